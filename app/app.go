@@ -13,7 +13,7 @@ import (
 	"io"
 	"time"
 
-	"bridge/backend/daemon"
+	"bridge/backend/doors/daemon"
 )
 
 // Options says what to run. All fields are required.

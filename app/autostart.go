@@ -10,8 +10,8 @@ import (
 	"runtime"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/config"
 )
 
 // Autostart starts the app, hidden, when its user logs in (DSK-04). What is in

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/daemon"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/sqlitex"
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/daemon"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/sqlitex"
 )
 
 // errShown says that another desktop app of this home runs and was told to show

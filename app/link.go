@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/daemon"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/daemon"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // link keeps the app connected to the home's broker, and makes this process that

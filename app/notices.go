@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"bridge/backend/needs"
+	"bridge/backend/core/needs"
 )
 
 // Notice is what a desktop notification says. Its text is fixed: no agent's

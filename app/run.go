@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // desktop is the running app.

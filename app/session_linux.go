@@ -11,7 +11,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // session is the desktop session that this process runs in, reached over a

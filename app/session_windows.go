@@ -5,7 +5,7 @@ import (
 
 	"github.com/wailsapp/go-webview2/webviewloader"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // bootAddress is where Wails serves the window's own page.

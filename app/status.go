@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"bridge/app/mark"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/maintain/check"
-	"bridge/backend/needs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/needs"
+	"bridge/backend/storage/maintain/check"
 )
 
 // State is what the tray's icon tells.

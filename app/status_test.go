@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/app/mark"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/maintain/check"
-	"bridge/backend/needs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/needs"
+	"bridge/backend/storage/maintain/check"
 )
 
 var noon = time.UnixMilli(1_800_000_000_000)

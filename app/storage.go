@@ -12,11 +12,11 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"bridge/backend/bridge"
-	"bridge/backend/daemon"
-	"bridge/backend/ipc"
-	"bridge/backend/maintain"
-	"bridge/backend/maintain/check"
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/daemon"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/storage/maintain"
+	"bridge/backend/storage/maintain/check"
 )
 
 // storage knows how the home's storage stands: by a quick look whenever

@@ -14,8 +14,8 @@ const mostFlaky = 5
 // Bridge promises above all, that nothing is lost and nothing comes twice, whatever is
 // killed, fails, is restored or moved to a newer form. One failure of them in a
 // thousand runs is the defect that they look for.
-var promises = regexp.MustCompile(`^bridge/backend/(faults|gitwork|maintain|soak|store/(transfer|upgrade))[ /]` +
-	`|^bridge/backend/runner Test(\w+_)?JOB_0[36]_` +
+var promises = regexp.MustCompile(`^bridge/backend/(testing/(faults|soak)|jobs/gitwork|storage/(maintain|store/(transfer|upgrade)))[ /]` +
+	`|^bridge/backend/jobs/runner Test(\w+_)?JOB_0[36]_` +
 	`| Test\w*(Kill|Crash|Dies|Died|Lost|Lose|Twice|ExactlyOnce|Restore|Migrat)| Test\w*Once(/|$)`)
 
 // pagePromises are the same among the tests of the page in a browser, by their titles.

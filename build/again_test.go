@@ -106,7 +106,7 @@ func TestOther(t *testing.T) {
 		},
 		{
 			name:   "a promise is kept or not",
-			pkg:    "backend/faults",
+			pkg:    "backend/testing/faults",
 			code:   oneOf(1),
 			failed: []string{"faults TestA0"},
 		},
@@ -198,20 +198,20 @@ func TestTooManyFlakyTestsFailARun(t *testing.T) {
 
 func TestPromisesAreToldByPackageAndName(t *testing.T) {
 	for test, want := range map[string]bool{
-		"bridge/backend/faults TestAnything":                                              true,
-		"bridge/backend/maintain/check TestAnything/part":                                 true,
-		"bridge/backend/store/upgrade TestAnything":                                       true,
-		"bridge/backend/store TestAnything":                                               false,
-		"bridge/backend/runner TestJOB_06_JOB_03_ARunnerKilledAtEachStep":                 true,
-		"bridge/backend/runner TestJOB_03_AResultIsToldAgain":                             true,
-		"bridge/backend/runner TestJOB_19_AWorktreeIsMadeReady":                           false,
-		"bridge/backend/broker TestMSG_06_CHT_03_MailOfAWakeIsSeenOnce":                   true,
-		"bridge/backend/broker TestMSG_06_CHT_03_MailOfAWakeIsSeenOnce/x":                 true,
-		"bridge/backend/broker TestJOB_18_ABrokerThatDiesLosesNothing":                    true,
-		"bridge/cmd/bridge-hub TestHUB_07_ThreeNodesLoseNothing":                          true,
-		"bridge/backend/dashboard TestAUT_04_ATicketOpensTheDashboardOnceWithin30Seconds": false,
-		"bridge/cmd/bridge TestSTO_08_RestoreSaysWhatItDoes":                              true,
-		"bridge/backend/soakother TestAnything":                                           false,
+		"bridge/backend/testing/faults TestAnything":                                            true,
+		"bridge/backend/storage/maintain/check TestAnything/part":                               true,
+		"bridge/backend/storage/store/upgrade TestAnything":                                     true,
+		"bridge/backend/storage/store TestAnything":                                             false,
+		"bridge/backend/jobs/runner TestJOB_06_JOB_03_ARunnerKilledAtEachStep":                  true,
+		"bridge/backend/jobs/runner TestJOB_03_AResultIsToldAgain":                              true,
+		"bridge/backend/jobs/runner TestJOB_19_AWorktreeIsMadeReady":                            false,
+		"bridge/backend/broker TestMSG_06_CHT_03_MailOfAWakeIsSeenOnce":                         true,
+		"bridge/backend/broker TestMSG_06_CHT_03_MailOfAWakeIsSeenOnce/x":                       true,
+		"bridge/backend/broker TestJOB_18_ABrokerThatDiesLosesNothing":                          true,
+		"bridge/cmd/bridge-hub TestHUB_07_ThreeNodesLoseNothing":                                true,
+		"bridge/backend/doors/dashboard TestAUT_04_ATicketOpensTheDashboardOnceWithin30Seconds": false,
+		"bridge/cmd/bridge TestSTO_08_RestoreSaysWhatItDoes":                                    true,
+		"bridge/backend/soakother TestAnything":                                                 false,
 	} {
 		if got := promises.MatchString(test); got != want {
 			t.Errorf("%s is a promise: %v, want %v", test, got, want)

@@ -166,11 +166,11 @@ func TestChooseBringsWhatAStageBuildsOn(t *testing.T) {
 }
 
 func TestSplitPutsTheTestsOfRealCLIsApart(t *testing.T) {
-	ordinary, withCLIs := split("bridge/backend/mail testing \nbridge/backend/realcli os bridge/x\nbridge/backend/agent testing bridge/backend/realcli\nbridge/frontend  \n")
-	if diff := cmp.Diff([]string{"bridge/backend/mail", "bridge/frontend"}, ordinary); diff != "" {
+	ordinary, withCLIs := split("bridge/backend/core/mail testing \nbridge/backend/testing/realcli os bridge/x\nbridge/backend/agent testing bridge/backend/testing/realcli\nbridge/frontend  \n")
+	if diff := cmp.Diff([]string{"bridge/backend/core/mail", "bridge/frontend"}, ordinary); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"bridge/backend/realcli", "bridge/backend/agent"}, withCLIs); diff != "" {
+	if diff := cmp.Diff([]string{"bridge/backend/testing/realcli", "bridge/backend/agent"}, withCLIs); diff != "" {
 		t.Error(diff)
 	}
 }

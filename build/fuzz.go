@@ -23,7 +23,7 @@ type fuzzTarget struct {
 	name   string
 }
 
-// String returns the target as a person names it: backend/wire FuzzFrames.
+// String returns the target as a person names it: backend/platform/wire FuzzFrames.
 func (t fuzzTarget) String() string { return t.folder + " " + t.name }
 
 // runFuzz runs every fuzz target, or those whose name contains an argument, for a minute

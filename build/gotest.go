@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // skip is a test that did not run, or ran with less, and why.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // Lanes are one stage: what is flaky in one of them excuses nothing in another, and all of
@@ -87,7 +87,9 @@ func TestTheRaceDetectorWatchesWhatRunsBesideSomething(t *testing.T) {
 		t.Error("what cannot be read is not watched")
 	}
 	p := project{root: ".."}
-	for name, want := range map[string]bool{"broker": true, "ipc": true, "jobs": true, "link": true, "peering": true, "hub": true, "decision": false, "wire": false} {
+	for name, want := range map[string]bool{
+		"broker": true, "platform/ipc": true, "jobs": true, "network/link": true, "network/peering": true, "network/hub": true, "core/decision": false, "platform/wire": false,
+	} {
 		if got := p.hasRaces("bridge/backend/" + name); got != want {
 			t.Errorf("hasRaces(%s) = %v", name, got)
 		}
@@ -109,7 +111,7 @@ func TestPackagesThatStartProcessesAreThere(t *testing.T) {
 // Every package is tested once, and those that start processes one at a time: but in a long
 // run the one that kills the longest has a lane of its own.
 func TestEveryPackageIsInOneLane(t *testing.T) {
-	packages := append([]string{"bridge/backend/link", "bridge/backend/decision", "bridge/cmd/bridge-hub"}, startProcesses...)
+	packages := append([]string{"bridge/backend/network/link", "bridge/backend/core/decision", "bridge/cmd/bridge-hub"}, startProcesses...)
 	for long, want := range map[bool]int{false: 2, true: 3} {
 		lanes := project{root: "..", long: long}.lanes(packages)
 		var tested []string

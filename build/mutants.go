@@ -38,25 +38,25 @@ type mutated struct {
 // mutatedPackages are those that hold pure rules, and what the storage of messages and a
 // hub promise. Their own tests take seconds.
 var mutatedPackages = []mutated{
-	{folder: "backend/rule"},
-	{folder: "backend/needs"},
-	{folder: "backend/prompt"},
-	{folder: "backend/reach"},
-	{folder: "backend/mail"},
-	{folder: "backend/decision"},
-	{folder: "backend/question"},
-	{folder: "backend/session"},
-	{folder: "backend/reserved"},
-	{folder: "backend/chat"},
-	{folder: "backend/search"},
-	{folder: "backend/job"},
-	{folder: "backend/job/runs"},
-	{folder: "backend/remote"},
-	{folder: "backend/hub/subject"},
-	{folder: "backend/hub/box"},
-	{folder: "backend/hub/crew", files: []string{"roster.go"}},
-	{folder: "backend/hub", files: []string{"seal.go"}},
-	{folder: "backend/store", files: []string{"messages.go", "receipts.go", "handover.go"}, tests: "^Test(MSG_|Append|Recent|Conversation|Reassign|StoreAgrees)"},
+	{folder: "backend/core/rule"},
+	{folder: "backend/core/needs"},
+	{folder: "backend/core/prompt"},
+	{folder: "backend/core/reach"},
+	{folder: "backend/core/mail"},
+	{folder: "backend/core/decision"},
+	{folder: "backend/core/question"},
+	{folder: "backend/core/session"},
+	{folder: "backend/core/reserved"},
+	{folder: "backend/core/chat"},
+	{folder: "backend/core/search"},
+	{folder: "backend/core/job"},
+	{folder: "backend/core/job/runs"},
+	{folder: "backend/core/remote"},
+	{folder: "backend/network/hub/subject"},
+	{folder: "backend/network/hub/box"},
+	{folder: "backend/network/hub/crew", files: []string{"roster.go"}},
+	{folder: "backend/network/hub", files: []string{"seal.go"}},
+	{folder: "backend/storage/store", files: []string{"messages.go", "receipts.go", "handover.go"}, tests: "^Test(MSG_|Append|Recent|Conversation|Reassign|StoreAgrees)"},
 }
 
 // The shares of mutants, in percent, that the tests of a package kill of those that ran,
@@ -112,7 +112,7 @@ func runMutants(ctx context.Context, p project, args []string) error {
 }
 
 // chooseMutated returns the packages whose folder contains one of parts, all without parts.
-// A part may be written as go takes it: ./backend/rule.
+// A part may be written as go takes it: ./backend/core/rule.
 func chooseMutated(all []mutated, parts []string) (chosen []mutated) {
 	for _, m := range all {
 		contains := func(part string) bool {

@@ -23,14 +23,14 @@ func TestPRF_02_AWrongArgumentChangesNothing(t *testing.T) {
 }
 
 func TestPRF_02_AnArgumentChoosesPackages(t *testing.T) {
-	all := []mutated{{folder: "backend/job"}, {folder: "backend/job/runs"}, {folder: "backend/hub", files: []string{"seal.go"}}}
+	all := []mutated{{folder: "backend/core/job"}, {folder: "backend/core/job/runs"}, {folder: "backend/network/hub", files: []string{"seal.go"}}}
 	for _, tt := range []struct {
 		parts []string
 		want  []mutated
 	}{
 		{nil, all},
 		{[]string{"runs"}, all[1:2]},
-		{[]string{"./backend/hub/", "runs"}, all[1:]},
+		{[]string{"./backend/network/hub/", "runs"}, all[1:]},
 		{[]string{"none"}, nil},
 	} {
 		if difference := cmp.Diff(tt.want, chooseMutated(all, tt.parts), cmp.AllowUnexported(mutated{})); difference != "" {

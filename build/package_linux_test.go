@@ -15,8 +15,8 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"bridge/backend/disk"
-	"bridge/backend/trial"
+	"bridge/backend/platform/disk"
+	"bridge/backend/testing/trial"
 )
 
 // packageTestVariable has the stage `package` run these tests, which build what

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // vitest runs the page's own tests and notes those that failed.

@@ -21,7 +21,7 @@ import (
 	"strconv"
 	"strings"
 
-	"bridge/backend/disk"
+	"bridge/backend/platform/disk"
 )
 
 // promisesFile is the page that says which tests hold which requirement.
@@ -232,6 +232,6 @@ const promisesHead = `# What holds each requirement
 Each requirement has a row, such as MSG-06. A test that holds a requirement has the row in its name.
 ` + "`go run ./build promises`" + ` writes this page from these names, and a test fails when the page is stale.
 
-A name in ` + "`this type`" + ` is a Go function without its first letters: ` + "`go test -run MSG_06 ./backend/store`" + ` runs those of a row.
+A name in ` + "`this type`" + ` is a Go function without its first letters: ` + "`go test -run MSG_06 ./backend/storage/store`" + ` runs those of a row.
 A name in words is a step within a Go test, or a test of the page.
 `

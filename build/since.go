@@ -66,18 +66,18 @@ type listed struct {
 }
 
 // lookAtTheTree are tests that read the whole tree.
-var lookAtTheTree = []string{"bridge/backend/archtest", "bridge/build"}
+var lookAtTheTree = []string{"bridge/backend/testing/archtest", "bridge/build"}
 
 // buildPrograms are tests that build and run the product's programs, which the
 // imports do not tell.
 var buildPrograms = []string{
-	"bridge/backend/conformance", "bridge/backend/faults", "bridge/backend/soak", "bridge/cmd/bridge", "bridge/cmd/bridge-hook", "bridge/cmd/bridge-hub", "bridge/cmd/bridge-mcp", "bridge/cmd/bridge-worker",
+	"bridge/backend/testing/conformance", "bridge/backend/testing/faults", "bridge/backend/testing/soak", "bridge/cmd/bridge", "bridge/cmd/bridge-hook", "bridge/cmd/bridge-hub", "bridge/cmd/bridge-mcp", "bridge/cmd/bridge-worker",
 }
 
 // faceCLIs are the folders of what the agent CLIs meet of Bridge. All else would bring
 // the longest stage into every run.
 var faceCLIs = []string{
-	"backend/agent", "backend/hook", "backend/host", "backend/mcpserver", "backend/prompts", "backend/realcli", "backend/runner", "backend/worker", "build/clis", "cmd/bridge-hook", "cmd/bridge-mcp", "cmd/bridge-worker",
+	"backend/agent", "backend/doors/hook", "backend/core/host", "backend/doors/mcpserver", "backend/owner/prompts", "backend/testing/realcli", "backend/jobs/runner", "backend/doors/worker", "build/clis", "cmd/bridge-hook", "cmd/bridge-mcp", "cmd/bridge-worker",
 }
 
 // affected finds the packages that have a changed file, or use one that has.

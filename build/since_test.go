@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,23 +21,23 @@ func sinceProject(t *testing.T) project {
 	t.Helper()
 	root := t.TempDir()
 	write(t, root, map[string]string{
-		"go.mod":                         "module bridge\n\ngo 1.26\n",
-		"backend/mail/mail.go":           "package mail\n",
-		"backend/mail/mail_test.go":      "package mail\n",
-		"backend/mail/testdata/old.json": "{}\n",
-		"backend/chat/chat.go":           "package chat\n",
-		"backend/chat/chat_test.go":      "package chat\n",
-		"backend/broker/broker.go":       "package broker\n\nimport _ \"bridge/backend/mail\"\n",
-		"backend/broker/broker_test.go":  "package broker_test\n\nimport _ \"bridge/backend/broker\"\n",
-		"backend/hook/hook.go":           "package hook\n",
-		"backend/hook/hook_test.go":      "package hook\n\nimport _ \"bridge/backend/mail\"\n",
-		"backend/soak/soak_test.go":      "package soak\n",
-		"backend/archtest/a_test.go":     "package archtest\n",
-		"cmd/bridge/main.go":             "package main\n\nimport _ \"bridge/backend/broker\"\n\nfunc main() {}\n",
-		"app/app.go":                     "package app\n",
-		"frontend/src/a.ts":              "\n",
-		"README.md":                      "\n",
-		".gitignore":                     "*.log\n",
+		"go.mod":                              "module bridge\n\ngo 1.26\n",
+		"backend/core/mail/mail.go":           "package mail\n",
+		"backend/core/mail/mail_test.go":      "package mail\n",
+		"backend/core/mail/testdata/old.json": "{}\n",
+		"backend/core/chat/chat.go":           "package chat\n",
+		"backend/core/chat/chat_test.go":      "package chat\n",
+		"backend/broker/broker.go":            "package broker\n\nimport _ \"bridge/backend/core/mail\"\n",
+		"backend/broker/broker_test.go":       "package broker_test\n\nimport _ \"bridge/backend/broker\"\n",
+		"backend/doors/hook/hook.go":          "package hook\n",
+		"backend/doors/hook/hook_test.go":     "package hook\n\nimport _ \"bridge/backend/core/mail\"\n",
+		"backend/testing/soak/soak_test.go":   "package soak\n",
+		"backend/testing/archtest/a_test.go":  "package archtest\n",
+		"cmd/bridge/main.go":                  "package main\n\nimport _ \"bridge/backend/broker\"\n\nfunc main() {}\n",
+		"app/app.go":                          "package app\n",
+		"frontend/src/a.ts":                   "\n",
+		"README.md":                           "\n",
+		".gitignore":                          "*.log\n",
 	})
 	git(t, root, "init", "-q")
 	git(t, root, "add", ".")
@@ -80,16 +81,16 @@ func TestSinceRunsWhatCanHaveChanged(t *testing.T) {
 		stages     string
 	}{
 		{"nothing", "", "", ""},
-		{"what git ignores", "backend/mail/a.log", "", ""},
+		{"what git ignores", "backend/core/mail/a.log", "", ""},
 		{"a file of the README's kind", "README.md", "", "go"},
 		{
-			"a package, and who uses it, also in tests alone or by a program", "backend/mail/mail.go",
+			"a package, and who uses it, also in tests alone or by a program", "backend/core/mail/mail.go",
 			"broker cmd/bridge hook mail soak", "vet go browser",
 		},
-		{"a package's test data", "backend/mail/testdata/new.json", "broker cmd/bridge hook mail soak", "go browser"},
-		{"what the CLIs meet", "backend/hook/hook.go", "hook", "vet go real-clis"},
+		{"a package's test data", "backend/core/mail/testdata/new.json", "broker cmd/bridge hook mail soak", "go browser"},
+		{"what the CLIs meet", "backend/doors/hook/hook.go", "hook", "vet go real-clis"},
 		{"a program", "cmd/bridge/main.go", "cmd/bridge soak", "vet go package browser"},
-		{"a package that nobody uses", "backend/chat/chat.go", "chat", "vet go"},
+		{"a package that nobody uses", "backend/core/chat/chat.go", "chat", "vet go"},
 		{"the page", "frontend/src/a.ts", "", "go page-check page-lint page-unit desktop browser"},
 		{"the app", "app/app.go", "app", "vet go desktop"},
 		{"what is depended on", "go.sum", "app archtest broker chat cmd/bridge hook mail soak", "vet go desktop browser"},
@@ -106,7 +107,9 @@ func TestSinceRunsWhatCanHaveChanged(t *testing.T) {
 			}
 			var packages []string
 			for name, is := range c.affected {
-				name = strings.TrimPrefix(strings.TrimPrefix(name, "bridge/"), "backend/")
+				if name = strings.TrimPrefix(name, "bridge/"); strings.HasPrefix(name, "backend/") {
+					name = path.Base(name)
+				}
 				if is && !strings.HasSuffix(name, "_test") && name != "build" && (name != "archtest" || tt.file == "go.sum") && !isProgram(name) {
 					packages = append(packages, name)
 				}
@@ -130,9 +133,9 @@ func isProgram(name string) bool {
 // What is committed since counts, too, and a file that moved counts where it was.
 func TestSinceComparesWithTheCommit(t *testing.T) {
 	p := sinceProject(t)
-	git(t, p.root, "mv", "backend/chat/chat.go", "app/chat.go")
+	git(t, p.root, "mv", "backend/core/chat/chat.go", "app/chat.go")
 	git(t, p.root, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "b")
-	for commit, want := range map[string][]string{"HEAD": nil, "HEAD~1": {"app/chat.go", "backend/chat/chat.go"}} {
+	for commit, want := range map[string][]string{"HEAD": nil, "HEAD~1": {"app/chat.go", "backend/core/chat/chat.go"}} {
 		c, err := p.changesSince(t.Context(), commit)
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +150,7 @@ func TestSinceSaysWhatItLeavesOut(t *testing.T) {
 	p := sinceProject(t)
 	var output bytes.Buffer
 	p.output = &output
-	write(t, p.root, map[string]string{"backend/chat/chat.go": "package chat // changed\n"})
+	write(t, p.root, map[string]string{"backend/core/chat/chat.go": "package chat // changed\n"})
 	names, err := p.narrow(t.Context(), "HEAD", nil)
 	if err != nil || strings.Join(names, " ") != "vet go" {
 		t.Fatalf("narrow = %q, %v", names, err)
@@ -155,8 +158,8 @@ func TestSinceSaysWhatItLeavesOut(t *testing.T) {
 	if want := "left out, for nothing that they use has changed: page-check, page-lint, page-unit, package, desktop, browser, real-clis\n"; !strings.Contains(output.String(), want) {
 		t.Errorf("it says\n%s", &output)
 	}
-	kept := p.withoutUnchanged([]string{"bridge/backend/mail", "bridge/backend/chat", "bridge/backend/broker"})
-	if strings.Join(kept, " ") != "bridge/backend/chat" {
+	kept := p.withoutUnchanged([]string{"bridge/backend/core/mail", "bridge/backend/core/chat", "bridge/backend/broker"})
+	if strings.Join(kept, " ") != "bridge/backend/core/chat" {
 		t.Errorf("kept %q", kept)
 	}
 	if diff := cmp.Diff([]skip{{"2 packages", "nothing that they use has changed"}}, p.notes.skips, cmp.AllowUnexported(skip{})); diff != "" {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // runSoak builds the program, kills it under load and lets its writes and syncs fail, each
@@ -47,7 +47,7 @@ func (p project) soakCall(args []string) (call step, figure string, err error) {
 	at := slices.IndexFunc(args, func(arg string) bool { return arg == "-hours" || strings.HasPrefix(arg, "-hours=") })
 	if at < 0 {
 		call.env = append(call.env, trial.Env+"=1")
-		call.args = append([]string{"test", "-count=1", "-p=1", "-timeout", "2h", "-v", "./backend/soak", "./backend/faults"}, args...)
+		call.args = append([]string{"test", "-count=1", "-p=1", "-timeout", "2h", "-v", "./backend/testing/soak", "./backend/testing/faults"}, args...)
 		return call, figure, nil
 	}
 	_, text, joined := strings.Cut(args[at], "=")
@@ -61,7 +61,7 @@ func (p project) soakCall(args []string) (call step, figure string, err error) {
 	}
 	most := time.Duration(hours*float64(time.Hour)) + time.Hour
 	call.env = append(call.env, hoursEnv+"="+text, "BRIDGE_SOAK_FIGURE="+figure)
-	call.args = append([]string{"test", "-count=1", "-timeout", most.String(), "-v", "-run=^TestPRF_06_ADay$", "./backend/soak"}, args[:at]...)
+	call.args = append([]string{"test", "-count=1", "-timeout", most.String(), "-v", "-run=^TestPRF_06_ADay$", "./backend/testing/soak"}, args[:at]...)
 	call.args = append(call.args, rest...)
 	return call, figure, nil
 }

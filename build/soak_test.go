@@ -15,10 +15,10 @@ func TestPRF_06_TheSoakTaskTakesHours(t *testing.T) {
 		env  string // a part of its environment
 		bad  bool
 	}{
-		{args: "", want: "-timeout 2h -v ./backend/soak ./backend/faults", env: "BRIDGE_TEST_LONG=1"},
-		{args: "-run Kills", want: "./backend/soak ./backend/faults -run Kills", env: "BRIDGE_TEST_LONG=1"},
-		{args: "-hours 24", want: "-timeout 25h0m0s -v -run=^TestPRF_06_ADay$ ./backend/soak", env: "BRIDGE_SOAK_HOURS=24"},
-		{args: "-race -hours=0.5 -json", want: "-timeout 1h30m0s -v -run=^TestPRF_06_ADay$ ./backend/soak -race -json", env: "BRIDGE_SOAK_HOURS=0.5"},
+		{args: "", want: "-timeout 2h -v ./backend/testing/soak ./backend/testing/faults", env: "BRIDGE_TEST_LONG=1"},
+		{args: "-run Kills", want: "./backend/testing/soak ./backend/testing/faults -run Kills", env: "BRIDGE_TEST_LONG=1"},
+		{args: "-hours 24", want: "-timeout 25h0m0s -v -run=^TestPRF_06_ADay$ ./backend/testing/soak", env: "BRIDGE_SOAK_HOURS=24"},
+		{args: "-race -hours=0.5 -json", want: "-timeout 1h30m0s -v -run=^TestPRF_06_ADay$ ./backend/testing/soak -race -json", env: "BRIDGE_SOAK_HOURS=0.5"},
 		{args: "-hours", bad: true},
 		{args: "-hours much", bad: true},
 		{args: "-hours 0", bad: true},

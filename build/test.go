@@ -16,12 +16,12 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // realCLIs is the package that drives the real agent CLIs. Its own tests and
 // those that use it need the CLIs, so they have a stage for themselves.
-const realCLIs = "bridge/backend/realcli"
+const realCLIs = "bridge/backend/testing/realcli"
 
 // stage is one part of the test task. A stage runs only when those it builds on
 // have passed.
@@ -290,7 +290,7 @@ func vet(ctx context.Context, p project) error {
 	check := func(system, processor, what string) error {
 		return p.do(ctx, step{env: []string{"GOOS=" + system, "GOARCH=" + processor, "CGO_ENABLED=0"}, name: "go", args: []string{"vet", what}})
 	}
-	failed := errors.Join(check(runtime.GOOS, runtime.GOARCH, "./..."), check("linux", "arm64", "./backend/faults"))
+	failed := errors.Join(check(runtime.GOOS, runtime.GOARCH, "./..."), check("linux", "arm64", "./backend/testing/faults"))
 	for _, system := range []string{"linux", "windows", "darwin"} {
 		switch {
 		case system == runtime.GOOS:
@@ -324,7 +324,7 @@ const withoutC = "CGO_ENABLED=0"
 // engine of a hub, which the race detector makes many times slower, or in other processes
 // or the compiler's own packages, where it sees nothing. They run without it.
 var slowUnderRace = []string{
-	"bridge/backend/archtest", "bridge/backend/conformance", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/maintain", "bridge/backend/sharing", "bridge/backend/simulation", "bridge/backend/soak", "bridge/backend/store",
+	"bridge/backend/testing/archtest", "bridge/backend/testing/conformance", "bridge/backend/testing/faults", "bridge/backend/jobs/gitwork", "bridge/backend/storage/maintain", "bridge/backend/network/sharing", "bridge/backend/testing/simulation", "bridge/backend/testing/soak", "bridge/backend/storage/store",
 	"bridge/build", "bridge/cmd/bridge", threeNodes,
 }
 
@@ -335,14 +335,14 @@ const sqliteUnwatched = "-gcflags=modernc.org/sqlite/lib=-race=false"
 
 // The packages that kill under load: brokers, runners and sessions, and the nodes of a hub.
 const (
-	soak       = "bridge/backend/soak"
+	soak       = "bridge/backend/testing/soak"
 	threeNodes = "bridge/cmd/bridge-hub"
 )
 
 // startProcesses are the packages whose tests start many processes: they run one at a
 // time, for beside each other they would make each other stumble. The longest come first.
 var startProcesses = []string{
-	"bridge/cmd/bridge", soak, "bridge/backend/conformance", "bridge/backend/faults", "bridge/backend/gitwork", "bridge/backend/agent/driver", "bridge/backend/runner",
+	"bridge/cmd/bridge", soak, "bridge/backend/testing/conformance", "bridge/backend/testing/faults", "bridge/backend/jobs/gitwork", "bridge/backend/agent/driver", "bridge/backend/jobs/runner",
 }
 
 // goTests runs the tests of every package that needs no agent CLI, with the
@@ -418,7 +418,7 @@ func (p project) hasRaces(name string) bool {
 }
 
 // beside is what code says that has something run beside itself, or is made for that.
-var beside = regexp.MustCompile(`(?m)^\s*go (func\b|[\w.]+\()|\.(Go|Parallel)\(|^\s*(\w+ )?"(sync|net|testing/synctest|golang.org/x/sync|bridge/backend/brokertest)["/]`)
+var beside = regexp.MustCompile(`(?m)^\s*go (func\b|[\w.]+\()|\.(Go|Parallel)\(|^\s*(\w+ )?"(sync|net|testing/synctest|golang.org/x/sync|bridge/backend/testing/brokertest)["/]`)
 
 // packages lists the packages whose tests need no agent CLI and those whose
 // tests do.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // builtTidy is the program that ends what tests leave.

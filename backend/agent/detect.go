@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/shellenv"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/shellenv"
 )
 
 // versionTimeout bounds `--version`. The slowest CLI needs half a second when

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/config"
 )
 
 // Fit adds to a job's spec what this PC and the owner's settings say of its agent:

@@ -1,6 +1,6 @@
 package agent
 
-import "bridge/backend/bridge"
+import "bridge/backend/core/bridge"
 
 // CodexIdentity returns who makes an MCP tools/call, as codex tells it in every
 // call's _meta: sessionID is the root thread, childID the calling thread when

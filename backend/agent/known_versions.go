@@ -3,7 +3,7 @@ package agent
 import (
 	"sync"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // Versions are those of the agent CLIs on this PC, as far as they told.

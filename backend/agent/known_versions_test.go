@@ -3,7 +3,7 @@ package agent
 import (
 	"testing"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 func TestMSG_11_AVersionIsNewsOnce(t *testing.T) {

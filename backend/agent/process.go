@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/proc"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/proc"
 )
 
 // interpreters run agents that are scripts. Node calls its main thread MainThread.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/chat"
-	"bridge/backend/host"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/host"
 )
 
 // queueTimeout bounds one run of `codex queue`. Starting a cold CLI takes part

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/chat"
+	"bridge/backend/core/chat"
 )
 
 // fakeCodex writes a program that behaves as the script says. It is a real

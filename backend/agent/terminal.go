@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/host"
-	"bridge/backend/proc"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/platform/proc"
 )
 
 // Terminals are codexes in terminals whose conversations a background server runs.

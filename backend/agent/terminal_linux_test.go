@@ -9,7 +9,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"bridge/backend/proc"
+	"bridge/backend/platform/proc"
 )
 
 func TestRWM_24_TheCodexesOfAFolder(t *testing.T) {

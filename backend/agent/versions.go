@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // tried are the versions of the CLIs that Bridge was tried with, oldest and

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // What the tests drive is the newest version that Bridge says it was tried with.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs goes through every role, way and

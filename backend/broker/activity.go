@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"bridge/backend/agent/clidata"
-	"bridge/backend/bridge"
 	"bridge/backend/broker/wake"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 )
 
 // activity is the part that judges mail that was handed over by signs of life.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // pileUp gives a session more mail that wakes nobody than a hook looks at.

@@ -14,18 +14,18 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
 	"bridge/backend/broker/entry"
 	"bridge/backend/broker/feed"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/serving"
 	"bridge/backend/broker/wake"
-	"bridge/backend/chat"
-	"bridge/backend/config"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
-	"bridge/backend/store"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
 )
 
 // Options says what a broker works with. All fields are required but CLI, Pace

@@ -18,17 +18,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/config"
-	"bridge/backend/decision"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/session"
-	"bridge/backend/store"
-	"bridge/backend/store/transfer"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
+	"bridge/backend/storage/store/transfer"
+	"bridge/backend/testing/trial"
 )
 
 // bench is one broker on a real store and a real socket, which a test may end

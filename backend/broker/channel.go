@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
+	"bridge/backend/core/mail"
+	"bridge/backend/platform/ipc/api"
 )
 
 // channels is the part that gives mail to claude's channels (reach.HookWaker).

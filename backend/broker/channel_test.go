@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // push takes what the session's channel is given, as its MCP server does, and

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/reach"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/reach"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // chats is the part that carries the owner's words.

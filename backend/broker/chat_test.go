@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
 	"bridge/backend/broker/wake"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/reach"
-	"bridge/backend/session"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/reach"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // codex puts a program in codex's place: it appends the message of every queue

@@ -7,9 +7,9 @@ import (
 
 	"bridge/backend/agent/clidata"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
-	"bridge/backend/session"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
 )
 
 // maxChildCalls bounds the tool calls remembered as a child's.

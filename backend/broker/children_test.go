@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
-	"bridge/backend/session"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
+	"bridge/backend/testing/trial"
 )
 
 // childrenOf waits until the broker shows the children of a session so, one line

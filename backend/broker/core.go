@@ -9,8 +9,8 @@ import (
 	"bridge/backend/broker/feed"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
-	"bridge/backend/needs"
-	"bridge/backend/session"
+	"bridge/backend/core/needs"
+	"bridge/backend/core/session"
 )
 
 // core is what the parts of a broker share: who is here, what tells of changes, the

@@ -4,9 +4,9 @@ import (
 	"database/sql"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/platform/ipc/api"
 )
 
 // inStore runs SQL on the store from outside, as another program would.

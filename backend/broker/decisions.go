@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/notices"
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // decisions is the part that records decisions and tells sessions of them.

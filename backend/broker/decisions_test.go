@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // holds are the points of the broker's work that a test holds, each once.

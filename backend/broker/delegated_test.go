@@ -1,8 +1,8 @@
 package broker
 
 import (
-	"bridge/backend/ipc"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc"
 )
 
 // anyJob are delegated jobs that believe everybody.

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"bridge/backend/broker/presence"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // hookScan is how many unread messages a hook looks at: more than it may show,

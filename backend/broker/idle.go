@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"bridge/backend/agent/clidata"
-	"bridge/backend/bridge"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
 )
 
 // idleness is the part that asks claude whether a session is at work.

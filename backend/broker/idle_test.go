@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // A turn that a person breaks off ends without a hook. Claude's own registry

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // inbox is the part that tools read mail with.

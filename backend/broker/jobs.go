@@ -3,13 +3,13 @@ package broker
 import (
 	"context"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/serving"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Delegated serves the operations of delegated jobs in the broker's process.

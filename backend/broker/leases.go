@@ -3,12 +3,12 @@ package broker
 import (
 	"context"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // leases is the part that gives mail out until it is acknowledged.

@@ -6,13 +6,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/remote"
-	"bridge/backend/session"
-	"bridge/backend/store"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/remote"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
 )
 
 // messages is the part that stores what is sent and tells its recipients.

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"bridge/backend/agent/clidata"
-	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
 	"bridge/backend/broker/wake"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // mods is the part that gives the owner's words to claude's mods.

@@ -3,9 +3,9 @@ package broker
 import (
 	"context"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/needs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/needs"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Needs has gather bring what the list of the owner's needs is made of, before anybody

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/serving"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Network serves the owner's operations about other PCs in the broker's process.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/mail"
-	"bridge/backend/remote"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/job"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/remote"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Pairs are the PCs that this one is paired with, as far as sessions have to do with

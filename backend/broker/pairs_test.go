@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
-	"bridge/backend/remote"
-	"bridge/backend/store"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/remote"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
 )
 
 // onePC is a paired PC that no link leads to.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/serving"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Prompts serves the operations about permission prompts of interactive sessions in the

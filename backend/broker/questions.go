@@ -3,10 +3,10 @@ package broker
 import (
 	"context"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/serving"
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Questions serves the operations about what sessions ask their owner in the broker's

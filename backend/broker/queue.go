@@ -3,9 +3,9 @@ package broker
 import (
 	"context"
 
-	"bridge/backend/chat"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 )
 
 // queues is the part that wakes idle codex sessions by codex's own queue

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // everyRole is written out: a new role is decided here for every operation.

@@ -3,7 +3,7 @@ package broker
 import (
 	"testing"
 
-	"bridge/backend/decision"
+	"bridge/backend/core/decision"
 )
 
 func mustScope(t *testing.T, raw string) *decision.Scope {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/broker/lookup"
-	"bridge/backend/ipc/api"
+	"bridge/backend/platform/ipc/api"
 )
 
 // history is the part that looks messages and decisions up.

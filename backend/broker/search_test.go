@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // finds asks until the index has everything and returns topics and snippets.

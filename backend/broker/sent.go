@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // sendStatus tells a session what became of a message that it sent, also when

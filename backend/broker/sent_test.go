@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
-	"bridge/backend/store"
-	"bridge/backend/store/transfer"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
+	"bridge/backend/storage/store/transfer"
+	"bridge/backend/testing/trial"
 )
 
 // status is the answer without its times, which must lie within the test's own.

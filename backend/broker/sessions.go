@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
-	"bridge/backend/store"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
 )
 
 // sessions is the part that sessions register with, call through and leave.

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // What the page shows before the owner sends is what the broker answers after it,

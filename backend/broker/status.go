@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
-	"bridge/backend/reach"
-	"bridge/backend/session"
+	"bridge/backend/core/reach"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
 )
 
 // status is the part that shows who is here and how each can be reached.

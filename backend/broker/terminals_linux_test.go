@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
 )
 
 // terminal is a codex in a terminal: a process that runs until end is called.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 func TestDSK_06_TheBrokerKnowsWhenSessionsWereAtWork(t *testing.T) {

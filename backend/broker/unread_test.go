@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc/api"
 )
 
 // TestSEC_11_UnreadMailOfOneSenderIsBounded: who is away gets so much from each sender, and

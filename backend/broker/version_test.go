@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"bridge/backend/broker/serving"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 func TestMSG_01_ACallerOfANewerVersionIsServed(t *testing.T) {

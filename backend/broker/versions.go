@@ -3,7 +3,7 @@ package broker
 import (
 	"context"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // askVersion finds out by itself which version of its agent CLI this PC has, for

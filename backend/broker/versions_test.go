@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc/api"
 )
 
 // A session whose agent CLI Bridge was not tried with says so, whatever else is

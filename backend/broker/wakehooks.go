@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/wake"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // wakeHooks is the part that wakes idle claude sessions by hooks that wait in the

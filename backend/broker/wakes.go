@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
 	"bridge/backend/broker/wake"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 )
 
 // wakes is the part that finds out what became of wakes.

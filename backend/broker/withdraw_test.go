@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/bridge"
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // pins records a decision of the owner for all sessions.

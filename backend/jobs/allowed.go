@@ -3,9 +3,9 @@ package jobs
 import (
 	"cmp"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
 )
 
 // allowed says why nothing may be started, as the owner says now: config.json is asked

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
 )
 
 // What the owner allows is asked at each job, and what he does not allow is refused in

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"slices"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc/api"
 )
 
 // approvals is the part about what jobs ask before they go on.

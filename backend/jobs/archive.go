@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"bridge/backend/disk"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/disk"
 )
 
 // archive moves the ended jobs over the last 200, and those that are older than the

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/broker"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 	"bridge/backend/jobs/away"
 )
 

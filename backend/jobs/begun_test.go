@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/disk"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/orphans"
-	"bridge/backend/proc"
-	"bridge/backend/trial"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/orphans"
+	"bridge/backend/platform/proc"
+	"bridge/backend/testing/trial"
 )
 
 // rewind has the book say what a broker had written that died while it began run n.

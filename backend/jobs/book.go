@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
 	"bridge/backend/jobs/record"
-	"bridge/backend/remote"
+	"bridge/backend/platform/disk"
 )
 
 // read takes jobs.json in.

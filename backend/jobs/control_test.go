@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 	"bridge/backend/jobs/record"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
 )
 
 // asking is a job that waits for an answer to the approval "q1".

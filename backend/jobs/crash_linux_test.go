@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/config"
-	"bridge/backend/gitwork"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/trial"
+	"bridge/backend/core/job"
+	"bridge/backend/jobs/gitwork"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // noBroker stands where nobody asks and nobody is told anything.

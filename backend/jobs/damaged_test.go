@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc/api"
 )
 
 // spoil replaces a file by what nobody can read.

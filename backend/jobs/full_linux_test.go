@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/bridge"
-	"bridge/backend/gitwork"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/jobs/gitwork"
 )
 
 // mounted mounts a file system of that many bytes; fill leaves so many of them free, and

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // handOff makes another live session of this PC the supervisor of jobs: all that are

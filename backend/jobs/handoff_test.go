@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
 )
 
 func (s session) handOff(id, to string, names ...string) ([]string, error) {

@@ -1,10 +1,10 @@
 package jobs
 
 import (
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
 	"bridge/backend/jobs/record"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Heard tells how far the words of that id came: queued, delivered when the agent's

@@ -3,10 +3,10 @@ package jobs
 import (
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc/api"
 )
 
 func TestCHT_12_WordsAreDeliveredWhenTheRunnerSaysSo(t *testing.T) {

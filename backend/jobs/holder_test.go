@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/proc"
-	"bridge/backend/sandbox"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/proc"
+	"bridge/backend/platform/sandbox"
 )
 
 func TestSEC_01_WhatMayBeKnownAMomentLaterIsUnavailable(t *testing.T) {

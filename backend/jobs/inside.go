@@ -4,9 +4,9 @@ import (
 	"errors"
 	"net"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/sandbox"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/sandbox"
 )
 
 // Whoever is inside a job speaks to Bridge as that job, or not at all: neither what a

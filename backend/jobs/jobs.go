@@ -15,17 +15,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker"
-	"bridge/backend/config"
-	"bridge/backend/gitwork"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 	"bridge/backend/jobs/away"
+	"bridge/backend/jobs/gitwork"
 	"bridge/backend/jobs/landing"
 	"bridge/backend/jobs/record"
-	"bridge/backend/sandbox"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/sandbox"
 )
 
 // Options says what the jobs work with. All fields are required but Transcripts, Git, Agents, CheckFolder, Rules, Hold and Pace.

@@ -3,11 +3,11 @@ package jobs
 import (
 	"context"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 	"bridge/backend/jobs/landing"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // landingBook is the registry as the repositories of its jobs see it.

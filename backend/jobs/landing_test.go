@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/gitwork"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/jobs/gitwork"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // yard is a bench with a repository of the owner's.

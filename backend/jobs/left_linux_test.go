@@ -16,16 +16,16 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
-	"bridge/backend/orphans"
-	"bridge/backend/proc"
-	"bridge/backend/sandbox"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/orphans"
+	"bridge/backend/platform/proc"
+	"bridge/backend/platform/sandbox"
+	"bridge/backend/testing/trial"
 )
 
 // The ways to tell the processes of a job whose runner is killed.

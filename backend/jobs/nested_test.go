@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
 )
 
 // inside is the session of a job that runs.

@@ -3,9 +3,9 @@ package jobs
 import (
 	"context"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // errNoAgents is of a broker that does not know the agents of this PC.

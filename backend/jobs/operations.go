@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker"
-	"bridge/backend/chat"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
 	"bridge/backend/jobs/record"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // asks is the part that serves the operations, those of supervisors by itself.

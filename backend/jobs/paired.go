@@ -3,10 +3,10 @@ package jobs
 import (
 	"context"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
 )
 
 // Take records a job for whoever that is. The checkout of one with a worktree is made

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/gitwork"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
-	"bridge/backend/remote"
-	"bridge/backend/remotejobs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/core/remote"
+	"bridge/backend/jobs/gitwork"
+	"bridge/backend/network/remotejobs"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
 )
 
 var laptop = remote.Peer{ID: "key-of-laptop", Name: "laptop", Supervisor: "s-1"}

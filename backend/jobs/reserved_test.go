@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc/api"
 )
 
 // TestSEC_09_NoJobWritesInAReservedFolder: it is refused when it is given, when a job of

@@ -7,14 +7,14 @@ import (
 	"io/fs"
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
 	"bridge/backend/jobs/record"
-	"bridge/backend/orphans"
-	"bridge/backend/proc"
-	"bridge/backend/sandbox"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/orphans"
+	"bridge/backend/platform/proc"
+	"bridge/backend/platform/sandbox"
 )
 
 // results is the part about what came of runs.

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 	"bridge/backend/jobs/record"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // run is what goes with a job while a runner has it.

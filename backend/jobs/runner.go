@@ -7,14 +7,14 @@ import (
 	"io/fs"
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
 	"bridge/backend/jobs/record"
-	"bridge/backend/orphans"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/orphans"
 )
 
 // runners is the part about what runners report and are told.

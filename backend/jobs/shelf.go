@@ -3,8 +3,8 @@ package jobs
 import (
 	"path/filepath"
 
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc/api"
 )
 
 // archivedLast lists the jobs of the archive that have ended last, the newest first.

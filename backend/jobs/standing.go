@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/rule"
-	"bridge/backend/rules"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/rule"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/rules"
 )
 
 // Rules are the owner's standing rules, as far as jobs need them; *rules.Rules is one.

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/disk"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/rule"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/rule"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
 )
 
 // wants has the job's runner ask to run a command, under that id.

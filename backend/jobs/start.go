@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/disk"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
-	"bridge/backend/orphans"
-	"bridge/backend/proc"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/orphans"
+	"bridge/backend/platform/proc"
 )
 
 // starts is the part that gives slots and starts runners.

@@ -3,7 +3,7 @@ package jobs
 import (
 	"context"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 	"bridge/backend/jobs/record"
 )
 

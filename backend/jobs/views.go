@@ -6,11 +6,11 @@ import (
 	"io/fs"
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
 	"bridge/backend/jobs/record"
+	"bridge/backend/platform/ipc/api"
 )
 
 // views is the part about what is shown. It reads what was published, so that it

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
 )
 
 // shelve puts an ended job into the archive, and says that this was a while ago.

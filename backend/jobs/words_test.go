@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/ipc/api"
 )
 
 // TestJOB_05_WordsForAJobThatIsAboutToBegin: two jobs are given their places at once,

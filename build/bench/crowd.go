@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/ipc"
+	"bridge/backend/platform/ipc"
 )
 
 // crowd measures a busy day: 56 MCP servers, 8,000 stored messages, two sends a

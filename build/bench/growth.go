@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"bridge/backend/ipc"
+	"bridge/backend/platform/ipc"
 )
 
 // growth measures whether a send gets slower as the store grows: five thousand

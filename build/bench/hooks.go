@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/ipc"
+	"bridge/backend/platform/ipc"
 )
 
 // hooks measures what a hook costs the agent that waits for it: the whole

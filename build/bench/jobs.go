@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver/standin"
-	"bridge/backend/ipc"
+	"bridge/backend/platform/ipc"
 )
 
 // workerName is under which name this program is the agent of jobs: a stand-in that

@@ -18,9 +18,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // links measures two paired homes on this machine's loopback: how long pairing takes

@@ -18,9 +18,9 @@ import (
 	"syscall"
 	"time"
 
-	"bridge/backend/hub"
-	"bridge/backend/hub/server"
-	"bridge/backend/remote"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub"
+	"bridge/backend/network/hub/server"
 )
 
 // membersName is under which name this program is a crowd of PCs of a team: each a

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"bridge/backend/ipc"
+	"bridge/backend/platform/ipc"
 )
 
 // mirrors measures what it costs a PC to have jobs at work on many paired ones: ten

@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/link"
-	"bridge/backend/remote"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/link"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // probe is a paired PC that asks by itself, so that a request can be timed.

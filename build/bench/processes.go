@@ -17,10 +17,10 @@ import (
 	"syscall"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // running is a broker process on a home of its own.

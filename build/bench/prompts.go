@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/config"
-	"bridge/backend/prompt"
+	"bridge/backend/core/prompt"
+	"bridge/backend/platform/config"
 )
 
 // prompts measures a permission prompt of a session: from the start of claude's hook

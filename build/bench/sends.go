@@ -12,10 +12,10 @@ import (
 
 	_ "modernc.org/sqlite" // the raw baseline
 
-	"bridge/backend/bridge"
-	"bridge/backend/hook"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/hook"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 var body = strings.Repeat("sixteen bytes ..", 32) // 512 bytes

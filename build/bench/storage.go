@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/ipc"
+	"bridge/backend/platform/ipc"
 )
 
 // storage measures the care of a large store: search, the snapshot, the doctor

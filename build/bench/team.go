@@ -17,13 +17,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"bridge/backend/bridge"
-	"bridge/backend/hub/enrol"
-	"bridge/backend/hub/server"
-	"bridge/backend/hub/subject"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/link"
+	"bridge/backend/core/bridge"
+	"bridge/backend/network/hub/enrol"
+	"bridge/backend/network/hub/server"
+	"bridge/backend/network/hub/subject"
+	"bridge/backend/network/link"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // teamName is that of the team that is measured.

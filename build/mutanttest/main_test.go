@@ -49,10 +49,10 @@ func TestPRF_02_WhatDoesNotCompileIsToldFromWhatFails(t *testing.T) {
 }
 
 func TestPRF_02_OnlyTheChosenTestsOfOnePackageRun(t *testing.T) {
-	asked := []string{"test", "-cover", "-coverprofile", "/tmp/profile", "./backend/hub/..."}
+	asked := []string{"test", "-cover", "-coverprofile", "/tmp/profile", "./backend/network/hub/..."}
 	for tests, want := range map[string][]string{
-		"":     {"test", "-vet=off", "-ldflags=-s -w", "-cover", "-coverprofile", "/tmp/profile", "./backend/hub"},
-		"MSG_": {"test", "-vet=off", "-ldflags=-s -w", "-run=MSG_", "-cover", "-coverprofile", "/tmp/profile", "./backend/hub"},
+		"":     {"test", "-vet=off", "-ldflags=-s -w", "-cover", "-coverprofile", "/tmp/profile", "./backend/network/hub"},
+		"MSG_": {"test", "-vet=off", "-ldflags=-s -w", "-run=MSG_", "-cover", "-coverprofile", "/tmp/profile", "./backend/network/hub"},
 	} {
 		if difference := cmp.Diff(want, testArguments(asked, tests)); difference != "" {
 			t.Errorf("%q: %s", tests, difference)

@@ -19,16 +19,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"bridge/backend/cli"
-	"bridge/backend/disk"
-	"bridge/backend/hub/command"
+	"bridge/backend/doors/cli"
+	"bridge/backend/doors/hubcli"
+	"bridge/backend/platform/disk"
 )
 
 // The files, below the checkout.
 const (
 	commandsFile = "docs/reference/commands.md"
 	toolsFile    = "docs/reference/tools.md"
-	toolsSource  = "backend/mcpserver/testdata/tools.json"
+	toolsSource  = "backend/doors/mcpserver/testdata/tools.json"
 )
 
 func main() {
@@ -86,7 +86,7 @@ const commandsHead = "# Commands\n\n" +
 
 func commandsPage() ([]byte, error) {
 	page := bytes.NewBufferString(commandsHead)
-	hub := &command.App{Getenv: os.Getenv}
+	hub := &hubcli.App{Getenv: os.Getenv}
 	for _, root := range []*cobra.Command{new(cli.App).Commands(), hub.Commands()} {
 		if err := describe(page, root); err != nil {
 			return nil, err

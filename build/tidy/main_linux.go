@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/proc"
+	"bridge/backend/platform/proc"
 )
 
 func main() {

@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/disk"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // These tests drive the built desktop app: BRIDGE_DESKTOP_BIN names it, with

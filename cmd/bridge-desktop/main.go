@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"bridge/app"
-	"bridge/backend/cli"
-	"bridge/backend/cli/outcome"
-	"bridge/backend/cli/terminal"
-	"bridge/backend/config"
+	"bridge/backend/doors/cli"
+	"bridge/backend/doors/cli/outcome"
+	"bridge/backend/doors/cli/terminal"
+	"bridge/backend/platform/config"
 	"bridge/frontend"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // until polls for a condition.

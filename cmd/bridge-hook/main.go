@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"bridge/backend/hook"
+	"bridge/backend/doors/hook"
 )
 
 // version is set by the build: -ldflags "-X main.version=…".

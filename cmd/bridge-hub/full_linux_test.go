@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 func TestHUB_05_StatusAndCheckSayThatTheDiskIsFull(t *testing.T) {

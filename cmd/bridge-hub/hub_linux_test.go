@@ -20,11 +20,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	"bridge/backend/hub/enrol"
-	"bridge/backend/hub/hubtest"
-	"bridge/backend/hub/subject"
-	"bridge/backend/link"
-	"bridge/backend/trial"
+	"bridge/backend/network/hub/enrol"
+	"bridge/backend/network/hub/hubtest"
+	"bridge/backend/network/hub/subject"
+	"bridge/backend/network/link"
+	"bridge/backend/testing/trial"
 )
 
 const runsMain = "BRIDGE_HUB_TEST_MAIN"

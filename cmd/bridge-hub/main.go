@@ -7,13 +7,13 @@ import (
 	"os"
 	"time"
 
-	"bridge/backend/hub/command"
+	"bridge/backend/doors/hubcli"
 )
 
 // version is set by the build: -ldflags "-X main.version=…".
 var version = "0.29.16"
 
 func main() {
-	app := &command.App{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now, Version: version}
+	app := &hubcli.App{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now, Version: version}
 	os.Exit(app.Run(context.Background()))
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/hub/hubtest"
-	"bridge/backend/hub/server"
-	"bridge/backend/hub/subject"
-	"bridge/backend/remote"
-	"bridge/backend/trial"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub/hubtest"
+	"bridge/backend/network/hub/server"
+	"bridge/backend/network/hub/subject"
+	"bridge/backend/testing/trial"
 )
 
 // smallDisk is a file system of its own with a node's home on it.

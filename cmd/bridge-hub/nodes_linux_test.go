@@ -16,13 +16,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	teamhub "bridge/backend/hub"
-	"bridge/backend/hub/hubtest"
-	"bridge/backend/hub/server"
-	"bridge/backend/hub/subject"
-	"bridge/backend/link"
-	"bridge/backend/remote"
-	"bridge/backend/trial"
+	"bridge/backend/core/remote"
+	teamhub "bridge/backend/network/hub"
+	"bridge/backend/network/hub/hubtest"
+	"bridge/backend/network/hub/server"
+	"bridge/backend/network/hub/subject"
+	"bridge/backend/network/link"
+	"bridge/backend/testing/trial"
 )
 
 // nodes are the three of a hub, with the same keys, each on a machine of its own. The PCs

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"bridge/backend/worker/mcp"
+	"bridge/backend/doors/worker/mcp"
 )
 
 // version is set by the build: -ldflags "-X main.version=…".

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"bridge/backend/worker/runjob"
+	"bridge/backend/doors/worker/runjob"
 )
 
 // version is set by the build: -ldflags "-X main.version=…".

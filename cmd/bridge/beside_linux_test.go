@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/worker"
+	"bridge/backend/doors/worker"
 )
 
 // What a session keeps running is the program without a database, by the same process.

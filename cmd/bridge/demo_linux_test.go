@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // shown is a `bridge demo` in a folder of its own for what is temporary.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/creack/pty"
 
-	"bridge/backend/bridge"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/testing/trial"
 )
 
 // misleading is what an agent may write to lead its owner astray: it takes back the line,

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/ipc/api"
-	"bridge/backend/trial"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // paired are two homes that know each other as laptop and desk; desk allows laptop's

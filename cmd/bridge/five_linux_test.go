@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/decision"
-	"bridge/backend/hub/hubtest"
-	"bridge/backend/hub/server"
-	"bridge/backend/ipc/api"
-	"bridge/backend/store"
-	"bridge/backend/trial"
+	"bridge/backend/core/decision"
+	"bridge/backend/network/hub/hubtest"
+	"bridge/backend/network/hub/server"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
+	"bridge/backend/testing/trial"
 )
 
 // five are the PCs of a team, at a hub of three nodes, each on a machine of its own.

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // prompt is how soon everything must say that a home cannot be served: hosts

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"bridge/backend/link"
+	"bridge/backend/network/link"
 )
 
 // laterHub is a hub of a release to come: it speaks of a version of joining that nobody

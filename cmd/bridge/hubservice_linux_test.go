@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // hubAccount makes the hub's account, as its package does, and a home for it that

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // waitForFile returns once the file is there.

@@ -17,7 +17,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // trace is what alone is left of a store: a file of the home, made by hand or

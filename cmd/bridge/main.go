@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"bridge/backend/cli"
+	"bridge/backend/doors/cli"
 	"bridge/frontend"
 )
 

@@ -14,7 +14,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // natsServer runs a NATS server of a team's own, as its configuration file says, until it

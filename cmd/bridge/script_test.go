@@ -33,15 +33,15 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bridge/backend/agent/driver/standin"
-	"bridge/backend/bridge"
-	"bridge/backend/decision"
-	"bridge/backend/hook"
-	"bridge/backend/hub/command"
-	"bridge/backend/ipc/api"
-	"bridge/backend/store"
-	"bridge/backend/trial"
-	mcpprogram "bridge/backend/worker/mcp"
-	"bridge/backend/worker/runjob"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/doors/hook"
+	"bridge/backend/doors/hubcli"
+	mcpprogram "bridge/backend/doors/worker/mcp"
+	"bridge/backend/doors/worker/runjob"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
+	"bridge/backend/testing/trial"
 )
 
 // TestMain makes the test binary the programs of the scripts: bridge itself, an
@@ -112,7 +112,7 @@ func decidedBy(pc string, topics []string) (err error) {
 }
 
 func hubMain() int {
-	app := &command.App{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now, Version: version}
+	app := &hubcli.App{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now, Version: version}
 	return app.Run(context.Background())
 }
 

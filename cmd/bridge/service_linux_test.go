@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/ipc/api"
-	"bridge/backend/trial"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/trial"
 )
 
 // The tests of this file run a real systemd in namespaces of its own: once as

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/config"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // released is the release that this program says it is, everywhere.

@@ -5,7 +5,7 @@ import { expect, open, tellEveryone, test, unique } from './dashboard';
 import { test as alone } from './fresh';
 
 const TABS = 10;
-/** How many streams a dashboard serves at a time: maxStreams of backend/dashboard/events.go. */
+/** How many streams a dashboard serves at a time: maxStreams of backend/doors/dashboard/events.go. */
 const SERVED = 32;
 
 /** Counts the event streams that the pages of a context have open. */

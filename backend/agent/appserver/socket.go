@@ -13,8 +13,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/host"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/session"
 )
 
 // Children lists the native children of a session as the CLI's own store in

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/host"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/session"
 )
 
 // claudeChildren reads projects/<project>/<session>/subagents/agent-<id>.meta.json.

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/host"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/session"
 )
 
 // codexState is the name of codex's index of threads; the number grows with its

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
 )
 
 // openCodeChildren reads the sessions below the session, and theirs.

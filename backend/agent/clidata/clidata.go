@@ -20,7 +20,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // The bounds of one look into a CLI's own store. What is beyond them is not

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/mail"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
 )
 
 // maxHeldBytes bounds how much of a session's end is looked through: what an ended

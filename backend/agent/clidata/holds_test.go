@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/bridge"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 )
 
 // TestMSG_06_AHostsOwnStoreShowsWhatItHolds: in each kind's form, whichever way the

@@ -10,7 +10,7 @@ import (
 	"path"
 	"time"
 
-	"bridge/backend/host"
+	"bridge/backend/core/host"
 )
 
 // The bounds of one look for a prompt: of longer transcripts the end is read, and

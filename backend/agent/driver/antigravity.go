@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // antigravity drives `agy` in its documented headless mode: JSON lines on its input

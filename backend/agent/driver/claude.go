@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // claude drives `claude -p` with JSON lines on its input and output. The process

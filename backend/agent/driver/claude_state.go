@@ -8,9 +8,9 @@ import (
 
 	"bridge/backend/agent/driver/jobstate"
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/host"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/job"
 )
 
 // claudeState is where claude writes below the sandbox. Each command of a session runs a

@@ -13,10 +13,10 @@ import (
 
 	"bridge/backend/agent/appserver"
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/job"
-	"bridge/backend/sandbox"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/sandbox"
 )
 
 // codex drives `codex app-server`: JSON-RPC lines without the version. One

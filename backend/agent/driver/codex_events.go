@@ -8,7 +8,7 @@ import (
 
 	"bridge/backend/agent/appserver"
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // codexReader turns what codex says into events. It is used by the reader of the

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // The permission profiles of codex for a job of a paired PC. They bound what commands

@@ -15,8 +15,8 @@ import (
 
 	"bridge/backend/agent/driver/acp"
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // For returns the driver of a kind; Unsupported for a kind that has none.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/testing/trial"
 )
 
 func spec(access job.Access) job.Spec {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/sandbox"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/sandbox"
+	"bridge/backend/testing/trial"
 )
 
 // The test's own program is also the sandbox.

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/sandbox"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/sandbox"
 )
 
 // opencode drives `opencode serve`: HTTP on 127.0.0.1 behind a password, and one

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // openCodeReader turns opencode's events into ours. It is used by the reader of

@@ -11,10 +11,10 @@ import (
 
 	"bridge/backend/agent/driver/jobstate"
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/job"
-	"bridge/backend/sandbox"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/sandbox"
 )
 
 // openCodeState is what opencode itself writes below the sandbox: its database, logs and

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver/drivertest"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
 )
 
 // Whatever goes wrong with an agent's provider, its supervisor reads what it was, and

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"bridge/backend/agent/driver/drivertest"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // acpStand speaks the Agent Client Protocol. What it offers is in its environment:

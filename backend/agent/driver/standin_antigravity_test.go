@@ -10,8 +10,8 @@ import (
 
 	"bridge/backend/agent/driver"
 	"bridge/backend/agent/driver/drivertest"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // antigravityStand speaks the documented headless format of `agy`. It asks nothing:

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver/drivertest"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // claudeStand speaks as `claude -p` with JSON lines does; the lines are cut to

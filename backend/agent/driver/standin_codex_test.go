@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"bridge/backend/agent/driver/drivertest"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // codexStand speaks as `codex app-server` does.

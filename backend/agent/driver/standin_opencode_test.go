@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver/drivertest"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // opencodeStand speaks as `opencode serve` does. With STANDIN_HANGS it lets the

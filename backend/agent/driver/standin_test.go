@@ -22,9 +22,9 @@ import (
 
 	"bridge/backend/agent/driver"
 	"bridge/backend/agent/driver/drivertest"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/testing/trial"
 )
 
 // The test's own program is also each of the CLIs.

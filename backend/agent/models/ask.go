@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
 )
 
 const (

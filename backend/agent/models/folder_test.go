@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // TestSEC_13_CLIsAreAskedInTheOwnersFolder: a CLI reads the settings of the folder that it

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/config"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
 )
 
 const (

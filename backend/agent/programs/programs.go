@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
 )
 
 // InstallFile says which agents are connected, and by which program; it is relative to

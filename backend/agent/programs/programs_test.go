@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 func TestDOC_07_AProgramThatIsGoneIsNamed(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // antigravityServer is the name under which the model sees our MCP server: the

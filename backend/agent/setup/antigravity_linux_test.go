@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/agent/setup"
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // agy is a stand-in for the Antigravity CLI: it reads a plugin folder as that

@@ -13,8 +13,8 @@ import (
 	"reflect"
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
 )
 
 // Apply carries a plan out, all of it or nothing: when a file cannot be

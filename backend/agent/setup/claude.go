@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/host"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
 )
 
 // claudeExecForm is the first version seen to take a hook's arguments as a

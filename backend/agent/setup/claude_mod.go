@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/host"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
 )
 
 // The three files of the mod. claude loads them from its folder of skills without

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 var modFiles = []string{

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/host"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
 )
 
 // codexToolApproval is the first version tried with the settings that say of one

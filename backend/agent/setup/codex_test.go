@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bridge/backend/agent"
-	"bridge/backend/host"
+	"bridge/backend/core/host"
 )
 
 // A hook that codex waits for keeps its dialog away, so the one that tells of a prompt

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/disk"
+	"bridge/backend/platform/disk"
 )
 
 // codexAskTimeout bounds the question to codex; it answers in 0.2 s.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // program writes a shell script that stands in for a CLI.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // AsksFlag is the argument of an MCP server's entry whose CLI was told to ask before

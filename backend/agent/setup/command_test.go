@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // What a POSIX shell makes of a hook's line is what Bridge meant, and Bridge

@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/config"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/config"
 )
 
 // This file has the rules by which the CLIs themselves deny sessions what only the owner

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tailscale/hujson"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 var yes, no = true, false

@@ -11,8 +11,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/tailscale/hujson"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
 )
 
 // checkDuplicates returns an error with code Conflict where an object on the way to one

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/host"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
 )
 
 // person is a user's home folder with a Bridge beside it.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"bridge/backend/host"
+	"bridge/backend/core/host"
 )
 
 // encode returns value as one line of JSON without HTML escapes.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
 )
 
 // jsonFile edits a JSON file, with or without comments and trailing commas.

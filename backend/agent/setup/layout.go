@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // layout is everything that connects one CLI, as its adapter lays it out.

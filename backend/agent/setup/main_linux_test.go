@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/realcli"
+	"bridge/backend/testing/realcli"
 )
 
 // TestMain moves the run into a network namespace of its own when there are real

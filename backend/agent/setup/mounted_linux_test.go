@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/bridge"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/testing/trial"
 )
 
 // mounted has each of the files of a kind mounted from a folder beside the home, as a dev

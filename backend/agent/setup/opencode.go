@@ -12,7 +12,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 //go:embed opencode/bridge.js

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
 )
 
 // ownersFiles are the settings files of each kind that a person has before Bridge.

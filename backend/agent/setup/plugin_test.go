@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/trial"
+	"bridge/backend/testing/trial"
 )
 
 // The plugin's own tests, with a stand-in for opencode and one for our process.

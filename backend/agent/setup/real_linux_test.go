@@ -16,10 +16,10 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/agent/setup"
-	"bridge/backend/bridge"
-	"bridge/backend/host"
-	"bridge/backend/realcli"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/testing/realcli"
+	"bridge/backend/testing/trial"
 )
 
 // world is a home with the real CLIs, the model behind them, and the stand-in

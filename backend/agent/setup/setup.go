@@ -18,9 +18,9 @@ import (
 	"slices"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/host"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/platform/disk"
 )
 
 // maxConfigBytes bounds a settings file that is edited. claude keeps histories

@@ -14,9 +14,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"bridge/backend/bridge"
-	"bridge/backend/host"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/session"
 )
 
 // standIn is this program in the role of `bridge`: it writes down what the CLIs

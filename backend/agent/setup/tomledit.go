@@ -11,8 +11,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
 )
 
 // tomlFile edits a TOML file. What we add are whole tables in one marked block

@@ -3,7 +3,7 @@ package setup
 import (
 	"slices"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // FreeTools are the tools of Bridge that a session may use without a question: they

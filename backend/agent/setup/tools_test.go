@@ -13,7 +13,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // allowed are the tools that claude uses without a question.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/host"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
 )
 
 func TestMSG_11_NothingIsWrittenForAnOpenCodeOfAnotherMajorVersion(t *testing.T) {

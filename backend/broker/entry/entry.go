@@ -5,10 +5,10 @@ package entry
 import (
 	"context"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/serving"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Keys makes the keys of a dashboard that is served.

@@ -7,7 +7,7 @@ package feed
 import (
 	"sync"
 
-	"bridge/backend/ipc/api"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Conn is where revisions are pushed to. It never waits; an *ipc.Conn is one.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"bridge/backend/ipc/api"
+	"bridge/backend/platform/ipc/api"
 )
 
 func waits(changes <-chan struct{}) bool {

@@ -7,11 +7,11 @@ import (
 	"context"
 	"slices"
 
-	"bridge/backend/decision"
-	"bridge/backend/ipc/api"
-	"bridge/backend/mail"
-	"bridge/backend/search"
-	"bridge/backend/store"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/search"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
 )
 
 // Search answers what a session looks for. The specification leaves open what of the

@@ -3,10 +3,10 @@ package mailbox
 import (
 	"slices"
 
-	"bridge/backend/bridge"
-	"bridge/backend/mail"
-	"bridge/backend/reach"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/reach"
+	"bridge/backend/core/session"
 )
 
 // HasMod reports whether a mod said hello for the very conversation that the session

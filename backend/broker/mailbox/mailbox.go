@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/wake"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 )
 
 // Box is one live session's.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"bridge/backend/bridge"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 )
 
 func deliveries(ids ...string) (list []mail.Delivery) {

@@ -3,7 +3,7 @@ package mailbox
 import (
 	"sync"
 
-	"bridge/backend/bridge"
+	"bridge/backend/core/bridge"
 )
 
 // MostUnread is how many bytes of one sender may wait unread for a session that is away

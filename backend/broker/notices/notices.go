@@ -7,8 +7,8 @@ import (
 	"errors"
 	"slices"
 
-	"bridge/backend/decision"
-	"bridge/backend/store"
+	"bridge/backend/core/decision"
+	"bridge/backend/storage/store"
 )
 
 // Maker makes notices. All fields are required.

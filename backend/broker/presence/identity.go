@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // learnHostLocked takes in what a connection that becomes part of s knows of its

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/ipc"
-	"bridge/backend/job"
-	"bridge/backend/proc"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/proc"
 )
 
 // maxAncestors bounds the walk from a process to the top: no agent gets out of its session

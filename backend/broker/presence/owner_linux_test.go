@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/proc"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/proc"
 )
 
 func TestMain(m *testing.M) {

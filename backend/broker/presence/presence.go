@@ -13,12 +13,12 @@ import (
 	"bridge/backend/broker/mailbox"
 	"bridge/backend/broker/turns"
 	"bridge/backend/broker/wake"
-	"bridge/backend/config"
-	"bridge/backend/decision"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
-	"bridge/backend/session"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
 )
 
 // Presence is the connections, the sessions that they are part of, and the

@@ -6,10 +6,10 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
 )
 
 // Register makes a connection part of the session that args speak of. Provisional

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"bridge/backend/agent"
-	"bridge/backend/bridge"
-	"bridge/backend/ipc/api"
-	"bridge/backend/proc"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
 )
 
 // A terminal shows one conversation. When it begins another one, or ends, the first may

@@ -3,8 +3,8 @@ package presence
 import (
 	"slices"
 
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
 )
 
 // A host may serve several threads from one process, codex's background server

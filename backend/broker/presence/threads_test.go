@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/wake"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // threadServer is a server that stands for nobody, with what change says of it.

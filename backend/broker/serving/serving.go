@@ -7,10 +7,10 @@ import (
 	"context"
 	"encoding/json"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker/presence"
-	"bridge/backend/ipc"
-	"bridge/backend/ipc/api"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Operation is one row of the table and what serves it.

@@ -7,7 +7,7 @@ package turns
 import (
 	"slices"
 
-	"bridge/backend/ipc/api"
+	"bridge/backend/platform/ipc/api"
 )
 
 const (

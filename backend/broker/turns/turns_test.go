@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/ipc/api"
+	"bridge/backend/platform/ipc/api"
 )
 
 const hour = 60 * 60 * 1000

@@ -3,8 +3,8 @@ package wake
 import (
 	"maps"
 
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 )
 
 // maxHookTries is how often one message may be given to wake hooks.

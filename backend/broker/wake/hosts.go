@@ -1,8 +1,8 @@
 package wake
 
 import (
-	"bridge/backend/mail"
-	"bridge/backend/proc"
+	"bridge/backend/core/mail"
+	"bridge/backend/platform/proc"
 )
 
 // Running are those of the host processes that have not ended: it asks the system. One that

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/mail"
-	"bridge/backend/store"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/storage/store"
 )
 
 // scan is how many of a session's unread messages are looked through for those that

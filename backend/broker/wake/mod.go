@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"bridge/backend/session"
+	"bridge/backend/core/session"
 )
 
 // ModLink is the connection of one mod.

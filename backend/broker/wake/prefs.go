@@ -4,8 +4,8 @@ import (
 	"maps"
 	"sync"
 
-	"bridge/backend/bridge"
-	"bridge/backend/config"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/config"
 )
 
 // Prefs remembers the sessions that chose their own auto-wake, over reloads

@@ -3,7 +3,7 @@ package wake
 import (
 	"time"
 
-	"bridge/backend/chat"
+	"bridge/backend/core/chat"
 )
 
 const (

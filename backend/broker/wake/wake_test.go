@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/chat"
-	"bridge/backend/mail"
-	"bridge/backend/session"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 )
 
 func TestTheUsualPace(t *testing.T) {

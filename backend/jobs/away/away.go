@@ -13,12 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
 	"bridge/backend/jobs/record"
-	"bridge/backend/remote"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Options says what it works with. All fields are required.

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/remote"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
 )
 
 // Book remembers how it stands with these jobs while this process lives: when each was

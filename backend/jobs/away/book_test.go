@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/remote"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
 )
 
 var start = time.UnixMilli(1_700_000_000_000)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
-	"bridge/backend/remote"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/core/remote"
 )
 
 // refused ends a job that its PC did not take. Whoever asked for it is answered so.

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
 	"bridge/backend/jobs/landing"
 	"bridge/backend/jobs/record"
-	"bridge/backend/remote"
 )
 
 const (

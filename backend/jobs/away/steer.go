@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"bridge/backend/bridge"
 	"bridge/backend/broker"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
-	"bridge/backend/remote"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Say tells a job on its PC something (RMT-10). What is not answered was perhaps heard:

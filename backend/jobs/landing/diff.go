@@ -4,9 +4,9 @@ import (
 	"context"
 	"os"
 
-	"bridge/backend/bridge"
-	"bridge/backend/gitwork"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/jobs/gitwork"
 )
 
 // Diff is what a job changed itself, against what stood there at its start.

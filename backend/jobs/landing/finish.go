@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"bridge/backend/bridge"
-	"bridge/backend/gitwork"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/jobs/gitwork"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Finish lands or drops the work of a worktree job that has ended, for the owner

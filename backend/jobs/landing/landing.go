@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/gitwork"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/jobs/gitwork"
 	"bridge/backend/jobs/record"
 )
 

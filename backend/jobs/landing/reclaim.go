@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/gitwork"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/jobs/gitwork"
+	"bridge/backend/platform/ipc/api"
 )
 
 // Pauses of the looks at worktrees.

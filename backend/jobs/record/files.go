@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/disk"
 )
 
 // Files are the files of the jobs of one home, beside the registry.

@@ -3,7 +3,7 @@ package record
 import (
 	"sync"
 
-	"bridge/backend/chat"
+	"bridge/backend/core/chat"
 )
 
 // maxHeard bounds the words whose way is remembered; the oldest are forgotten.

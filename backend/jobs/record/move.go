@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"bridge/backend/disk"
+	"bridge/backend/platform/disk"
 )
 
 // Move moves what there is of a job beside its entry to the archive: its questions,

@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
-	"bridge/backend/store"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/storage/store"
 )
 
 // maxLogBytes bounds one piece of a log.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
-	"bridge/backend/store"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/storage/store"
 )
 
 // kept keeps what is kept of a transcript.

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/disk"
 )
 
 // Registry reads and writes jobs.json. While older programs keep it too, its bytes

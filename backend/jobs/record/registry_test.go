@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/disk"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/disk"
 )
 
 // Whatever write fails while what waited is brought in: nothing of it is lost, and

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/disk"
-	"bridge/backend/job"
-	"bridge/backend/job/runs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/disk"
 )
 
 // earlier is the envelope of a run after which another one began.

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/disk"
-	"bridge/backend/ipc/api"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
 )
 
 // MaxEntryBytes bounds the entry of a job in the archive, and jobs.json: 300 of the

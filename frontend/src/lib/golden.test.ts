@@ -765,7 +765,7 @@ describe('the server answers as the page expects', () => {
     ['storage.json', report],
     ['error.json', v.object({ error: v.pipe(v.string(), v.nonEmpty()) })],
   ])('%s', (file, schema) => {
-    const golden = join(import.meta.dirname, '../../../backend/dashboard/testdata', file);
+    const golden = join(import.meta.dirname, '../../../backend/doors/dashboard/testdata', file);
     const answer: unknown = JSON.parse(readFileSync(golden, 'utf8'));
     const { issues } = v.safeParse(schema as v.GenericSchema, answer);
     expect(issues?.map((i) => `${v.getDotPath(i) ?? ''}: ${i.message}`)).toBeUndefined();

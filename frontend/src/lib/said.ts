@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 
-const folder = join(import.meta.dirname, '../../../backend/bridge/testdata');
+const folder = join(import.meta.dirname, '../../../backend/core/bridge/testdata');
 const read = (name: string): unknown => JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8'));
 
 const shown = v.object({

@@ -1,5 +1,5 @@
 // What agents, jobs, other PCs and names say, with every hidden character made visible, as
-// bridge.Visible does it in Go. Both are held to the tables in backend/bridge/testdata.
+// bridge.Visible does it in Go. Both are held to the tables in backend/core/bridge/testdata.
 
 type Span = readonly [from: number, to: number];
 

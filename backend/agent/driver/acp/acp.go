@@ -18,8 +18,8 @@ import (
 	"sync"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/job"
-	"bridge/backend/sandbox"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/sandbox"
 )
 
 // version is the one of the protocol that is stable.

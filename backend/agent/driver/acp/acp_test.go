@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // What nobody is asked about: a job that reads asks nothing, one that edits only what

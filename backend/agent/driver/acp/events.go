@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // reader is what the reader of the output keeps of the turn that runs.

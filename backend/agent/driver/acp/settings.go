@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // readBackTime is what an agent gets to tell that its mode has changed, where the

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"bridge/backend/agent/driver/run"
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // authRequired is the protocol's code for an agent that wants to be logged in.

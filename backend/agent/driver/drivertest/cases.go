@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/proc"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/proc"
+	"bridge/backend/testing/trial"
 )
 
 func typeName(v any) string { return fmt.Sprintf("%T", v) }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/job"
-	"bridge/backend/trial"
+	"bridge/backend/core/job"
+	"bridge/backend/testing/trial"
 )
 
 // Bench is one kind of CLI with a model whose answers are scripted.

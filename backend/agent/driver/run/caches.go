@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // Caches is the folder of a job's own caches. Tools keep there what they can make or fetch

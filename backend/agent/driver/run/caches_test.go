@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // cachesJob makes a job of an owner whose home is home.

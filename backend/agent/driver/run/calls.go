@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // Calls matches what was asked of a CLI with its answers.

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/sandbox"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/sandbox"
 )
 
 // everyProgram names what a program needs to find its user, its words and its

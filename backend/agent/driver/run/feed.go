@@ -3,7 +3,7 @@ package run
 import (
 	"sync"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // feed is a stream of events. put never makes its writer wait: what the CLI says next may

@@ -8,8 +8,8 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 const (

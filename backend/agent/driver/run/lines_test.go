@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // TestSEC_11_ALongLineIsCutAndStaysJSON: what is short in it is whole, wherever it stands.

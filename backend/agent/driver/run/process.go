@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/proc"
-	"bridge/backend/sandbox"
-	"bridge/backend/sandbox/connects"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/proc"
+	"bridge/backend/platform/sandbox"
+	"bridge/backend/platform/sandbox/connects"
 )
 
 const (

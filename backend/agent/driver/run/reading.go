@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // systemPaths are what programs of any kind read of a Unix system: programs, libraries and

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/sandbox/connects"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/sandbox/connects"
 )
 
 // interruptTime is what a CLI gets to end its turn before Close goes on; the

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // A job's environment is what every program needs, what the owner lists, and its

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
-	"bridge/backend/sandbox"
-	"bridge/backend/trial"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/sandbox"
+	"bridge/backend/testing/trial"
 )
 
 // TestMain makes this program `bridge sandbox-exec` as well.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // Trouble judges an error that a CLI only passes on: by the provider's status where

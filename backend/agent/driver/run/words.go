@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"bridge/backend/bridge"
-	"bridge/backend/job"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 )
 
 // Words gather what an agent says bit by bit, up to job.MaxAnswerBytes (SEC-11). The zero

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"unicode/utf8"
 
-	"bridge/backend/job"
+	"bridge/backend/core/job"
 )
 
 // TestSEC_11_AnAnswerIsCutAndSaysSo: what is within the bound stays as it is.

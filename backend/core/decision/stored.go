@@ -1,0 +1,63 @@
+package decision
+
+import (
+	"encoding/json"
+	"slices"
+
+	"bridge/backend/core/bridge"
+)
+
+// Unreadable says why a stored row cannot be used. The row is left in the store byte for
+// byte, and the doctor names it.
+type Unreadable struct {
+	Why   string // continues a sentence about the row
+	Newer bool   // a newer release may have written it
+}
+
+func (u Unreadable) Error() string { return u.Why }
+
+// StoredScope reads the scope of a stored revision. It takes more than ParseScope: a
+// revision is kept whatever limits were in force when it was recorded. It fails with
+// Unreadable: a guess would tell sessions of what is not for them.
+func StoredScope(stored string) (Scope, error) {
+	if stored == `"all"` || stored == "all" {
+		return AllSessions(), nil
+	}
+	var form struct {
+		Project  *string  `json:"project"`
+		Sessions []string `json:"sessions"`
+	}
+	err := bridge.DecodeStrict([]byte(stored), len(stored), &form)
+	switch {
+	case err != nil:
+		return Scope{}, Unreadable{Why: "its scope cannot be read", Newer: isNewerScope(stored)}
+	case form.Project != nil && form.Sessions != nil:
+		return Scope{}, Unreadable{Why: "its scope has both a project and sessions", Newer: true}
+	case form.Project != nil && *form.Project != "":
+		return ProjectOf(*form.Project), nil
+	case len(form.Sessions) > 0 && !slices.Contains(form.Sessions, ""):
+		return Scope{Sessions: form.Sessions}, nil
+	}
+	return Scope{}, Unreadable{Why: "its scope names nobody"}
+}
+
+// isNewerScope reports whether a scope that cannot be read is whole JSON of a
+// form that a newer release may have: another word, or an object with a member
+// that this build does not know or knows as another type.
+func isNewerScope(stored string) bool {
+	var word string
+	if json.Unmarshal([]byte(stored), &word) == nil {
+		return word != ""
+	}
+	var known struct {
+		Project  string   `json:"project"`
+		Sessions []string `json:"sessions"`
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(stored), &members) != nil || len(members) == 0 {
+		return false
+	}
+	delete(members, "project")
+	delete(members, "sessions")
+	return len(members) > 0 || json.Unmarshal([]byte(stored), &known) != nil
+}

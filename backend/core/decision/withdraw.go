@@ -1,0 +1,116 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/bridge"
+)
+
+// withdrawnWord begins the text of each revision that withdraws a decision.
+const withdrawnWord = "Withdrawn"
+
+// NewWithdrawal returns a revision that withdraws the decision on a topic, without an id,
+// an author, a time and a scope. reason may be "". NewWithdrawal fails with Invalid or
+// TooLarge when the topic or the reason is malformed.
+func NewWithdrawal(topic, reason string) (revision Revision, err error) {
+	if revision.Topic, err = NormalizeTopic(topic); err != nil {
+		return Revision{}, err
+	}
+	revision.Text, revision.Withdrawn = withdrawnWord+".", true
+	if reason = strings.TrimSpace(reason); reason == "" {
+		return revision, nil
+	}
+	revision.Text = withdrawnWord + ": " + reason
+	if err := bridge.CheckText("the reason", reason, bridge.MaxDecisionChars-len(withdrawnWord+": ")); err != nil {
+		return Revision{}, err
+	}
+	return revision, nil
+}
+
+// Replace makes r, which its owner asked for, replace the decision in force on its topic:
+// r.Supersedes is the id of the decision that the owner saw, nil for any. A withdrawal gets
+// the scope of what it withdraws. Replace fails with NotFound when r withdraws and nothing
+// is in force, and with Conflict when another decision is in force than the one that the
+// owner saw. newestFirst has the revisions of the topic.
+func (r *Revision) Replace(newestFirst []Revision) error {
+	at := slices.IndexFunc(newestFirst, func(earlier Revision) bool { return earlier.Current })
+	switch {
+	case at < 0 && (r.Withdrawn || r.Supersedes != nil):
+		return bridge.Errorf(bridge.NotFound, "no decision on %q is in force", r.Topic)
+	case at < 0:
+		return nil
+	case r.Supersedes != nil && *r.Supersedes != newestFirst[at].ID:
+		return bridge.Errorf(bridge.Conflict, "the decision on %q has changed: look at it again", r.Topic)
+	case r.Withdrawn:
+		r.Scope = newestFirst[at].Scope
+	}
+	return nil
+}
+
+// Newest returns the newest revision of each topic. history has the newest of each first.
+func Newest(history []Revision) []Revision {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(history), func(r Revision) bool {
+		before := seen[r.Topic]
+		seen[r.Topic] = true
+		return before
+	})
+}
+
+// Withdrawals returns the revisions that withdraw a decision and that a session is to be
+// told of, oldest first: the newest of their topics, each where the session's last message
+// about the topic told of a decision. A session that was never told of a decision is not
+// told of its end. history has all revisions, the newest of each topic first.
+func Withdrawals(history []Revision, told Told, target Target) (missed []Revision) {
+	topics := map[string][]Revision{}
+	for _, revision := range history {
+		topics[revision.Topic] = append(topics[revision.Topic], revision)
+	}
+	for _, revision := range Newest(history) {
+		if MissedWithdrawal(topics[revision.Topic], told, target) {
+			missed = append(missed, revision)
+		}
+	}
+	slices.Reverse(missed)
+	return missed
+}
+
+// MissedWithdrawal reports whether a session is to be told that the newest revision of a
+// topic withdraws it. A session outside the revision's scope is told only when it was told
+// of the very decision that was withdrawn.
+func MissedWithdrawal(newestFirst []Revision, told Told, target Target) bool {
+	newest := newestFirst[0]
+	if !newest.Withdrawn || told.Has(newest.ID) {
+		return false
+	}
+	for _, revision := range newestFirst[1:] {
+		if told.HasMessage(revision.ID) {
+			replaced := newest.Supersedes != nil && *newest.Supersedes == revision.ID
+			return !revision.Withdrawn && (replaced || newest.Scope.Reaches(target))
+		}
+	}
+	return false
+}
+
+// FromPC returns the revisions that came from the PC with that name, in their order.
+func FromPC(revisions []Revision, pc string) []Revision {
+	return slices.DeleteFunc(slices.Clone(revisions), func(r Revision) bool {
+		host := Placed{Revision: r}.host()
+		return host == "" || !strings.EqualFold(host, pc)
+	})
+}
+
+// withdrawnBody returns the text of the message that tells a session of a withdrawal.
+func (n News) withdrawnBody() string {
+	beside := ""
+	switch {
+	case n.Beside != nil && n.Newest:
+		beside = fmt.Sprintf(" (%s decided on it at the same time: the withdrawal came later in the team's order and counts)", n.Beside.Author.Name)
+	case n.Beside != nil:
+		beside = fmt.Sprintf(" (not in force: %s decided on it at the same time, and that came later in the team's order)", n.Beside.Author.Name)
+	}
+	return fmt.Sprintf("Decision on %q withdrawn%s, for %s by %s:\n\n%s\n\nThe tool `decisions` no longer lists it; `history: true` adds what was withdrawn.",
+		n.Topic, beside, n.Scope.Words(), n.Author.Name, n.Text)
+}

@@ -1,0 +1,213 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bridge/backend/core/bridge"
+)
+
+// MaxAnswerChars bounds one answer in words to what a model asks itself.
+const MaxAnswerChars = 4_000
+
+// Pick is a part of the owner's answer to what a model asks itself, as he gives it by a
+// command: one of the two.
+type Pick struct {
+	// Option is the number of an answer that is offered, from 1 on, or its name; numbers
+	// with commas between them where several may be chosen.
+	Option string `json:"option,omitempty"`
+	Words  string `json:"words,omitempty"` // an answer in words
+}
+
+// Picked makes the answers to choices of picks: one for each question in their order;
+// where there is one question alone, all of them are its answers. The error is Invalid
+// and names what can be chosen.
+func Picked(choices []bridge.Choice, picks []Pick) ([][]string, error) {
+	if len(choices) == 0 {
+		return nil, errNoChoice
+	}
+	answers := make([][]string, len(choices))
+	if len(choices) > 1 && len(picks) != len(choices) {
+		return nil, bridge.Errorf(bridge.Invalid, "it asks %d questions, and these are %s: give one for each, in their order: %s",
+			len(choices), bridge.Counted(len(picks), "answer"), Offers(choices))
+	}
+	for i, pick := range picks {
+		at := min(i, len(choices)-1)
+		chosen, err := pick.of(at+1, choices[at])
+		if err != nil {
+			return nil, err
+		}
+		answers[at] = append(answers[at], chosen...)
+	}
+	return answers, CheckAnswers(choices, answers)
+}
+
+var errNoChoice = bridge.Errorf(bridge.Invalid, "nothing can be chosen here: allow or deny it")
+
+// of is what a pick chooses of the question with that number.
+func (p Pick) of(number int, choice bridge.Choice) ([]string, error) {
+	if p.Option == "" {
+		return []string{p.Words}, nil
+	}
+	parts := []string{p.Option}
+	if choice.Several && !hasLabel(choice, p.Option) {
+		parts = strings.Split(p.Option, ",")
+	}
+	for i, part := range parts {
+		label, err := labelOf(number, choice, strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = label
+	}
+	return parts, nil
+}
+
+// labelOf finds the answer of that number or name.
+func labelOf(number int, choice bridge.Choice, said string) (string, error) {
+	named := hasLabel(choice, said)
+	n, err := strconv.Atoi(said)
+	switch isNumber := err == nil && n >= 1 && n <= len(choice.Options); {
+	case isNumber && named && choice.Options[n-1].Label != said:
+		return "", bridge.Errorf(bridge.Invalid, "question %d: %q is the number of one answer and the name of another: give its name by --answer: %s",
+			number, said, offers(choice))
+	case isNumber:
+		return choice.Options[n-1].Label, nil
+	case named:
+		return said, nil
+	default:
+		return "", noSuchAnswer(number, choice, said)
+	}
+}
+
+func hasLabel(choice bridge.Choice, label string) bool {
+	return slices.ContainsFunc(choice.Options, func(o bridge.ChoiceOption) bool { return o.Label == label })
+}
+
+func noSuchAnswer(number int, choice bridge.Choice, said string) error {
+	return bridge.Errorf(bridge.Invalid, "question %d offers no answer %q: %s", number, said, offers(choice))
+}
+
+// Offers says in a line what can be chosen.
+func Offers(choices []bridge.Choice) string {
+	var all []string
+	for _, choice := range choices {
+		all = append(all, offers(choice))
+	}
+	return strings.Join(all, "; ")
+}
+
+func offers(choice bridge.Choice) string {
+	var parts []string
+	for i, option := range choice.Options {
+		parts = append(parts, fmt.Sprintf("%d %s", i+1, option.Label))
+	}
+	what := strings.Join(parts, ", ")
+	if choice.Several {
+		what = "one or more of " + what
+	}
+	switch {
+	case choice.Words && len(parts) > 0:
+		what += ", or words of your own"
+	case choice.Words:
+		what = "words of your own"
+	}
+	return choice.Question + " (" + what + ")"
+}
+
+// ChoiceText is all that a model asks itself, with the number of each answer, in lines.
+func ChoiceText(choices []bridge.Choice) []string {
+	var lines []string
+	add := func(indent, text string) {
+		for _, line := range strings.Split(text, "\n") {
+			lines = append(lines, indent+line)
+		}
+	}
+	for _, choice := range choices {
+		question := choice.Question
+		if choice.Header != "" {
+			question = choice.Header + ": " + question
+		}
+		if choice.Several {
+			question += " (one or more)"
+		}
+		add("", question)
+		for i, option := range choice.Options {
+			label := fmt.Sprintf("%d  %s", i+1, option.Label)
+			if option.Description != "" {
+				label += ": " + option.Description
+			}
+			add("  ", label)
+			if option.Preview != "" {
+				add("       ", option.Preview)
+			}
+		}
+		switch {
+		case choice.Words && len(choice.Options) > 0:
+			add("  ", "or in your own words")
+		case choice.Words:
+			add("  ", "in your own words")
+		}
+	}
+	return lines
+}
+
+// ApproveText is the command that answers it: what is chosen stands for each question.
+func ApproveText(id string, choices []bridge.Choice) string {
+	command := "bridge approve " + id
+	for _, choice := range choices {
+		if len(choice.Options) == 0 {
+			command += " --answer WORDS"
+		} else {
+			command += " --option N"
+		}
+	}
+	return command
+}
+
+// CheckAnswers refuses answers that do not fit what is asked: a list for each question,
+// labels or, where that is offered, words. The error is Invalid.
+func CheckAnswers(choices []bridge.Choice, answers [][]string) error {
+	if len(choices) == 0 {
+		return errNoChoice
+	}
+	if len(answers) != len(choices) {
+		return bridge.Errorf(bridge.Invalid, "answers must hold a list for each of the %d questions, not %d", len(choices), len(answers))
+	}
+	for i, choice := range choices {
+		if err := checkAnswer(i+1, choice, answers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkAnswer(number int, choice bridge.Choice, chosen []string) error {
+	switch {
+	case len(chosen) == 0:
+		return bridge.Errorf(bridge.Invalid, "question %d: choose an answer: %s", number, offers(choice))
+	case len(chosen) > 1 && !choice.Several:
+		return bridge.Errorf(bridge.Invalid, "question %d: choose one answer, not %d: %s", number, len(chosen), offers(choice))
+	}
+	words := 0
+	for i, one := range chosen {
+		if slices.Contains(chosen[:i], one) {
+			return bridge.Errorf(bridge.Invalid, "question %d: %q is chosen twice", number, one)
+		}
+		if hasLabel(choice, one) {
+			continue
+		}
+		if words++; !choice.Words || words > 1 {
+			return noSuchAnswer(number, choice, one)
+		}
+		if strings.TrimSpace(one) == "" {
+			return bridge.Errorf(bridge.Invalid, "question %d: an answer in words must not be empty", number)
+		}
+		if err := bridge.CheckText(fmt.Sprintf("the answer to question %d", number), one, MaxAnswerChars); err != nil {
+			return err
+		}
+	}
+	return nil
+}

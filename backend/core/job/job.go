@@ -1,0 +1,90 @@
+package job
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+)
+
+// ACP is the kind of a job whose agent is any that speaks the Agent Client
+// Protocol (JOB-24). It is a kind of jobs only: no session announces it.
+const ACP bridge.AgentKind = "acp"
+
+// Kinds lists what a job can be of.
+func Kinds() []bridge.AgentKind { return append(bridge.Kinds(), ACP) }
+
+// A name's middle says whether somebody waits for the answer.
+const (
+	spawned = "-job-"
+	asked   = "-ask-"
+	hexLen  = 8
+)
+
+// Name makes a job's name, `<agent>-job-<8 hex>`, or `<agent>-ask-<8 hex>` where
+// somebody waits for the answer (JOB-01). Only the first four bytes of random count.
+func Name(kind bridge.AgentKind, ask bool, random [4]byte) string {
+	const digits = "0123456789abcdef"
+	middle := spawned
+	if ask {
+		middle = asked
+	}
+	name := []byte(string(kind) + middle)
+	for _, b := range random {
+		name = append(name, digits[b>>4], digits[b&15])
+	}
+	return string(name)
+}
+
+// ParseName takes a job's name apart. ok is false for every other name.
+func ParseName(name string) (kind bridge.AgentKind, ask, ok bool) {
+	for _, middle := range []string{spawned, asked} {
+		before, hex, has := strings.Cut(name, middle)
+		kind = bridge.AgentKind(before)
+		if has && slices.Contains(Kinds(), kind) && isHex(hex) {
+			return kind, middle == asked, true
+		}
+	}
+	return "", false, false
+}
+
+// IsName reports whether name is that of a job.
+func IsName(name string) bool {
+	_, _, ok := ParseName(name)
+	return ok
+}
+
+func isHex(text string) bool {
+	return len(text) == hexLen && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// ParseAccess returns the level of that name. The error names the choices.
+func ParseAccess(raw string) (Access, error) {
+	access := Access(raw)
+	if slices.Contains([]Access{AccessRead, AccessAsk, AccessEdit}, access) {
+		return access, nil
+	}
+	return "", bridge.Errorf(bridge.Invalid, "unknown access %q: use read, ask or edit", raw)
+}
+
+// The limits of jobs. Those that the owner may set have a range.
+const (
+	DefaultMaxJobs = 8  // JOB-09: running at once
+	HighestMaxJobs = 50 // contract: max_subagents
+	KeepFinished   = 200
+	DefaultDepth   = 2 // JOB-22: a job of a session is at depth 1
+	HighestDepth   = 3
+
+	MaxTitleChars  = 120
+	MaxModelChars  = 200     // ours
+	MaxPromptChars = 100_000 // that of a message
+	MaxNoteChars   = 200     // of report_progress
+	MaxReasonChars = 4_000   // of an answer to an approval and of a hand-off
+	MaxSendTo      = 100     // ours: grants of one job
+	MaxHandoff     = 1_000   // jobs named in one hand-off
+
+	MinTimeout = 10 * time.Second
+	MaxTimeout = 24 * time.Hour
+	MaxETA     = 24 * time.Hour
+)

@@ -1,0 +1,149 @@
+package job
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"bridge/backend/core/bridge"
+)
+
+// LandingState is where a finish is that the owner asked for (JOB-18).
+type LandingState string
+
+// The states. What is under way when its process dies is looked at afterwards, never
+// repeated by itself.
+const (
+	LandingBegun  LandingState = "begun"  // under way
+	LandingDone   LandingState = "done"   // as it was asked for
+	LandingStaged LandingState = "staged" // broken off: it stands in the main checkout, not committed
+	LandingFailed LandingState = "failed" // broken off before anything was done
+)
+
+// Landing is what the owner last did with the work of a worktree job.
+type Landing struct {
+	Action string       `json:"action"` // apply, squash, merge, keep, discard
+	State  LandingState `json:"state"`
+	Run    int          `json:"run"` // the job's run whose work it was
+	At     Millis       `json:"at"`
+	Commit string       `json:"commit,omitempty"` // on the main checkout's branch
+
+	// What a try came to before anything was touched.
+	Head   string `json:"head,omitempty"`   // of the job
+	Target string `json:"target,omitempty"` // of the main checkout
+	Next   string `json:"next,omitempty"`   // to which it was to come
+}
+
+// discarded names the action that drops a job's work.
+const discarded = "discard"
+
+// refuses says why a job may not go on after what the owner did with its work.
+func (l *Landing) refuses(name string) error {
+	switch {
+	case l == nil:
+		return nil
+	case l.State == LandingBegun:
+		return bridge.Errorf(bridge.Conflict, "%s is being finished just now: say it again in a moment", name)
+	case l.IsDone(discarded):
+		return bridge.Errorf(bridge.Conflict, "the owner has discarded the work of %s: give a new job instead", name)
+	}
+	return nil
+}
+
+// IsDone reports whether that action is what the owner did last.
+func (l *Landing) IsDone(action string) bool {
+	return l != nil && l.State == LandingDone && l.Action == action
+}
+
+// IsMade reports whether the worktree was made, rather than only asked for.
+func (w *Worktree) IsMade() bool { return w != nil && w.Base != "" }
+
+// IsThere reports whether the job has a worktree that nobody took away.
+func (w *Worktree) IsThere() bool { return w.IsMade() && w.ReclaimedAt == 0 }
+
+// holdsWork reports whether something of the job is in a repository that is looked
+// after by its entry: a worktree, or a discarded branch.
+func (j *Job) holdsWork() bool {
+	return j.Worktree.IsThere() || j.Landing.IsDone(discarded) && j.Worktree.IsMade() && j.Worktree.ExpiredAt == 0
+}
+
+// Place is where the job works.
+func (j *Job) Place() string {
+	if j.Worktree != nil && j.Worktree.Cwd != "" {
+		return j.Worktree.Cwd
+	}
+	return j.Workdir
+}
+
+// Bounds of what is said to a job about its changes.
+const (
+	MaxComments     = 200
+	MaxCommentChars = 4_000
+)
+
+// Comment is a word of the owner's on a line of a job's changes.
+type Comment struct {
+	Path string `json:"path"`
+	Line int    `json:"line"` // from 1; 0 is the whole file
+	Side string `json:"side"` // new, the default, or old
+	Body string `json:"body"`
+}
+
+// CommentsText is the one message that takes comments to the job (JOB-18).
+func CommentsText(comments []Comment) (string, error) {
+	if len(comments) == 0 {
+		return "", bridge.Errorf(bridge.Invalid, "comments must hold at least one comment")
+	}
+	if len(comments) > MaxComments {
+		return "", bridge.Errorf(bridge.TooLarge, "comments holds %d: at most %d are allowed", len(comments), MaxComments)
+	}
+	text := strings.Builder{}
+	fmt.Fprintf(&text, "Your user has looked at your changes and has %s. Take up each of them.", bridge.Counted(len(comments), "comment"))
+	for i, one := range comments {
+		if err := one.check(); err != nil {
+			return "", bridge.Errorf(bridge.CodeOf(err), "comment %d: %w", i+1, err)
+		}
+		fmt.Fprintf(&text, "\n\n%s\n%s", one.place(), one.Body)
+	}
+	return text.String(), bridge.CheckText("the message of all comments", text.String(), MaxPromptChars)
+}
+
+func (c Comment) check() error {
+	if err := checkLine("path", c.Path, bridge.MaxPathChars); err != nil {
+		return err
+	}
+	switch {
+	case !fs.ValidPath(c.Path) || c.Path == ".":
+		return bridge.Errorf(bridge.Invalid, "path must lead from the top of the job's repository to a file in it, not be %q", c.Path)
+	case c.Line < 0:
+		return bridge.Errorf(bridge.Invalid, "line must be 1 or more, or 0 for the whole file, not %d", c.Line)
+	case c.Side != "" && c.Side != "new" && c.Side != "old":
+		return bridge.Errorf(bridge.Invalid, "unknown side %q: use new or old", c.Side)
+	case strings.TrimSpace(c.Body) == "":
+		return bridge.Errorf(bridge.Invalid, "body must not be empty")
+	}
+	return bridge.CheckText("body", c.Body, MaxCommentChars)
+}
+
+func (c Comment) place() string {
+	switch {
+	case c.Line == 0:
+		return c.Path + ":"
+	case c.Side == "old":
+		return fmt.Sprintf("%s, line %d as it was before your changes:", c.Path, c.Line)
+	default:
+		return fmt.Sprintf("%s, line %d:", c.Path, c.Line)
+	}
+}
+
+// maxNamed is how many paths a sentence names.
+const maxNamed = 10
+
+// ConflictsWith says that the job's work conflicts in those files of the main checkout.
+func (j Job) ConflictsWith(paths []string) error {
+	named := strings.Join(paths[:min(maxNamed, len(paths))], ", ")
+	if more := len(paths) - maxNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return bridge.Errorf(bridge.Conflict, "the work of %s conflicts with what is in %s (%s): nothing was done", j.Name, j.Worktree.RepoRoot, named)
+}

@@ -1,0 +1,377 @@
+package job
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+)
+
+// StartNext gives slots to those who may run now, first in, first out, and returns
+// them in that order (JOB-09). One whose tree has no slot left, or in whose session
+// another job works, lets others pass and keeps its place.
+func (r *Registry) StartNext(at time.Time) []Job {
+	var started []Job
+	for _, job := range r.startable() {
+		if Start(at).carryOut(job) == nil {
+			started = append(started, r.copy(job))
+		}
+	}
+	return started
+}
+
+// startable lists those who may run now, in their order.
+func (r *Registry) startable() []*Job {
+	running, trees := 0, map[string]int{}
+	sessions := map[string]bool{}
+	var line []*Job
+	for _, job := range r.jobs {
+		if job.State == Queued && job.Remote == nil {
+			line = append(line, job)
+		}
+		if job.takesSlot() {
+			running++
+			trees[job.RootID]++
+			sessions[job.session()] = true
+		}
+	}
+	slices.SortFunc(line, byLine)
+	var next []*Job
+	for _, job := range line {
+		key := job.session()
+		if running >= r.slots() || trees[job.RootID] >= r.treeSlots(job.RootID) || key != "" && sessions[key] {
+			continue
+		}
+		running++
+		trees[job.RootID]++
+		sessions[key] = true
+		next = append(next, job)
+	}
+	return next
+}
+
+// takesSlot reports whether the job runs on this PC.
+func (j *Job) takesSlot() bool { return j.State.IsActive() && j.Remote == nil }
+
+// session names the agent's session that the job writes to; "" while it has none.
+// Not every agent refuses a second writer.
+func (j *Job) session() string {
+	if j.SessionID == "" || j.Remote != nil {
+		return ""
+	}
+	return string(j.Agent) + "\x00" + j.ACPAgent + "\x00" + j.SessionID
+}
+
+// writer names another job that works in job's session or is about to.
+func (r *Registry) writer(job *Job) string {
+	key := job.session()
+	for _, other := range r.jobs {
+		if key != "" && other != job && !other.State.IsEnded() && other.session() == key {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// slots are how many jobs run at once: maxJobs, or more where a session has asked for
+// more for its own tree.
+func (r *Registry) slots() int {
+	slots := r.limits.slots()
+	for _, own := range r.budgets {
+		slots = max(slots, own)
+	}
+	return slots
+}
+
+// treeSlots are how many jobs of a tree run at once, whatever their depth (JOB-22).
+func (r *Registry) treeSlots(root string) int {
+	if own, has := r.budgets[root]; has {
+		return own
+	}
+	return r.limits.slots()
+}
+
+// SetSlots sets how many jobs of a session's tree run at once: 1 to 50. What runs
+// goes on.
+func (r *Registry) SetSlots(root string, slots int) error {
+	if slots < 1 || slots > HighestMaxJobs {
+		return bridge.Errorf(bridge.Invalid, "limit must be 1 to 50, not %d", slots)
+	}
+	r.budgets[root] = slots
+	return nil
+}
+
+// Slots says how many jobs of a tree may run at once, how many do, and how many
+// stand in line.
+func (r *Registry) Slots(root string) (limit, running, queued int) {
+	for _, job := range r.jobs {
+		if job.RootID != root {
+			continue
+		}
+		if job.takesSlot() {
+			running++
+		}
+		if job.State == Queued && job.Remote == nil {
+			queued++
+		}
+	}
+	return r.treeSlots(root), running, queued
+}
+
+// Delivery says what becomes of a message to a job (JOB-05).
+type Delivery string
+
+// The deliveries.
+const (
+	ToRunning  Delivery = "running"   // the runner hands it over at the next safe step
+	Continued  Delivery = "continued" // the job goes on with it now
+	InLine     Delivery = "queued"    // the job goes on with it when a slot is free, or its turn has ended
+	AnswerDone Delivery = "applied"   // it was an answer to an approval
+	NoDelivery Delivery = ""          // only settings changed
+)
+
+// Message gives a job words, or new settings for its next turn, or both. Words for
+// a running one are its runner's to deliver; every other one keeps them and goes
+// back in line, behind those who stand there. Its grants stay as they are.
+func (r *Registry) Message(name, body string, settings Settings, at time.Time) (Delivery, error) {
+	job, err := r.find(name)
+	if err != nil {
+		return "", err
+	}
+	if body == "" && settings == (Settings{}) {
+		return "", bridge.Errorf(bridge.Invalid, "there is nothing to be said to %s", name)
+	}
+	if err := r.mayHave(job, body, settings); err != nil {
+		return "", err
+	}
+	delivery := NoDelivery
+	switch {
+	case body == "":
+	case job.State.IsActive():
+		delivery = ToRunning
+	case job.State == Queued:
+		job.QueuedMessages = append(job.QueuedMessages, body)
+		delivery = InLine
+	default:
+		delivery, err = r.requeue(job, body, at)
+	}
+	if err == nil {
+		job.set(settings)
+	}
+	return delivery, err
+}
+
+// mayHave refuses a next turn with more access than the owner allows now. Words for
+// one that runs do not begin another.
+func (r *Registry) mayHave(job *Job, body string, settings Settings) error {
+	switch {
+	case settings.Access != "":
+		return r.limits.CheckAccess(settings.Access)
+	case body != "" && job.State.IsEnded():
+		return r.limits.CheckAccess(job.Access)
+	}
+	return nil
+}
+
+func (r *Registry) requeue(job *Job, body string, at time.Time) (Delivery, error) {
+	if job.Remote != nil {
+		return "", bridge.Errorf(bridge.Conflict, "%s is on another PC: its own registry continues it", job.Name)
+	}
+	if err := job.Landing.refuses(job.Name); err != nil {
+		return "", err
+	}
+	if err := requeue().carryOut(job); err != nil {
+		return "", err
+	}
+	r.line++
+	job.Line, job.QueuedAt = r.line, MillisOf(at)
+	job.QueuedMessages = append(job.QueuedMessages, body)
+	if slices.Contains(r.startable(), job) {
+		return Continued, nil
+	}
+	return InLine, nil
+}
+
+func (j *Job) set(settings Settings) {
+	for _, one := range []struct {
+		to  *string
+		new string
+	}{{&j.Title, settings.Title}, {&j.Model, settings.Model}, {&j.Effort, settings.Effort}} {
+		if one.new != "" {
+			*one.to = one.new
+		}
+	}
+	if settings.Access != "" {
+		j.Access = settings.Access
+	}
+}
+
+// maxSaid is how many ids of words a job keeps.
+const maxSaid = 100
+
+// NoteSaid notes the ids of words that it was told.
+func (j *Job) NoteSaid(ids ...string) {
+	said := slices.DeleteFunc(slices.Clone(j.Said), func(id string) bool { return slices.Contains(ids, id) })
+	said = append(said, ids...)
+	j.Said = said[max(0, len(said)-maxSaid):]
+}
+
+// NextPrompt is what the job's next run is told: what stood in line for it, and
+// the first prompt where no session has it yet.
+func (j *Job) NextPrompt() string {
+	said := j.QueuedMessages
+	if j.FirstStartedAt == 0 || j.SessionID == "" || len(said) == 0 {
+		said = append([]string{j.Prompt}, said...)
+	}
+	return strings.Join(said, "\n\n")
+}
+
+// Cancel ends the wait of a job and of all below it at once, or notes that they are to
+// be ended; their runners end them and say so. What has ended is left as it is, but
+// that the end of a usage limit does not continue it. It returns those that were not
+// ended yet, the job first (JOB-22).
+func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
+	job, err := r.find(name)
+	if err != nil {
+		return nil, err
+	}
+	var ending []Job
+	for _, one := range r.tree(job) {
+		switch {
+		case one.State == Queued:
+			if err := Drop(at).carryOut(one); err != nil {
+				return nil, err
+			}
+		case one.State.IsActive():
+			one.CancelAsked = true
+		default:
+			one.CancelAsked = one.CancelAsked || one.State == Limit // it goes on by itself no more
+			continue
+		}
+		ending = append(ending, r.copy(one))
+	}
+	return ending, nil
+}
+
+// tree lists a job and all below it, the upper ones first.
+func (r *Registry) tree(top *Job) []*Job {
+	tree := []*Job{top}
+	for _, one := range slices.SortedFunc(maps.Values(r.jobs), byLine) {
+		if one.Parent == top.Name && one != top {
+			tree = append(tree, r.tree(one)...)
+		}
+	}
+	return tree
+}
+
+// AnswersTo says whose word counts for a job, and who gets its results and questions:
+// whoever gave it, or, where that is a job that has ended and would never read them,
+// the next one above that goes on, and the session at the top in the end. up asks for
+// as many levels above that one; false where there is none but the owner.
+func (r *Registry) AnswersTo(job Job, up int) (Caller, bool) {
+	for {
+		for job.Parent != "" {
+			parent := r.jobs[job.Parent]
+			if parent == nil { // it is in the archive
+				return Caller{Name: job.Root, ID: job.RootID}, up == 0
+			}
+			if !parent.State.IsEnded() {
+				break
+			}
+			job = *parent
+		}
+		switch {
+		case up == 0:
+			return Caller{Name: job.Owner, ID: job.Supervisor, IsJob: job.Parent != ""}, true
+		case job.Parent == "":
+			return Caller{}, false
+		}
+		job, up = *r.jobs[job.Parent], up-1
+	}
+}
+
+// MarkSent notes that the result of that run reached the store, under the one id
+// that it has. It reports whether it was the first time.
+func (r *Registry) MarkSent(name string, run int) (first bool, err error) {
+	job, err := r.find(name)
+	if err != nil {
+		return false, err
+	}
+	if job.Run != run || !job.State.IsEnded() || job.ResultSent {
+		return false, nil
+	}
+	job.ResultSent = true
+	return true, nil
+}
+
+// HandOff makes another live session of this PC the supervisor of jobs that answer to
+// from, all that are asked for or none (JOB-23). What is below them goes with them.
+// isFrom reports whether an identity is, or was, that of from. It returns the names.
+func (r *Registry) HandOff(handoff Handoff, from, to Caller, isFrom func(id string) bool, at time.Time) ([]string, error) {
+	if to.IsJob || IsName(to.Name) || strings.Contains(to.Name, "/") {
+		return nil, bridge.Errorf(bridge.Denied, "jobs can be handed to a session of this PC only")
+	}
+	if isFrom(to.ID) {
+		return nil, bridge.Errorf(bridge.Invalid, "they are %s's already", from.Name)
+	}
+	jobs, err := r.selected(handoff, from, func(job *Job) bool {
+		above, has := r.AnswersTo(*job, 0)
+		return has && !above.IsJob && isFrom(above.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var moved []string
+	for _, job := range jobs {
+		job.History = append(job.History, Ownership{From: from.Name, To: to.Name, At: MillisOf(at), Note: handoff.Note})
+		job.Owner, job.Supervisor, job.Parent, job.Depth = to.Name, to.ID, "", 1
+		r.reroot(job, to)
+		moved = append(moved, job.Name)
+	}
+	return moved, nil
+}
+
+// selected lists the jobs of a hand-off, or says which one forbids it.
+func (r *Registry) selected(handoff Handoff, from Caller, isOwn func(*Job) bool) ([]*Job, error) {
+	names := handoff.Jobs
+	if handoff.All {
+		names = nil
+		for _, job := range slices.SortedFunc(maps.Values(r.jobs), byLine) {
+			if isOwn(job) {
+				names = append(names, job.Name)
+			}
+		}
+	}
+	var jobs []*Job
+	for _, name := range names {
+		job, err := r.find(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case !isOwn(job):
+			return nil, bridge.Errorf(bridge.Denied, "%s works for %s: none was handed over", name, job.Owner)
+		case job.Remote != nil:
+			return nil, bridge.Errorf(bridge.Denied, "%s runs on another PC and cannot be handed over: none was", name)
+		case slices.Contains(jobs, job):
+			return nil, bridge.Errorf(bridge.Invalid, "jobs names %s twice", name)
+		}
+		jobs = append(jobs, job)
+	}
+	if len(jobs) == 0 {
+		return nil, bridge.Errorf(bridge.NotFound, "%s has no jobs to be handed over", from.Name)
+	}
+	return jobs, nil
+}
+
+// reroot puts job and all below it under a new root.
+func (r *Registry) reroot(job *Job, root Caller) {
+	job.Root, job.RootID = root.Name, root.ID
+	for _, child := range r.jobs {
+		if child.Parent == job.Name {
+			child.Depth = job.Depth + 1
+			r.reroot(child, root)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"bridge/backend/core/bridge"
+)
+
+// PendingFile is the name of what waits for jobs.json, in the folder of writes that
+// wait.
+const PendingFile = "jobs.json"
+
+// pendingVersion is the form of Pending that is written.
+const pendingVersion = 1
+
+// Pending is what was written of jobs while older programs kept jobs.json too: what
+// differs from it (VER-05).
+type Pending struct {
+	Version    int               `json:"version"`
+	RecordedAt Millis            `json:"recordedAt"`
+	Jobs       []PendingJob      `json:"jobs"`
+	Handoffs   []json.RawMessage `json:"handoffs,omitempty"` // those that jobs.json lacks
+}
+
+// PendingJob is one entry of jobs.json that waits, and the one that it was made from;
+// a new job has none.
+type PendingJob struct {
+	Job  json.RawMessage `json:"job"`
+	Base json.RawMessage `json:"baseJob,omitempty"`
+}
+
+// DecodePending reads what Pending was written as. That of a newer version is
+// Unsupported.
+func DecodePending(data []byte) (Pending, error) {
+	var p Pending
+	if err := json.Unmarshal(data, &p); err != nil {
+		return Pending{}, bridge.Errorf(bridge.Unsupported, "it is not readable: %s", err)
+	}
+	if p.Version > pendingVersion {
+		return Pending{}, bridge.Errorf(bridge.Unsupported, "it has version %d and this Bridge knows version %d", p.Version, pendingVersion)
+	}
+	return p, nil
+}
+
+// Since returns what the file has that an earlier one has not. Nothing of it leaves a
+// file while older programs keep it.
+func (f File) Since(before File, at Millis) (Pending, error) {
+	p := Pending{Version: pendingVersion, RecordedAt: at, Jobs: []PendingJob{}, Handoffs: lacking(before.Handoffs, f.Handoffs)}
+	known := map[string]json.RawMessage{}
+	for _, one := range before.Jobs {
+		raw, err := one.MarshalJSON()
+		if err != nil {
+			return Pending{}, err
+		}
+		known[one.Name] = raw
+	}
+	for _, one := range f.Jobs {
+		raw, err := one.MarshalJSON()
+		if err != nil {
+			return Pending{}, err
+		}
+		if base := known[one.Name]; !bytes.Equal(raw, base) {
+			p.Jobs = append(p.Jobs, PendingJob{raw, base})
+		}
+	}
+	return p, nil
+}
+
+// lacking are those of the list that are not in has.
+func lacking(has, list []json.RawMessage) (missing []json.RawMessage) {
+	for _, one := range list {
+		if !slices.ContainsFunc(has, func(known json.RawMessage) bool { return bytes.Equal(known, one) }) {
+			missing = append(missing, one)
+		}
+	}
+	return missing
+}
+
+// Merge gives the file with what waits in it: of an entry that both changed each
+// changed member, and a job that has ended stays so. Doing it again changes nothing.
+func (f File) Merge(p Pending) (File, error) {
+	f.Jobs = slices.Clone(f.Jobs)
+	for _, waiting := range p.Jobs {
+		var ours, base Job
+		if err := json.Unmarshal(waiting.Job, &ours); err != nil {
+			return File{}, err
+		}
+		if len(waiting.Base) > 0 {
+			if err := json.Unmarshal(waiting.Base, &base); err != nil {
+				return File{}, err
+			}
+		}
+		at := slices.IndexFunc(f.Jobs, func(one Job) bool { return one.Name == ours.Name && one.ID == ours.ID })
+		if at < 0 {
+			f.Jobs = append(f.Jobs, ours)
+			continue
+		}
+		merged, err := mergeEntry(f.Jobs[at], ours, base)
+		if err != nil {
+			return File{}, err
+		}
+		f.Jobs[at] = merged
+	}
+	f.Handoffs = append(slices.Clone(f.Handoffs), lacking(f.Handoffs, p.Handoffs)...)
+	data, err := f.Encode()
+	if err != nil {
+		return File{}, err
+	}
+	return DecodeFile(data) // which finds names that are there twice now
+}
+
+// mergeEntry gives theirs with what ours changed of base.
+func mergeEntry(theirs, ours, base Job) (merged Job, err error) {
+	if theirs.State.IsEnded() && !ours.State.IsEnded() && !base.State.IsEnded() {
+		return theirs, nil
+	}
+	var out, changed, from members
+	for one, into := range map[*Job]*members{&theirs: &out, &ours: &changed, &base: &from} {
+		raw, err := one.MarshalJSON()
+		if err == nil {
+			err = json.Unmarshal(raw, into)
+		}
+		if err != nil {
+			return Job{}, err
+		}
+	}
+	for name, raw := range changed {
+		if !bytes.Equal(raw, from[name]) {
+			out[name] = raw
+		}
+	}
+	for name := range from {
+		if _, has := changed[name]; !has {
+			delete(out, name)
+		}
+	}
+	raw, err := out.object(nil)
+	if err == nil {
+		err = json.Unmarshal(raw, &merged)
+	}
+	return merged, err
+}

@@ -1,0 +1,297 @@
+package runs
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+)
+
+// MaxEnvelopeBytes is what is read by itself; more is a person's to fetch (JOB-04).
+const MaxEnvelopeBytes = 32 << 20
+
+// Envelope is what came of a run, as jobs/<name>/envelope.json. It is complete and
+// durable before its message is sent (JOB-03).
+type Envelope struct {
+	Version   int           `json:"version"`
+	Job       string        `json:"job"`
+	Run       int           `json:"run"`
+	MessageID string        `json:"messageId"` // of the result message, also when it is sent again
+	State     job.State     `json:"state"`
+	Ended     job.EndReason `json:"ended"`
+	Until     job.Millis    `json:"until,omitempty"`
+	Error     string        `json:"error,omitempty"` // what the agent or the runner says of an end that is no answer
+	Result    string        `json:"result"`          // the answer, whole
+	Title     string        `json:"title,omitempty"`
+	Model     string        `json:"model,omitempty"`
+	Session   string        `json:"session,omitempty"`
+	Branch    string        `json:"branch,omitempty"`
+	Workdir   string        `json:"workdir,omitempty"`
+	Evidence  Evidence      `json:"evidence"`
+	// Variables are the names of what the job's environment had of its owner's, sorted
+	// (JOB-28); none of a job that came from another PC.
+	Variables []string   `json:"variables,omitempty"`
+	WrittenAt job.Millis `json:"writtenAt"`
+	Host      string     `json:"host,omitempty"` // the paired PC that it came from, which sets none
+
+	whole *part // nil where Result is whole
+}
+
+// Evidence is what the runner saw itself, beside what the agent says (JOB-15).
+type Evidence struct {
+	Base       string        `json:"base,omitempty"` // commits; empty outside of a repository
+	Head       string        `json:"head,omitempty"`
+	Files      []Changed     `json:"files"`
+	Commands   []Command     `json:"commands"`
+	Tokens     int64         `json:"tokens"`
+	CostUSD    float64       `json:"costUsd"`
+	DurationMs int64         `json:"durationMs"`
+	Ended      job.EndReason `json:"ended"`
+	Layer      string        `json:"layer,omitempty"` // which floor held (JOB-14)
+	Tracking   Tracking      `json:"tracking,omitempty"`
+}
+
+// Changed is one file that differs from what stood there at the job's start.
+type Changed struct {
+	Path    string `json:"path"`
+	From    string `json:"from,omitempty"` // of a rename
+	Status  string `json:"status"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+}
+
+// Command is a command that the runner saw and the exit code that it came to; nil
+// where the agent does not tell.
+type Command struct {
+	Command string `json:"command"`
+	Exit    *int   `json:"exit"`
+}
+
+// ResultID is the id of the result message of a job's run. It follows from the run
+// alone, so that whoever sends the result again sends the same one.
+func ResultID(name string, run int) string { return fmt.Sprintf("result-%s-%d", name, run) }
+
+// Conversation is the thread of the result messages of a job.
+func Conversation(name string) string { return "job-" + name }
+
+// NewEnvelope closes a run.
+func NewEnvelope(name string, run int, outcome job.Outcome, result string, evidence Evidence, at time.Time) Envelope {
+	evidence.Ended = outcome.Ended
+	if evidence.Files == nil {
+		evidence.Files = []Changed{}
+	}
+	if evidence.Commands == nil {
+		evidence.Commands = []Command{}
+	}
+	return Envelope{
+		Version: 1, Job: name, Run: run, MessageID: ResultID(name, run), State: outcome.State, Ended: outcome.Ended,
+		Until: job.MillisOf(outcome.Until), Result: strings.ToValidUTF8(result, "\uFFFD"), Evidence: evidence, WrittenAt: job.MillisOf(at),
+	}
+}
+
+// Encode writes the envelope, however large it is.
+func (e Envelope) Encode() ([]byte, error) {
+	if e.IsPart() {
+		return nil, errPart
+	}
+	return json.Marshal(e)
+}
+
+var errPart = errors.New("only the begin of this result was read, so it cannot be written")
+
+// EncodeTo is Encode bit by bit: the result is not held twice (SEC-11).
+func (e Envelope) EncodeTo(to io.Writer) error {
+	if e.IsPart() {
+		return errPart
+	}
+	result := e.Result
+	e.Result = ""
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	const empty = `"result":""` // within a string its quotation marks would be escaped
+	before, after, _ := bytes.Cut(data, []byte(empty))
+	if _, err := to.Write(append(before, empty[:len(empty)-1]...)); err != nil {
+		return err
+	}
+	for len(result) > 0 {
+		piece := cutBytes(result, min(len(result), pieceBytes))
+		result = result[len(piece):]
+		quoted, err := json.Marshal(piece)
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(quoted[1 : len(quoted)-1]); err != nil {
+			return err
+		}
+	}
+	_, err = to.Write(append([]byte{'"'}, after...))
+	return err
+}
+
+// pieceBytes is how much of a result is encoded at a time.
+const pieceBytes = 64 << 10
+
+// ErrManual reports an envelope that is too large to be read by itself. It stays
+// where it is, whole, for a person to fetch.
+var ErrManual = bridge.Errorf(bridge.TooLarge, "the result is larger than 32 MiB: it is kept whole and has to be fetched by hand")
+
+// DecodeEnvelope reads an envelope of that job. What a newer runner adds is passed
+// over; one of another job, of no run, or under another message id is refused.
+// ErrManual where it is larger than MaxEnvelopeBytes.
+func DecodeEnvelope(data []byte, name string) (Envelope, error) {
+	if len(data) > MaxEnvelopeBytes {
+		return Envelope{}, ErrManual
+	}
+	var envelope Envelope
+	if err := bridge.DecodeAdditive(data, MaxEnvelopeBytes, &envelope); err != nil {
+		return Envelope{}, err
+	}
+	if err := envelope.Check(name); err != nil {
+		return Envelope{}, err
+	}
+	return envelope, nil
+}
+
+// Check fails where the envelope is of another job, of no run or no end, or under another
+// message id.
+func (e Envelope) Check(name string) error { return e.check(name, strings.TrimSpace(e.Result) == "") }
+
+func (e Envelope) check(name string, isBlank bool) error {
+	switch {
+	case e.Job != name:
+		return bridge.Errorf(bridge.Conflict, "the envelope is of %q, not of %s", e.Job, name)
+	case e.Run < 1 || e.MessageID != ResultID(name, e.Run):
+		return bridge.Errorf(bridge.Conflict, "the envelope of %s names run %d and message %q, which do not belong together", name, e.Run, e.MessageID)
+	case !e.State.IsEnded():
+		return bridge.Errorf(bridge.Invalid, "the envelope of %s says %q, which is no end", name, e.State)
+	case e.State == job.Finished && isBlank:
+		return bridge.Errorf(bridge.Invalid, "the envelope of %s says finished and holds no answer", name)
+	}
+	return nil
+}
+
+// Outcome is what became of the run.
+func (e Envelope) Outcome() job.Outcome {
+	return job.Outcome{State: e.State, Ended: e.Ended, Until: e.Until.Time()}
+}
+
+// Body is the text of the result message. A result that fits no message is not cut
+// silently: the message says so first, names the file that holds it whole, and shows
+// its begin.
+func (e Envelope) Body(file string) string {
+	head := e.headline()
+	if seen := e.Evidence.Words(); seen != "" {
+		head += "\n" + seen
+	}
+	if e.Branch != "" {
+		head += e.landing()
+	}
+	if e.Result == "" {
+		return head
+	}
+	chars := e.Chars()
+	if utf8.RuneCountInString(head)+2+chars <= bridge.MaxBodyChars {
+		return head + "\n\n" + e.Result
+	}
+	return head + "\n" + e.begin("a message", file, bridge.MaxBodyChars-utf8.RuneCountInString(head)-1)
+}
+
+// Begin returns the begin of a result that what holds no more of, in at most
+// bridge.MaxBodyChars characters, behind a sentence that says so and names the file that
+// holds it whole.
+func (e Envelope) Begin(what, file string) string { return e.begin(what, file, bridge.MaxBodyChars) }
+
+func (e Envelope) begin(what, file string, most int) string {
+	head := fmt.Sprintf("The result has %d characters, more than %s holds. It is kept whole in %s; this is its begin:\n\n", e.Chars(), what, file)
+	return head + FirstChars(e.Result, most-utf8.RuneCountInString(head))
+}
+
+// landing says how what a worktree job did is reviewed, landed and dropped (JOB-08).
+func (e Envelope) landing() string {
+	if e.Host != "" {
+		return fmt.Sprintf("\nIts work is on the branch %s in %s on %s, whose owner lands it there by `bridge finish %s --merge` (or --squash, --apply), and drops it by --discard.", e.Branch, e.Workdir, e.Host, e.Job)
+	}
+	const text = "\nIts work is on the branch %s in %s. Review: git -C %s diff %s. The owner lands it by `bridge finish %s --merge` (or --squash, --apply), and drops it by --discard."
+	return fmt.Sprintf(text, e.Branch, e.Workdir, bridge.QuotePOSIX(e.Workdir), cmp.Or(e.Evidence.Base, "HEAD"), e.Job)
+}
+
+// ManualBody is the text of the result message, under its ResultID, of a run whose
+// envelope is too large to be read.
+func ManualBody(name, file string, size int64) string {
+	return fmt.Sprintf("%s has ended. Its result is %s, too large to be read by itself: it is kept whole in %s, to be fetched by hand.", name, bridge.Size(size), file)
+}
+
+func (e Envelope) headline() string {
+	name := strings.TrimPrefix(e.Host+"/"+e.Job, "/")
+	switch e.State {
+	case job.Finished:
+		return fmt.Sprintf("%s has finished.", name)
+	case job.Limit:
+		if e.Until > 0 {
+			return fmt.Sprintf("%s was stopped by a usage limit until %s. %s", name, e.Until.Time().UTC().Format(time.RFC3339), e.Error)
+		}
+		return fmt.Sprintf("%s was stopped by a usage limit; nobody said until when. %s", name, e.Error)
+	case job.Refused:
+		return fmt.Sprintf("%s was refused. %s", name, e.Error)
+	case job.Cancelled:
+		return fmt.Sprintf("%s was cancelled.", name)
+	case job.Interrupted:
+		if e.Error != "" {
+			return fmt.Sprintf("%s was interrupted: %s", name, e.Error)
+		}
+		return fmt.Sprintf("%s was interrupted: its runner is gone. Its session can be continued by message_subagent.", name)
+	default:
+		return strings.TrimSpace(fmt.Sprintf("%s has failed: %s. %s", name, e.failure(), e.Error))
+	}
+}
+
+// failure is why a failed run ended, for people.
+func (e Envelope) failure() string {
+	switch e.Ended {
+	case job.EndEmpty:
+		return "it ended without an answer"
+	case job.EndContext:
+		return "the conversation does not fit into the model any more"
+	case job.EndLength:
+		return "its answer was cut by the model's own limit"
+	case job.EndAuth:
+		return "the provider does not accept the account: nobody is logged in, or the key is not valid, or missing in what your login shell exports and in `jobs.env`"
+	case job.EndOverload:
+		return "the provider has too many requests"
+	case job.EndProvider:
+		return "the provider failed"
+	case job.EndNetwork:
+		return "the provider could not be reached"
+	case job.EndDenied:
+		return "it stopped at a refusal"
+	case job.EndNoSession:
+		return "the agent does not know the session that it was to continue"
+	case job.EndInUse:
+		return "another process works in that session"
+	case job.EndLost:
+		return "the agent's program ended in the middle"
+	case job.EndedNotStarted:
+		return "the agent could not be started"
+	default:
+		return "the agent reports an error"
+	}
+}
+
+// UnclearBody says in the message of a result which words the run may not have heard;
+// "" where there are none.
+func UnclearBody(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return "\n\nWhether it has heard this is not known, so it was not said again:\n\n" + strings.Join(words, "\n\n")
+}

@@ -1,0 +1,315 @@
+package needs
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+)
+
+// Facts are all that List decides from. What is not known is left out.
+type Facts struct {
+	// NoBroker is since when no broker serves the home; 0 while one does.
+	NoBroker  int64          `json:"noBroker,omitempty"`
+	Storage   StorageFact    `json:"storage,omitzero"`
+	Approvals []job.Approval `json:"approvals,omitempty"`
+	Questions []QuestionFact `json:"questions,omitempty"`
+	Jobs      []JobFact      `json:"jobs,omitempty"`
+	Mail      []MailFact     `json:"mail,omitempty"`
+	Expired   []ExpiredFact  `json:"expired,omitempty"`
+	Agents    []AgentFact    `json:"agents,omitempty"`
+	// PutAway are the ids of news that the owner has put away.
+	PutAway []string `json:"putAway,omitempty"`
+}
+
+// StorageFact is how the home's storage stands.
+type StorageFact struct {
+	Home     string `json:"home,omitempty"` // its folder
+	Errors   int    `json:"errors,omitempty"`
+	Warnings int    `json:"warnings,omitempty"`
+	First    string `json:"first,omitempty"`   // the worst finding in words
+	Problem  string `json:"problem,omitempty"` // why nobody could look
+	Since    int64  `json:"since,omitempty"`   // when that was seen first
+}
+
+// QuestionFact is an open question of a session.
+type QuestionFact struct {
+	ID       string   `json:"id"`
+	By       string   `json:"by"` // the session's name
+	Folder   string   `json:"folder"`
+	Title    string   `json:"title"`
+	Context  string   `json:"context,omitempty"`
+	Options  []string `json:"options,omitempty"`  // their labels
+	Blocking bool     `json:"blocking,omitempty"` // the session waits for the answer
+	AskedAt  int64    `json:"askedAt"`
+}
+
+// JobFact is a delegated job.
+type JobFact struct {
+	Name      string        `json:"name"`
+	Title     string        `json:"title,omitempty"`
+	By        string        `json:"by,omitempty"` // who supervises it
+	Folder    string        `json:"folder,omitempty"`
+	State     job.State     `json:"state"`
+	Wait      *job.Wait     `json:"wait,omitempty"`
+	Ended     job.EndReason `json:"ended,omitempty"`
+	StartedAt int64         `json:"startedAt,omitempty"`
+	EndedAt   int64         `json:"endedAt,omitempty"`
+	// Changed says that its worktree is there and holds commits of its own; Landed is
+	// when the owner last finished with them, 0 for never.
+	Changed bool  `json:"changed,omitempty"`
+	Landed  int64 `json:"landed,omitempty"`
+}
+
+// MailFact is the mail that one session has left unread for too long.
+type MailFact struct {
+	Session  string `json:"session"` // its name
+	Folder   string `json:"folder,omitempty"`
+	State    string `json:"state,omitempty"` // busy or idle, "" while it is not connected
+	Messages int    `json:"messages"`
+	Oldest   string `json:"oldest"` // the id of the message that waits longest
+	Since    int64  `json:"since"`
+}
+
+// ExpiredFact is a message that one recipient never read.
+type ExpiredFact struct {
+	Message   string `json:"message"`
+	Recipient string `json:"recipient"` // peer id
+	From      string `json:"from"`
+	To        string `json:"to"`
+	Note      string `json:"note,omitempty"`
+	At        int64  `json:"at"` // when it expired
+}
+
+// AgentFact is an agent CLI that Bridge was connected to and is not as it was.
+type AgentFact struct {
+	Kind    bridge.AgentKind `json:"kind"`
+	Missing string           `json:"missing"` // what is not in place any more
+	Since   int64            `json:"since"`   // when that was seen first
+}
+
+// GoneDetail says that an agent's settings start a program of Bridge's that is gone.
+func GoneDetail(kind bridge.AgentKind, program string) string {
+	return fmt.Sprintf("the settings of %s start %s, which is gone: its sessions get no mail", kind, program)
+}
+
+// news is how long something that has happened is news.
+const news = 24 * time.Hour
+
+func (f Facts) offline() []Item {
+	if f.NoBroker == 0 {
+		return nil
+	}
+	return []Item{{
+		ID: string(Offline), Sort: Offline, Title: "The broker is offline", Since: f.NoBroker, Place: f.Storage.Home, Link: "#/needs",
+		Detail: "Sessions cannot send or receive. It starts with the next session, or by bridge open.",
+	}}
+}
+
+func (s StorageFact) items() []Item {
+	item := Item{Sort: Storage, Since: s.Since, Place: s.Home, Link: "#/storage"}
+	switch {
+	case s.Errors > 0:
+		item.ID, item.Title = fmt.Sprintf("storage:%d", s.Errors), "The storage has "+bridge.Counted(s.Errors, "error")
+		item.Detail = cmp.Or(s.First, "Storage says what is wrong and what to do") + "."
+		if s.Warnings > 0 {
+			item.Detail += " And " + bridge.Counted(s.Warnings, "warning") + "."
+		}
+	case s.Problem != "":
+		item.ID, item.Title, item.Detail = "storage:unknown", "The storage cannot be looked at", s.Problem
+	default:
+		return nil
+	}
+	return []Item{item}
+}
+
+func (f Facts) approvals(now time.Time) (items []Item) {
+	for _, a := range f.Approvals {
+		if !a.IsOpen(now) {
+			continue
+		}
+		if a.OfSession() {
+			items = append(items, promptItem(a))
+			continue
+		}
+		at := slices.IndexFunc(f.Jobs, func(one JobFact) bool { return one.Name == a.Job })
+		asker := JobFact{Name: a.Job}
+		if at >= 0 {
+			asker = f.Jobs[at]
+		}
+		until := int64(a.ExpiresAt)
+		item := asker.item(Approval, a.ID, "asks for permission")
+		item.Detail, item.Since, item.Until, item.Place = exactly(a), int64(a.AskedAt), &until, cmp.Or(a.Cwd, asker.Folder)
+		item.Link += "/log"
+		items = append(items, item)
+	}
+	return items
+}
+
+// promptItem is the permission prompt of an interactive session (NED-02).
+func promptItem(a job.Approval) Item {
+	item := Item{
+		ID: string(Approval) + ":" + a.ID, Sort: Approval, Title: a.Session + " asks for permission", Detail: exactly(a), Since: int64(a.AskedAt),
+		Place: a.Cwd, Link: "#/needs",
+	}
+	if a.OnlyTold == "" {
+		item.choices = a.Choices
+	}
+	if item.told = a.OnlyTold != ""; item.told {
+		item.Detail = withLine(item.Detail, "Answer it in the terminal: "+a.OnlyTold+".")
+	}
+	return item
+}
+
+// withLine adds a line of Bridge's to what an agent says, of which nothing is taken away.
+func withLine(said, line string) string {
+	if said == "" {
+		return line
+	}
+	return said + "\n" + line
+}
+
+// exactly is what would be done, whole and byte for byte.
+func exactly(a job.Approval) string {
+	if a.Detail == "" {
+		return a.What
+	}
+	if a.What == "" || strings.HasPrefix(a.Detail, a.What) {
+		return a.Detail
+	}
+	return a.What + ": " + a.Detail
+}
+
+func (f Facts) questions() (items []Item) {
+	for _, q := range f.Questions {
+		item := Item{
+			ID: "question:" + q.ID, Sort: Question, Title: q.By + " asks: " + q.Title, Detail: q.Context, Since: q.AskedAt, Place: q.Folder,
+			Link: "#/needs", plain: q.By + " asks you something",
+		}
+		if len(q.Options) > 0 {
+			item.options = q.Options
+			item.Detail = withLine(q.Context, "You can choose: "+strings.Join(q.Options, "; ")+".")
+		}
+		if q.Blocking {
+			item.Detail = withLine(item.Detail, "It waits for the answer.")
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// item is a need of this job; what follows its title.
+func (j JobFact) item(sort Sort, id, what string) Item {
+	return Item{
+		ID: string(sort) + ":" + id, Sort: sort, Title: cmp.Or(j.Title, j.Name) + " " + what, Place: j.Folder,
+		Link: "#/runs/" + url.PathEscape(j.Name), plain: j.Name + " " + what,
+	}
+}
+
+func (f Facts) jobs(now time.Time) (items []Item) {
+	for _, j := range f.Jobs {
+		switch {
+		case j.State == job.Waiting && j.Wait != nil && stops[j.Wait.For] != "":
+			items = append(items, j.stopped())
+		case slices.Contains([]job.State{job.Failed, job.Refused, job.Limit, job.Interrupted}, j.State):
+			if now.Sub(time.UnixMilli(j.EndedAt)) < news {
+				items = append(items, j.ended())
+			}
+		case j.State == job.Finished && j.Changed && j.Landed < j.EndedAt:
+			item := j.item(JobReview, fmt.Sprintf("%s:%d", j.Name, j.EndedAt), "has changes for you")
+			item.Detail = "It has finished. Its changes stay in its worktree until you apply, keep or discard them."
+			item.Since = j.EndedAt
+			item.Link += "/changes"
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// stops say what a job waits for that goes on at somebody's word alone. An approval is
+// an item of its own, and a provider that is asked again needs nobody.
+var stops = map[job.WaitFor]string{
+	job.ForBudget:  "It has spent what it was given.",
+	job.ForTime:    "It has run for as long as it was given.",
+	job.ForRepeat:  "It made the same call with the same result five times.",
+	job.ForSilence: "It was not heard of for ten minutes.",
+}
+
+func (j JobFact) stopped() Item {
+	item := j.item(JobAsks, fmt.Sprintf("%s:%s:%s", j.Name, j.Wait.For, j.Wait.ID), "waits for your word")
+	item.Detail, item.Since = stops[j.Wait.For], cmp.Or(int64(j.Wait.Since), j.StartedAt)
+	return item
+}
+
+func (j JobFact) ended() Item {
+	words := map[job.State]string{job.Limit: "was stopped by a usage limit", job.Interrupted: "was interrupted", job.Refused: "was refused"}
+	item := j.item(JobEnded, fmt.Sprintf("%s:%d", j.Name, j.EndedAt), cmp.Or(words[j.State], "failed"))
+	item.Detail = strings.TrimSpace(reasonWords(j.Ended) + " " + cmp.Or(j.By, "Its supervisor") + " has been told; it can be continued.")
+	item.Since, item.News = j.EndedAt, true
+	return item
+}
+
+func (f Facts) mail() (items []Item) {
+	for _, m := range f.Mail {
+		detail := "It is idle; give it a turn, and it reads."
+		switch m.State {
+		case "":
+			detail = "It is not connected; the mail waits for it."
+		case "busy":
+			detail = "It is busy and has not reached a step at which it takes mail."
+		}
+		items = append(items, Item{
+			ID: fmt.Sprintf("mail:%s:%s", m.Session, m.Oldest), Sort: Mail, Title: m.Session + " has not read " + bridge.Counted(m.Messages, "message"),
+			Detail: detail, Since: m.Since, Place: m.Folder, Link: sessionLink(m.Session, m.Oldest), News: true,
+		})
+	}
+	return items
+}
+
+func (f Facts) expired() (items []Item) {
+	for _, e := range f.Expired {
+		items = append(items, Item{
+			ID: fmt.Sprintf("expired:%s:%s", e.Message, e.Recipient), Sort: Expired, Title: fmt.Sprintf("A message from %s to %s expired unread", e.From, e.To),
+			Detail: cmp.Or(e.Note, "It is kept in the archive and was not handed over."), Since: e.At, Link: sessionLink(e.To, e.Message), News: true,
+		})
+	}
+	return items
+}
+
+// sessionLink leads to a session's conversation, and to one message in it.
+func sessionLink(name, message string) string {
+	return "#/sessions/" + url.PathEscape(name) + "?m=" + url.QueryEscape(message)
+}
+
+func (f Facts) agents() (items []Item) {
+	for _, a := range f.Agents {
+		items = append(items, Item{
+			ID: "agent:" + string(a.Kind), Sort: Agent, Title: string(a.Kind) + " is not connected any more as it was", Detail: a.Missing,
+			Since: a.Since, Link: "#/settings", News: true,
+		})
+	}
+	return items
+}
+
+// reasons say why a run has ended badly.
+var reasons = map[job.EndReason]string{
+	job.EndEmpty: "It ended without a word.", job.EndRefusal: "The model or its provider refused.", job.EndLimit: "The account's usage is used up.",
+	job.EndContext: "The conversation does not fit into the model any more.", job.EndLength: "Its answer was cut by the model's own limit.",
+	job.EndAuth: "The provider does not accept the account.", job.EndOverload: "The provider was overloaded.", job.EndProvider: "The provider failed.",
+	job.EndNetwork: "The provider could not be reached.", job.EndInterrupted: "It was interrupted.", job.EndDenied: "It stopped where something was denied.",
+	job.EndNoSession: "The session to continue is unknown.", job.EndInUse: "Another process writes to its session.",
+	job.EndLost: "The agent ended in the middle.", job.EndFailed: "The agent reports an error.",
+	job.EndedRunnerGone: "Its runner is gone and left no result.", job.EndedNotStarted: "The agent could not be started.",
+}
+
+func reasonWords(why job.EndReason) string {
+	if why == "" {
+		return ""
+	}
+	return cmp.Or(reasons[why], "It ended: "+string(why)+".")
+}

@@ -1,0 +1,386 @@
+package needs_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/needs"
+)
+
+var now = time.UnixMilli(1_800_000_000_000)
+
+func ago(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
+
+func asked(id, name string, expires time.Duration) job.Approval {
+	return job.Approval{
+		ID: id, Job: name, Kind: "command", What: "Bash", Detail: "rm -rf build", Cwd: "/src/app", State: job.ApprovalAsked,
+		AskedAt: job.Millis(ago(time.Minute)), ExpiresAt: job.Millis(now.Add(expires).UnixMilli()),
+	}
+}
+
+func TestNED_01_EachRowSaysWhoWhatExactlyWhereSinceWhenAndHowLongIsLeft(t *testing.T) {
+	until := now.Add(9 * time.Minute).UnixMilli()
+	tests := []struct {
+		name  string
+		facts needs.Facts
+		want  needs.Item
+	}{
+		{
+			"an approval",
+			needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", 9*time.Minute)}, Jobs: []needs.JobFact{{Name: "codex-job-1", Title: "Mend it"}}},
+			needs.Item{ID: "approval:a-1", Sort: needs.Approval, Title: "Mend it asks for permission", Detail: "Bash: rm -rf build", Since: ago(time.Minute), Until: &until, Place: "/src/app", Link: "#/runs/codex-job-1/log"},
+		},
+		{
+			"a prompt of a session",
+			needs.Facts{Approvals: []job.Approval{{ID: "p-1", Session: "claude-app", Kind: "command", What: "Bash", Detail: "rm -rf build", Cwd: "/src/app", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}}},
+			needs.Item{ID: "approval:p-1", Sort: needs.Approval, Title: "claude-app asks for permission", Detail: "Bash: rm -rf build", Since: ago(time.Hour), Place: "/src/app", Link: "#/needs"},
+		},
+		{
+			"a prompt that only its terminal can answer",
+			needs.Facts{Approvals: []job.Approval{{ID: "p-1", Session: "claude-app", What: "ExitPlanMode", OnlyTold: "the plan is shown there alone", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}}},
+			needs.Item{ID: "approval:p-1", Sort: needs.Approval, Title: "claude-app asks for permission", Detail: "ExitPlanMode\nAnswer it in the terminal: the plan is shown there alone.", Since: ago(time.Hour), Link: "#/needs"},
+		},
+		{
+			"a question",
+			needs.Facts{Questions: []needs.QuestionFact{{ID: "q-1", By: "claude-app", Folder: "/src/app", Title: "Which port?", Context: "4777 is taken.", Options: []string{"4778", "a free one"}, Blocking: true, AskedAt: ago(time.Hour)}}},
+			needs.Item{ID: "question:q-1", Sort: needs.Question, Title: "claude-app asks: Which port?", Detail: "4777 is taken.\nYou can choose: 4778; a free one.\nIt waits for the answer.", Since: ago(time.Hour), Place: "/src/app", Link: "#/needs"},
+		},
+		{
+			"a budget that is spent",
+			needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", Folder: "/src/app", State: job.Waiting, StartedAt: ago(time.Hour), Wait: &job.Wait{For: job.ForBudget, ID: "s-1", Since: job.Millis(ago(time.Minute))}}}},
+			needs.Item{ID: "job-asks:codex-job-1:budget:s-1", Sort: needs.JobAsks, Title: "codex-job-1 waits for your word", Detail: "It has spent what it was given.", Since: ago(time.Minute), Place: "/src/app", Link: "#/runs/codex-job-1"},
+		},
+		{
+			"a job that is stuck, of a runner that tells no time",
+			needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", State: job.Waiting, StartedAt: ago(time.Hour), Wait: &job.Wait{For: job.ForSilence, ID: "s-1"}}}},
+			needs.Item{ID: "job-asks:codex-job-1:silence:s-1", Sort: needs.JobAsks, Title: "codex-job-1 waits for your word", Detail: "It was not heard of for ten minutes.", Since: ago(time.Hour), Link: "#/runs/codex-job-1"},
+		},
+		{
+			"a job that failed",
+			needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", Title: "Mend it", By: "claude-app", Folder: "/src/app", State: job.Failed, Ended: job.EndAuth, EndedAt: ago(time.Hour)}}},
+			needs.Item{ID: fmt.Sprintf("job-ended:codex-job-1:%d", ago(time.Hour)), Sort: needs.JobEnded, Title: "Mend it failed", Detail: "The provider does not accept the account. claude-app has been told; it can be continued.", Since: ago(time.Hour), Place: "/src/app", Link: "#/runs/codex-job-1", News: true},
+		},
+		{
+			"changes to be looked at",
+			needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", Title: "Mend it", Folder: "/src/wt", State: job.Finished, Changed: true, EndedAt: ago(time.Hour)}}},
+			needs.Item{ID: fmt.Sprintf("job-review:codex-job-1:%d", ago(time.Hour)), Sort: needs.JobReview, Title: "Mend it has changes for you", Detail: "It has finished. Its changes stay in its worktree until you apply, keep or discard them.", Since: ago(time.Hour), Place: "/src/wt", Link: "#/runs/codex-job-1/changes"},
+		},
+		{
+			"mail of an idle session",
+			needs.Facts{Mail: []needs.MailFact{{Session: "codex a/b", Folder: "/src/web", State: "idle", Messages: 2, Oldest: "m-1", Since: ago(16 * time.Minute)}}},
+			needs.Item{ID: "mail:codex a/b:m-1", Sort: needs.Mail, Title: "codex a/b has not read 2 messages", Detail: "It is idle; give it a turn, and it reads.", Since: ago(16 * time.Minute), Place: "/src/web", Link: "#/sessions/codex%20a%2Fb?m=m-1", News: true},
+		},
+		{
+			"a message that expired",
+			needs.Facts{Expired: []needs.ExpiredFact{{Message: "m-1", Recipient: "p-1", From: "claude-app", To: "codex-web", Note: "expired after 7 d", At: ago(time.Hour)}}},
+			needs.Item{ID: "expired:m-1:p-1", Sort: needs.Expired, Title: "A message from claude-app to codex-web expired unread", Detail: "expired after 7 d", Since: ago(time.Hour), Link: "#/sessions/codex-web?m=m-1", News: true},
+		},
+		{
+			"errors of the storage",
+			needs.Facts{Storage: needs.StorageFact{Home: "/home/anna/.bridge", Errors: 2, Warnings: 1, First: "jobs.json: it is not valid JSON", Since: ago(time.Hour)}},
+			needs.Item{ID: "storage:2", Sort: needs.Storage, Title: "The storage has 2 errors", Detail: "jobs.json: it is not valid JSON. And 1 warning.", Since: ago(time.Hour), Place: "/home/anna/.bridge", Link: "#/storage"},
+		},
+		{
+			"a storage that nobody can look at",
+			needs.Facts{Storage: needs.StorageFact{Problem: "no rights", Since: ago(time.Hour)}},
+			needs.Item{ID: "storage:unknown", Sort: needs.Storage, Title: "The storage cannot be looked at", Detail: "no rights", Since: ago(time.Hour), Link: "#/storage"},
+		},
+		{
+			"an agent that lost its hooks",
+			needs.Facts{Agents: []needs.AgentFact{{Kind: bridge.Claude, Missing: "settings.json is not as Bridge left it.", Since: ago(time.Hour)}}},
+			needs.Item{ID: "agent:claude", Sort: needs.Agent, Title: "claude is not connected any more as it was", Detail: "settings.json is not as Bridge left it.", Since: ago(time.Hour), Link: "#/settings", News: true},
+		},
+		{
+			"no broker",
+			needs.Facts{NoBroker: ago(time.Hour)},
+			needs.Item{ID: "offline", Sort: needs.Offline, Title: "The broker is offline", Detail: "Sessions cannot send or receive. It starts with the next session, or by bridge open.", Since: ago(time.Hour), Link: "#/needs"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run("NED-01 "+tt.name, func(t *testing.T) {
+			got := needs.List(tt.facts, now)
+			if diff := cmp.Diff([]needs.Item{tt.want}, got, cmpopts.IgnoreUnexported(needs.Item{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestNED_01_WhatNeedsNobodyIsNotListed(t *testing.T) {
+	ended := func(state job.State, age time.Duration) needs.JobFact {
+		return needs.JobFact{Name: "codex-job-1", State: state, EndedAt: ago(age)}
+	}
+	waiting := func(what job.WaitFor) needs.JobFact {
+		return needs.JobFact{Name: "codex-job-1", State: job.Waiting, Wait: &job.Wait{For: what}}
+	}
+	answered := asked("a-1", "codex-job-1", time.Minute)
+	answered.State = job.ApprovalAnswered
+	landed := ended(job.Finished, time.Hour)
+	landed.Changed, landed.Landed = true, ago(time.Minute)
+	again := landed
+	again.EndedAt = ago(time.Second)
+	for _, tt := range []struct {
+		name  string
+		facts needs.Facts
+		want  int
+	}{
+		{"nothing", needs.Facts{}, 0},
+		{"a storage with warnings", needs.Facts{Storage: needs.StorageFact{Warnings: 3}}, 0},
+		{"an approval whose time is up", needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", 0)}}, 0},
+		{"an approval with a millisecond left", needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", time.Millisecond)}}, 1},
+		{"an approval that was answered", needs.Facts{Approvals: []job.Approval{answered}}, 0},
+		{"a provider that is asked again", needs.Facts{Jobs: []needs.JobFact{waiting(job.ForRetry)}}, 0},
+		{"a job whose approval is an item of its own", needs.Facts{Jobs: []needs.JobFact{waiting(job.ForApproval)}}, 0},
+		{"a job that waits for nothing", needs.Facts{Jobs: []needs.JobFact{{State: job.Waiting}}}, 0},
+		{"a call that was repeated", needs.Facts{Jobs: []needs.JobFact{waiting(job.ForRepeat)}}, 1},
+		{"a job out of time", needs.Facts{Jobs: []needs.JobFact{waiting(job.ForTime)}}, 1},
+		{"a job that goes on", needs.Facts{Jobs: []needs.JobFact{{State: job.Running}}}, 0},
+		{"an answer", needs.Facts{Jobs: []needs.JobFact{ended(job.Finished, time.Hour)}}, 0},
+		{"a word of somebody's", needs.Facts{Jobs: []needs.JobFact{ended(job.Cancelled, time.Hour)}}, 0},
+		{"a failure of 24 hours ago", needs.Facts{Jobs: []needs.JobFact{ended(job.Failed, 24*time.Hour)}}, 0},
+		{"one a millisecond younger", needs.Facts{Jobs: []needs.JobFact{ended(job.Failed, 24*time.Hour-time.Millisecond)}}, 1},
+		{"a refusal, a limit, a runner that is gone", needs.Facts{Jobs: []needs.JobFact{
+			ended(job.Refused, time.Hour), {Name: "b", State: job.Limit, EndedAt: ago(time.Hour)}, {Name: "c", State: job.Interrupted, EndedAt: ago(time.Hour)},
+		}}, 3},
+		{"changes that were landed", needs.Facts{Jobs: []needs.JobFact{landed}}, 0},
+		{"what the job did after that", needs.Facts{Jobs: []needs.JobFact{again}}, 1},
+	} {
+		if got := needs.List(tt.facts, now); len(got) != tt.want || got == nil {
+			t.Errorf("%s: %+v, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestNED_01_OnlyNewsCanBePutAway(t *testing.T) {
+	facts := needs.Facts{
+		Storage:   needs.StorageFact{Errors: 1},
+		Approvals: []job.Approval{asked("a-1", "codex-job-1", time.Minute)},
+		Mail:      []needs.MailFact{{Session: "codex-web", Oldest: "m-1"}},
+	}
+	for _, item := range needs.List(facts, now) {
+		facts.PutAway = append(facts.PutAway, item.ID)
+	}
+	var left []string
+	for _, item := range needs.List(facts, now) {
+		left = append(left, item.ID)
+	}
+	if diff := cmp.Diff([]string{"storage:1", "approval:a-1"}, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDSK_07_ThePlainTitleHasNoWordOfAnAgents(t *testing.T) {
+	facts := needs.Facts{
+		Approvals: []job.Approval{asked("a-1", "codex-job-1", time.Minute)},
+		Jobs:      []needs.JobFact{{Name: "codex-job-1", Title: "secret"}, {Name: "codex-job-2", Title: "secret", State: job.Failed, EndedAt: ago(0)}},
+		Questions: []needs.QuestionFact{{ID: "q", By: "claude-app", Title: "secret"}},
+	}
+	list := needs.List(facts, now)
+	if len(list) != 3 {
+		t.Fatalf("%+v", list)
+	}
+	for _, item := range list {
+		if strings.Contains(item.Plain(), "secret") || !strings.Contains(item.Title, "secret") {
+			t.Errorf("%q is %q", item.Title, item.Plain())
+		}
+	}
+}
+
+// drawnFacts are facts of all sorts, with times that are often the same.
+func drawnFacts(t *rapid.T) needs.Facts {
+	at := rapid.Map(rapid.Int64Range(0, 4), func(n int64) int64 { return ago(time.Duration(n) * time.Minute) })
+	id := rapid.StringMatching(`[a-c]`)
+	return needs.Facts{
+		NoBroker: rapid.SampledFrom([]int64{0, ago(time.Minute)}).Draw(t, "noBroker"),
+		Storage:  needs.StorageFact{Errors: rapid.IntRange(0, 1).Draw(t, "errors"), Since: at.Draw(t, "storage")},
+		Approvals: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) job.Approval {
+			a := asked(id.Draw(t, "approval"), id.Draw(t, "of"), time.Duration(rapid.IntRange(-1, 1).Draw(t, "left"))*time.Minute)
+			a.AskedAt = job.Millis(at.Draw(t, "asked"))
+			return a
+		}), 0, 4).Draw(t, "approvals"),
+		Questions: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) needs.QuestionFact {
+			return needs.QuestionFact{ID: id.Draw(t, "question"), AskedAt: at.Draw(t, "asked")}
+		}), 0, 4).Draw(t, "questions"),
+		Jobs: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) needs.JobFact {
+			states := []job.State{job.Running, job.Waiting, job.Failed, job.Finished, job.Limit}
+			return needs.JobFact{
+				Name: id.Draw(t, "job"), State: rapid.SampledFrom(states).Draw(t, "state"), EndedAt: at.Draw(t, "ended"), Changed: rapid.Bool().Draw(t, "changed"),
+				Wait: &job.Wait{For: rapid.SampledFrom([]job.WaitFor{job.ForBudget, job.ForRetry, job.ForSilence}).Draw(t, "wait")},
+			}
+		}), 0, 4).Draw(t, "jobs"),
+		Mail: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) needs.MailFact {
+			return needs.MailFact{Session: id.Draw(t, "session"), Oldest: id.Draw(t, "oldest"), Since: at.Draw(t, "since")}
+		}), 0, 4).Draw(t, "mail"),
+		PutAway: rapid.SliceOfN(rapid.Map(id, func(s string) string { return "mail:" + s + ":" + s }), 0, 2).Draw(t, "putAway"),
+	}
+}
+
+func TestNED_01_TheOrderIsTotalNothingIsTwiceAndWhatIsGoneIsGone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		facts := drawnFacts(t)
+		list := needs.List(facts, now)
+		seen := map[string]bool{}
+		for i, item := range list {
+			if seen[item.ID] {
+				t.Fatalf("%s is listed twice", item.ID)
+			}
+			seen[item.ID] = true
+			if i > 0 && list[i-1].Since > item.Since {
+				t.Fatalf("%s of %d stands before %s of %d", list[i-1].ID, list[i-1].Since, item.ID, item.Since)
+			}
+			if item.Until != nil && *item.Until <= now.UnixMilli() {
+				t.Fatalf("%s is over and listed", item.ID)
+			}
+			if item.News && slices.Contains(facts.PutAway, item.ID) {
+				t.Fatalf("%s was put away and is listed", item.ID)
+			}
+		}
+		// However the facts stand, the list is the same.
+		turned := facts
+		for _, turn := range []func(){
+			func() { turned.Mail = slices.Clone(turned.Mail); slices.Reverse(turned.Mail) },
+			func() { turned.Questions = slices.Clone(turned.Questions); slices.Reverse(turned.Questions) },
+		} {
+			turn()
+		}
+		if unique(facts) && !slices.EqualFunc(list, needs.List(turned, now), func(a, b needs.Item) bool { return a.ID == b.ID }) {
+			t.Fatalf("turned round, the list is another one")
+		}
+		// One thing less is one row less, and no other row moves.
+		if len(facts.Questions) > 0 && unique(facts) {
+			gone := "question:" + facts.Questions[0].ID
+			facts.Questions = facts.Questions[1:]
+			want := slices.DeleteFunc(slices.Clone(list), func(i needs.Item) bool { return i.ID == gone })
+			if got := needs.List(facts, now); !slices.EqualFunc(want, got, func(a, b needs.Item) bool { return a.ID == b.ID }) {
+				t.Fatalf("without %s the list is %v, want %v", gone, got, want)
+			}
+		}
+	})
+}
+
+// unique reports whether nothing is there under the same id twice: which of two is
+// meant is then nobody's question.
+func unique(f needs.Facts) bool {
+	seen := map[string]bool{}
+	for _, q := range f.Questions {
+		if seen[q.ID] {
+			return false
+		}
+		seen[q.ID] = true
+	}
+	for _, m := range f.Mail {
+		if seen[m.Session+m.Oldest] {
+			return false
+		}
+		seen[m.Session+m.Oldest] = true
+	}
+	return true
+}
+
+// No command is named that would be refused.
+func TestNED_02_WhatIsOnlyToldNamesNoCommand(t *testing.T) {
+	one := job.Approval{ID: "p-1", Session: "codex-app", What: "shell", Detail: "make clean", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}
+	for told, want := range map[string]string{
+		"":                  "codex-app asks for permission   (1 h ago)\n  | shell: make clean\n  bridge approve p-1\n",
+		"it is shown there": "codex-app asks for permission   (1 h ago)\n  | shell: make clean\n  | Answer it in the terminal: it is shown there.\n",
+	} {
+		one.OnlyTold = told
+		if got := needs.Text(needs.List(needs.Facts{Approvals: []job.Approval{one}}, now), now, typed); got != want {
+			t.Errorf("only told %q, it says\n%s, want\n%s", told, got, want)
+		}
+	}
+}
+
+func TestNED_01_WhatARowSaysWhereAPartIsMissing(t *testing.T) {
+	approval := func(what, detail string) needs.Facts {
+		return needs.Facts{Approvals: []job.Approval{{ID: "p-1", Session: "claude-app", What: what, Detail: detail, State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}}}
+	}
+	mailOf := func(state string) needs.Facts {
+		return needs.Facts{Mail: []needs.MailFact{{Session: "codex", State: state, Messages: 1, Oldest: "m-1", Since: ago(time.Hour)}}}
+	}
+	for _, tt := range []struct {
+		name   string
+		facts  needs.Facts
+		detail string
+	}{
+		{"errors alone", needs.Facts{Storage: needs.StorageFact{Errors: 1, Since: ago(time.Hour)}}, "Storage says what is wrong and what to do."},
+		{"a question without options", needs.Facts{Questions: []needs.QuestionFact{{ID: "q-1", By: "a", Title: "t", Context: "c", AskedAt: ago(time.Hour)}}}, "c"},
+		{"a question without a context", needs.Facts{Questions: []needs.QuestionFact{{ID: "q-1", By: "a", Title: "t", Options: []string{"x", "y"}, AskedAt: ago(time.Hour)}}}, "You can choose: x; y."},
+		{"a tool alone", approval("Bash", ""), "Bash"},
+		{"a detail alone", approval("", "make"), "make"},
+		{"a detail that names its tool", approval("Bash", "Bash(make)"), "Bash(make)"},
+		{"mail of a session that is away", mailOf(""), "It is not connected; the mail waits for it."},
+		{"mail of a busy session", mailOf("busy"), "It is busy and has not reached a step at which it takes mail."},
+	} {
+		if list := needs.List(tt.facts, now); len(list) != 1 || list[0].Detail != tt.detail {
+			t.Errorf("%s: %+v, want %q", tt.name, list, tt.detail)
+		}
+	}
+}
+
+func TestNED_01_ChangesThatAreAppliedNeedNobody(t *testing.T) {
+	for landed, listed := range map[time.Duration]bool{2 * time.Hour: true, time.Hour: false, time.Minute: false} {
+		facts := needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", State: job.Finished, Changed: true, EndedAt: ago(time.Hour), Landed: ago(landed)}}}
+		if list := needs.List(facts, now); (len(list) == 1) != listed {
+			t.Errorf("it ended an hour ago, and was applied %s ago: %+v", landed, list)
+		}
+	}
+}
+
+// typed writes a command as a person types it for the usual home.
+func typed(words ...string) string { return "bridge " + strings.Join(words, " ") }
+
+func TestNED_01_TheListForPeopleNamesTheCommand(t *testing.T) {
+	const hidden = "\u202eevil"
+	until := job.Millis(now.Add(9 * time.Minute).UnixMilli())
+	choice := []bridge.Choice{{Question: "Which port?", Options: []bridge.ChoiceOption{{Label: "4777"}, {Label: "4778"}}}}
+	facts := needs.Facts{
+		Storage: needs.StorageFact{Home: "/home" + hidden, Errors: 1, First: "jobs.json is damaged", Since: ago(7 * time.Hour)},
+		Approvals: []job.Approval{
+			{ID: "p-1", Session: "claude-app", What: "Bash", Detail: "make", Cwd: "/src" + hidden, State: job.ApprovalAsked, AskedAt: job.Millis(ago(6 * time.Hour)), ExpiresAt: until},
+			{ID: "p-2", Session: "claude-app", What: "AskUserQuestion", Choices: choice, State: job.ApprovalAsked, AskedAt: job.Millis(ago(5 * time.Hour))},
+			{ID: "p-3", Session: "claude-app", What: "AskUserQuestion", Choices: choice, OnlyTold: "it is shown there", State: job.ApprovalAsked, AskedAt: job.Millis(ago(4 * time.Hour))},
+		},
+		Questions: []needs.QuestionFact{{ID: "q-1", By: "claude-web", Title: "Which" + hidden, AskedAt: ago(3 * time.Hour), Context: "a\nb"}, {ID: "q-2", By: "claude-web", Title: "Tabs?", AskedAt: ago(3 * time.Hour), Options: []string{"yes", "no" + hidden}}},
+		Jobs:      []needs.JobFact{{Name: "codex-job-1", State: job.Finished, Changed: true, EndedAt: ago(2 * time.Hour)}},
+		Mail:      []needs.MailFact{{Session: "codex", State: "idle", Messages: 1, Oldest: "m-1", Since: ago(time.Hour)}},
+	}
+	list := needs.List(facts, now)
+	want := "The storage has 1 error   (7 h ago)\n  jobs.json is damaged.\n  " + bridge.OneLine("/home"+hidden) + "\n  bridge doctor\n" +
+		"claude-app asks for permission   (6 h ago)\n  | Bash: make\n  " + bridge.VisibleExact("/src"+hidden) + "\n  bridge approve p-1\n" +
+		"claude-app asks for permission   (5 h ago)\n  | Which port?\n  |   1  4777\n  |   2  4778\n  bridge approve p-2 --option 1   (4777)\n  bridge approve p-2 --option 2   (4778)\n" +
+		"claude-app asks for permission   (4 h ago)\n  | AskUserQuestion\n  | Answer it in the terminal: it is shown there.\n" +
+		"claude-web asks: " + bridge.VisibleExact("Which"+hidden) + "   (3 h ago)\n  | a\n  | b\n  bridge answer q-1 --text -   (reads your answer from the terminal)\n" +
+		"claude-web asks: Tabs?   (3 h ago)\n  | You can choose: yes; " + bridge.VisibleExact("no"+hidden) + ".\n  bridge answer q-2 --option 1   (yes)\n  bridge answer q-2 --option 2   (" + bridge.VisibleExact("no"+hidden) + ")\n" +
+		"codex-job-1 has changes for you   (2 h ago)\n  It has finished. Its changes stay in its worktree until you apply, keep or discard them.\n  bridge finish codex-job-1 --squash --dry-run   (says whether it conflicts; without --dry-run it lands)\n" +
+		"codex has not read 1 message   (1 h ago)\n  It is idle; give it a turn, and it reads.\n"
+	if diff := cmp.Diff(want, needs.Text(list, now, typed)); diff != "" {
+		t.Error(diff)
+	}
+	if got := needs.Text(nil, now, typed); got != "Nothing needs you.\n" {
+		t.Errorf("an empty list is %q", got)
+	}
+	if offers := list[2].Offers(); !strings.Contains(offers, "1 4777") || list[3].Offers() != "" {
+		t.Errorf("it offers %q and %q", offers, list[3].Offers())
+	}
+	counts := map[needs.Sort]int{needs.Storage: 1, needs.Approval: 3, needs.Question: 2, needs.JobReview: 1, needs.Mail: 1}
+	if diff := cmp.Diff(counts, needs.Counts(list)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNED_01_TheListSaysHowLongIsLeft(t *testing.T) {
+	list := needs.List(needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", 9*time.Minute)}, Jobs: []needs.JobFact{{Name: "codex-job-1"}}}, now)
+	if got := needs.Text(list, now, typed); !strings.HasPrefix(got, "codex-job-1 asks for permission   (1 min ago, 9 min left)\n") {
+		t.Errorf("it says %s", got)
+	}
+}

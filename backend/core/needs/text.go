@@ -1,0 +1,135 @@
+package needs
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+)
+
+// Text is the list for people: who, what exactly, where, since when, and how long
+// is left. line writes a command as it is typed.
+func Text(list []Item, now time.Time, line func(words ...string) string) string {
+	if len(list) == 0 {
+		return "Nothing needs you.\n"
+	}
+	var b strings.Builder
+	for _, item := range list {
+		when := bridge.Ago(item.Since, now)
+		if item.Until != nil {
+			when += ", " + bridge.Span(time.UnixMilli(*item.Until).Sub(now)) + " left"
+		}
+		fmt.Fprintf(&b, "%s   (%s)\n%s", item.Headline(), when, item.what())
+		if item.Place != "" {
+			fmt.Fprintf(&b, "  %s\n", item.oneLine(item.Place))
+		}
+		for _, command := range item.Commands() {
+			fmt.Fprintf(&b, "  %s\n", command.Text(line))
+		}
+	}
+	return b.String()
+}
+
+// what is the text of what exactly. Each line of what an agent asks has a mark, for the
+// command that answers it stands below: nothing that an agent says is such a line. Answers
+// to choose from have their numbers.
+func (i Item) what() string {
+	switch {
+	case len(i.choices) > 0:
+		return bridge.QuoteLines(strings.Join(job.ChoiceText(i.choices), "\n"), quoteMark)
+	case i.Detail == "":
+		return ""
+	case i.Sort == Approval || i.Sort == Question:
+		return bridge.QuoteLines(i.Detail, quoteMark)
+	default:
+		return "  " + bridge.OneLine(i.Detail) + "\n"
+	}
+}
+
+// quoteMark begins each line of what an agent asks.
+const quoteMark = "  | "
+
+// Headline is the title as one line for a terminal.
+func (i Item) Headline() string { return i.oneLine(i.Title) }
+
+// oneLine returns a text of the item as one line. Of an approval and a question it shows
+// all that is hidden.
+func (i Item) oneLine(text string) string {
+	if i.Sort == Approval || i.Sort == Question {
+		return bridge.VisibleExact(bridge.OneLine(text))
+	}
+	return bridge.OneLine(text)
+}
+
+// Offers says in a line what can be chosen, "" where nothing is.
+func (i Item) Offers() string { return bridge.VisibleExact(bridge.OneLine(job.Offers(i.choices))) }
+
+// Command is a command line that deals with an item as it stands.
+type Command struct {
+	Words []string // without the program's name
+	Does  string   // what it chooses or does, "" where that is plain
+}
+
+// Commands lists those that deal with the item, none where no command does. Each can be
+// typed as it stands.
+func (i Item) Commands() []Command {
+	if i.told {
+		return nil
+	}
+	_, id, _ := strings.Cut(i.ID, ":")
+	switch i.Sort {
+	case Approval:
+		return approveCommands(id, i.choices)
+	case Question:
+		return answerCommands(id, i.options)
+	case JobReview:
+		name, _, _ := strings.Cut(id, ":")
+		return []Command{{[]string{"finish", name, "--squash", "--dry-run"}, "says whether it conflicts; without --dry-run it lands"}}
+	case Storage:
+		return []Command{{[]string{"doctor"}, ""}}
+	case Agent:
+		return []Command{{[]string{"install", id}, ""}}
+	default:
+		return nil
+	}
+}
+
+func answerCommands(id string, options []string) []Command {
+	if len(options) == 0 {
+		return []Command{{[]string{"answer", id, "--text", "-"}, "reads your answer from the terminal"}}
+	}
+	var commands []Command
+	for n, label := range options {
+		commands = append(commands, Command{[]string{"answer", id, "--option", strconv.Itoa(n + 1)}, label})
+	}
+	return commands
+}
+
+// approveCommands has a command for each option where one question is asked. For several
+// it has one, with placeholders for what you choose.
+func approveCommands(id string, choices []bridge.Choice) []Command {
+	command := []string{"approve", id}
+	if len(choices) == 1 && len(choices[0].Options) > 0 {
+		var commands []Command
+		for n, option := range choices[0].Options {
+			commands = append(commands, Command{append(slices.Clone(command), "--option", strconv.Itoa(n+1)), option.Label})
+		}
+		return commands
+	}
+	if len(choices) == 0 {
+		return []Command{{command, ""}}
+	}
+	return []Command{{Words: strings.Fields(strings.TrimPrefix(job.ApproveText(id, choices), "bridge "))}}
+}
+
+// Text is the line for people; line writes a command as it is typed.
+func (c Command) Text(line func(words ...string) string) string {
+	if c.Does == "" {
+		return line(c.Words...)
+	}
+	return line(c.Words...) + "   (" + bridge.VisibleExact(bridge.OneLine(c.Does)) + ")"
+}

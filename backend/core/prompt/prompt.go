@@ -1,0 +1,246 @@
+// Package prompt holds the rules of the permission prompts of interactive sessions
+// (row NED-02): when one becomes a card, what may be answered, and what became of an
+// answer. Bridge only ever adds an answer of the owner's: the terminal's own prompt goes
+// on beside it, the first answer wins, and silence decides nothing. It does no I/O.
+package prompt
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+)
+
+// Mode is the owner's setting answerPrompts: when prompts of his sessions become cards
+// that he can answer.
+type Mode string
+
+// The modes.
+const (
+	Off    Mode = "off"    // never
+	Away   Mode = "away"   // while away mode is on
+	Always Mode = "always" // also while a page is open
+)
+
+// Modes lists them all.
+func Modes() []Mode { return []Mode{Off, Away, Always} }
+
+// ParseMode returns the mode of that name, Off for none. The error names the choices.
+func ParseMode(raw string) (Mode, error) {
+	switch mode := Mode(raw); mode {
+	case "":
+		return Off, nil
+	case Off, Away, Always:
+		return mode, nil
+	}
+	return "", bridge.Errorf(bridge.Invalid, "answerPrompts is %q: use off, away or always", raw)
+}
+
+// Watch is who would see a card.
+type Watch struct {
+	Away bool // away mode is on
+	Page bool // a page is open
+	// Free says that waiting for the owner takes nothing from the session: no process
+	// of its agent waits for the answer.
+	Free bool
+}
+
+// Shows reports whether a prompt that comes now becomes a card. Nobody waits for an
+// owner who does not look.
+func (m Mode) Shows(w Watch) bool {
+	switch m {
+	case Away:
+		return w.Away
+	case Always:
+		return w.Away || w.Page || w.Free
+	case Off:
+	}
+	return false
+}
+
+// MaxChars bounds what is shown of one prompt: nobody is asked about a part.
+const MaxChars = 16_000
+
+// TooLong is why a prompt of more cannot be answered here.
+const TooLong = "it has more than 16,000 characters, too many to be shown here"
+
+// Prompt is one permission prompt of an interactive session. Its Job is "", and its
+// Session the session's name. It never expires: whoever waits for the answer may end,
+// and then the terminal alone decides.
+type Prompt struct {
+	job.Approval
+	HostID string // the session by its agent's own id
+	Child  string // the native child that asks, "" for the session itself
+	Call   string // names the tool call (session.CallKey), "" where nothing tells of it
+}
+
+// Ask begins a prompt.
+func Ask(p Prompt, at time.Time) Prompt {
+	p.State, p.AskedAt = job.ApprovalAsked, job.Millis(at.UnixMilli())
+	p.ExpiresAt, p.AnsweredAt, p.AnsweredBy, p.Decision, p.Reason, p.Elsewhere, p.Answers = 0, 0, "", "", "", "", nil
+	p.Chars = utf8.RuneCountInString(p.Detail)
+	if p.Chars+utf8.RuneCountInString(p.What) > MaxChars {
+		p.Detail, p.Choices, p.OnlyTold = "", nil, TooLong
+	}
+	return p
+}
+
+// Answer decides an open prompt; the first answer wins. The error is Conflict when it
+// is not open any more, or cannot be answered here, and the prompt is as it was.
+func (p *Prompt) Answer(by string, decision job.Decision, reason string, at time.Time) error {
+	switch {
+	case p.State == job.ApprovalAsked && p.OnlyTold != "":
+		return bridge.Errorf(bridge.Conflict, "this can only be answered in the terminal: %s", p.OnlyTold)
+	case p.State == job.ApprovalWithdrawn:
+		return bridge.Errorf(bridge.Conflict, "%s: this answer did nothing", Words(p.Elsewhere))
+	case p.State == job.ApprovalAsked && decision == job.Allow && len(p.Choices) > 0:
+		return bridge.Errorf(bridge.Invalid, "its model asks something itself: choose an answer on Bridge's page, in its terminal, or by `%s`: %s",
+			job.ApproveText(p.ID, p.Choices), job.Offers(p.Choices))
+	}
+	return p.Approval.Answer(by, decision, reason, at)
+}
+
+// Pick chooses what the owner has picked by a command (job.Picked). It is like Choose.
+func (p *Prompt) Pick(by string, picks []job.Pick, at time.Time) error {
+	var answers [][]string
+	if p.State == job.ApprovalAsked && p.OnlyTold == "" {
+		var err error
+		if answers, err = job.Picked(p.Choices, picks); err != nil {
+			return err
+		}
+	}
+	return p.Choose(by, answers, at)
+}
+
+// Choose answers what the model itself asks: for each of its questions in their order
+// what was chosen, or words. It is an answer like any other.
+func (p *Prompt) Choose(by string, answers [][]string, at time.Time) error {
+	if p.State == job.ApprovalAsked && p.OnlyTold == "" {
+		if err := job.CheckAnswers(p.Choices, answers); err != nil {
+			return err
+		}
+	}
+	after := *p
+	after.Choices = nil
+	if err := after.Answer(by, job.Allow, "", at); err != nil {
+		return err
+	}
+	after.Choices, after.Answers = p.Choices, answers
+	*p = after
+	return nil
+}
+
+// Sign is what was seen of a prompt at its session.
+type Sign int
+
+// The signs.
+const (
+	Allowed Sign = iota // its call ran, or its agent says that it was allowed
+	Refused             // its agent says that it was refused
+	WentOn              // the turn went on to its end, and the call never ran
+	Closed              // its dialog is gone; how it was answered is not known
+	Stopped             // its agent ended whoever waits: turned down there, or the agent is ending
+	Gone                // the session ended or went on to something else
+	Unheld              // whoever waits for the answer has ended
+)
+
+// Signs lists them all.
+func Signs() []Sign { return []Sign{Allowed, Refused, WentOn, Closed, Stopped, Gone, Unheld} }
+
+// elsewhere is how a prompt has ended that nobody had answered here.
+var elsewhere = map[Sign]Elsewhere{
+	Allowed: WasAllowed, Refused: WasRefused, WentOn: WasAnswered, Closed: WasAnswered, Stopped: WasStopped, Gone: WasGone, Unheld: WasUnheld,
+}
+
+// Elsewhere is how a prompt ended without the owner's answer from here.
+type Elsewhere = job.Elsewhere
+
+// The ways.
+const (
+	WasAllowed  Elsewhere = "allowed"  // allowed at the terminal
+	WasRefused  Elsewhere = "refused"  // refused at the terminal
+	WasAnswered Elsewhere = "answered" // answered at the terminal; how is not known
+	WasStopped  Elsewhere = "stopped"  // turned down at the terminal, or the agent has ended
+	WasGone     Elsewhere = "gone"     // the session has ended or went on to something else
+	WasUnheld   Elsewhere = "unheld"   // nobody waits for an answer from here any more: the terminal decides
+	// WasUnclear is an answer of the owner's of which nobody knows whether it did anything.
+	WasUnclear Elsewhere = "unclear"
+)
+
+// See takes in a sign and reports whether it changed something. Only what agrees with an
+// answer that was handed over is proof that it was applied.
+func (p *Prompt) See(sign Sign) bool {
+	switch p.State {
+	case job.ApprovalAsked:
+		return p.end(elsewhere[sign])
+	case job.ApprovalAnswered: // it is on its way, and may be there already
+		return p.end(p.late(sign))
+	case job.ApprovalDelivered:
+		return p.seeDelivered(sign)
+	case job.ApprovalWithdrawn:
+		known := p.Elsewhere == WasAllowed || p.Elsewhere == WasRefused
+		if p.Decision == "" && !known && (sign == Allowed || sign == Refused) {
+			p.Elsewhere = elsewhere[sign] // the end of a turn may be heard before how it came
+			return true
+		}
+	case job.ApprovalApplied, job.ApprovalExpired:
+	}
+	return false
+}
+
+// late is how a prompt ended whose answer is not known to have arrived.
+func (p *Prompt) late(sign Sign) Elsewhere {
+	switch {
+	case sign == Allowed && p.Decision == job.Deny:
+		return WasAllowed
+	case sign == Refused && p.Decision == job.Allow:
+		return WasRefused
+	default:
+		return WasUnclear
+	}
+}
+
+func (p *Prompt) seeDelivered(sign Sign) bool {
+	allowed := p.Decision == job.Allow
+	switch sign {
+	case Allowed, Refused, WentOn:
+		if allowed == (sign == Allowed) {
+			return p.Apply() == nil
+		}
+		return p.end(p.late(sign))
+	case Gone:
+		return p.end(WasUnclear)
+	case Closed, Stopped, Unheld: // as it does when the answer is taken
+	}
+	return false
+}
+
+func (p *Prompt) end(how Elsewhere) bool {
+	if p.Withdraw() != nil {
+		return false
+	}
+	p.Elsewhere = how
+	return true
+}
+
+// Words say how a prompt ended, in a sentence without its full stop.
+func Words(how Elsewhere) string {
+	switch how {
+	case WasAllowed:
+		return "it was allowed at the terminal"
+	case WasRefused:
+		return "it was refused at the terminal"
+	case WasAnswered:
+		return "it was answered at the terminal"
+	case WasStopped:
+		return "it was turned down at the terminal, or its agent has ended"
+	case WasGone:
+		return "its session has ended or went on to something else"
+	case WasUnheld:
+		return "nobody waits for an answer from here any more: the terminal decides"
+	case WasUnclear:
+		return "whether your answer did anything is not known"
+	}
+	return "it is over"
+}

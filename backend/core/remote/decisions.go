@@ -1,0 +1,185 @@
+package remote
+
+import (
+	"encoding/json"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+)
+
+// Decisions for all sessions, shared by paired PCs (RMT-22).
+const (
+	// DecisionsCapability says in a hello that a PC exchanges decisions.
+	DecisionsCapability = "decisions-sync-v1"
+	// WithdrawalsCapability says in a hello that a PC knows [Decided.Withdrawn]. One that
+	// does not refuses a frame with it.
+	WithdrawalsCapability = "decisions-withdraw-v1"
+	// DecisionsFrame is the type of the frames that carry them.
+	DecisionsFrame = "decision-sync"
+
+	// MaxDecisions and MaxDecisionBytes bound what one frame carries.
+	MaxDecisions     = 25
+	MaxDecisionBytes = 1_000_000
+
+	// maxAhead is how far ahead of this PC's clock a decision may have been made.
+	maxAhead = 24 * 60 * 60 * 1000
+)
+
+// Decided is a decision on its way to another PC. What it supersedes and whether it is
+// current each PC finds out for itself.
+type Decided struct {
+	ID              string           `json:"id"`
+	Topic           string           `json:"topic"`
+	Text            string           `json:"text"`
+	Author          string           `json:"author"` // as its PC calls the session
+	Agent           bridge.AgentKind `json:"agent,omitempty"`
+	CreatedAt       int64            `json:"createdAt"`
+	SourceMessageID string           `json:"sourceMessageId,omitempty"`
+	Withdrawn       bool             `json:"withdrawn,omitempty"` // it withdraws what was in force on its topic
+}
+
+// TeamDecided is a decision on its way to a team, by the stream of its decisions (HUB-06).
+type TeamDecided struct {
+	Decision Decided `json:"decision"`
+	// Follows is the decision on its topic that its PC had before it: who had another one
+	// decided at the same time.
+	Follows string `json:"follows,omitempty"`
+}
+
+// ParseTeamDecided reads one. now is by the clock of the hub, the same for all PCs: they
+// all take it, or none does.
+func ParseTeamDecided(data []byte, now int64) (d TeamDecided, err error) {
+	if err := bridge.DecodeAdditive(data, MaxDecisionBytes, &d); err != nil {
+		return TeamDecided{}, err
+	}
+	if err := d.Decision.check(now); err != nil {
+		return TeamDecided{}, err
+	}
+	if d.Follows != "" {
+		err = bridge.CheckID("the decision before it", d.Follows)
+	}
+	return d, err
+}
+
+// TeamShare is how the owner names the whole team among the PCs with which decisions are
+// shared: what its stream has everybody in it can read.
+func TeamShare(team string) string { return TeamMark + team }
+
+// TeamMark begins no PC's name.
+const TeamMark = "@"
+
+// Cursor is a place in the order of decisions.
+type Cursor struct {
+	CreatedAt int64  `json:"createdAt"`
+	ID        string `json:"id"`
+}
+
+// After reports whether c comes after other.
+func (c Cursor) After(other Cursor) bool {
+	return c.CreatedAt > other.CreatedAt || c.CreatedAt == other.CreatedAt && c.ID > other.ID
+}
+
+// Cursor is the place of a decision.
+func (d Decided) Cursor() Cursor { return Cursor{d.CreatedAt, d.ID} }
+
+// Sync is what a frame about decisions says, one of three things: what comes after a
+// place (Since), the decisions there, or one that was just made.
+type Sync struct {
+	Kind      SyncKind  `json:"kind"`
+	Since     *Cursor   `json:"since,omitempty"`
+	Decisions []Decided `json:"decisions,omitempty"`
+	Upsert    *Decided  `json:"decision,omitempty"`
+	// More says that further decisions come after these.
+	More bool `json:"more,omitempty"`
+}
+
+// SyncKind tells the three apart.
+type SyncKind string
+
+// The kinds.
+const (
+	SyncRequest SyncKind = "sync-request"
+	SyncState   SyncKind = "sync-state"
+	SyncUpsert  SyncKind = "upsert"
+)
+
+// ParseSync reads a frame about decisions. One decision that no Bridge makes spoils
+// the frame.
+func ParseSync(data []byte, now int64) (s Sync, err error) {
+	if err := bridge.DecodeStrict(data, MaxDecisionBytes, &s); err != nil {
+		return s, err
+	}
+	switch {
+	case s.Kind == SyncRequest && s.Since != nil && s.Decisions == nil && s.Upsert == nil && !s.More:
+		return s, nil
+	case s.Kind == SyncState && s.Since == nil && s.Upsert == nil && (len(s.Decisions) > 0 || !s.More):
+	case s.Kind == SyncUpsert && s.Since == nil && s.Decisions == nil && s.Upsert != nil && !s.More:
+		return s, s.Upsert.check(now)
+	default:
+		return s, bridge.Errorf(bridge.Invalid, "a frame about decisions is a request with a place, a state with decisions, or one decision")
+	}
+	if len(s.Decisions) > MaxDecisions {
+		return s, bridge.Errorf(bridge.TooLarge, "a frame has at most %d decisions", MaxDecisions)
+	}
+	for _, one := range s.Decisions {
+		if err := one.check(now); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// EncodeSync makes a frame's payload. Of decisions that need too much it leaves the
+// last ones for the next frame.
+func EncodeSync(s Sync) ([]byte, error) {
+	for {
+		data, err := json.Marshal(s)
+		if err != nil || len(data) <= MaxDecisionBytes || len(s.Decisions) < 2 {
+			return data, err
+		}
+		s.Decisions, s.More = s.Decisions[:len(s.Decisions)/2], true
+	}
+}
+
+func (d Decided) check(now int64) error {
+	if err := bridge.CheckID("the decision's id", d.ID); err != nil {
+		return err
+	}
+	topic, err := decision.NormalizeTopic(d.Topic)
+	switch {
+	case err != nil:
+		return err
+	case topic != d.Topic:
+		return bridge.Errorf(bridge.Invalid, "the topic %q is not as a PC keeps it", d.Topic)
+	case d.CreatedAt <= 0 || d.CreatedAt > now+maxAhead:
+		return bridge.Errorf(bridge.Invalid, "a decision was made at no time, or more than a day ahead of this PC's clock")
+	case d.SourceMessageID != "" && bridge.CheckID("the source", d.SourceMessageID) != nil:
+		return bridge.Errorf(bridge.Invalid, "the source of a decision is a message's id")
+	}
+	if err := bridge.CheckName(d.Author); err != nil {
+		return err
+	}
+	return decision.CheckText(d.Text)
+}
+
+// Revision is the decision as it is recorded here: for all sessions, by a session of
+// that PC.
+func (d Decided) Revision(host string) decision.Revision {
+	rev := decision.Revision{ID: d.ID, Topic: d.Topic, Text: d.Text, Scope: decision.AllSessions(), Author: Letter{From: d.Author, Agent: d.Agent}.Sender(host), CreatedAt: d.CreatedAt, Withdrawn: d.Withdrawn}
+	if d.SourceMessageID != "" {
+		rev.SourceMessageID = &d.SourceMessageID
+	}
+	return rev
+}
+
+// DecidedOf is a decision as it crosses; only those for all sessions do.
+func DecidedOf(rev decision.Revision) (Decided, error) {
+	if !rev.Scope.All {
+		return Decided{}, bridge.Errorf(bridge.Denied, "only decisions for all sessions leave this PC")
+	}
+	d := Decided{ID: rev.ID, Topic: rev.Topic, Text: rev.Text, Author: rev.Author.Name, Agent: rev.Author.Agent, CreatedAt: rev.CreatedAt, Withdrawn: rev.Withdrawn}
+	if rev.SourceMessageID != nil {
+		d.SourceMessageID = *rev.SourceMessageID
+	}
+	return d, nil
+}

@@ -1,0 +1,98 @@
+package remote
+
+import (
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+)
+
+// What a PC shows of itself to a paired one, read-only (RMT-23).
+const (
+	// DashboardCapability says in a hello that a PC can be asked for its list.
+	DashboardCapability = "dashboard-read-v1"
+	// DashboardFrame is the type of the frames that ask for it and carry it.
+	DashboardFrame = "dashboard-read"
+
+	// MaxListed bounds the sessions, and the jobs, of one list.
+	MaxListed = 200
+
+	maxTitleChars = 160
+	maxPathChars  = 1000
+)
+
+// List is what a PC shows: its sessions where the other may write to them or see them,
+// with their folders and the jobs where it may see them.
+type List struct {
+	Messages bool     `json:"messages"` // sessions take messages
+	Shown    bool     `json:"shown"`    // folders and jobs are shown
+	Sessions []Listed `json:"sessions"`
+	Jobs     []Listed `json:"jobs"`
+}
+
+// Listed is one session or job. State is busy or idle of a session, its status of a
+// job.
+type Listed struct {
+	Name  string           `json:"name"`
+	Agent bridge.AgentKind `json:"agent"`
+	State string           `json:"state"`
+	Title string           `json:"title,omitempty"`
+	Cwd   string           `json:"cwd,omitempty"`
+	Since int64            `json:"since"` // Unix milliseconds by the clock of its PC
+}
+
+// View is what a frame says: a question, or its answer.
+type View struct {
+	Rid   string        `json:"rid"`
+	Now   int64         `json:"now"`
+	List  *List         `json:"list,omitempty"`
+	Error *bridge.Error `json:"error,omitempty"`
+}
+
+// IsQuestion tells a question from an answer.
+func (v View) IsQuestion() bool { return v.List == nil && v.Error == nil }
+
+// ParseView reads a frame about lists. Names that could not be written to are left
+// out of a list, and words that are too long are cut.
+func ParseView(data []byte) (v View, err error) {
+	if err := bridge.DecodeStrict(data, maxPayloadBytes, &v); err != nil {
+		return v, err
+	}
+	if uuid.Validate(v.Rid) != nil || v.Now <= 0 || v.List != nil && v.Error != nil {
+		return v, bridge.Errorf(bridge.Invalid, "a frame about lists has a rid, a time, and a list or an error")
+	}
+	if v.Error != nil {
+		v.Error = &bridge.Error{Code: v.Error.Code, Message: cut(v.Error.Message)}
+	}
+	if v.List != nil {
+		v.List.Sessions, v.List.Jobs = bounded(v.List.Sessions), bounded(v.List.Jobs)
+	}
+	return v, nil
+}
+
+// EncodeView makes a frame's payload.
+func EncodeView(v View) ([]byte, error) {
+	if v.List != nil {
+		list := *v.List
+		list.Sessions, list.Jobs = bounded(list.Sessions), bounded(list.Jobs)
+		v.List = &list
+	}
+	return json.Marshal(v)
+}
+
+func bounded(all []Listed) []Listed {
+	kept := []Listed{}
+	for _, one := range all {
+		if len(kept) == MaxListed {
+			break
+		}
+		if bridge.CheckName(one.Name) != nil {
+			continue
+		}
+		one.Agent, one.State = bridge.AgentKind(cutTo(string(one.Agent), 32)), cutTo(one.State, 32)
+		one.Title, one.Cwd = cutTo(one.Title, maxTitleChars), cutTo(one.Cwd, maxPathChars)
+		kept = append(kept, one)
+	}
+	return kept
+}

@@ -1,0 +1,104 @@
+package remote
+
+import (
+	"fmt"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+)
+
+// May is what the owner lets one paired PC do here.
+type May struct {
+	Linked bool // links are on; without them there is nothing else
+	Jobs   bool
+	Roots  []string           // of jobs
+	Agents []bridge.AgentKind // of jobs
+	Access job.Access         // the most that a job may have here
+
+	Messages  bool
+	Decisions bool
+	Dashboard bool
+	Files     bool
+}
+
+// Words say in one sentence what a PC of that name may do here.
+func (m May) Words(name string) string {
+	may, but := m.things()
+	sentence := name + " may do nothing here"
+	if len(may) > 0 {
+		sentence = fmt.Sprintf("%s may %s; nothing else", name, strings.Join(may, "; "))
+	}
+	if !m.Linked && (len(may) > 0 || but != "") {
+		sentence = fmt.Sprintf("Links are off, so %s may do nothing here. Were they on: %s", name, sentence)
+	}
+	return sentence + "." + but
+}
+
+// TeamWords say in one sentence what a team of that name shares with this PC as a whole:
+// what one of its PCs may do besides, it may by its own name.
+func TeamWords(team string, linked, decisions bool) string {
+	if !decisions {
+		return fmt.Sprintf("No decisions are shared with the team %s as a whole.", team)
+	}
+	sentence := fmt.Sprintf("the whole team %s shares decisions that are for everybody: all its PCs read those made here, also PCs that join later, and those made there hold here.", team)
+	if !linked {
+		return fmt.Sprintf("Links are off, so nothing is shared with the team %s. Were they on: %s", team, sentence)
+	}
+	return "T" + sentence[1:]
+}
+
+// things are what is allowed, and what stands in the way of what seems to be.
+func (m May) things() (may []string, but string) {
+	if m.Jobs {
+		switch {
+		case len(m.Agents) == 0:
+			but = " It is allowed jobs, but no agent for them: none starts."
+		case len(m.Roots) == 0:
+			but = " It is allowed jobs, but no folder for them: none starts."
+		default:
+			may = append(may, fmt.Sprintf("start %s jobs that %s below %s%s", and(kinds(m.Agents)), accessWords[m.Access], and(m.Roots), reachOfJobs))
+		}
+	}
+	for _, thing := range []struct {
+		is    bool
+		words string
+	}{
+		{m.Messages, "write to the sessions here"},
+		{m.Decisions, "share decisions that are for everybody, in both directions"},
+		{m.Dashboard, "see which sessions and jobs there are here"},
+		{m.Files, "send files into the inbox here"},
+	} {
+		if thing.is {
+			may = append(may, thing.words)
+		}
+	}
+	return may, but
+}
+
+// reachOfJobs says what else such a job reaches (SEC-04).
+const reachOfJobs = " (besides these they read the system and their agents' settings, and their agents reach the network)"
+
+// accessWords say the most that a job does with files.
+var accessWords = map[job.Access]string{
+	job.AccessRead: "read files",
+	job.AccessAsk:  "edit files, each change with a question,",
+	job.AccessEdit: "edit files",
+}
+
+func kinds(agents []bridge.AgentKind) []string {
+	var names []string
+	for _, kind := range agents {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
+// and lists words as people do.
+func and(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}

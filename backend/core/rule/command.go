@@ -1,0 +1,161 @@
+package rule
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+)
+
+// plainWords are the words of a command that a prefix may be about. Such a command
+// holds nothing that a shell reads as more than a word: no quotes, no operators, no
+// expansions, no second line; its program runs nothing else that it is given, reaches
+// no network and takes nothing away. All else is allowed as a whole or not at all.
+func (q Request) plainWords() ([]string, error) {
+	if job.QuestionKind(q.Kind) != job.QuestionCommand {
+		return nil, bridge.Errorf(bridge.Invalid, "this can be allowed exactly as it is only")
+	}
+	if isOtherShell(q.Tool) {
+		return nil, bridge.Errorf(bridge.Invalid, "a command for %s can be allowed exactly as it is only", q.Tool)
+	}
+	if q.Cwd != "" && !within(q.Cwd, q.place()) {
+		return nil, bridge.Errorf(bridge.Invalid, "it runs outside of the folder, so it can be allowed exactly as it is only")
+	}
+	if strings.ContainsFunc(q.Detail, func(r rune) bool { return !strings.ContainsRune(wordChars+" ", r) }) {
+		return nil, bridge.Errorf(bridge.Invalid, "a shell may read more in it than its words, so it can be allowed exactly as it is only")
+	}
+	words := strings.Fields(q.Detail)
+	if len(words) < MinWords {
+		return nil, bridge.Errorf(bridge.Invalid, "the name of a program alone spells nothing out")
+	}
+	for _, word := range words {
+		// An assignment, or a word that some shells replace by a path.
+		if strings.HasPrefix(word, "=") || word == words[0] && strings.ContainsAny(word, "=:,@") {
+			return nil, bridge.Errorf(bridge.Invalid, "a shell may read more in it than its words, so it can be allowed exactly as it is only")
+		}
+	}
+	if slices.ContainsFunc(words[1:], q.leadsOut) {
+		return nil, bridge.Errorf(bridge.Invalid, "it names a path that may lead out of the folder, so it can be allowed exactly as it is only")
+	}
+	if why := reaches(words); why != "" {
+		return nil, bridge.Errorf(bridge.Invalid, "%s, so it can be allowed exactly as it is only", why)
+	}
+	return words, nil
+}
+
+// wordChars are those that every shell takes for themselves.
+const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@+,-"
+
+// isOtherShell reports whether the tool's name says that it is not a POSIX shell, or one
+// that nothing holds back.
+func isOtherShell(tool string) bool {
+	tool = strings.ToLower(tool)
+	return strings.Contains(tool, "powershell") || strings.Contains(tool, "cmd") || strings.Contains(tool, "outside the sandbox")
+}
+
+// isPlainOperand reports whether a word may follow a prefix without having been spelled
+// out: no option, which could have the program run or write something else, no
+// assignment, no address, and no path that leads out of the folder.
+func (q Request) isPlainOperand(word string) bool {
+	if strings.HasPrefix(word, "-") || strings.HasPrefix(word, "+") || strings.ContainsAny(word, "=@") {
+		return false
+	}
+	return !q.leadsOut(word)
+}
+
+// leadsOut reports whether a word may name a path outside of the folder.
+func (q Request) leadsOut(word string) bool {
+	for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return strings.ContainsRune("=:,", r) }) {
+		isGlued := strings.HasPrefix(part, "-") && strings.Contains(part, "/")
+		if isGlued || slices.Contains(strings.Split(part, "/"), "..") || path.IsAbs(part) && !within(part, q.place()) {
+			return true
+		}
+	}
+	return false
+}
+
+// place is where the work is done.
+func (q Request) place() string { return cmp.Or(q.Place, q.Folder) }
+
+// Operands are the words of a plain command after those of the rule, which nobody
+// spelled out; none where the rule is exact.
+func (r Rule) Operands(request Request) []string {
+	words, err := request.plainWords()
+	if r.Match != Prefix || err != nil || len(words) < len(r.Words) {
+		return nil
+	}
+	return words[len(r.Words):]
+}
+
+// within reports whether the path is the folder or below it, by its name.
+func within(name, folder string) bool {
+	if folder == "" || slices.Contains(strings.Split(name, "/"), "..") {
+		return false
+	}
+	name, folder = path.Clean(name), path.Clean(folder)
+	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// reaches says why a command may do more than its words say: "" for one that may not,
+// as far as its program and its next words tell.
+func reaches(words []string) string {
+	program := programOf(words[0])
+	switch {
+	case slices.Contains(runners, program) || strings.HasPrefix(program, "python") || strings.HasPrefix(program, "pip"):
+		return "it runs what it is given"
+	case slices.Contains(networkers, program):
+		return "it reaches the network"
+	case slices.Contains(removers, program) || strings.HasPrefix(program, "mkfs"):
+		return "it takes things away, or changes what lies outside of the folder"
+	}
+	for _, word := range words[1:] {
+		if hidden, has := subcommands[program]; has && slices.Contains(hidden, strings.ToLower(word)) {
+			return "it reaches the network, runs what it is given or takes things away"
+		}
+	}
+	return ""
+}
+
+// programOf is the name of a program without its folder and its ending.
+func programOf(word string) string {
+	return strings.TrimSuffix(strings.ToLower(path.Base(word)), ".exe")
+}
+
+// The lists name what is common; they are not what holds. That is that the words before
+// the open ones were spelled out, and that no option, path outside or shell syntax is
+// among the open ones.
+var (
+	runners = []string{
+		"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "busybox", "env", "sudo", "doas", "su", "runuser", "pkexec", "xargs", "parallel",
+		"nohup", "nice", "ionice", "chrt", "taskset", "setsid", "stdbuf", "unbuffer", "script", "time", "timeout", "watch", "entr", "eval", "exec", "command", "builtin",
+		"source", ".", "trap", "alias", "function", "coproc", "if", "while", "for", "until", "case", "select", "find", "fd", "awk", "gawk", "mawk", "sed", "ed", "vi", "vim", "emacs",
+		"perl", "ruby", "node", "nodejs", "deno", "bun", "bunx", "npx", "uv", "uvx", "php", "lua", "tclsh", "java", "osascript", "wine", "strace", "ltrace", "gdb", "lldb",
+		"chroot", "unshare", "nsenter", "flock", "systemd-run", "at", "batch", "crontab", "tmux", "screen", "expect", "powershell", "pwsh", "cmd",
+	}
+	networkers = []string{
+		"curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat", "ping", "dig", "nslookup", "host", "aria2c", "http", "https",
+		"gh", "glab", "hub", "aws", "gcloud", "az", "kubectl", "helm", "terraform", "docker", "podman", "apt", "apt-get", "dnf", "yum", "pacman", "apk", "brew", "snap", "flatpak",
+		"gem", "bundle", "composer", "conda", "mamba", "mail", "sendmail", "openssl", "mount", "git-remote-https",
+	}
+	removers = []string{
+		"rm", "rmdir", "unlink", "shred", "srm", "trash", "del", "erase", "rd", "truncate", "dd", "wipefs", "fdisk", "parted", "mv", "ln", "install", "tee", "tar", "unzip", "cpio",
+		"chmod", "chown", "chgrp", "chattr", "setfacl", "kill", "pkill", "killall", "skill", "reboot", "shutdown", "halt", "poweroff", "systemctl", "service", "launchctl",
+		"sysctl", "modprobe", "useradd", "userdel", "usermod", "passwd", "visudo", "iptables", "nft", "swapoff", "umount", "sqlite3", "psql", "mysql", "redis-cli", "mongosh",
+	}
+	subcommands = map[string][]string{
+		"git": {
+			"push", "pull", "fetch", "clone", "remote", "submodule", "ls-remote", "archive", "send-email", "svn", "lfs", "daemon", "bundle", "request-pull",
+			"rm", "clean", "reset", "checkout", "switch", "restore", "stash", "rebase", "merge", "branch", "tag", "worktree", "gc", "prune", "reflog", "update-ref", "filter-branch", "filter-repo",
+			"config", "bisect", "difftool", "mergetool", "hook", "alias", "credential", "init", "am", "apply", "cherry-pick", "revert", "mv", "maintenance", "notes", "replace",
+		},
+		"go":    {"run", "get", "install", "mod", "generate", "clean", "tool", "work", "env", "download"},
+		"cargo": {"run", "install", "uninstall", "add", "remove", "update", "publish", "clean", "fetch", "login", "owner", "yank", "search", "xtask"},
+		"npm":   {"install", "i", "ci", "add", "update", "upgrade", "uninstall", "remove", "rm", "un", "unlink", "link", "publish", "unpublish", "exec", "x", "init", "create", "login", "audit", "pack", "config", "set", "cache", "prune", "start-script"},
+		"pnpm":  {"install", "i", "add", "update", "up", "remove", "rm", "dlx", "exec", "publish", "create", "link", "fetch", "import", "prune", "store", "config"},
+		"yarn":  {"install", "add", "upgrade", "up", "remove", "dlx", "exec", "publish", "create", "link", "cache", "config", "set", "node"},
+		"make":  {"clean", "distclean", "install", "uninstall", "deploy", "publish", "release", "push"},
+	}
+)

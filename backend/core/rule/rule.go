@@ -1,0 +1,274 @@
+// Package rule holds the standing rules of the owner (row NED-04): what "from now on"
+// allows, for which of his agents' requests, and until when. A rule allows and never
+// denies; what no rule allows is asked. It does no I/O.
+package rule
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+)
+
+// Match is how much of a request a rule spells out.
+type Match string
+
+// The matches.
+const (
+	Exact  Match = "exact"  // the whole command, or the tool with all its arguments
+	Prefix Match = "prefix" // the first words of a plain command
+)
+
+// Limits of a rule.
+const (
+	// MaxLive is how many rules hold at once.
+	MaxLive = 200
+	// MinWords is how many words a prefix has at least: the name of a program alone
+	// spells nothing out.
+	MinWords = 2
+	maxWords = 20
+	// maxLife bounds the time until which a rule may hold, where it has one.
+	maxLife = 366 * 24 * time.Hour
+)
+
+// Rule is one standing rule. All but its uses and its end stays as the owner made it.
+type Rule struct {
+	ID     string           `json:"id"`
+	Agent  bridge.AgentKind `json:"agent"`
+	Kind   string           `json:"kind"` // of the question: command, edit or tool
+	Tool   string           `json:"tool"` // as the agent names it
+	Match  Match            `json:"match"`
+	Text   string           `json:"text,omitempty"`  // of an exact one: all of it
+	Words  []string         `json:"words,omitempty"` // of a prefix
+	Folder string           `json:"folder"`          // "" is every folder
+	Cwd    string           `json:"cwd,omitempty"`   // where the exact command of one folder runs, as far as its agent says it
+	Until  job.Millis       `json:"until,omitempty"` // 0 is until it is taken back
+	MadeAt job.Millis       `json:"madeAt"`
+
+	Uses      int        `json:"uses"`
+	LastUse   job.Millis `json:"lastUse,omitempty"`
+	LastFor   string     `json:"lastFor,omitempty"` // the job or session of the last use
+	TakenBack job.Millis `json:"takenBack,omitempty"`
+}
+
+// Wish is what the owner chose beside "allow".
+type Wish struct {
+	Match  Match    `json:"match"`
+	Words  []string `json:"words"`  // of a prefix, as he saw them
+	Folder string   `json:"folder"` // this or all
+	Until  int64    `json:"until"`  // epoch milliseconds, 0 for none
+}
+
+// Request is what an agent asks to be allowed, and the folder whose work it does it for.
+type Request struct {
+	Agent  bridge.AgentKind
+	Kind   string
+	Tool   string
+	Detail string // exact, whole
+	Cwd    string // "" where the agent does not say
+	Folder string // by which its rules go: of a worktree that of its repository
+	Place  string // where the work is done, "" for Folder
+}
+
+// RequestOf is the request of an approval of work that is for that folder, done at that
+// place.
+func RequestOf(a job.Approval, folder, place string) Request {
+	return Request{Agent: bridge.AgentKind(a.Agent), Kind: a.Kind, Tool: a.What, Detail: a.Detail, Cwd: a.Cwd, Folder: folder, Place: place}
+}
+
+// OfSession is the request of an interactive session's prompt, which is for the folder
+// that it runs in.
+func OfSession(a job.Approval) Request { return RequestOf(a, a.Cwd, "") }
+
+// asksChange is what a session's prompt calls what a job calls job.QuestionEdit.
+const asksChange = "change"
+
+// New makes the rule that the owner asked for about a request. It always allows the
+// request itself. The error is Invalid and says why no such rule can be.
+func New(id string, request Request, wish Wish, at time.Time) (Rule, error) {
+	if err := request.mayHave(); err != nil {
+		return Rule{}, err
+	}
+	rule := Rule{ID: id, Agent: request.Agent, Kind: request.Kind, Tool: request.Tool, Match: wish.Match, MadeAt: job.MillisOf(at)}
+	switch wish.Folder {
+	case "this":
+		if request.Folder == "" {
+			return Rule{}, bridge.Errorf(bridge.Invalid, "it is not known which folder this is for: choose all folders")
+		}
+		rule.Folder = request.Folder
+	case "all":
+	default:
+		return Rule{}, bridge.Errorf(bridge.Invalid, "folder must be this or all, not %q", wish.Folder)
+	}
+	if wish.Until != 0 {
+		until := time.UnixMilli(wish.Until)
+		if !until.After(at) || until.After(at.Add(maxLife)) {
+			return Rule{}, bridge.Errorf(bridge.Invalid, "until must lie ahead, and at most a year")
+		}
+		rule.Until = job.Millis(wish.Until)
+	}
+	if err := rule.spell(request, wish); err != nil {
+		return Rule{}, err
+	}
+	if !rule.Allows(request, at) {
+		return Rule{}, bridge.Errorf(bridge.Invalid, "the rule would not allow what is asked")
+	}
+	return rule, nil
+}
+
+// spell takes over what the rule spells out.
+func (r *Rule) spell(request Request, wish Wish) error {
+	switch wish.Match {
+	case Exact:
+		if len(wish.Words) > 0 {
+			return bridge.Errorf(bridge.Invalid, "words belong to the match prefix only")
+		}
+		r.Text = request.Detail
+		if r.Folder != "" {
+			r.Cwd = request.Cwd
+		}
+		return nil
+	case Prefix:
+		words, err := request.plainWords()
+		if err != nil {
+			return err
+		}
+		if len(wish.Words) < MinWords || len(wish.Words) > maxWords || len(wish.Words) > len(words) || !slices.Equal(wish.Words, words[:len(wish.Words)]) {
+			return bridge.Errorf(bridge.Invalid, "words must be the first %d or more words of the command, as they are", MinWords)
+		}
+		r.Words = slices.Clone(wish.Words)
+		return nil
+	}
+	return bridge.Errorf(bridge.Invalid, "match must be exact or prefix, not %q", wish.Match)
+}
+
+// mayHave refuses what no rule can be about, because it does not say all that would be
+// done.
+func (q Request) mayHave() error {
+	unclear := bridge.Errorf(bridge.Invalid, "this agent does not say exactly what would be done, so it is asked each time")
+	switch {
+	case q.Agent == "" || q.Agent == job.ACP:
+		return unclear
+	case strings.TrimSpace(q.Detail) == "":
+		return unclear
+	}
+	switch job.QuestionKind(q.Kind) {
+	case job.QuestionCommand:
+		if q.Agent == bridge.OpenCode && strings.Contains(q.Detail, "*") {
+			return unclear // it may be the pattern in place of the command
+		}
+		return nil
+	case job.QuestionEdit, job.QuestionTool, asksChange:
+		// What would be written or handed over follows the path or the name.
+		if _, more, _ := strings.Cut(q.Detail, "\n"); strings.TrimSpace(more) == "" && !isObject(q.Detail) {
+			return unclear
+		}
+		return nil
+	case job.QuestionChoice:
+		return bridge.Errorf(bridge.Invalid, "a question of the agent's own has one answer each time")
+	}
+	return unclear
+}
+
+func isObject(text string) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal([]byte(text), &members) == nil && members != nil
+}
+
+// IsLive reports whether the rule holds.
+func (r Rule) IsLive(at time.Time) bool {
+	return r.TakenBack == 0 && (r.Until == 0 || job.MillisOf(at) < r.Until)
+}
+
+// Allows reports whether the rule allows the request. What is not understood in every
+// part is not allowed.
+func (r Rule) Allows(request Request, at time.Time) bool {
+	if !r.IsLive(at) || r.Agent != request.Agent || r.Kind != request.Kind || r.Tool != request.Tool || request.mayHave() != nil {
+		return false
+	}
+	if r.Folder != "" && r.Folder != request.Folder {
+		return false
+	}
+	switch r.Match {
+	case Exact:
+		return r.Text != "" && r.Text == request.Detail && (r.Folder == "" || r.Cwd == request.Cwd)
+	case Prefix:
+		words, err := request.plainWords()
+		if err != nil || len(r.Words) < MinWords || len(words) < len(r.Words) || !slices.Equal(r.Words, words[:len(r.Words)]) {
+			return false
+		}
+		return !slices.ContainsFunc(words[len(r.Words):], func(word string) bool { return !request.isPlainOperand(word) })
+	}
+	return false
+}
+
+// Says spells out what the rule allows, in one sentence.
+func (r Rule) Says() string {
+	where := "in every folder"
+	if r.Folder != "" {
+		where = "in " + r.Folder
+	}
+	switch {
+	case r.Match == Prefix:
+		return fmt.Sprintf("commands that begin with %q, %s", strings.Join(r.Words, " "), where)
+	case job.QuestionKind(r.Kind) == job.QuestionCommand:
+		return fmt.Sprintf("exactly the command %q, %s", r.Text, where)
+	}
+	return fmt.Sprintf("exactly this use of %s, %s", cmp.Or(r.Tool, "the tool"), where)
+}
+
+// Text lists rules for people, each with its uses.
+func Text(live []Rule) string {
+	if len(live) == 0 {
+		return "You allow nothing from now on: each request is asked.\n"
+	}
+	var b strings.Builder
+	for _, one := range live {
+		fmt.Fprintf(&b, "%s  %s: %s\n", one.ID, one.Agent, one.Says())
+		fmt.Fprintf(&b, "  used %s", bridge.Counted(one.Uses, "time"))
+		if one.LastFor != "" {
+			fmt.Fprintf(&b, ", last for %s", one.LastFor)
+		}
+		if one.Until != 0 {
+			fmt.Fprintf(&b, "; until %s", time.UnixMilli(int64(one.Until)).Format("2006-01-02 15:04"))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// Offer is what "from now on" may mean for a request.
+type Offer struct {
+	Exact bool
+	// Words are those of which a prefix may be made, Least the fewest of them; none
+	// where only the whole can be allowed.
+	Words []string
+	Least int
+	Why   string // why there is no rule, or no prefix
+}
+
+// OfferFor says what can be offered for a request.
+func OfferFor(request Request) Offer {
+	if err := request.mayHave(); err != nil {
+		return Offer{Why: err.Error()}
+	}
+	offer := Offer{Exact: true}
+	words, err := request.plainWords()
+	if err != nil {
+		offer.Why = err.Error()
+		return offer
+	}
+	// The last words are those that a prefix leaves open: all of them have to be such
+	// as a rule lets be anything.
+	least := len(words)
+	for least > MinWords && request.isPlainOperand(words[least-1]) {
+		least--
+	}
+	offer.Words, offer.Least = words[:min(len(words), maxWords)], least
+	return offer
+}

@@ -1,0 +1,408 @@
+package session
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+)
+
+// Roster is the list of live sessions and the directory of known ones.
+type Roster struct {
+	live  map[string]*Session // by peer id
+	known map[string]Known    // by peer id, live ones included
+	bound map[string]string   // host session key -> peer id
+	names map[string]string   // name -> peer id of the session that had it last
+}
+
+// NewRoster starts with the sessions known from earlier, the newest first.
+func NewRoster(known []Known) *Roster {
+	r := &Roster{
+		live:  map[string]*Session{},
+		known: map[string]Known{},
+		bound: map[string]string{},
+		names: map[string]string{},
+	}
+	for _, k := range slices.Backward(known) { // the newest wins a shared name
+		r.remember(k)
+	}
+	return r
+}
+
+// remember keeps k. Without a host session nobody is bound, so "" finds nobody.
+func (r *Roster) remember(k Known) {
+	r.known[k.ID] = k
+	r.names[k.Name] = k.ID
+	if k.SessionID != "" {
+		r.bound[hostKey(k.Kind, k.SessionID)] = k.ID
+	}
+}
+
+func hostKey(kind bridge.AgentKind, sessionID string) string { return string(kind) + ":" + sessionID }
+
+// Get returns the live session with that peer id.
+func (r *Roster) Get(id string) (*Session, bool) {
+	s, ok := r.live[id]
+	return s, ok
+}
+
+// ByHost returns the live session of that host session id.
+func (r *Roster) ByHost(kind bridge.AgentKind, sessionID string) (*Session, bool) {
+	s, ok := r.live[r.bound[hostKey(kind, sessionID)]]
+	if !ok || s.SessionID != sessionID {
+		return nil, false // it went on to another host session
+	}
+	return s, true
+}
+
+// ByProcess returns the live sessions of that kind whose agent process is one
+// of pids.
+func (r *Roster) ByProcess(kind bridge.AgentKind, pids []int) []*Session {
+	var found []*Session
+	for _, s := range r.live {
+		if s.Kind == kind && s.AgentPID > 1 && slices.Contains(pids, s.AgentPID) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// Live lists the live sessions by name.
+func (r *Roster) Live() []*Session {
+	all := make([]*Session, 0, len(r.live))
+	for _, s := range r.live {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *Session) int { return bridge.CompareNames(a.Name, b.Name) })
+	return all
+}
+
+// Len counts the live sessions.
+func (r *Roster) Len() int { return len(r.live) }
+
+// PriorID returns the peer id that a host session had before, "" if it is new.
+func (r *Roster) PriorID(kind bridge.AgentKind, sessionID string) string {
+	return r.bound[hostKey(kind, sessionID)]
+}
+
+// SameSession reports whether a peer id is that of s, or one under which the host
+// session of s is known from elsewhere.
+func (r *Roster) SameSession(s *Session, id string) bool {
+	if s.ID == id {
+		return true
+	}
+	known := r.known[id]
+	return s.SessionID != "" && known.SessionID == s.SessionID && known.Kind == s.Kind
+}
+
+// Known returns what is remembered of a peer id.
+func (r *Roster) Known(id string) (Known, bool) {
+	k, ok := r.known[id]
+	return k, ok
+}
+
+// IDOf returns the peer id of the session that had that very name last.
+func (r *Roster) IDOf(name string) (string, bool) {
+	id, ok := r.names[bridge.NormalizeName(name)]
+	return id, ok
+}
+
+// Join makes s live under a unique name: wanted, or the name it had before, or
+// the default of its kind and folder.
+func (r *Roster) Join(s *Session, wanted string) {
+	s.named, wanted = wanted != "", bridge.NormalizeName(wanted)
+	if prior := r.known[s.ID].Name; wanted == "" && bridge.CheckName(prior) == nil { // old stores hold other names
+		wanted = prior
+	}
+	if wanted == "" {
+		wanted = bridge.DefaultName(s.Kind, s.Cwd)
+	}
+	r.enter(s, wanted)
+}
+
+func (r *Roster) enter(s *Session, wanted string) {
+	s.Name = r.uniqueName(wanted, s.ID)
+	r.live[s.ID] = s
+	r.remember(Known{ID: s.ID, Name: s.Name, Kind: s.Kind, SessionID: s.SessionID})
+}
+
+// Bind gives a live session its host session id. The children of another one
+// stay behind.
+func (r *Roster) Bind(s *Session, sessionID string) {
+	if s.SessionID != sessionID {
+		s.Children, s.ChildrenNote = nil, ""
+	}
+	s.SessionID = sessionID
+	r.remember(Known{ID: s.ID, Name: s.Name, Kind: s.Kind, SessionID: sessionID})
+}
+
+// Rekey gives a live session the peer id under which its host session was known
+// before. The name stays if it was asked for or the known one is not free. The
+// old peer id is forgotten when it stood for no host session; else that host
+// session stays known under it. Bind says next which host session s has now.
+func (r *Roster) Rekey(s *Session, id string) {
+	if id == s.ID {
+		return
+	}
+	delete(r.live, s.ID)
+	if s.SessionID == "" {
+		delete(r.known, s.ID)
+	}
+	prior := r.known[id]
+	s.ID, s.SessionID = id, ""
+	if s.named || bridge.CheckName(prior.Name) != nil || r.nameTaken(prior.Name, id) {
+		r.enter(s, s.Name)
+		return
+	}
+	r.enter(s, prior.Name)
+}
+
+// SetChild records what an event or the CLI's own store says of a native child
+// of s. It is the one rule about whose a child is: no live session is a child,
+// and where the store of another session holds it an event's claim counts for
+// nothing, while a word of the store takes it from those who only claimed it. ok
+// is false for a pair that is refused.
+func (r *Roster) SetChild(s *Session, said Child) (changed, ok bool) {
+	if said.ID == s.SessionID {
+		return false, false
+	}
+	if _, live := r.ByHost(s.Kind, said.ID); live {
+		return false, false
+	}
+	for _, other := range r.live {
+		if other == s || other.Kind != s.Kind {
+			continue
+		}
+		at := slices.IndexFunc(other.Children, func(c Child) bool { return c.ID == said.ID })
+		switch {
+		case at < 0:
+		case other.Children[at].Stored || !said.Stored:
+			return false, false
+		default:
+			other.Children = slices.Delete(other.Children, at, at+1)
+		}
+	}
+	return s.setChild(said), true
+}
+
+// Rename gives a live session another name, or the name with a number where it is taken.
+func (r *Roster) Rename(s *Session, name string) { r.enter(s, name) }
+
+// Leave takes a session off the list; it stays known.
+func (r *Roster) Leave(id string) { delete(r.live, id) }
+
+// uniqueName appends -2, -3 … while the name is taken.
+func (r *Roster) uniqueName(wanted, id string) string {
+	name := wanted
+	for n := 2; r.nameTaken(name, id); n++ {
+		suffix := fmt.Sprintf("-%d", n)
+		runes := []rune(wanted)
+		name = string(runes[:min(len(runes), bridge.MaxNameChars-len(suffix))]) + suffix
+	}
+	return name
+}
+
+// nameTaken reports whether the session id cannot be called name: another live
+// one is, or it would pass for the owner (MSG-08).
+func (r *Roster) nameTaken(name, id string) bool {
+	if strings.EqualFold(name, bridge.OwnerName) || strings.EqualFold(name, bridge.OwnerID) {
+		return true
+	}
+	for _, s := range r.live {
+		if s.Name == name && s.ID != id {
+			return true
+		}
+	}
+	return false
+}
+
+// Recipient is where a message goes.
+type Recipient struct {
+	ID     string
+	Name   string
+	Online bool
+	// Direct says that the sender named exactly this session, by name or id:
+	// what wakeOnDirect asks for (seed 4.4).
+	Direct bool
+}
+
+// Everyone is the target of all local sessions.
+const Everyone = "*"
+
+// Resolve finds whom a target names (MSG-05): the one session that has the word
+// for its name, peer id or host session id; the only live one of an agent kind;
+// with `*` every live session but the sender. A session may be called as it
+// likes, even by another's id: such a word names two and is refused, so that no
+// name takes what was meant for an id. Every refusal tells the candidates.
+func (r *Roster) Resolve(target, senderID string) ([]Recipient, error) {
+	if target == Everyone {
+		return r.everyone(senderID)
+	}
+	found := r.named(target)
+	if kind, err := bridge.ParseKind(target); err == nil && !slices.ContainsFunc(found, r.isLive) {
+		return r.onlyOf(kind)
+	}
+	switch len(found) {
+	case 0:
+		return nil, bridge.Errorf(bridge.NotFound, "no session is called %q; %s", clip(target), r.choices(closestFirst(target, r.liveOnes())))
+	case 1:
+		to, err := r.ByID(found[0].ID)
+		return []Recipient{to}, err
+	default:
+		return nil, r.ambiguous(target, found)
+	}
+}
+
+// ByID is the session with that peer id, live or away, as a recipient. It is for
+// whoever has found the session already: no word is taken for an id here.
+func (r *Roster) ByID(id string) (Recipient, error) {
+	k, ok := r.known[id]
+	if !ok {
+		return Recipient{}, bridge.Errorf(bridge.NotFound, "no session has the id %q", clip(id))
+	}
+	return Recipient{ID: k.ID, Name: k.Name, Online: r.isLive(k), Direct: true}, nil
+}
+
+// CheckWords refuses a word that names more than one session. One that names
+// nobody may name a session to come.
+func (r *Roster) CheckWords(words ...string) error {
+	for _, word := range words {
+		if found := r.named(word); len(found) > 1 {
+			return r.ambiguous(word, found)
+		}
+	}
+	return nil
+}
+
+func (r *Roster) ambiguous(word string, found []Known) error {
+	return bridge.Errorf(bridge.Ambiguous, "%q names %d sessions; %s", clip(word), len(found), r.choices(found))
+}
+
+// Target returns a live session as the decision rules see it, without a name
+// that is another's id: what is decided for that id is not for whoever is called
+// so.
+func (r *Roster) Target(s *Session) decision.Target {
+	target := decision.Target{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, Cwd: s.Cwd}
+	if len(r.named(s.Name)) > 1 {
+		target.Name = ""
+	}
+	return target
+}
+
+// named lists the sessions, live or away, that have the word for their peer id,
+// their name or their host session id. Of those that had a name one after the
+// other it is the last.
+func (r *Roster) named(word string) []Known {
+	ids := []string{word, r.names[bridge.NormalizeName(word)]}
+	for _, kind := range bridge.Kinds() {
+		ids = append(ids, r.bound[hostKey(kind, word)])
+	}
+	var found []Known
+	for _, id := range ids {
+		if k, ok := r.known[id]; ok && !slices.Contains(found, k) {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+func (r *Roster) isLive(k Known) bool {
+	_, live := r.live[k.ID]
+	return live
+}
+
+func (r *Roster) everyone(senderID string) ([]Recipient, error) {
+	var all []Recipient
+	for _, s := range r.Live() {
+		if s.ID != senderID && s.Host != HostRunner {
+			all = append(all, Recipient{ID: s.ID, Name: s.Name, Online: true})
+		}
+	}
+	if len(all) == 0 {
+		return nil, bridge.Errorf(bridge.NotFound, "no other session is connected")
+	}
+	return all, nil
+}
+
+func (r *Roster) onlyOf(kind bridge.AgentKind) ([]Recipient, error) {
+	var found []Known
+	for _, s := range r.Live() {
+		if s.Kind == kind && s.Host != HostRunner {
+			found = append(found, r.known[s.ID])
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, bridge.Errorf(bridge.NotFound, "no %s session is connected; %s", kind, r.choices(r.liveOnes()))
+	case 1:
+		return []Recipient{{ID: found[0].ID, Name: found[0].Name, Online: true}}, nil
+	default:
+		return nil, bridge.Errorf(bridge.Ambiguous, "%d %s sessions are connected; %s", len(found), kind, r.choices(found))
+	}
+}
+
+func (r *Roster) liveOnes() []Known {
+	var live []Known
+	for _, s := range r.Live() {
+		live = append(live, r.known[s.ID])
+	}
+	return live
+}
+
+// maxCandidates bounds the sessions in a refusal.
+const maxCandidates = 20
+
+func (r *Roster) choices(candidates []Known) string {
+	if len(candidates) == 0 {
+		return "no session is connected"
+	}
+	var words []string
+	for _, k := range candidates[:min(len(candidates), maxCandidates)] {
+		words = append(words, r.wordFor(k))
+	}
+	said := "choose one of " + strings.Join(words, ", ")
+	if more := len(candidates) - maxCandidates; more > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	return said
+}
+
+// closestFirst returns the sessions with those first whose names are most like what was typed.
+func closestFirst(typed string, sessions []Known) []Known {
+	var names []string
+	for _, k := range sessions {
+		names = append(names, k.Name)
+	}
+	order := bridge.Closest(typed, names)
+	return slices.SortedStableFunc(slices.Values(sessions), func(a, b Known) int {
+		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
+	})
+}
+
+// wordFor is a word that names k alone: its name, or an id where the name is
+// another's id.
+func (r *Roster) wordFor(k Known) string {
+	isAlone := func(word string) bool {
+		found := r.named(word)
+		return len(found) == 1 && found[0] == k
+	}
+	for _, id := range []string{k.ID, k.SessionID} {
+		if !isAlone(k.Name) && isAlone(id) {
+			return fmt.Sprintf("%s (called %s)", id, k.Name)
+		}
+	}
+	return k.Name
+}
+
+// clip keeps a refused target readable in an error.
+func clip(target string) string {
+	const most = 80
+	runes := []rune(target)
+	if len(runes) <= most {
+		return target
+	}
+	return string(runes[:most]) + "…"
+}

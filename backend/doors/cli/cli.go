@@ -1,0 +1,134 @@
+// Package cli is the command line: it reads flags, asks for consent, prints,
+// and picks exit codes. What commands do lives below it.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/doors/cli/outcome"
+	"bridge/backend/doors/cli/terminal"
+	"bridge/backend/doors/cli/usage"
+	"bridge/backend/doors/hook"
+	"bridge/backend/platform/config"
+)
+
+// App is one run of the program: what it takes from outside, and what its commands
+// share. Each command is a file of its own.
+type App struct {
+	Args    []string // without the program's name
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Getenv  func(string) string
+	Now     func() time.Time
+	Page    fs.FS
+	Version string
+	// Program is the console binary that agents and workers are told to start; ""
+	// for this very program.
+	Program string
+
+	homeFlag string
+	json     bool
+}
+
+// Run runs one command and returns its exit code.
+func (a *App) Run(ctx context.Context) int {
+	if len(a.Args) > 0 && a.Args[0] == "hook" && !hook.AsksForHelp(a.Args) {
+		return a.runHook(ctx, a.Args[1:]) // the hosts wait for it: no flag parser is built
+	}
+	a.Stdout, a.Stderr = terminal.Writer(a.Stdout), terminal.Writer(a.Stderr)
+	root := a.root()
+	// Set before anything is parsed: a command line that is wrong answers as JSON
+	// too when it asks for it.
+	a.json = slices.Contains(a.Args, "--json")
+	root.SetArgs(a.Args)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		outcome.Report(terminal.JSON(a.Stdout), a.Stderr, "bridge", a.json, err)
+	}
+	return outcome.Code(err)
+}
+
+// Commands returns the root command with all others below it, for the reference.
+func (a *App) Commands() *cobra.Command { return a.root() }
+
+func (a *App) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:     "bridge",
+		Short:   "A local message bridge between coding-agent sessions",
+		Long:    "Bridge lets the coding-agent sessions on this PC talk to each other, pins your decisions so that every\nsession has them, and shows you all of it in a local dashboard.",
+		Example: "  bridge install        connect the agent CLIs found on this PC\n  bridge open           show the dashboard\n  bridge demo           look at a live dashboard without any agent",
+		Args:    usage.None,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return showNext(cmd.Context(), a) },
+	}
+	root.PersistentFlags().StringVar(&a.homeFlag, "home", "", "folder that holds everything Bridge stores (default $BRIDGE_HOME, else ~/.bridge)")
+	for _, part := range commandGroups(a) {
+		root.AddGroup(&cobra.Group{ID: part.title, Title: part.title})
+		for _, command := range part.commands {
+			command.GroupID = part.title
+			root.AddCommand(command)
+		}
+	}
+	root.AddCommand(
+		demoAgentCommand(a), mcpCommand(a), hookCommand(a), pluginCommand(a), retireCommand(a), backupWorkerCommand(a),
+		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a),
+	)
+	usage.Prepare(root, versionOf(a).text())
+	root.SetHelpCommandGroupID(lastGroup)
+	return root
+}
+
+// group is some commands as help shows them together.
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+const lastGroup = "Help:"
+
+// commandGroups lists the commands that people type.
+func commandGroups(a *App) []group {
+	return []group{
+		{"Start:", []*cobra.Command{installCommand(a), openCommand(a), statusCommand(a), demoCommand(a)}},
+		{"Every day:", []*cobra.Command{
+			needsCommand(a), sendCommand(a), answerCommand(a), approveCommand(a), decideCommand(a), decisionsCommand(a), rulesCommand(a), urlCommand(a),
+		}},
+		{"Jobs:", []*cobra.Command{runsCommand(a), watchCommand(a), finishCommand(a)}},
+		{"Other PCs and teams:", []*cobra.Command{
+			pairCommand(a), linkCommand(a), unlinkCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a),
+		}},
+		{"Run and keep:", []*cobra.Command{serveCommand(a), serviceCommand(a), doctorCommand(a), uninstallCommand(a)}},
+		{lastGroup, []*cobra.Command{versionCommand(a)}},
+	}
+}
+
+// home is the home for a command that may write there.
+func (a *App) home() (config.Home, error) { return config.OpenHome(a.homeFlag, a.Getenv) }
+
+// jsonFlag adds --json to a command that prints data.
+func (a *App) jsonFlag(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+// print writes value as JSON with --json, else as text.
+func (a *App) print(value any, text string) error {
+	if a.json {
+		encoder := json.NewEncoder(terminal.JSON(a.Stdout))
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(value)
+	}
+	_, err := fmt.Fprint(a.Stdout, text)
+	return err
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/agent/connect"
+	"bridge/backend/agent/driver/run"
+	"bridge/backend/doors/cli/usage"
+	"bridge/backend/doors/daemon"
+	"bridge/backend/doors/worker"
+	"bridge/backend/doors/worker/runjob"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/proc"
+	"bridge/backend/platform/shellenv"
+)
+
+// Daemon is how this build puts a daemon together, for a program that hosts one
+// itself: everything but host, port and idle time is set. closeLog ends its log.
+func (a *App) Daemon(home config.Home) (options daemon.Options, closeLog func()) {
+	log, closeLog := worker.OpenLog(home, a.Getenv)
+	return a.wired(daemon.Options{}, home, log), closeLog
+}
+
+// wired fills in what is the same whoever hosts the daemon.
+func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) daemon.Options {
+	options.Home, options.Getenv, options.Page, options.Version = home, a.Getenv, a.Page, a.Version
+	options.Now, options.Log = a.Now, log
+	options.Agents = a.agents(home)
+	options.OpenLink = openBrowser
+	options.BackUpMessages = func() (<-chan struct{}, error) { return a.startBackup(home) }
+	options.Sandbox = a.floor()
+	options.Terminal = ownerTerminal(a.Program, a.Now, log)
+	options.RunJob = func(folder string) (int, error) {
+		started, err := a.startRunner(home, folder, withBridge(options.Terminal.Environ()))
+		if err != nil {
+			return 0, err
+		}
+		return started.PID, nil
+	}
+	return options
+}
+
+// floor is the command that puts the floor under a program; empty where there is none. The
+// smaller program starts faster.
+func (a *App) floor() []string {
+	program, err := proc.ProgramOr(a.Program)
+	if err != nil {
+		return nil
+	}
+	return runjob.Sandbox(besideOr(worker.RunnerName, program))
+}
+
+// startRunner starts the process that drives one delegated job.
+func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.Detached, error) {
+	program, err := proc.ProgramOr(a.Program)
+	if err != nil {
+		return nil, err
+	}
+	return proc.StartDetached(proc.Command{
+		Path: besideOr(worker.RunnerName, program), Args: []string{"run-job", folder, "--home", home.Dir()}, Env: env, Dir: home.Dir(), LogFile: filepath.Join(folder, "runner.log"),
+	})
+}
+
+// ownerTerminal returns the environment of a new terminal of the owner's (JOB-28): what the
+// login shell exports when it is asked from a clean start, less what no job gets. Nothing
+// of it is what this process was started with (RWM-06).
+func ownerTerminal(program string, now func() time.Time, log *slog.Logger) *shellenv.Terminal {
+	return &shellenv.Terminal{
+		Ask: func() ([]string, error) {
+			program, err := proc.ProgramOr(program)
+			if err != nil {
+				return nil, err
+			}
+			environ, err := shellenv.AskLogin(context.Background(), []string{program, printEnv}, os.Environ())
+			return run.Inherited("", environ), err
+		},
+		Fallback: run.Inherited("", shellenv.Clean(os.Environ())), Now: now, Log: log,
+	}
+}
+
+// withBridge adds what this process was told of Bridge to an environment.
+func withBridge(environ []string) []string {
+	return append(environ, slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "BRIDGE_") })...)
+}
+
+// printEnv is the command by which the login shell tells its environment.
+const printEnv = "print-env"
+
+func printEnvCommand(*App) *cobra.Command {
+	return &cobra.Command{
+		Use: printEnv + " MARK", Short: "Print the environment between two marks; the broker has the login shell run this", Hidden: true, Args: usage.Exact(1),
+		Example: "  bridge print-env 4f1c",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return shellenv.Print(cmd.OutOrStdout(), args[0], os.Environ())
+		},
+	}
+}
+
+// agents are the agent CLIs of this PC, to be connected to home.
+func (a *App) agents(home config.Home) connect.Agents {
+	return connect.Agents{Home: home, Getenv: a.Getenv, Program: a.Program}
+}

@@ -1,0 +1,48 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	"bridge/backend/platform/proc"
+)
+
+// Runners are the processes that drive the demo's jobs.
+type Runners struct {
+	lock sync.Mutex // guards all
+	all  []*proc.Detached
+}
+
+// Add takes what starting one came to.
+func (r *Runners) Add(one *proc.Detached, err error) (pid int, _ error) {
+	if err != nil {
+		return 0, err
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.all = append(r.all, one)
+	return one.PID, nil
+}
+
+// Wait returns when all have ended, and ends those that have not when ctx has.
+func (r *Runners) Wait(ctx context.Context) error {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	var err error
+	for _, one := range r.all {
+		select {
+		case <-one.Done():
+			continue
+		case <-ctx.Done():
+		}
+		if process, findErr := os.FindProcess(one.PID); findErr == nil {
+			if killErr := process.Kill(); !errors.Is(killErr, os.ErrProcessDone) {
+				err = errors.Join(err, killErr)
+			}
+		}
+		<-one.Done()
+	}
+	return err
+}

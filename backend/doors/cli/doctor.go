@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/cli/outcome"
+	"bridge/backend/doors/cli/report"
+	"bridge/backend/platform/config"
+	"bridge/backend/storage/maintain"
+	"bridge/backend/storage/maintain/archive"
+	"bridge/backend/storage/maintain/check"
+)
+
+// doctorFlags are what `bridge doctor` was asked to do; at most one of the
+// works is set.
+type doctorFlags struct {
+	backup, fix, archive, drill, yes bool
+	restore, merge                   string
+}
+
+// doctor is one run of `bridge doctor`.
+type doctor struct {
+	*App
+	flags       doctorFlags
+	maintenance maintain.Maintenance
+	progress    *progress
+}
+
+func doctorCommand(a *App) *cobra.Command {
+	var flags doctorFlags
+	cmd := a.jsonFlag(&cobra.Command{
+		Use: "doctor [SNAPSHOT]", Short: "Check the storage; back it up, archive it, restore it, prove a restore",
+		Long: "Without a flag doctor looks through the whole home and changes nothing: databases, JSON files, leftovers,\n" +
+			"backups. It exits 1 when it finds errors; warnings alone exit 0.",
+		Example: "  bridge doctor\n  bridge doctor --backup\n  bridge doctor --drill\n  bridge doctor --restore latest\n  bridge doctor --merge latest",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.check(cmd.Flags().Changed("restore"), cmd.Flags().Changed("merge")); err != nil {
+				return err
+			}
+			if len(args) > 1 || len(args) == 1 && !flags.drill {
+				return &outcome.UsageError{Err: fmt.Errorf("unexpected argument %q: only --drill takes a snapshot", args[len(args)-1])}
+			}
+			return doctor{App: a, flags: flags}.run(cmd.Context(), strings.Join(args, ""))
+		},
+	})
+	cmd.Flags().BoolVar(&flags.backup, "backup", false, "make a full snapshot, also beside a running broker")
+	cmd.Flags().BoolVar(&flags.fix, "fix", false, "move abandoned temporary files to archive/orphaned, and end what dead runners of jobs left running")
+	cmd.Flags().BoolVar(&flags.archive, "archive", false, "move old messages to archive.db")
+	cmd.Flags().StringVar(&flags.restore, "restore", "", "put the files of this full snapshot (a folder, or latest) in the place of the present ones")
+	cmd.Flags().StringVar(&flags.merge, "merge", "", "bring back what is missing of this backup of messages (a folder, or latest); overwrites nothing")
+	cmd.Flags().BoolVar(&flags.drill, "drill", false, "prove that a snapshot, by default the newest, can be restored")
+	cmd.Flags().BoolVar(&flags.yes, "yes", false, "consent to --fix, --archive, --restore or --merge without being asked")
+	return cmd
+}
+
+// check refuses several works at once, and a restore or merge of nothing.
+func (f doctorFlags) check(restoring, merging bool) error {
+	works := 0
+	for _, asked := range []bool{f.backup, f.fix, f.archive, f.drill, restoring, merging} {
+		if asked {
+			works++
+		}
+	}
+	switch {
+	case works > 1:
+		return &outcome.UsageError{Err: errors.New("--backup, --fix, --archive, --restore, --merge and --drill exclude each other")}
+	case restoring && f.restore == "":
+		return &outcome.UsageError{Err: errors.New("--restore needs the folder of a snapshot")}
+	case merging && f.merge == "":
+		return &outcome.UsageError{Err: errors.New("--merge needs the folder of a backup of messages")}
+	}
+	return nil
+}
+
+// asks returns the work that needs consent and the set that it is about; "" where
+// nothing that is there changes.
+func (f doctorFlags) asks(c maintain.Maintenance) (task maintain.Task, set string) {
+	switch {
+	case f.restore != "":
+		return maintain.TaskRestore, f.restore
+	case f.merge != "":
+		return maintain.TaskMerge, f.merge
+	case f.fix:
+		return maintain.TaskFix, ""
+	case f.archive && c.ArchiveAge > 0:
+		return maintain.TaskArchive, ""
+	}
+	return "", ""
+}
+
+func (d doctor) run(ctx context.Context, snapshot string) error {
+	home, err := d.home()
+	if err != nil {
+		return err
+	}
+	settings, err := home.Settings(d.Getenv)
+	if err != nil {
+		// Damaged settings are a finding of the report; for work the variables do.
+		settings = config.FallbackSettings(d.Getenv)
+	}
+	d.progress = newProgress(d.App)
+	defer d.progress.end()
+	d.maintenance = maintain.Maintenance{
+		Home: home, Program: "bridge doctor", Now: d.Now,
+		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, OnProgress: d.progress.tell,
+	}
+	if d.flags != (doctorFlags{restore: d.flags.restore, yes: d.flags.yes}) {
+		if err := check.RequireHome(home); err != nil {
+			return err
+		}
+	}
+	if task, set := d.flags.asks(d.maintenance); task != "" {
+		d.explain(d.maintenance.Explain(task, set))
+		if err := d.consent(d.flags.yes); err != nil {
+			return err
+		}
+	}
+	// From here on an interruption ends the work in order: what a restore replaced
+	// comes back, leases and locks are given up.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch {
+	case d.flags.backup:
+		return d.backup(ctx)
+	case d.flags.drill:
+		return d.drill(ctx, snapshot)
+	case d.flags.restore != "":
+		return d.restore(ctx, d.flags.restore)
+	case d.flags.merge != "":
+		return d.merge(ctx, d.flags.merge)
+	case d.flags.fix:
+		return d.fix(ctx)
+	case d.flags.archive:
+		return d.archive(ctx)
+	}
+	return d.check(ctx)
+}
+
+func (d doctor) check(ctx context.Context) error {
+	found, err := d.maintenance.Doctor().Check(ctx)
+	d.progress.end()
+	if err != nil {
+		return err
+	}
+	if err := d.print(found, report.Doctor(found, d.maintenance, d.Now())); err != nil {
+		return err
+	}
+	if !found.OK {
+		return &outcome.ReportedError{Code: outcome.Failed}
+	}
+	return nil
+}
+
+func (d doctor) backup(ctx context.Context) error {
+	made, err := d.maintenance.Snapshots().Backup(ctx)
+	d.progress.end()
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Snapshot made and verified: %s\n  %d files, %s. Prove that it can be restored: bridge doctor --drill\n", made.Path, made.Files, bridge.Size(made.Bytes))
+	for _, omitted := range made.Omitted {
+		text += "  left out: " + omitted + ", a damaged search index, which the broker rebuilds (see bridge doctor)\n"
+	}
+	for _, moved := range made.Moved {
+		text += "  an older one moved to " + moved + "\n"
+	}
+	return d.print(made, text)
+}
+
+func (d doctor) drill(ctx context.Context, snapshot string) error {
+	result, err := d.maintenance.Restores().Test(ctx, snapshot)
+	d.progress.end()
+	if err != nil && result.Detail == "" {
+		return err
+	}
+	verdict := "Proven: "
+	if !result.OK {
+		verdict = "NOT proven: "
+	}
+	if err := d.print(result, verdict+result.Snapshot+"\n  "+result.Detail+"\n"); err != nil {
+		return err
+	}
+	if !result.OK {
+		return &outcome.ReportedError{Code: outcome.Failed}
+	}
+	return err
+}
+
+func (d doctor) restore(ctx context.Context, snapshot string) error {
+	done, err := d.maintenance.Restores().Restore(ctx, snapshot)
+	d.progress.end()
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Restored %d files from %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
+		done.Files, done.Snapshot, done.Recovery, done.Recovery)
+	if done.Rules != "" {
+		text += "  " + done.Rules + "\n"
+	}
+	return d.print(done, text)
+}
+
+func (d doctor) merge(ctx context.Context, set string) error {
+	done, err := d.maintenance.Restores().Merge(ctx, set)
+	d.progress.end()
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Nothing was missing: all %s of %s are there. Nothing was changed.\n", bridge.Counted(done.Present, "row"), done.Snapshot)
+	if done.Missing() > 0 {
+		text = fmt.Sprintf("Merged %s, %s and %s from %s\n  There already, and left as they were: %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
+			bridge.Counted(done.Messages, "message"), bridge.Counted(done.Archived, "archived message"), bridge.Counted(done.Routes, "job route"), done.Snapshot,
+			bridge.Counted(done.Present, "row"), done.Recovery, done.Recovery)
+	}
+	if done.Unread > 0 {
+		text += fmt.Sprintf("  Unread here but read in the backup, so delivered once more: %s\n", bridge.Counted(done.Unread, "message"))
+	}
+	return d.print(done, text)
+}
+
+func (d doctor) fix(ctx context.Context) error {
+	done, err := d.maintenance.Archive().Fix(ctx)
+	d.progress.end()
+	if err != nil {
+		return err
+	}
+	text := "Nothing was abandoned, so nothing was moved.\n"
+	if len(done.Moved) > 0 {
+		text = fmt.Sprintf("Moved %d:\n", len(done.Moved))
+	}
+	for _, one := range done.Moved {
+		text += fmt.Sprintf("  %s\n    to %s\n", one.From, one.To)
+	}
+	for _, folder := range done.Ended {
+		text += fmt.Sprintf("Ended what the runner of %s had left running.\n", filepath.Base(folder))
+	}
+	return d.print(done, text)
+}
+
+func (d doctor) archive(ctx context.Context) error {
+	if d.maintenance.ArchiveAge == 0 {
+		return d.print(archive.Archived{}, d.maintenance.Explain(maintain.TaskArchive, "")+"\n")
+	}
+	done, err := d.maintenance.Archive().Messages(ctx)
+	d.progress.end()
+	if err != nil {
+		return err
+	}
+	return d.print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
+}

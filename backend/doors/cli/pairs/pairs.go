@@ -1,0 +1,160 @@
+// Package pairs is what the commands about other PCs print: who is paired with this
+// one, and what they show of themselves.
+package pairs
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/network/link"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Lists shows the sessions and jobs of the paired PCs (RMT-23).
+func Lists(lists api.NetworkLists, now time.Time) string {
+	var b strings.Builder
+	if len(lists.Peers) == 0 {
+		return "No PC is paired with this one: `bridge pair` shows a code for one.\n"
+	}
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, pc := range lists.Peers {
+		asOf := pc.Failed
+		if pc.AsOf != 0 {
+			asOf = strings.TrimSuffix("as of "+bridge.Ago(pc.AsOf, now)+"; "+pc.Failed, "; ")
+		}
+		fmt.Fprintf(table, "%s\t%s\n", bridge.OneLine(pc.Name), bridge.OneLine(asOf))
+		for _, s := range pc.Sessions {
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", bridge.OneLine(s.Name), s.Agent, bridge.OneLine(s.State), bridge.OneLine(s.Cwd))
+		}
+		for _, j := range pc.Jobs {
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", bridge.OneLine(j.Name), j.Agent, bridge.OneLine(j.Status), bridge.OneLine(j.Title))
+		}
+	}
+	_ = table.Flush() // to memory
+	return b.String()
+}
+
+// Network shows the paired PCs and what each may do here.
+func Network(network api.Network, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "This PC is %s", network.Name)
+	if network.ID != "" {
+		fmt.Fprintf(&b, " (%s)", link.Fingerprint(network.ID))
+	}
+	switch {
+	case !network.Enabled:
+		b.WriteString("; links are off (network.enabled)")
+	case network.Failed != "":
+		b.WriteString("; nobody can come in: " + network.Failed)
+	case len(network.Listening) > 0:
+		b.WriteString("; it listens at " + strings.Join(network.Listening, ", "))
+	}
+	b.WriteString(".\n")
+	if network.Team != nil {
+		team(&b, *network.Team, now)
+	}
+	if len(network.Peers) == 0 && network.Team == nil {
+		b.WriteString("No PC is paired with it: `bridge pair` shows a code for one.\n")
+		return b.String()
+	}
+	for _, pc := range network.Peers {
+		up, down := "linked", "not linked"
+		if pc.Member && !pc.Paired {
+			up, down = "of the team, there", "of the team, not there"
+		}
+		state := down
+		if pc.Up {
+			state = up + " " + bridge.Ago(pc.Since, now)
+		}
+		if pc.Release != "" {
+			state += ", Bridge " + pc.Release
+		}
+		fmt.Fprintf(&b, "\n%s (%s), %s\n  %s\n", bridge.OneLine(pc.Name), link.Fingerprint(pc.ID), bridge.OneLine(state), bridge.OneLine(pc.May))
+		if pc.Update != "" {
+			fmt.Fprintf(&b, "  Update needed: %s.\n", pc.Update)
+		}
+		if pc.Failed != "" && !pc.Up {
+			fmt.Fprintf(&b, "  The last call came to nothing: %s.\n", bridge.OneLine(pc.Failed))
+		}
+	}
+	return b.String()
+}
+
+// team shows the team that this PC belongs to, and the way to its hub.
+func team(b *strings.Builder, t api.Team, now time.Time) {
+	switch {
+	case t.Team == "":
+		fmt.Fprintf(b, "Its team is not known: %s.\n", bridge.OneLine(t.Failed))
+		return
+	case t.Own && t.Up:
+		fmt.Fprintf(b, "It is %s in the team %s (roster %s), by the team's own NATS server %s, connected %s.\n", bridge.OneLine(t.Name), bridge.OneLine(t.Team), link.Fingerprint(t.Hub), t.Server, bridge.Ago(t.Since, now))
+	case t.Own:
+		fmt.Fprintf(b, "It is %s in the team %s (roster %s), whose own NATS server is not reached: %s.\n", bridge.OneLine(t.Name), bridge.OneLine(t.Team), link.Fingerprint(t.Hub), bridge.OneLine(t.Failed))
+	case t.Up:
+		fmt.Fprintf(b, "It is %s in the team %s, by the hub %s (%s), connected %s.\n", bridge.OneLine(t.Name), bridge.OneLine(t.Team), t.Server, link.Fingerprint(t.Hub), bridge.Ago(t.Since, now))
+	default:
+		fmt.Fprintf(b, "It is %s in the team %s, whose hub (%s) is not reached: %s.\n", bridge.OneLine(t.Name), bridge.OneLine(t.Team), link.Fingerprint(t.Hub), bridge.OneLine(t.Failed))
+	}
+	if t.Waits != nil {
+		fmt.Fprintf(b, "%s (first seen %s).\n", t.Waits.Words, bridge.Ago(t.Waits.Since, now))
+	}
+	for _, name := range t.Unheard {
+		fmt.Fprintf(b, "The team's PC %s is not heard: a paired PC has that name. Give one of them another network.name.\n", name)
+	}
+}
+
+// Invited says how the other PC comes to pair.
+func Invited(invitation api.Invited, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "On the other PC, run:\n\n  bridge link %s\n\nand type this code there, within %s:\n\n  %s\n\n",
+		invitation.Addresses[0], bridge.Span(time.UnixMilli(invitation.ExpiresAt).Sub(now)), invitation.Code)
+	if host, _, err := net.SplitHostPort(invitation.Addresses[0]); err == nil && net.ParseIP(host).IsLoopback() {
+		b.WriteString("Only programs of this PC can reach that address. For another PC, name this one's own in config.json:\n\n  \"network\": {\"listen\": [\"192.168.1.20\"]}\n\n")
+	}
+	fmt.Fprintf(&b, "This PC is %s (%s).\n", invitation.Name, link.Fingerprint(invitation.Self))
+	return b.String()
+}
+
+// Paired says that a PC is paired.
+func Paired(peer api.PCName) string {
+	return fmt.Sprintf("Paired with %s (%s). It may do nothing here until you allow it: see `bridge network`.", peer.Name, link.Fingerprint(peer.ID))
+}
+
+// Joined says that this PC is one of a team.
+func Joined(joined api.Joined) string {
+	by := "hub"
+	if joined.Own {
+		by = "roster"
+	}
+	return fmt.Sprintf("This PC is %s in the team %s now (%s %s). The team's PCs may do nothing here until you allow it: see `bridge network`.\n",
+		joined.Name, joined.Team, by, link.Fingerprint(joined.Hub))
+}
+
+// Shown is what `bridge pair --json` prints.
+type Shown struct {
+	Address   string `json:"address"`
+	Code      string `json:"code"`
+	ExpiresAt int64  `json:"expiresAt"`
+	ID        string `json:"id"`
+}
+
+// Ended is nil for an invitation that somebody came by, and else says what became of it.
+func Ended(ended api.InvitationEnded) error {
+	switch link.InvitationState(ended.State) {
+	case link.InvitationUsed:
+		return nil
+	case link.InvitationBurnt:
+		return bridge.Errorf(bridge.Conflict, "three wrong codes were given: the invitation is burnt, run `bridge pair` again")
+	default:
+		return bridge.Errorf(bridge.Conflict, "nobody came in time: run `bridge pair` again")
+	}
+}
+
+// Show is that of an invitation.
+func Show(invitation api.Invited) Shown {
+	return Shown{Address: invitation.Addresses[0], Code: invitation.Code, ExpiresAt: invitation.ExpiresAt, ID: invitation.ID}
+}

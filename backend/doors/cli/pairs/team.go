@@ -1,0 +1,96 @@
+package pairs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/network/link"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Crew is this PC's team as `bridge team --json` prints it.
+type Crew struct {
+	Joined bool `json:"joined"`
+	api.Team
+	Members []api.PC `json:"members"` // without this PC
+}
+
+// CrewOf is the team's part of the network: who is there stands first.
+func CrewOf(network api.Network) Crew {
+	crew := Crew{Team: api.Team{Unheard: []string{}, Keyless: []string{}, Dropped: []api.Dropped{}}, Members: []api.PC{}}
+	if network.Team != nil {
+		crew.Joined, crew.Team = true, *network.Team
+	}
+	for _, pc := range network.Peers {
+		if pc.Member {
+			crew.Members = append(crew.Members, pc)
+		}
+	}
+	slices.SortStableFunc(crew.Members, func(a, b api.PC) int {
+		switch {
+		case a.Up == b.Up:
+			return 0
+		case a.Up:
+			return -1
+		}
+		return 1
+	})
+	return crew
+}
+
+// Text shows who is in the team and who is there, and what each may do here.
+func (c Crew) Text(now time.Time) string {
+	if !c.Joined {
+		return "This PC belongs to no team: `bridge join ADDRESS` makes it one of the team whose hub is there.\n"
+	}
+	var b strings.Builder
+	team(&b, c.Team, now)
+	if c.Team.Team == "" {
+		return b.String()
+	}
+	if len(c.Members) == 0 && c.Up {
+		b.WriteString("Nobody else is in the team yet.\n")
+	}
+	b.WriteString(c.May + "\n" + c.Carried + "\n")
+	if len(c.Members) > 0 && !c.Up {
+		b.WriteString("These were in it when the hub was last heard:\n")
+	}
+	for _, pc := range c.Members {
+		fmt.Fprintf(&b, "\n%s (%s), %s\n  %s\n", bridge.OneLine(pc.Name), link.Fingerprint(pc.ID), bridge.OneLine(c.presence(pc, now)), bridge.OneLine(pc.May))
+		if pc.Before != nil {
+			fmt.Fprintf(&b, "  Since %s %s is another PC: before it was %s.\n", time.UnixMilli(pc.Before.Since).UTC().Format("2006-01-02 15:04 MST"), pc.Name, link.Fingerprint(pc.Before.ID))
+		}
+		if pc.Update != "" {
+			fmt.Fprintf(&b, "  Update needed: %s.\n", pc.Update)
+		}
+	}
+	if len(c.Dropped) > 0 {
+		fmt.Fprintf(&b, "\nWhat came from the team and was dropped, in the last %s:\n", bridge.Span(now.Sub(time.UnixMilli(c.Watched))))
+	}
+	for _, d := range c.Dropped {
+		fmt.Fprintf(&b, "  %d × %s (last %s)\n", d.Count, bridge.OneLine(d.Words), bridge.Ago(d.Last, now))
+	}
+	fmt.Fprintf(&b, "\n%s\n", c.Sees)
+	return b.String()
+}
+
+// presence says whether a PC of the team is there, as far as is known.
+func (c Crew) presence(pc api.PC, now time.Time) string {
+	words := "not there"
+	switch {
+	case pc.Up:
+		words = "there for " + bridge.Span(now.Sub(time.UnixMilli(pc.Since)))
+	case !c.Up:
+		words = "not reached"
+	}
+	if pc.Paired {
+		words += ", paired with this PC, too"
+	}
+	if pc.Release != "" {
+		words += ", Bridge " + pc.Release
+	}
+	return words
+}

@@ -1,0 +1,159 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"bridge/backend/agent"
+	"bridge/backend/agent/connect"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/needs"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/maintain/check"
+	"bridge/backend/storage/maintain/inventory"
+)
+
+// Status shows the broker and the live sessions. What is told of storage, jobs and
+// needs stands between them, lines as the functions below give them.
+// connected says that agents are.
+func Status(s api.Status, home, more string, connected bool, line Line, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, bridge.OneLine(s.Host), now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
+	fmt.Fprintf(&b, "Dashboard  %s   (%s)\n", s.URL, line("open"))
+	fmt.Fprintf(&b, "Home       %s, store schema %d\n%s", bridge.OneLine(home), s.Schema, more)
+	fmt.Fprintf(&b, "Tried      %s   (versions of the agent CLIs)\n", agent.TriedAll())
+	if len(s.Peers) == 0 {
+		next := "start one, or start it again if it was open before"
+		if !connected {
+			next = "connect your agents with `" + line("install") + "`, then start one"
+		}
+		fmt.Fprintf(&b, "Sessions   none; %s\n", next)
+		return b.String()
+	}
+	fmt.Fprintf(&b, "Sessions   %d\n\n", len(s.Peers))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  NAME\tAGENT\tSTATE\tUNREAD\tMAIL BY\tFOLDER")
+	for _, p := range s.Peers {
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\n", bridge.OneLine(p.Name), p.Agent, p.State, p.Unread, p.Transport, bridge.OneLine(p.Cwd))
+	}
+	_ = table.Flush() // a strings.Builder never fails
+	for _, p := range s.Peers {
+		if p.Problem != "" {
+			fmt.Fprintf(&b, "\n  ! %s: %s\n", bridge.OneLine(p.Name), bridge.OneLine(p.Detail))
+		}
+	}
+	return b.String()
+}
+
+// Line writes a command of Bridge's with these words as a person types it.
+type Line func(words ...string) string
+
+// Agents says of those that are connected whether they reach Bridge, and whether they ask
+// before they start agents.
+func Agents(connected []connect.Standing, line Line) string {
+	var asking, starting []string
+	var b strings.Builder
+	for _, one := range connected {
+		if one.Gone != "" {
+			fmt.Fprintf(&b, "Agents     %s   (%s)\n", needs.GoneDetail(one.Kind, bridge.OneLine(one.Gone)), line("install", string(one.Kind)))
+		}
+		if one.Jobs {
+			starting = append(starting, string(one.Kind))
+		} else {
+			asking = append(asking, string(one.Kind))
+		}
+	}
+	if len(asking) > 0 {
+		fmt.Fprintf(&b, "Agents     %s: asks you before a session starts agents on this PC   (%s)\n", strings.Join(asking, ", "), line("install", "--allow-jobs"))
+	}
+	if len(starting) > 0 {
+		fmt.Fprintf(&b, "Agents     %s: sessions may start agents on this PC without asking you   (%s)\n", strings.Join(starting, ", "), line("install", "--allow-jobs=false"))
+	}
+	return b.String()
+}
+
+// Storage is how the storage stands, and its backups. What it says is by a quick look
+// where that saw as much as the broker did.
+func Storage(s check.QuickStatus, line Line, now time.Time) string {
+	more, how := line("doctor")+" reads everything", " at a quick look"
+	if s.Errors+s.Warnings > 0 {
+		more = line("doctor") + " says what it is"
+	}
+	if seen := s.Report.Summary(); s.Errors != seen.Errors || s.Warnings != seen.Warnings {
+		how = ""
+	}
+	return fmt.Sprintf("Storage    %s%s   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
+		s.Words(), how, more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
+}
+
+func setAge(set *inventory.Set, now time.Time) string {
+	if set == nil {
+		return "none"
+	}
+	return bridge.Ago(set.CreatedAt, now)
+}
+
+func testAge(result *inventory.TestResult, now time.Time) string {
+	if result == nil {
+		return "none"
+	}
+	return bridge.Ago(result.At, now)
+}
+
+// fewAsked is how many questions and permissions Needs names.
+const fewAsked = 5
+
+// Needs says how many things need the owner, and which commands answer what he is asked;
+// "" for a nil list, which is not told. line writes a command as it is typed.
+func Needs(list []needs.Item, line Line) string {
+	switch {
+	case list == nil:
+		return ""
+	case len(list) == 0:
+		return "Needs you  nothing\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Needs you  %s   (%s)\n", bridge.Counted(len(list), "thing"), line("needs"))
+	asked := slices.DeleteFunc(slices.Clone(list), func(item needs.Item) bool {
+		return len(item.Commands()) == 0 || item.Sort != needs.Approval && item.Sort != needs.Question
+	})
+	for _, item := range asked[:min(len(asked), fewAsked)] {
+		fmt.Fprintf(&b, "           %s\n", item.Headline())
+		if offers := item.Offers(); offers != "" {
+			fmt.Fprintf(&b, "             %s\n", offers)
+		}
+		for _, command := range item.Commands() {
+			fmt.Fprintf(&b, "             %s\n", command.Text(line))
+		}
+	}
+	return b.String()
+}
+
+// Jobs says how many jobs go on; "" for none.
+func Jobs(going []api.JobView, line Line) string {
+	count := map[string]int{}
+	for _, view := range going {
+		switch view.Status {
+		case job.Queued:
+			count["in line"]++
+		case job.Waiting:
+			count["waiting"]++
+		default:
+			count["at work"]++
+		}
+	}
+	var words []string
+	for _, what := range []string{"at work", "waiting", "in line"} {
+		if n := count[what]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Jobs       %s   (%s)\n", strings.Join(words, ", "), line("runs"))
+}

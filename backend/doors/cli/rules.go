@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/rule"
+	"bridge/backend/doors/cli/usage"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+)
+
+// rulesCommand lists what the owner allows from now on, and takes it back (NED-04).
+func rulesCommand(a *App) *cobra.Command {
+	var id string
+	cmd := a.jsonFlag(&cobra.Command{
+		Use: "rules", Short: "List what you allow from now on, or take it back", Args: usage.None,
+		Long:    "Lists what you allow agents from now on, with its uses. With --take-back a rule ends at once. Within an agent it is refused.",
+		Example: "  bridge rules\n  bridge rules --take-back rule-0198f0a2",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.onlyOwner("rules"); err != nil {
+				return err
+			}
+			client, _, err := a.dialOwner(cmd.Context(), startsNone)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			if cmd.Flags().Changed("take-back") {
+				return a.takeBackRule(cmd.Context(), client, id)
+			}
+			live, err := client.Rules(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.print(shape.Rules{Rules: shape.Each(live, shape.RuleOf)}, rule.Text(live))
+		},
+	})
+	cmd.Flags().StringVar(&id, "take-back", "", "the id of a rule that ends")
+	return cmd
+}
+
+func (a *App) takeBackRule(ctx context.Context, client *ipc.Client, id string) error {
+	taken, err := client.TakeBackRule(ctx, api.RuleArgs{ID: id})
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Taken back: %s. It was used %s.\n", taken.Rule.Says(), bridge.Counted(taken.Rule.Uses, "time"))
+	if asked, handed := len(taken.Asked), len(taken.Handed); asked+handed > 0 {
+		text += fmt.Sprintf("Of what it had allowed, %d is asked again, and of %d the agent may have acted already.\n", asked, handed)
+	}
+	return a.print(shape.TakenBack{Rule: shape.RuleOf(taken.Rule), Asked: shape.List(taken.Asked), Handed: shape.List(taken.Handed)}, text)
+}

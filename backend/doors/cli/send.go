@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/cli/usage"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+)
+
+func sendCommand(a *App) *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use: "send TO TEXT", Short: "Send a message from you to a session, or to all with '*'",
+		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"", Args: usage.Exact(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, _, err := a.dialOwner(cmd.Context(), startsToWrite)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			sent, err := sendOnce(cmd.Context(), client, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return a.print(sent, sentText(sent))
+		},
+	})
+}
+
+func sendOnce(ctx context.Context, client *ipc.Client, to, text string) (api.SendResult, error) {
+	sent, err := client.Send(ctx, api.SendArgs{To: to, Body: text})
+	var e *bridge.Error
+	if errors.As(err, &e) && e.Code == bridge.NotFound && !strings.Contains(to, "/") {
+		return sent, bridge.Errorf(bridge.NotFound, "%s (bridge status lists the sessions)", e.Message)
+	}
+	return sent, err
+}
+
+func sentText(sent api.SendResult) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Stored as %s for:\n", sent.ID)
+	for _, r := range sent.Recipients {
+		switch {
+		case r.Note != "":
+			fmt.Fprintf(&b, "  %s: %s\n", bridge.OneLine(r.Name), bridge.OneLine(r.Note))
+		case r.Wake:
+			fmt.Fprintf(&b, "  %s: a wake was asked for\n", bridge.OneLine(r.Name))
+		case r.Online:
+			fmt.Fprintf(&b, "  %s: at its next step\n", bridge.OneLine(r.Name))
+		default:
+			fmt.Fprintf(&b, "  %s: when it is back\n", bridge.OneLine(r.Name))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,20 @@
+//go:build !linux && !windows && !darwin
+
+package service
+
+import (
+	"context"
+
+	"bridge/backend/core/bridge"
+)
+
+// Manager refuses: this system has none that Bridge knows.
+func (Service) Manager() (Manager, error) {
+	return nil, bridge.Errorf(bridge.Unsupported, "services are for Linux with systemd, macOS and Windows; here, start `bridge serve` by the system's own means")
+}
+
+// Journal is where the system keeps what it saw of the service.
+func (Service) Journal() string { return "the system's log" }
+
+// Run runs the broker in the foreground.
+func Run(ctx context.Context, run func(context.Context) error) error { return run(ctx) }

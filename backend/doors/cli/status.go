@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/agent/connect"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/needs"
+	"bridge/backend/doors/cli/outcome"
+	"bridge/backend/doors/cli/report"
+	"bridge/backend/doors/cli/usage"
+	"bridge/backend/doors/dashboard/runs"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/maintain"
+	"bridge/backend/storage/maintain/check"
+)
+
+// statusReport is what `bridge status --json` prints.
+type statusReport struct {
+	Running bool       `json:"running"`
+	Broker  api.Status `json:"broker"`
+	Home    string     `json:"home"`
+	// Jobs are those that go on or stand in line, the newest first.
+	Jobs []shape.Run `json:"jobs"`
+	// Needs is what needs the owner (NED-01); null where that is not told.
+	Needs []needs.Item `json:"needs"`
+	// Storage is how the storage stands at a quick look; null when none was
+	// possible.
+	Storage *check.QuickStatus `json:"storage"`
+	// Agents are the agent CLIs that are connected.
+	Agents []connect.Standing `json:"agents"`
+}
+
+func statusCommand(a *App) *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: usage.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, home, err := a.dialOwner(cmd.Context(), startsNone)
+			if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
+				return statusOffline(cmd.Context(), a, home)
+			}
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			status, err := client.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			going, err := jobsGoing(cmd.Context(), client)
+			if err != nil {
+				return err
+			}
+			facts, err := needsFacts(cmd.Context(), client)
+			if err != nil {
+				return err
+			}
+			full := statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: runs.ListOf(api.Runs{Jobs: going}).Runs}
+			line := lineOf(home)
+			more := lookAtStorage(cmd.Context(), a, home, facts, &full)
+			if facts != nil {
+				full.Needs = needs.List(*facts, a.Now())
+			}
+			full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
+			more += report.Agents(full.Agents, line) + report.Jobs(going, line) + report.Needs(full.Needs, line)
+			return a.print(full, report.Status(status, home.Dir(), more, len(full.Agents) > 0, line, a.Now()))
+		},
+	})
+}
+
+// jobsGoing are the delegated jobs that have not ended; none where jobs are off.
+func jobsGoing(ctx context.Context, client *ipc.Client) ([]api.JobView, error) {
+	found, err := client.Jobs(ctx, api.Caller{})
+	if bridge.CodeOf(err) == bridge.Unsupported {
+		return nil, nil
+	}
+	return slices.DeleteFunc(found.Jobs, func(view api.JobView) bool { return view.Status.IsEnded() }), err
+}
+
+// lineOf returns what writes a command as a person types it for this home.
+func lineOf(home config.Home) report.Line {
+	return func(words ...string) string { return home.CommandLine("bridge", words...) }
+}
+
+// needsFacts returns the facts behind the list of needs, nil where the broker tells none.
+func needsFacts(ctx context.Context, client *ipc.Client) (*needs.Facts, error) {
+	facts, err := client.Needs(ctx)
+	code := bridge.CodeOf(err)
+	if code == bridge.Denied || code == bridge.Unsupported || code == bridge.Invalid { // within an agent, or of a broker that is older
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &facts, nil
+}
+
+// statusOffline says that no broker runs.
+func statusOffline(ctx context.Context, a *App, home config.Home) error {
+	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
+		return err
+	}
+	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []shape.Run{}}
+	storage := lookAtStorage(ctx, a, home, nil, &full)
+	full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
+	text := fmt.Sprintf("No broker runs for %s.\n%s%s%s", home.Dir(), startsOne(home), storage, report.Agents(full.Agents, lineOf(home)))
+	if err := a.print(full, text); err != nil {
+		return err
+	}
+	return &outcome.ReportedError{Code: outcome.NoOne}
+}
+
+// startsOne says what starts a broker for the home.
+func startsOne(home config.Home) string {
+	serve := home.CommandLine("bridge", "serve")
+	if bridge.CodeOf(check.RequireHome(home)) == bridge.NotFound {
+		return fmt.Sprintf("`%s` makes a home there and starts one.\n", serve)
+	}
+	return fmt.Sprintf("A session starts one by itself; `%s` and `%s` do, too.\n", home.CommandLine("bridge", "open"), serve)
+}
+
+// quickCheck looks at the home, and joins what it sees and what the broker saw, whose
+// facts may be nil: status and needs say the same. It changes nothing in the home.
+func quickCheck(ctx context.Context, a *App, home config.Home, facts *needs.Facts) (check.QuickStatus, error) {
+	quick, err := maintain.Maintenance{Home: home, Now: a.Now}.Doctor().QuickCheck(ctx)
+	if err != nil || facts == nil {
+		return quick, err
+	}
+	quick.Report.Into(facts, quick.CheckedAt)
+	quick.Summary = quick.Worse(check.Summary{Errors: facts.Storage.Errors, Warnings: facts.Storage.Warnings})
+	return quick, nil
+}
+
+// lookAtStorage puts how the storage stands into the report, and returns it in
+// words. It needs no broker and changes nothing.
+func lookAtStorage(ctx context.Context, a *App, home config.Home, facts *needs.Facts, full *statusReport) string {
+	quick, err := quickCheck(ctx, a, home, facts)
+	if err != nil {
+		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)
+	}
+	full.Storage = &quick
+	if err := check.RequireHome(home); err != nil {
+		return fmt.Sprintf("Storage    %s\n", err)
+	}
+	return report.Storage(quick, lineOf(home), a.Now())
+}

@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"bridge/backend/testing/trial"
+)
+
+// backups is what a daemon was asked to start.
+type backups chan struct{}
+
+func (b backups) start() (<-chan struct{}, error) {
+	b <- struct{}{}
+	return nil, errors.New("it could not be started")
+}
+
+func TestSTO_10_TheDaemonBacksUpOnlyWhenAskedTo(t *testing.T) {
+	for _, tt := range []struct {
+		auto, interval string
+		want           bool
+	}{{"1", "", true}, {"", "", false}, {"yes", "", false}, {"1", "0", false}, {"1", "-3", true}} {
+		t.Run("STO-11 "+tt.auto+" every "+tt.interval, func(t *testing.T) {
+			asked := make(backups, 10)
+			opts := options(newHome(t), "serve")
+			opts.BackUpMessages = asked.start
+			opts.Getenv = func(name string) string {
+				return map[string]string{"BRIDGE_AUTO_BACKUP": tt.auto, "BRIDGE_BACKUP_INTERVAL_MS": tt.interval}[name]
+			}
+			d := start(t, opts)
+			if tt.want {
+				select {
+				case <-asked:
+				case <-time.After(trial.Patience):
+					t.Error("no backup was started")
+				}
+			}
+			end(t, d)
+			if len(asked) > 0 {
+				t.Errorf("%d more backups were started", len(asked))
+			}
+		})
+	}
+}
+
+func TestSTO_10_AFailedBackupWaitsForItsInterval(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	opts := options(newHome(t), "serve")
+	opts.Now = func() time.Time { return now }
+	d := &Daemon{opts: opts}
+	for _, tt := range []struct {
+		tried time.Time
+		want  time.Duration
+	}{{time.Time{}, 0}, {now, time.Hour}, {now.Add(-time.Minute), 59 * time.Minute}, {now.Add(-2 * time.Hour), 0}, {now.Add(5 * time.Hour), time.Hour}} {
+		if got := d.untilBackup(time.Hour, tt.tried); got != tt.want {
+			t.Errorf("tried %v: %v, want %v", tt.tried, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+// Package activity is the part of the dashboard about what happened lately: who was at
+// work when, which message went where and woke whom, and how much each hour brought
+// (row DSK-06). It is bounded, in time and in number, and says where it leaves out.
+package activity
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
+)
+
+const (
+	// longest is how far back a picture goes; hours is how many the counts have.
+	longest = 8 * time.Hour
+	hours   = 24
+	// maxMessages and maxWays bound an answer: a word to all sessions has a way to each.
+	maxMessages = 2000
+	maxWays     = 4000
+	// fresh is how long counts are good for.
+	fresh = time.Minute
+)
+
+// Reader is what is read. All methods may be called concurrently.
+type Reader interface {
+	// Since returns the newest messages sent at a time or later, the newest first.
+	Since(ctx context.Context, since int64, limit int) ([]mail.HistoryRow, error)
+	// Hours counts what each of the last hours brought.
+	Hours(ctx context.Context, now int64, hours int) ([]store.Hour, error)
+}
+
+// Options says what an activity is made of. All fields are required.
+type Options struct {
+	Reader func(context.Context) (Reader, error)
+	// Names says who is who, and Work when they were at work: nil without a broker.
+	Names func(context.Context) (name func(peerID string) string, err error)
+	Work  func(since int64) *api.Work
+	Now   func() time.Time
+}
+
+// Activity serves it.
+type Activity struct {
+	opts Options
+
+	mu      sync.Mutex // guards counted, and that one counts at a time
+	counted shape.Hours
+	at      time.Time
+}
+
+// New serves what is made of that.
+func New(opts Options) *Activity { return &Activity{opts: opts} }
+
+// Show answers GET /api/activity.
+func (a *Activity) Show(w http.ResponseWriter, r *http.Request) error {
+	given, err := exchange.Params(r)
+	if err != nil {
+		return err
+	}
+	since, ok := exchange.WholeNumber(given.Get("since"))
+	if !ok {
+		return bridge.Errorf(bridge.Invalid, "since must be a time in epoch milliseconds")
+	}
+	now := a.opts.Now()
+	told := shape.Activity{Since: max(since, now.Add(-longest).UnixMilli()), At: now.UnixMilli(), Work: map[string][]shape.Span{}}
+	if err := a.messages(r.Context(), &told); err != nil {
+		return err
+	}
+	if work := a.opts.Work(told.Since); work != nil {
+		told.Began = &work.Began
+		for id, times := range work.Sessions {
+			told.Work[id] = shape.Each(times.Spans, spanShape)
+			if times.Whole > *told.Began {
+				told.Began = &times.Whole
+			}
+		}
+	}
+	return exchange.WriteJSON(w, told)
+}
+
+func (a *Activity) messages(ctx context.Context, told *shape.Activity) error {
+	reader, err := a.opts.Reader(ctx)
+	if err != nil {
+		return err
+	}
+	name, err := a.opts.Names(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := reader.Since(ctx, told.Since, maxMessages+1)
+	if err != nil {
+		return fmt.Errorf("read the last messages: %w", err)
+	}
+	rows, told.Complete = bounded(rows)
+	told.Messages = shape.Each(rows, func(row mail.HistoryRow) shape.Mark { return markShape(row, name) })
+	return nil
+}
+
+// bounded leaves the oldest out where there is too much.
+func bounded(rows []mail.HistoryRow) (kept []mail.HistoryRow, complete bool) {
+	ways := 0
+	for i, row := range rows {
+		if ways += len(row.Deliveries); i == maxMessages || ways > maxWays {
+			return rows[:i], false
+		}
+	}
+	return rows, true
+}
+
+func markShape(row mail.HistoryRow, name func(string) string) shape.Mark {
+	return shape.Mark{
+		ID: row.ID, From: row.From.Name, Agent: row.From.Agent, To: row.To, Kind: shape.KindOf(row), At: row.CreatedAt, Words: row.Body,
+		Ways: shape.Each(row.Deliveries, func(d mail.Delivery) shape.Way {
+			way := shape.Way{Name: name(d.Recipient), Stage: d.Stage()}
+			if d.Woken.Happened() {
+				way.Woken = &d.Woken.At
+			}
+			if read := d.Read(); read.Happened() {
+				way.Read = &read.At
+			}
+			return way
+		}),
+	}
+}
+
+func spanShape(s api.Span) shape.Span {
+	span := shape.Span{From: s.From}
+	if s.To != 0 {
+		span.To = &s.To
+	}
+	return span
+}
+
+// Hours answers GET /api/activity/hours.
+func (a *Activity) Hours(w http.ResponseWriter, r *http.Request) error {
+	counted, err := a.count(r.Context())
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, counted)
+}
+
+// count reads each message of a day, so it is done seldom.
+func (a *Activity) count(ctx context.Context) (shape.Hours, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.opts.Now()
+	if age := now.Sub(a.at); !a.at.IsZero() && age >= 0 && age < fresh {
+		return a.counted, nil
+	}
+	reader, err := a.opts.Reader(ctx)
+	if err != nil {
+		return shape.Hours{}, err
+	}
+	told, err := reader.Hours(ctx, now.UnixMilli(), hours)
+	if err != nil {
+		return shape.Hours{}, fmt.Errorf("count the last hours' messages: %w", err)
+	}
+	a.counted = shape.Hours{Hours: shape.Each(told, func(h store.Hour) shape.Hour { return shape.Hour(h) })}
+	a.at = now
+	return a.counted, nil
+}

@@ -1,0 +1,172 @@
+package dashboard
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"bridge/backend/agent/connect"
+	"bridge/backend/agent/setup"
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+)
+
+// agentsAge is how long a list of the agent CLIs is kept: looking starts every
+// one of them.
+const agentsAge = 5 * time.Second
+
+// agents keeps the last list and lets one change be made at a time.
+type agents struct {
+	of  Agents // nil where there are none to show
+	now func() time.Time
+	log *slog.Logger
+
+	looking sync.Mutex // guards list and at; held while looking
+	list    []connect.Agent
+	at      time.Time
+
+	changing sync.Mutex // held while a plan is applied
+}
+
+// known returns the list, at most agentsAge old. Of many that ask at once one
+// looks.
+func (a *agents) known(ctx context.Context) []connect.Agent {
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	if a.list == nil || a.now().Sub(a.at) >= agentsAge {
+		list := a.of.List(ctx)
+		if ctx.Err() != nil {
+			return list // looked at half only
+		}
+		a.list, a.at = list, a.now()
+	}
+	return a.list
+}
+
+func (a *agents) forget() {
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	a.list = nil
+}
+
+// show answers GET /api/agents: which agent CLIs there are, and which of
+// them Bridge is connected to.
+func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
+	if a.of == nil {
+		return exchange.WriteJSON(w, shape.Agents{Agents: []shape.Agent{}, Command: "bridge install"})
+	}
+	return exchange.WriteJSON(w, shape.Agents{
+		Agents: shape.Each(a.known(r.Context()), agentShape), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
+	})
+}
+
+// connected answers GET /api/agents/connected: which agent CLIs are connected, and whether
+// their sessions may start agents without a question. It starts none of them.
+func (a *agents) connected(w http.ResponseWriter, _ *http.Request) error {
+	list := shape.Connected{Agents: []shape.Standing{}}
+	if a.of == nil {
+		return exchange.WriteJSON(w, list)
+	}
+	standings, err := a.of.Standings()
+	if err != nil {
+		return err
+	}
+	for _, one := range standings {
+		list.Agents = append(list.Agents, shape.Standing{Kind: one.Kind, Jobs: one.Jobs})
+	}
+	return exchange.WriteJSON(w, list)
+}
+
+func agentShape(a connect.Agent) shape.Agent {
+	return shape.Agent{
+		Kind: a.Kind, Found: a.Found, Path: a.Path, Version: a.Version,
+		Connected: a.Connected, Jobs: a.Jobs, Detail: a.Detail, Refused: a.Refused, Missing: a.Missing,
+	}
+}
+
+// changeRequest is the body of a request to connect or disconnect an agent. One
+// without consent asks what would be changed; one with it names by its digest
+// the change that was shown.
+type changeRequest struct {
+	Consent bool   `json:"consent"`
+	Digest  string `json:"digest"`
+	// Jobs says, of connecting, whether its sessions may start agents on this PC without
+	// a question; null leaves that as it is.
+	Jobs *bool `json:"jobs"`
+}
+
+// connect answers POST /api/agents/<kind>/connect.
+func (a *agents) connect(w http.ResponseWriter, r *http.Request) error {
+	return a.change(w, r, a.plan)
+}
+
+// disconnect answers POST /api/agents/<kind>/disconnect.
+func (a *agents) disconnect(w http.ResponseWriter, r *http.Request) error {
+	return a.change(w, r, a.planRemoval)
+}
+
+func (a *agents) plan(ctx context.Context, kind bridge.AgentKind, request changeRequest) (setup.Plan, error) {
+	return a.of.Plan(ctx, kind, setup.Choices{Jobs: request.Jobs})
+}
+
+func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind, request changeRequest) (setup.Plan, error) {
+	if request.Jobs != nil {
+		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "jobs says how an agent is connected: leave it out to disconnect one")
+	}
+	return a.of.PlanRemoval(kind)
+}
+
+// change shows a change, or makes exactly the one that was shown: the plan
+// is rebuilt and must have the digest that the owner saw.
+func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind, changeRequest) (setup.Plan, error)) error {
+	kind, err := bridge.ParseKind(r.PathValue("kind"))
+	if err != nil {
+		return bridge.Errorf(bridge.NotFound, "there is no agent CLI of the kind %q", r.PathValue("kind"))
+	}
+	var request changeRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if request.Consent != (request.Digest != "") {
+		return bridge.Errorf(bridge.Invalid, "consent and digest belong together: ask without both for the change, then consent to its digest")
+	}
+	if a.of == nil {
+		return bridge.Errorf(bridge.Unavailable, "agents cannot be connected from here: run `bridge install`")
+	}
+	if !a.changing.TryLock() {
+		return bridge.Errorf(bridge.Conflict, "another agent is being connected: wait until that is done")
+	}
+	defer a.changing.Unlock()
+	planned, err := plan(r.Context(), kind, request)
+	if err != nil {
+		return err
+	}
+	if !request.Consent {
+		return exchange.WriteJSON(w, changeOf(planned, false))
+	}
+	if planned.Digest() != request.Digest {
+		return bridge.Errorf(bridge.Conflict, "the files are not as they were when the change was shown: nothing was changed, look at it again")
+	}
+	if err := a.of.Apply(planned); err != nil {
+		return err
+	}
+	a.forget()
+	a.log.Info("an agent's settings were changed from the page", "agent", kind, "files", len(planned.Edits))
+	return exchange.WriteJSON(w, changeOf(planned, true))
+}
+
+func changeOf(plan setup.Plan, done bool) shape.Change {
+	notes := shape.List(plan.Notes)
+	if plan.Doubt != "" {
+		notes = append(slices.Clone(notes), plan.Doubt)
+	}
+	wire := shape.Change{Kind: plan.Kind, Done: done, Digest: plan.Digest(), Edits: []shape.Edit{}, Notes: notes}
+	for _, edit := range plan.Edits {
+		wire.Edits = append(wire.Edits, shape.Edit{Path: edit.Path, Verb: edit.Verb(), Adds: edit.Adds, Diff: edit.Diff()})
+	}
+	return wire
+}

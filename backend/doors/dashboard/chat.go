@@ -1,0 +1,323 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/session"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/guard"
+	"bridge/backend/doors/dashboard/runs"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/ipc/api"
+)
+
+// maxOwnerSends bounds the owner's messages per minute: ours, far above what a
+// person types, low enough that a page gone wild floods no session.
+const maxOwnerSends = 120
+
+// chatRequest is the body of POST /api/sessions/<name>/message (CHT-01).
+type chatRequest struct {
+	Body   string  `json:"body"`
+	Child  *string `json:"child"`
+	Target *string `json:"target"`
+}
+
+// readChat reads and checks the body of an owner's message.
+func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
+	var request chatRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return chatRequest{}, err
+	}
+	if err := exchange.CheckOwnerBody(request.Body); err != nil {
+		return chatRequest{}, err
+	}
+	if request.Target != nil && *request.Target != "parent" {
+		return chatRequest{}, bridge.Errorf(bridge.Invalid, `the target must be "parent"`)
+	}
+	if request.Target != nil && request.Child == nil {
+		return chatRequest{}, bridge.Errorf(bridge.Conflict, "a note to the parent must name the child it is about")
+	}
+	if request.Child != nil && *request.Child == "" {
+		return chatRequest{}, bridge.Errorf(bridge.Conflict, "no native child has an empty id")
+	}
+	return request, nil
+}
+
+// chats carries the owner's words, and tells what became of them.
+type chats struct {
+	*sources
+	handles *handles
+	runs    *runs.Runs
+	sends   *guard.Window
+}
+
+// messageSession answers POST /api/sessions/<name>/message (CHT-01, CHT-02,
+// CHT-10, CHT-11, CHT-13).
+func (c *chats) messageSession(w http.ResponseWriter, r *http.Request) error {
+	request, err := readChat(w, r)
+	if err != nil {
+		return err
+	}
+	to, err := c.findAddressee(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	asked := chat.Request{Session: to, Body: request.Body, ToParent: request.Target != nil}
+	if request.Child != nil {
+		asked.Child = *request.Child
+	}
+	return c.deliver(w, r, asked)
+}
+
+// messageJob answers POST /api/jobs/<job>/message (CHT-12): a note to a job about a
+// native child of it. The body is checked first, so that a malformed one is told
+// apart from a job that does not exist.
+func (c *chats) messageJob(w http.ResponseWriter, r *http.Request) error {
+	request, err := readChat(w, r)
+	if err != nil {
+		return err
+	}
+	to, err := c.runs.Find(r.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	if request.Child == nil {
+		return bridge.Errorf(bridge.Conflict, "a note must name the native child that it is about; words to the job itself go to /api/subagents/message")
+	}
+	now, err := c.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	if err := c.bound(); err != nil {
+		return err
+	}
+	outcome, err := c.runs.Note(to, *request.Child, request.Body, now.status.Peers)
+	if err != nil {
+		return err
+	}
+	return c.answer(w, outcome, handle{note: true})
+}
+
+// findAddressee finds the peer id of a local session by its exact name: a live
+// one, else the one that had the name last, whose mail waits.
+func (c *chats) findAddressee(ctx context.Context, name string) (peerID string, err error) {
+	if strings.Contains(name, "/") {
+		return "", bridge.Errorf(bridge.NotFound, "sessions of a paired PC take no input from here")
+	}
+	if c.broker == nil {
+		return "", noBroker()
+	}
+	now, err := c.askBroker(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !now.on {
+		return "", noBroker()
+	}
+	reader, err := c.reader(ctx)
+	if err != nil {
+		return "", err
+	}
+	people, err := c.directory(ctx, reader, now)
+	if err != nil {
+		return "", err
+	}
+	id, ok := people.idOf(name)
+	if !ok {
+		return "", bridge.Errorf(bridge.NotFound, "no local session is called %q", name)
+	}
+	return id, nil
+}
+
+func noBroker() error {
+	return bridge.Errorf(bridge.Unavailable, "no broker runs, so nothing can be sent: `bridge serve` starts one")
+}
+
+// deliver has the broker carry the owner's words and answers with how far they
+// came, and with a receipt handle where there is something to look up. The
+// message's id is ours, so that even an unclear outcome can be looked up; it is
+// never sent twice.
+func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Request) error {
+	if err := c.bound(); err != nil {
+		return err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("make a message id: %w", err)
+	}
+	asked.MessageID = id.String()
+	outcome, err := c.broker.Chat(r.Context(), asked)
+	if unclear(err) {
+		outcome = chat.Outcome{
+			State: chat.Unconfirmed, Transport: chat.Bridge, Message: asked.MessageID,
+			Detail: "The broker did not answer in time. It is not sent again by itself: look in the history first.",
+		}
+	} else if err != nil {
+		return fmt.Errorf("carry the owner's words: %w", err)
+	}
+	return c.answer(w, outcome, handle{})
+}
+
+// answer tells how far the owner's words came, with a receipt where there is
+// something to look up.
+func (c *chats) answer(w http.ResponseWriter, outcome chat.Outcome, issued handle) error {
+	answer := shape.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
+	if outcome.Message != "" {
+		issued.message, issued.by, issued.at = outcome.Message, outcome.Transport, c.now().UnixMilli()
+		receipt := c.handles.issue(issued)
+		answer.Receipt = &receipt
+	}
+	return exchange.WriteJSON(w, answer)
+}
+
+// bound refuses words that come faster than a person types.
+func (c *chats) bound() error {
+	if !c.sends.Take() {
+		return bridge.Errorf(bridge.Busy, "that were too many messages in one minute: wait a little")
+	}
+	return nil
+}
+
+// unclear reports an error after which the message may be stored or not.
+func unclear(err error) bool {
+	return bridge.CodeOf(err) == bridge.Unavailable || errors.Is(err, context.DeadlineExceeded)
+}
+
+// ownerSend is the body of POST /api/messages.
+type ownerSend struct {
+	To   string `json:"to"`
+	Body string `json:"body"`
+}
+
+// messageAny answers POST /api/messages: the owner to one session or to all.
+func (c *chats) messageAny(w http.ResponseWriter, r *http.Request) error {
+	var request ownerSend
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if err := exchange.CheckOwnerBody(request.Body); err != nil {
+		return err
+	}
+	if request.To == "" {
+		return bridge.Errorf(bridge.Invalid, "the member to must name a session, or * for all")
+	}
+	peerID := ""
+	if request.To != session.Everyone {
+		var err error
+		if peerID, err = c.findAddressee(r.Context(), request.To); err != nil {
+			return err
+		}
+	}
+	if c.broker == nil {
+		return noBroker()
+	}
+	if err := c.bound(); err != nil {
+		return err
+	}
+	sent, err := c.broker.SendOwner(r.Context(), peerID, api.SendArgs{To: request.To, Body: request.Body})
+	if err != nil {
+		return fmt.Errorf("send the owner's message: %w", err)
+	}
+	return exchange.WriteJSON(w, shape.Sent{ID: sent.ID, ConversationID: sent.ConversationID, Recipients: shape.Each(sent.Recipients, recipientShape)})
+}
+
+func recipientShape(r api.Recipient) shape.Recipient {
+	return shape.Recipient{Name: r.Name, Online: r.Online, Wake: r.Wake}
+}
+
+// delivery answers GET /api/chat-delivery/<id> (CHT-09) for the handles
+// that this instance gave out.
+func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	issued, ok := c.handles.find(id)
+	if !ok {
+		return bridge.Errorf(bridge.NotFound, "this dashboard gave no such receipt")
+	}
+	answer := shape.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
+	if issued.note {
+		heard := c.runs.Heard(issued.message)
+		answer.State, answer.UpdatedAt = heard.State, max(heard.At, issued.at)
+		return exchange.WriteJSON(w, answer)
+	}
+	reader, err := c.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	row, err := reader.Find(r.Context(), issued.message)
+	if bridge.CodeOf(err) == bridge.NotFound {
+		return exchange.WriteJSON(w, answer) // unclear when sent, and not there
+	}
+	if err != nil {
+		return fmt.Errorf("look a receipt up: %w", err)
+	}
+	for _, to := range row.Deliveries {
+		answer.State, answer.UpdatedAt = receiptOf(delivery{Delivery: to})
+	}
+	return exchange.WriteJSON(w, answer)
+}
+
+// receiptOf puts a delivery's facts into the words of a receipt: delivered is
+// nothing but a durable consumption (CHT-09). What expired unread is queued no
+// more and was not delivered.
+func receiptOf(d delivery) (chat.State, int64) {
+	read := d.Read()
+	switch {
+	case read.Happened():
+		return chat.Delivered, read.At
+	case d.Expired.Happened():
+		return chat.Unconfirmed, d.Expired.At
+	default:
+		return chat.Queued, max(d.CreatedAt, d.Woken.At, d.Handed.At)
+	}
+}
+
+// maxHandles bounds the receipts that are remembered: the oldest is forgotten,
+// its message stays in the history (CHT-16).
+const maxHandles = 1_000
+
+// handles are the receipts given out by this instance. They live in memory.
+type handles struct {
+	mu     sync.Mutex // guards below
+	byID   map[string]handle
+	issued []string // oldest first
+}
+
+// handle is what a receipt stands for.
+type handle struct {
+	message string // message id
+	note    bool   // to a job: its control knows of it, the store does not
+	by      chat.Transport
+	at      int64 // when it was issued, epoch milliseconds
+}
+
+func newHandles() *handles { return &handles{byID: map[string]handle{}} }
+
+func (h *handles) issue(issued handle) string {
+	id := rand.Text()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.issued) == maxHandles {
+		delete(h.byID, h.issued[0])
+		h.issued = h.issued[1:]
+	}
+	h.byID[id] = issued
+	h.issued = append(h.issued, id)
+	return id
+}
+
+func (h *handles) find(id string) (handle, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	issued, ok := h.byID[id]
+	return issued, ok
+}

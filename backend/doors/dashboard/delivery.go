@@ -1,0 +1,144 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/reach"
+	"bridge/backend/core/session"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/ipc/api"
+)
+
+// recipient is what the delivery strip needs to know of one that a message
+// went to.
+type recipient struct {
+	name  string
+	agent bridge.AgentKind
+	live  *api.Peer // nil while it is away
+}
+
+// delivery turns stored facts into what people see of one delivery.
+type delivery struct {
+	mail.Delivery
+	to      recipient
+	maxHops int
+	broker  bool // a broker runs
+	zone    *time.Location
+}
+
+func (d delivery) wire() shape.Delivery {
+	return shape.Delivery{
+		ID:     d.Recipient,
+		Name:   d.to.name,
+		Agent:  d.to.agent,
+		Stage:  d.Stage(),
+		Note:   d.note(),
+		Stages: d.steps(),
+	}
+}
+
+// steps are the six marks. A step is not possible when a later one came first,
+// when the message expired, or when it may wake nobody.
+func (d delivery) steps() []shape.Step {
+	facts := d.Facts()
+	furthest := 0
+	for i, fact := range facts {
+		if fact.Happened() {
+			furthest = i
+		}
+	}
+	steps := make([]shape.Step, len(facts))
+	for i, stage := range bridge.Stages() {
+		step := shape.Step{Stage: stage, Via: facts[i].Via, Evidence: facts[i].Evidence, Possible: true}
+		switch {
+		case facts[i].Happened():
+			step.At = &facts[i].At
+		case i < furthest:
+			step.Possible, step.Evidence = false, "not needed"
+		case d.Stage() == bridge.StageExpired:
+			step.Possible, step.Evidence = false, "it expired first"
+		case d.Stage() == bridge.StageRefused:
+			step.Possible, step.Evidence = false, d.Remote.Host+" refused it"
+		case stage == bridge.StageWoken:
+			if obstacle := d.neverWakes(); obstacle != "" {
+				step.Possible, step.Evidence = false, obstacle
+			}
+		}
+		steps[i] = step
+	}
+	return steps
+}
+
+// neverWakes says why the message may not wake its recipient, "" when it may.
+// The rule itself is mail's; this puts it into words.
+func (d delivery) neverWakes() string {
+	policy := session.Policy{AutoWake: true, WakeOnDirect: true, MaxHops: d.maxHops}
+	if !mail.MayWake(d.Message, true, policy) {
+		if mail.Quiet(d.ConversationID) {
+			return "it is shown on the next turn and wakes nobody"
+		}
+		return fmt.Sprintf("at hop %d mail wakes nobody", d.Hop)
+	}
+	if why := reach.NeverWakes(d.to.agent); why != "" {
+		return why
+	}
+	if d.to.live == nil {
+		return "" // its wishes are known when it is back
+	}
+	peer := session.Session{ID: d.to.live.ID, Name: d.to.live.Name}
+	if d.to.live.SessionID != nil {
+		peer.SessionID = *d.to.live.SessionID
+	}
+	policy.AutoWake, policy.WakeOnDirect = d.to.live.AutoWake, d.to.live.WakeOnDirect
+	if !mail.MayWake(d.Message, mail.Direct(d.Message, &peer), policy) {
+		return "auto-wake is off for this session"
+	}
+	return ""
+}
+
+// note says where the message is, as one would say it to a person.
+func (d delivery) note() string {
+	switch d.Stage() {
+	case bridge.StageRefused:
+		return d.Remote.Words()
+	case bridge.StageAtHub:
+		return d.Remote.Words() + " since " + d.clock(d.Remote.AtHub.At)
+	case bridge.StageArrived:
+		return d.Remote.Words() + " since " + d.clock(d.Remote.Arrived.At)
+	case bridge.StageAnswered:
+		return "answered " + d.clock(d.Answered.At)
+	case bridge.StageConsumed:
+		return "read " + d.clock(d.Read().At)
+	case bridge.StageExpired:
+		return "expired after " + bridge.Span(time.Duration(d.Expired.At-d.CreatedAt)*time.Millisecond)
+	case bridge.StageHanded:
+		return "handed over, waiting for a sign of activity"
+	default: // it waits: below is what for
+	}
+	switch {
+	case d.Remote.IsWaiting():
+		return d.Remote.Words()
+	case !d.broker:
+		return "waiting for a broker to run"
+	case d.to.live == nil:
+		return "waiting for the session to come back"
+	case d.to.live.State == "busy":
+		return "waiting for its next safe step"
+	case d.Stage() == bridge.StageWoken:
+		return "woken " + d.clock(d.Woken.At) + ", waiting for its turn to begin"
+	default:
+		return "waiting for its next turn"
+	}
+}
+
+// clock is the time of day, with the day where it is not the message's own.
+func (d delivery) clock(at int64) string {
+	then, created := time.UnixMilli(at).In(d.zone), time.UnixMilli(d.CreatedAt).In(d.zone)
+	if then.YearDay() == created.YearDay() && then.Year() == created.Year() {
+		return then.Format("15:04")
+	}
+	return then.Format("2 Jan 15:04")
+}

@@ -1,0 +1,134 @@
+package dashboard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/platform/ipc/api"
+)
+
+// at gives milliseconds of the test's day.
+func at(hour, minute int) int64 {
+	return time.Date(2026, 3, 4, hour, minute, 0, 0, time.UTC).UnixMilli()
+}
+
+// sampleDelivery is a message written at 14:00 to a claude session.
+func sampleDelivery(change func(*delivery)) delivery {
+	d := delivery{
+		Delivery: mail.Delivery{Message: bridge.Message{
+			ID: "m", Recipient: "p", From: bridge.Address{ID: "s", Name: "codex-api", Agent: bridge.Codex},
+			To: "claude-app", ConversationID: "m", CreatedAt: at(14, 0),
+		}},
+		to: recipient{name: "claude-app", agent: bridge.Claude, live: &api.Peer{
+			ID: "p", Name: "claude-app", Agent: bridge.Claude, State: "idle", AutoWake: true,
+		}},
+		maxHops: 6, broker: true, zone: time.UTC,
+	}
+	if change != nil {
+		change(&d)
+	}
+	return d
+}
+
+func fact(hour, minute int) mail.Fact { return mail.Fact{At: at(hour, minute), Evidence: "hook Stop"} }
+
+func TestTheNoteSaysThePresentTruth(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*delivery)
+		want   string
+	}{
+		{"idle", nil, "waiting for its next turn"},
+		{"busy", func(d *delivery) { d.to.live.State = "busy" }, "waiting for its next safe step"},
+		{"away", func(d *delivery) { d.to.live = nil }, "waiting for the session to come back"},
+		{"no broker", func(d *delivery) { d.broker, d.to.live = false, nil }, "waiting for a broker to run"},
+		{"woken", func(d *delivery) { d.Woken = fact(14, 1) }, "woken 14:01, waiting for its turn to begin"},
+		{"woken and busy", func(d *delivery) { d.Woken, d.to.live.State = fact(14, 1), "busy" }, "waiting for its next safe step"},
+		{"handed", func(d *delivery) { d.Handed = fact(14, 1) }, "handed over, waiting for a sign of activity"},
+		{"consumed", func(d *delivery) { d.Consumed = fact(14, 2) }, "read 14:02"},
+		{"consumed the next day", func(d *delivery) { d.Consumed.At = at(38, 2) }, "read 5 Mar 14:02"},
+		{"read before stages were kept", func(d *delivery) { d.ReadAt = at(14, 2) }, "read 14:02"},
+		{"answered", func(d *delivery) { d.Consumed, d.Answered = fact(14, 2), fact(14, 5) }, "answered 14:05"},
+		{"expired", func(d *delivery) { d.Expired.At = at(38, 0) }, "expired after 24 h"},
+		{"expired after a week", func(d *delivery) { d.Expired.At = at(14+7*24, 0) }, "expired after 7 d"},
+		{"expired after being handed", func(d *delivery) { d.Handed, d.Expired.At = fact(14, 1), at(38, 0) }, "expired after 24 h"},
+		{"for another PC", func(d *delivery) { d.Remote.Host, d.to.live = "desk", nil }, "waiting for desk"},
+		{"there", func(d *delivery) { d.Remote = mail.Crossing{Host: "desk", Arrived: fact(14, 1)} }, "on desk since 14:01"},
+		{"refused there", func(d *delivery) {
+			d.Remote = mail.Crossing{Host: "desk", Refused: mail.Fact{At: at(14, 1), Evidence: "messages of laptop are not allowed here"}}
+		}, "desk refused it: messages of laptop are not allowed here"},
+		{"another zone", func(d *delivery) { d.Consumed, d.zone = fact(14, 2), time.FixedZone("", 2*3600) }, "read 16:02"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := sampleDelivery(tt.change).note(); got != tt.want {
+				t.Errorf("note() = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheStripTellsWhatWillNotHappen(t *testing.T) {
+	const (
+		accepted = iota
+		durable
+		woken
+		handed
+		consumed
+		answered
+	)
+	tests := []struct {
+		name   string
+		change func(*delivery)
+		done   []int
+		never  []int
+	}{
+		{"fresh", nil, []int{accepted, durable}, nil},
+		{"woken", func(d *delivery) { d.Woken = fact(14, 1) }, []int{accepted, durable, woken}, nil},
+		{"read at a safe step", func(d *delivery) { d.Handed, d.Consumed = fact(14, 1), fact(14, 2) }, []int{accepted, durable, handed, consumed}, []int{woken}},
+		{"taken by a tool", func(d *delivery) { d.Consumed = fact(14, 2) }, []int{accepted, durable, consumed}, []int{woken, handed}},
+		{"expired", func(d *delivery) { d.Expired = fact(15, 0) }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
+		{"refused there", func(d *delivery) { d.Remote = mail.Crossing{Host: "desk", Refused: fact(14, 1)} }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
+		{"there", func(d *delivery) { d.Remote, d.to.live = mail.Crossing{Host: "desk", Arrived: fact(14, 1)}, nil }, []int{accepted, durable}, nil},
+		{"a decision", func(d *delivery) { d.Hop, d.ConversationID = 100, "decision-1" }, []int{accepted, durable}, []int{woken}},
+		{"at the hop limit", func(d *delivery) { d.Hop = 6 }, []int{accepted, durable}, []int{woken}},
+		{"below the hop limit", func(d *delivery) { d.Hop = 5 }, []int{accepted, durable}, nil},
+		{"a higher limit", func(d *delivery) { d.Hop, d.maxHops = 6, 7 }, []int{accepted, durable}, nil},
+		{"auto-wake off", func(d *delivery) { d.to.live.AutoWake = false }, []int{accepted, durable}, []int{woken}},
+		{"auto-wake off, direct on", func(d *delivery) { d.to.live.AutoWake, d.to.live.WakeOnDirect = false, true }, []int{accepted, durable}, nil},
+		{"auto-wake off, to all", func(d *delivery) { d.To, d.to.live.AutoWake, d.to.live.WakeOnDirect = "*", false, true }, []int{accepted, durable}, []int{woken}},
+		{"the owner, auto-wake off", func(d *delivery) { d.From, d.to.live.AutoWake = bridge.OwnerAddress(), false }, []int{accepted, durable}, nil},
+		{"antigravity", func(d *delivery) { d.to.agent = bridge.Antigravity }, []int{accepted, durable}, []int{woken}},
+		{"away", func(d *delivery) { d.to.live = nil }, []int{accepted, durable}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var done, never []int
+			steps := sampleDelivery(tt.change).steps()
+			for i, step := range steps {
+				if step.Stage != bridge.Stages()[i] {
+					t.Errorf("step %d is %s, want %s", i, step.Stage, bridge.Stages()[i])
+				}
+				if step.At != nil {
+					done = append(done, i)
+				}
+				if !step.Possible {
+					never = append(never, i)
+				}
+				if (step.At != nil || !step.Possible) && step.Evidence == "" {
+					t.Errorf("step %s has no evidence", step.Stage)
+				}
+			}
+			if diff := cmp.Diff(tt.done, done); diff != "" {
+				t.Errorf("done (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.never, never); diff != "" {
+				t.Errorf("not possible (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
+)
+
+// directory knows who is who: the live sessions and all that were seen before.
+type directory struct {
+	maxHops int
+	zone    *time.Location
+	broker  bool                 // one runs
+	live    map[string]*api.Peer // by peer id
+	known   []store.Peer         // newest first
+	byID    map[string]recipient
+}
+
+func (s *sources) directory(ctx context.Context, reader Reader, now live) (*directory, error) {
+	known, err := reader.Peers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read known sessions: %w", err)
+	}
+	people := &directory{maxHops: s.maxHops, zone: s.now().Location(), broker: now.on, known: known, live: map[string]*api.Peer{}, byID: map[string]recipient{}}
+	for _, peer := range known {
+		people.byID[peer.ID] = recipient{name: peer.Name, agent: peer.Agent}
+	}
+	for i := range now.status.Peers {
+		peer := &now.status.Peers[i]
+		people.live[peer.ID] = peer
+		people.byID[peer.ID] = recipient{name: peer.Name, agent: peer.Agent, live: peer}
+	}
+	people.byID[bridge.OwnerID] = recipient{name: bridge.OwnerName, agent: bridge.Owner}
+	return people, nil
+}
+
+// idOf returns the peer id of a session name: the live one's, else that of the
+// session that had it last.
+func (p *directory) idOf(name string) (string, bool) {
+	for id, peer := range p.live {
+		if peer.Name == name {
+			return id, true
+		}
+	}
+	for _, peer := range p.known {
+		if peer.Name == name {
+			return peer.ID, true
+		}
+	}
+	return "", false
+}
+
+// who returns what is known of a peer id; a stranger is called by it.
+func (p *directory) who(id string) recipient {
+	if known, ok := p.byID[id]; ok {
+		return known
+	}
+	return recipient{name: id}
+}
+
+func (p *directory) archive(row mail.HistoryRow) shape.Archived {
+	names := make([]string, len(row.Deliveries))
+	for i, d := range row.Deliveries {
+		names[i] = p.who(d.Recipient).name
+	}
+	wire := shape.Archived{
+		ID:         row.ID,
+		FromName:   row.From.Name,
+		FromAgent:  row.From.Agent,
+		ToTarget:   row.To,
+		Recipients: strings.Join(names, ", "),
+		Body:       row.Body,
+		CreatedAt:  row.CreatedAt,
+		Hop:        row.Hop,
+	}
+	if row.ReplyTo != "" {
+		wire.ReplyTo = &row.ReplyTo
+	}
+	return wire
+}
+
+func (p *directory) messages(rows []mail.HistoryRow) []shape.Message {
+	wires := make([]shape.Message, len(rows))
+	for i, row := range rows {
+		wires[i] = shape.Message{
+			Archived:       p.archive(row),
+			ConversationID: row.ConversationID,
+			Kind:           shape.KindOf(row),
+			State:          row.Stage(),
+			Deliveries:     make([]shape.Delivery, len(row.Deliveries)),
+		}
+		for j, stored := range row.Deliveries {
+			wires[i].Deliveries[j] = delivery{
+				Delivery: stored,
+				to:       p.who(stored.Recipient),
+				maxHops:  p.maxHops,
+				broker:   p.broker,
+				zone:     p.zone,
+			}.wire()
+		}
+	}
+	return wires
+}

@@ -1,0 +1,59 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+)
+
+// writeError answers with {"error"} and logs what is ours to mend. The log
+// names the path only: a query may hold the launch key (AUT-03).
+func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody reads the answer
+	}
+	status, sentence := exchange.AnswerFor(err)
+	if status >= http.StatusInternalServerError {
+		d.log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, "err", chain(err))
+	}
+	if w.begun {
+		return
+	}
+	body, err := exchange.Encode(shape.Error{Error: sentence})
+	if err != nil {
+		panic(err) // a string always encodes
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // a lost client needs no answer
+}
+
+// chain is err with its hidden cause, for the log.
+func chain(err error) string {
+	var known *bridge.Error
+	if errors.As(err, &known) && known.Unwrap() != nil {
+		return fmt.Sprintf("%v: %v", err, known.Unwrap())
+	}
+	return err.Error()
+}
+
+// recoverPanic turns a bug into a 500; an answer that has begun is cut off.
+func (d *Dashboard) recoverPanic(w *response, r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+		panic(cause)
+	}
+	d.log.Error("dashboard bug", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	if w.begun {
+		panic(http.ErrAbortHandler)
+	}
+	d.writeError(w, r, exchange.Refusal{Status: http.StatusInternalServerError, Sentence: exchange.Hidden})
+}

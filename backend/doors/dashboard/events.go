@@ -1,0 +1,258 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc"
+)
+
+// Limits of the event streams, all ours.
+const (
+	// maxStreams is far above the pages that one person has open.
+	maxStreams = 32
+	// keepAlive is how often a quiet stream shows that it is alive.
+	keepAlive = 15 * time.Second
+	// pace is the shortest time between two looks at the broker: a page that
+	// hears of changes ten times a second is live enough.
+	pace = 100 * time.Millisecond
+	// writeLimit is how long one event may take to leave; a client that reads
+	// slower is dropped and comes back by itself.
+	writeLimit = 10 * time.Second
+	// watchAgain is the wait before asking for a lost broker again.
+	watchAgain = time.Second
+)
+
+// events tells every open page that the revision changed.
+type events struct {
+	now    func() time.Time
+	joined chan struct{} // one signal: a page came, look at the broker
+	alone  bool          // no broker is followed: the revision is always 0
+	task   func() string // what to say of maintenance
+
+	mu       sync.Mutex // guards below
+	revision int64      // 0 without a broker
+	known    bool       // revision was learned since somebody listens
+	streams  map[*eventStream]struct{}
+	closed   bool
+}
+
+// eventStream is one open page. changed holds at most one signal: whatever a
+// slow page missed is one event when it is ready.
+type eventStream struct {
+	changed chan struct{}
+	worked  chan struct{} // maintenance went on, in the same way
+	closed  chan struct{}
+}
+
+func newEvents(now func() time.Time) *events {
+	return &events{now: now, joined: make(chan struct{}, 1), streams: map[*eventStream]struct{}{}}
+}
+
+// signal leaves one signal in a channel that holds one.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // one waits already
+	}
+}
+
+// follow publishes the broker's revisions, and 0 while there is none, until ctx
+// ends.
+func (e *events) follow(ctx context.Context, broker Broker) {
+	for {
+		changes, stop := broker.Watch()
+		e.watch(ctx, broker, changes)
+		stop()
+		if ctx.Err() != nil {
+			return
+		}
+		e.publish(0)
+		if !ipc.Pause(ctx, watchAgain) {
+			return
+		}
+	}
+}
+
+// watch looks at the broker once for all changes of a pace, and only while
+// somebody listens. It returns when ctx ends or the broker is gone.
+func (e *events) watch(ctx context.Context, broker Broker, changes <-chan struct{}) {
+	for {
+		if e.listening() {
+			status, err := broker.Status(ctx)
+			if err != nil {
+				status.Revision = 0
+			}
+			e.publish(status.Revision)
+		}
+		if !ipc.Pause(ctx, pace) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-changes:
+			if !ok {
+				return
+			}
+		case <-e.joined:
+		}
+	}
+}
+
+func (e *events) listening() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.streams) > 0
+}
+
+func (e *events) publish(revision int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.revision, e.known = revision, len(e.streams) > 0
+	for stream := range e.streams {
+		signal(stream.changed)
+	}
+}
+
+// taskChanged has every open page told how maintenance goes.
+func (e *events) taskChanged() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for stream := range e.streams {
+		signal(stream.worked)
+	}
+}
+
+// join opens a stream. Its first event is the present revision: while others
+// listen it is known; for the first listener the broker is asked, because what
+// is remembered from earlier, or from the start, is no longer true.
+func (e *events) join() (*eventStream, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, bridge.Errorf(bridge.Unavailable, "the dashboard is closing")
+	}
+	if len(e.streams) == maxStreams {
+		return nil, bridge.Errorf(bridge.Busy, "too many pages are open: close one")
+	}
+	stream := &eventStream{changed: make(chan struct{}, 1), worked: make(chan struct{}, 1), closed: make(chan struct{})}
+	e.streams[stream] = struct{}{}
+	if e.known || e.alone {
+		signal(stream.changed)
+	}
+	signal(e.joined)
+	return stream, nil
+}
+
+func (e *events) leave(stream *eventStream) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.streams, stream)
+	e.known = e.known && len(e.streams) > 0
+}
+
+func (e *events) latest() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.revision
+}
+
+// close ends all streams and lets none begin.
+func (e *events) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	e.closed = true
+	for stream := range e.streams {
+		close(stream.closed)
+	}
+}
+
+// endStreams ends all streams. Their pages ask again, and need a valid cookie then.
+func (e *events) endStreams() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for stream := range e.streams {
+		close(stream.closed)
+		delete(e.streams, stream)
+	}
+}
+
+// stream answers GET /api/events.
+func (e *events) stream(w http.ResponseWriter, r *http.Request) error {
+	stream, err := e.join()
+	if err != nil {
+		return err
+	}
+	defer e.leave(stream)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	out := eventWriter{w: w, control: http.NewResponseController(w), now: e.now}
+	defer out.release()
+	e.pump(r.Context(), stream, e.task, out.write)
+	return nil
+}
+
+// pump writes a stream until its client is gone, fails a write, or the
+// dashboard closes. A revision is written once; work is what to say of
+// maintenance.
+func (e *events) pump(ctx context.Context, stream *eventStream, work func() string, write func(string) error) {
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	written := int64(-1)
+	for {
+		text := ": keep-alive\n\n"
+		select {
+		case <-ctx.Done():
+			return
+		case <-stream.closed:
+			return
+		case <-alive.C:
+		case <-stream.worked:
+			text = "event: storage\ndata: " + work() + "\n\n"
+		case <-stream.changed:
+			revision := e.latest()
+			if revision == written {
+				continue
+			}
+			written = revision
+			text = fmt.Sprintf("event: state\ndata: {\"revision\":%d}\n\n", revision)
+		}
+		if write(text) != nil {
+			return
+		}
+	}
+}
+
+// eventWriter writes one piece of a stream at once, in bounded time. A writer
+// that cannot flush or take a deadline, as a window's asset server has, still
+// gets the text.
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	now     func() time.Time
+}
+
+func (e eventWriter) write(text string) error {
+	if err := e.control.SetWriteDeadline(e.now().Add(writeLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("bound an event's time: %w", err)
+	}
+	if _, err := e.w.Write([]byte(text)); err != nil {
+		return fmt.Errorf("write an event: %w", err)
+	}
+	if err := e.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("flush an event: %w", err)
+	}
+	return nil
+}
+
+// release takes the deadline off the connection, which the next request uses.
+func (e eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) } // what has no deadline needs no release

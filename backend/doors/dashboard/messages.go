@@ -1,0 +1,113 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+)
+
+// messages tells what was said, and what became of it.
+type messages struct{ *sources }
+
+// list answers GET /api/messages: the conversation of one session, live
+// or gone, newest first. Whoever asks looks at the session, so its native
+// children are looked up too.
+func (m messages) list(w http.ResponseWriter, r *http.Request) error {
+	params, err := exchange.Params(r)
+	if err != nil {
+		return err
+	}
+	span, err := exchange.ReadPage(params, bridge.RecentMessages, bridge.RecentMessages)
+	if err != nil {
+		return err
+	}
+	now, err := m.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	reader, err := m.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	people, err := m.directory(r.Context(), reader, now)
+	if err != nil {
+		return err
+	}
+	id, ok := people.idOf(params.Get("peer"))
+	if !ok {
+		return bridge.Errorf(bridge.NotFound, "no session of that name was ever seen")
+	}
+	if now.on {
+		m.broker.LookAtChildren(id)
+	}
+	rows, err := reader.Conversation(r.Context(), id, span.Before, span.Limit)
+	if err != nil {
+		return fmt.Errorf("read a session's messages: %w", err)
+	}
+	return exchange.WriteJSON(w, shape.Messages{Messages: people.messages(rows)})
+}
+
+// show answers GET /api/messages/<id>: one message of any store, with its
+// way to each recipient.
+func (m messages) show(w http.ResponseWriter, r *http.Request) error {
+	now, err := m.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	reader, err := m.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	row, err := reader.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	people, err := m.directory(r.Context(), reader, now)
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, people.messages([]mail.HistoryRow{row})[0])
+}
+
+// usualArchiveLimit is the seed's default (4.6).
+const usualArchiveLimit = 100
+
+// searchArchive answers GET /api/archive/messages (STO-12): messages of every
+// store whose body holds the query literally, newest first.
+func (m messages) searchArchive(w http.ResponseWriter, r *http.Request) error {
+	params, err := exchange.Params(r)
+	if err != nil {
+		return err
+	}
+	span, err := exchange.ReadPage(params, usualArchiveLimit, bridge.MaxHistoryLimit)
+	if err != nil {
+		return err
+	}
+	query := params.Get("query")
+	if query != "" {
+		if err := bridge.CheckText("the query", query, bridge.MaxQueryChars); err != nil {
+			return malformed(err)
+		}
+	}
+	reader, err := m.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	rows, err := reader.Search(r.Context(), query, span.Before, span.Limit)
+	if err != nil {
+		return err
+	}
+	people, err := m.directory(r.Context(), reader, live{})
+	if err != nil {
+		return err
+	}
+	found := make([]shape.Archived, len(rows))
+	for i, row := range rows {
+		found[i] = people.archive(row)
+	}
+	return exchange.WriteJSON(w, shape.Archive{Messages: found})
+}

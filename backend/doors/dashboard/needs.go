@@ -1,0 +1,53 @@
+package dashboard
+
+import (
+	"context"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/needs"
+)
+
+// Needs gathers what the list of the owner's needs is made of, for whoever else shows
+// it (NED-01).
+func (d *Dashboard) Needs(ctx context.Context) (needs.Facts, error) { return d.states.facts(ctx) }
+
+// forget has the state built anew, and every place that shows it told.
+func (s *states) forget() {
+	s.cache.mu.Lock()
+	s.cache.body = nil
+	s.cache.mu.Unlock()
+	if s.broker != nil {
+		s.broker.Changed()
+	}
+}
+
+// unread says whose mail is overdue.
+func (p *directory) unread(found []mail.Overdue) []needs.MailFact {
+	facts := make([]needs.MailFact, len(found))
+	for i, o := range found {
+		who := p.who(o.Recipient)
+		facts[i] = needs.MailFact{Session: who.name, Messages: o.Messages, Oldest: o.Oldest, Since: o.Since}
+		if who.live != nil {
+			facts[i].State, facts[i].Folder = who.live.State, who.live.Cwd
+		}
+	}
+	return facts
+}
+
+// expired names what was never read.
+func (p *directory) expired(rows []mail.HistoryRow) (facts []needs.ExpiredFact) {
+	for _, row := range rows {
+		for _, d := range row.Deliveries {
+			if d.Stage() != bridge.StageExpired {
+				continue
+			}
+			to := p.who(d.Recipient)
+			facts = append(facts, needs.ExpiredFact{
+				Message: row.ID, Recipient: d.Recipient, From: row.From.Name, To: to.name, At: d.Expired.At,
+				Note: delivery{Delivery: d, to: to, maxHops: p.maxHops, broker: p.broker, zone: p.zone}.note(),
+			})
+		}
+	}
+	return facts
+}

@@ -1,0 +1,141 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/needs"
+	"bridge/backend/core/question"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/config"
+)
+
+// keptAway stands where needs.json is.
+type keptAway struct {
+	ids  []string
+	fail error
+}
+
+func (k *keptAway) PutAway() (config.PutAway, error) { return config.PutAway{IDs: k.ids}, k.fail }
+
+func (k *keptAway) SetPutAway(id string, away bool) error {
+	k.ids = slices.DeleteFunc(k.ids, func(known string) bool { return known == id })
+	if away {
+		k.ids = append(k.ids, id)
+	}
+	return k.fail
+}
+
+func needIDs(items []needs.Item) (ids []string) {
+	for _, item := range items {
+		ids = append(ids, item.ID)
+	}
+	return ids
+}
+
+func TestNED_01_NewsIsPutAwayAndTakenBackForEveryPlaceThatShowsIt(t *testing.T) {
+	kept := &keptAway{}
+	w := newWorld(t, func(o *Options) { o.Jobs, o.PutAway = toldJobs{}, kept })
+	w.broker.join(t, claudeSession())
+	from := codexSession()
+	w.store("m-1", from.Address(), "claude-app", "peer-1")
+	w.clock.Advance(16 * time.Minute)
+	listed := func() []string {
+		t.Helper()
+		page := needIDs(decode[shape.State](t, w.get("/api/state")).Needs)
+		facts, err := w.board.Needs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if others := needIDs(needs.List(facts, w.clock.Now())); !slices.Equal(page, others) {
+			t.Errorf("the page has %q, other places have %q", page, others)
+		}
+		return page
+	}
+	const mail = "mail:claude-app:m-1"
+	if got := listed(); !slices.Equal(got, []string{mail}) { // the approval of toldJobs has expired by now
+		t.Fatalf("at first %q", got)
+	}
+	path := "/api/needs/" + url.PathEscape(mail)
+	if got := decode[shape.Needs](t, w.post(path, `{"away":true}`)); len(got.Needs) != 0 {
+		t.Errorf("the answer still has %q", needIDs(got.Needs))
+	}
+	if got := listed(); len(got) != 0 {
+		t.Errorf("put away, and there is still %q", got)
+	}
+	decode[shape.Needs](t, w.post(path, `{"away":false}`))
+	if got := listed(); !slices.Equal(got, []string{mail}) {
+		t.Errorf("taken back: %q", got)
+	}
+	refused(t, "what there is not", w.post("/api/needs/mail:nobody:m-9", `{"away":true}`), http.StatusNotFound)
+	refused(t, "no body", w.post(path, ``), http.StatusBadRequest)
+	refused(t, "an unknown member", w.post(path, `{"gone":true}`), http.StatusBadRequest)
+	kept.fail = errors.New("the disk is full")
+	refused(t, "a full disk", w.post(path, `{"away":true}`), http.StatusInternalServerError)
+}
+
+func TestNED_01_WhatHasToBeDealtWithCannotBePutAway(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Jobs, o.PutAway = toldJobs{}, &keptAway{} })
+	refused(t, "an approval", w.post("/api/needs/approval:q-2", `{"away":true}`), http.StatusConflict)
+	if got := needIDs(decode[shape.State](t, w.get("/api/state")).Needs); !slices.Equal(got, []string{"approval:q-2"}) {
+		t.Errorf("the list is %q", got)
+	}
+	none := newWorld(t)
+	refused(t, "nowhere to remember it", none.post("/api/needs/x", `{"away":true}`), http.StatusServiceUnavailable)
+}
+
+// toldQuestions stands where what sessions ask is: one is open, and one was taken back.
+type toldQuestions struct{}
+
+func (toldQuestions) Questions() []question.Question {
+	by, now := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}, fixedTime.UnixMilli()
+	return []question.Question{
+		{ID: "0198f0a2-0000-7000-8000-00000000000b", Project: "/src/app", Title: "Go on?", Blocking: true, By: by, State: question.Cancelled, AskedAt: now - 600_000, EndedAt: now - 300_000},
+		{
+			ID: "0198f0a2-0000-7000-8000-00000000000a", Project: "/src/app", Title: "Which port?", Context: "4777 is taken.", Topic: "port", By: by, State: question.Open, AskedAt: now - 30_000,
+			Options: []question.Option{{ID: "1", Label: "4778", Consequence: "The tests run as they are."}, {ID: "2", Label: "A free one", Consequence: "Three tests are rewritten."}},
+		},
+	}
+}
+
+func (t toldQuestions) Needs() []needs.QuestionFact {
+	one := t.Questions()[1]
+	return []needs.QuestionFact{{ID: one.ID, By: one.By.Name, Folder: one.Project, Title: one.Title, Context: one.Context, Options: []string{"4778", "A free one"}, AskedAt: one.AskedAt}}
+}
+
+func (t toldQuestions) Answer(_ context.Context, id string, answer question.Answer) (question.Question, error) {
+	for _, one := range t.Questions() {
+		if one.ID == id {
+			err := one.Decide(answer, fixedTime.UnixMilli())
+			one.Message, one.Carried, one.Pinned = question.MessageID(id), true, answer.Pin
+			return one, err
+		}
+	}
+	return question.Question{}, bridge.Errorf(bridge.NotFound, "there is no question %q", id)
+}
+
+func TestNED_03_OnlyAWholeAnswerToAnOpenQuestionIsTaken(t *testing.T) {
+	w := furnished(t)
+	const open, over = "/api/questions/0198f0a2-0000-7000-8000-00000000000a", "/api/questions/0198f0a2-0000-7000-8000-00000000000b"
+	refused(t, "nothing", w.post(open, `{}`), http.StatusBadRequest)
+	refused(t, "no such option", w.post(open, `{"option":"5"}`), http.StatusBadRequest)
+	refused(t, "a number", w.post(open, `{"option":2}`), http.StatusBadRequest)
+	refused(t, "an unknown member", w.post(open, `{"option":"1","by":"me"}`), http.StatusBadRequest)
+	refused(t, "too many words", w.post(open, `{"text":"`+strings.Repeat("x", 8001)+`"}`), http.StatusRequestEntityTooLarge)
+	refused(t, "no such question", w.post("/api/questions/q-9", `{"text":"x"}`), http.StatusNotFound)
+	if a := w.post(over, `{"text":"x"}`); a.status != http.StatusConflict || !strings.Contains(a.body, `"state":"cancelled"`) {
+		t.Errorf("too late: %d %s", a.status, a.body)
+	}
+	none := newWorld(t)
+	refused(t, "no questions.db", none.post(open, `{"text":"x"}`), http.StatusServiceUnavailable)
+	if got := decode[shape.Questions](t, none.get("/api/questions")); got.Questions == nil || len(got.Questions) != 0 {
+		t.Errorf("without questions.db: %+v", got)
+	}
+}

@@ -1,0 +1,37 @@
+package network
+
+import (
+	"net/http"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/ipc/api"
+)
+
+// ShowLists answers GET /api/network/lists: the sessions and jobs of the paired PCs, as
+// far as their owners show them (RMT-23).
+func (n *Network) ShowLists(w http.ResponseWriter, r *http.Request) error {
+	if n.opts.Lists == nil {
+		return bridge.Errorf(bridge.Unavailable, "other PCs are not reached from here: Bridge's log says why")
+	}
+	wire := shape.NetworkLists{Peers: []shape.PCList{}}
+	for _, list := range n.opts.Lists(r.Context()).Peers {
+		wire.Peers = append(wire.Peers, listShape(list))
+	}
+	return exchange.WriteJSON(w, wire)
+}
+
+func listShape(list api.PCList) shape.PCList {
+	wire := shape.PCList{Name: list.Name, ID: list.ID, Sessions: []shape.PCSession{}, Jobs: []shape.PCJob{}, Failed: list.Failed, Messages: list.Messages}
+	if list.AsOf != 0 {
+		wire.AsOf = &list.AsOf
+	}
+	for _, one := range list.Sessions {
+		wire.Sessions = append(wire.Sessions, shape.PCSession{Name: one.Name, Agent: one.Agent, State: one.State, Cwd: one.Cwd, Since: one.Since})
+	}
+	for _, one := range list.Jobs {
+		wire.Jobs = append(wire.Jobs, shape.PCJob{Name: one.Name, Agent: one.Agent, Status: one.Status, Title: one.Title, Cwd: one.Cwd, Since: one.Since})
+	}
+	return wire
+}

@@ -1,0 +1,287 @@
+// Package network is the part of the dashboard about other PCs: who is paired with
+// this one, pairing by a code in both directions, and what config.json allows each
+// (RMT-01, RMT-06). What a PC could do is said in words before it is saved, and no
+// edit of the file that somebody else made meanwhile is lost. Who may ask is the
+// dashboard's to decide.
+package network
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/network/link"
+	"bridge/backend/network/peering"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Peering is what is asked of the links with other PCs; *peering.Peering is one. All
+// methods may be called concurrently.
+type Peering interface {
+	// Network is how it stands.
+	Network() (api.Network, error)
+	// OwnAddresses are those by which others may reach this PC.
+	OwnAddresses() []string
+	// Invite opens an invitation in place of the one before.
+	Invite() (peering.Invitation, error)
+	// Invited is how it stands with the last one.
+	Invited() peering.InvitationStatus
+	// Withdraw ends the one with that id, if it is open.
+	Withdraw(id string)
+	// Join pairs with the PC at that address by the code that it shows.
+	Join(ctx context.Context, address, code string) (link.Pair, error)
+	// Unpair ends the pair with that id; its code is NotFound where there is none.
+	Unpair(id string) error
+	// Refresh does at once what config.json wants now.
+	Refresh()
+}
+
+var _ Peering = (*peering.Peering)(nil)
+
+// Settings is what is asked about config.json; config.File is one.
+type Settings interface {
+	Read() (settings config.Config, revision string, err error)
+	Plan(revision string, change func(*config.Config) error) (config.ConfigEdit, error)
+}
+
+var _ Settings = config.File{}
+
+// Options say what it works with.
+type Options struct {
+	Peering  Peering  // nil where no other PC is reached
+	Settings Settings // nil where config.json is not to be changed
+	// Lists is what the paired PCs show of themselves; nil as Peering.
+	Lists func(context.Context) api.NetworkLists
+	// Changing is held by whoever changes config.json in this process.
+	Changing *sync.Mutex
+	Folders  Folders
+}
+
+// Network serves what the dashboard has about other PCs.
+type Network struct{ opts Options }
+
+// New serves those.
+func New(opts Options) *Network { return &Network{opts} }
+
+// ready refuses where there is nothing to serve.
+func (n *Network) ready() error {
+	if n.opts.Peering == nil || n.opts.Settings == nil {
+		return bridge.Errorf(bridge.Unavailable, "other PCs are not reached from here: Bridge's log says why")
+	}
+	return nil
+}
+
+// Show answers GET /api/network.
+func (n *Network) Show(w http.ResponseWriter, _ *http.Request) error {
+	if err := n.ready(); err != nil {
+		return err
+	}
+	return n.answer(w)
+}
+
+func (n *Network) answer(w http.ResponseWriter) error {
+	settings, revision, err := n.opts.Settings.Read()
+	if err != nil {
+		return err
+	}
+	present, err := n.opts.Peering.Network()
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, n.shape(present, settings, revision))
+}
+
+// nothing is the body of what needs no words.
+type nothing struct{}
+
+// Invite answers POST /api/network/invite: with a code, for the other PC's owner.
+func (n *Network) Invite(w http.ResponseWriter, r *http.Request) error {
+	return n.does(w, r, func() error {
+		_, err := n.opts.Peering.Invite()
+		return notOurs(err)
+	})
+}
+
+// Withdraw answers DELETE /api/network/invite: the code opens nothing any more.
+func (n *Network) Withdraw(w http.ResponseWriter, r *http.Request) error {
+	return n.does(w, r, func() error {
+		n.opts.Peering.Withdraw(n.opts.Peering.Invited().ID)
+		return nil
+	})
+}
+
+// Unpair answers DELETE /api/network/peers/<id>.
+func (n *Network) Unpair(w http.ResponseWriter, r *http.Request) error {
+	return n.does(w, r, func() error {
+		n.opts.Changing.Lock() // the name goes out of config.json with it
+		defer n.opts.Changing.Unlock()
+		return n.opts.Peering.Unpair(r.PathValue("id"))
+	})
+}
+
+// does is a change without words; the answer is the network after it.
+func (n *Network) does(w http.ResponseWriter, r *http.Request, change func() error) error {
+	var request nothing
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if err := n.ready(); err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	return n.answer(w)
+}
+
+func find(peers []api.PC, id string) (api.PC, error) {
+	at := slices.IndexFunc(peers, func(pc api.PC) bool { return pc.ID == id })
+	if at < 0 {
+		return api.PC{}, bridge.Errorf(bridge.NotFound, "no paired PC and none of the team has that id: it was unpaired, left, or was never there")
+	}
+	return peers[at], nil
+}
+
+// linkRequest is the body of POST /api/network/link.
+type linkRequest struct {
+	Address string `json:"address"`
+	Code    string `json:"code"`
+}
+
+// Link answers POST /api/network/link: this PC pairs with the one that shows a code.
+func (n *Network) Link(w http.ResponseWriter, r *http.Request) error {
+	var request linkRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if err := n.ready(); err != nil {
+		return err
+	}
+	if _, err := link.CleanCode(request.Code); err != nil { // before anybody is called
+		return err
+	}
+	pair, err := n.opts.Peering.Join(r.Context(), request.Address, request.Code)
+	if err != nil {
+		return notOurs(err)
+	}
+	settings, _, err := n.opts.Settings.Read()
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, shape.Paired{
+		PCName: nameShape(pair.Name, pair.ID), May: settings.Network.May(pair.Name, "", settings.Jobs.MaxAccess).Words(pair.Name),
+	})
+}
+
+// notOurs keeps the page from taking what the other PC refused, or a port that is not
+// free, for a refusal of its own or a broker that is gone.
+func notOurs(err error) error {
+	var known *bridge.Error
+	if errors.As(err, &known) && slices.Contains([]bridge.Code{bridge.Unauthorized, bridge.Denied, bridge.Unavailable, bridge.Unsupported}, known.Code) {
+		return bridge.WithCause(bridge.Conflict, err, known.Message)
+	}
+	return err
+}
+
+func (n *Network) shape(present api.Network, settings config.Config, revision string) shape.Network {
+	wire := shape.Network{
+		Name: present.Name, ID: present.ID, Fingerprint: link.Fingerprint(present.ID), Enabled: settings.Network.Enabled,
+		Listening: shape.List(present.Listening), Failed: present.Failed, Invitation: invitationShape(n.opts.Peering.Invited()), Peers: []shape.PairedPC{},
+		Policy: n.policyShape(settings, revision), Team: teamShape(present.Team, settings.Network),
+	}
+	paired := map[string]bool{}
+	for _, pc := range present.Peers {
+		paired[pc.Name] = true
+		wire.Peers = append(wire.Peers, pcShape(pc, settings, present.TeamOf(pc)))
+	}
+	for _, name := range settings.Network.Names() {
+		if !paired[name] {
+			wire.Policy.Unpaired = append(wire.Policy.Unpaired, name)
+		}
+	}
+	for _, team := range settings.Network.Teams() {
+		if present.Team == nil || present.Team.Team != team {
+			wire.Policy.OtherTeams = append(wire.Policy.OtherTeams, team)
+		}
+	}
+	return wire
+}
+
+func pcShape(pc api.PC, settings config.Config, team string) shape.PairedPC {
+	may := settings.Network.May(pc.Name, "", settings.Jobs.MaxAccess)
+	wire := shape.PairedPC{
+		PCName: nameShape(pc.Name, pc.ID), Up: pc.Up, Release: pc.Release, Capabilities: shape.List(pc.Capabilities), Update: pc.Update, Failed: pc.Failed, Member: pc.Member, Paired: pc.Paired,
+		Allowed: shape.PCAllowed{Jobs: may.Jobs, Messages: may.Messages, Decisions: may.Decisions, Dashboard: may.Dashboard, Files: may.Files},
+		May:     settings.Network.May(pc.Name, team, settings.Jobs.MaxAccess).Words(pc.Name),
+	}
+	if pc.Up {
+		wire.Since = &pc.Since
+	}
+	if pc.Before != nil {
+		wire.Before = &shape.Before{Fingerprint: link.Fingerprint(pc.Before.ID), Since: pc.Before.Since}
+	}
+	return wire
+}
+
+func teamShape(team *api.Team, settings config.Network) *shape.Team {
+	if team == nil {
+		return nil
+	}
+	wire := &shape.Team{
+		Team: team.Team, Name: team.Name, ID: team.Hub, Fingerprint: link.Fingerprint(team.Hub), Own: team.Own, Up: team.Up, Server: team.Server, Failed: team.Failed,
+		Unheard: shape.List(team.Unheard), Sees: team.Sees, Carried: team.Carried, Seal: settings.Hub.Seal, Dropped: []shape.Dropped{},
+	}
+	if team.Team != "" {
+		wire.Decisions = settings.SharesWith(team.Team)
+		wire.May = remote.TeamWords(team.Team, settings.Enabled, wire.Decisions)
+	}
+	if team.Up {
+		wire.Since = &team.Since
+	}
+	if team.Watched != 0 {
+		wire.Watched = &team.Watched
+	}
+	if team.Waits != nil {
+		wire.Waits = &shape.Waits{Words: team.Waits.Words, Since: team.Waits.Since}
+	}
+	for _, d := range team.Dropped {
+		wire.Dropped = append(wire.Dropped, shape.Dropped{Words: d.Words, Count: d.Count, Last: d.Last, Hostile: d.Hostile})
+	}
+	return wire
+}
+
+func nameShape(name, id string) shape.PCName {
+	return shape.PCName{Name: name, ID: id, Fingerprint: link.Fingerprint(id)}
+}
+
+func invitationShape(status peering.InvitationStatus) *shape.Invitation {
+	if status.ID == "" {
+		return nil
+	}
+	wire := &shape.Invitation{
+		ID: status.ID, State: string(status.State), Code: status.Code, Addresses: shape.List(status.Addresses), LocalOnly: isLocal(status.Addresses),
+		ExpiresAt: status.ExpiresAt.UnixMilli(), WrongCodes: status.WrongCodes, BurntAt: link.MaxWrongCodes,
+	}
+	if status.Pair.ID != "" {
+		peer := nameShape(status.Pair.Name, status.Pair.ID)
+		wire.Peer = &peer
+	}
+	return wire
+}
+
+// isLocal reports whether only programs of this PC reach any of these.
+func isLocal(addresses []string) bool {
+	return !slices.ContainsFunc(addresses, func(address string) bool {
+		host, _, err := net.SplitHostPort(address)
+		ip := net.ParseIP(host)
+		return err != nil || ip == nil || !ip.IsLoopback()
+	})
+}

@@ -1,0 +1,323 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
+)
+
+// policyRequest is the body of PUT /api/network/policy. What is left out stays.
+type policyRequest struct {
+	// Revision is that of the config.json which the change is one of.
+	Revision string `json:"revision"`
+	// DryRun saves nothing.
+	DryRun      bool                `json:"dryRun"`
+	Enabled     *bool               `json:"enabled"`
+	Name        *string             `json:"name"`
+	Listen      *[]string           `json:"listen"`
+	JobsEnabled *bool               `json:"jobsEnabled"`
+	Roots       *[]string           `json:"allowRoots"`
+	Agents      *[]bridge.AgentKind `json:"agents"`
+	Peers       []peerRequest       `json:"peers"`
+	// Team is what the whole team that this PC is in may.
+	Team *teamRequest `json:"team"`
+	// Forget are names that no paired PC has, or @ and that of a team that this PC is not
+	// in: they are allowed nothing any more.
+	Forget []string `json:"forget"`
+}
+
+// peerRequest is what a paired PC may.
+type peerRequest struct {
+	ID        string `json:"id"`
+	Jobs      *bool  `json:"jobs"`
+	Messages  *bool  `json:"messages"`
+	Decisions *bool  `json:"decisions"`
+	Dashboard *bool  `json:"dashboard"`
+	Files     *bool  `json:"files"`
+}
+
+// Change answers PUT /api/network/policy (RMT-06): with what it changes in words, and
+// the network after it. What was saved counts from the next request on.
+func (n *Network) Change(w http.ResponseWriter, r *http.Request) error {
+	var request policyRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if request.Revision == "" {
+		return bridge.Errorf(bridge.Invalid, "revision is missing: it names the config.json that is to be changed, as GET /api/network tells it")
+	}
+	if err := n.ready(); err != nil {
+		return err
+	}
+	n.opts.Changing.Lock()
+	defer n.opts.Changing.Unlock()
+	present, err := n.opts.Peering.Network()
+	if err != nil {
+		return err
+	}
+	edit, err := n.opts.Settings.Plan(request.Revision, func(c *config.Config) error {
+		return request.applyTo(&c.Network, present, n.opts.Folders)
+	})
+	if err != nil {
+		return err
+	}
+	plan := shape.NetworkPlan{Saved: !request.DryRun, Changes: changes(present, edit.Before, edit.After), Warnings: n.warnings(edit.After)}
+	after, revision := edit.After, request.Revision
+	if !request.DryRun {
+		if err := edit.Save(); err != nil {
+			return err
+		}
+		n.opts.Peering.Refresh()
+		if after, revision, err = n.opts.Settings.Read(); err != nil {
+			return err
+		}
+		if present, err = n.opts.Peering.Network(); err != nil {
+			return err
+		}
+	}
+	plan.Network = n.shape(present, after, revision)
+	return exchange.WriteJSON(w, plan)
+}
+
+// applyTo makes the change. Lists are replaced, never written into: those of the
+// settings before are the same ones.
+func (p policyRequest) applyTo(to *config.Network, present api.Network, folders Folders) error {
+	set(&to.Enabled, p.Enabled)
+	set(&to.Name, p.Name)
+	set(&to.RemoteJobs.Enabled, p.JobsEnabled)
+	if p.Listen != nil {
+		to.Listen = replaced(to.Listen, *p.Listen)
+	}
+	if p.Agents != nil {
+		to.RemoteJobs.Agents = replaced(to.RemoteJobs.Agents, *p.Agents)
+	}
+	if p.Roots != nil {
+		roots, err := folders.check(to.RemoteJobs.AllowRoots, *p.Roots)
+		if err != nil {
+			return err
+		}
+		to.RemoteJobs.AllowRoots = replaced(to.RemoteJobs.AllowRoots, roots)
+	}
+	for _, peer := range p.Peers {
+		pc, err := find(present.Peers, peer.ID)
+		if err != nil {
+			return err
+		}
+		peer.applyTo(to, pc.Name)
+	}
+	if p.Team != nil {
+		if err := p.Team.applyTo(to, present.Team); err != nil {
+			return err
+		}
+	}
+	for _, name := range p.Forget {
+		if present.Team != nil && name == remote.TeamShare(present.Team.Team) {
+			return bridge.Errorf(bridge.Conflict, "this PC is in the team %s by now: what is shared with it is changed under its name", present.Team.Team)
+		}
+		if slices.ContainsFunc(present.Peers, func(pc api.PC) bool { return pc.Name == name }) {
+			return bridge.Errorf(bridge.Conflict, "a PC named %q is paired by now: what it may do is changed under its name", name)
+		}
+		*to = to.Without(name)
+	}
+	return nil
+}
+
+// teamRequest is what a whole team may. It names the one that was meant: this PC may be in
+// another by now.
+type teamRequest struct {
+	Team      string `json:"team"`
+	Decisions *bool  `json:"decisions"`
+	// Seal is how this PC speaks to each of the team, and no permission.
+	Seal *bool `json:"seal"`
+}
+
+func (t teamRequest) applyTo(to *config.Network, present *api.Team) error {
+	if t.Team == "" || present == nil || present.Team != t.Team {
+		return bridge.Errorf(bridge.Conflict, "this PC is not in a team %q: it has left it, or never joined it", t.Team)
+	}
+	set(&to.Hub.Seal, t.Seal)
+	if t.Decisions != nil {
+		to.Decisions.AllowPeers = config.Listed(to.Decisions.AllowPeers, remote.TeamShare(t.Team), *t.Decisions)
+	}
+	return nil
+}
+
+func (p peerRequest) applyTo(to *config.Network, name string) {
+	for _, one := range []struct {
+		list *[]string
+		may  *bool
+	}{
+		{&to.RemoteJobs.AllowPeers, p.Jobs},
+		{&to.Messages.AllowPeers, p.Messages},
+		{&to.Decisions.AllowPeers, p.Decisions},
+		{&to.Dashboard.AllowPeers, p.Dashboard},
+		{&to.Files.AllowPeers, p.Files},
+	} {
+		if one.may != nil {
+			*one.list = config.Listed(*one.list, name, *one.may)
+		}
+	}
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// replaced is the list with each of its items once. An empty one stays in place of one
+// that never was, so that nothing is written for it.
+func replaced[T comparable](before, after []T) []T {
+	if len(before) == 0 && len(after) == 0 {
+		return before
+	}
+	list := []T{}
+	for _, item := range after {
+		if !slices.Contains(list, item) {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+// changes says what becomes another for this PC and for each paired one.
+func changes(present api.Network, before, after config.Config) []shape.NetworkChange {
+	found := []shape.NetworkChange{}
+	add := func(name, was, is string) {
+		if was != is {
+			found = append(found, shape.NetworkChange{Name: name, Before: was, After: is})
+		}
+	}
+	teamWas, teamIs := teamWords(present, before.Network), teamWords(present, after.Network)
+	shared := teamWas != teamIs
+	if present.Team != nil && before.Network.Hub != after.Network.Hub {
+		teamWas, teamIs = teamWas+" "+sealWords(before.Network), teamIs+" "+sealWords(after.Network)
+	}
+	add(teamName(present), teamWas, teamIs)
+	for _, pc := range present.Peers {
+		team := present.TeamOf(pc)
+		own := func(c config.Config) string { return c.Network.May(pc.Name, "", c.Jobs.MaxAccess).Words(pc.Name) }
+		if team != "" && shared && own(before) == own(after) {
+			continue // it is said of all of them at once
+		}
+		add(pc.Name, before.Network.May(pc.Name, team, before.Jobs.MaxAccess).Words(pc.Name), after.Network.May(pc.Name, team, after.Jobs.MaxAccess).Words(pc.Name))
+	}
+	for _, name := range before.Network.Names() {
+		if !slices.Contains(after.Network.Names(), name) && !slices.ContainsFunc(present.Peers, func(pc api.PC) bool { return pc.Name == name }) {
+			add(name, "A PC that pairs as "+name+" would be allowed something at once.", "A PC that pairs as "+name+" is allowed nothing.")
+		}
+	}
+	for _, team := range before.Network.Teams() {
+		if !slices.Contains(after.Network.Teams(), team) && remote.TeamShare(team) != teamName(present) {
+			add(remote.TeamShare(team), "Were this PC to join a team named "+team+", decisions would be shared with all of it at once.", "A team named "+team+" shares nothing.")
+		}
+	}
+	was, is := openWords(before.Network), openWords(after.Network)
+	if before.Network.Name != after.Network.Name {
+		is += " " + nameWords(after.Network.Name)
+	}
+	add("", was, is)
+	return found
+}
+
+// teamName names the team among the changes; teamWords say what it shares, "" for none.
+func teamName(present api.Network) string {
+	if present.Team == nil {
+		return ""
+	}
+	return remote.TeamShare(present.Team.Team)
+}
+
+func teamWords(present api.Network, settings config.Network) string {
+	if present.Team == nil || present.Team.Team == "" {
+		return ""
+	}
+	return remote.TeamWords(present.Team.Team, settings.Enabled, settings.SharesWith(present.Team.Team))
+}
+
+// sealWords say who can read what this PC says to one other of the team.
+func sealWords(settings config.Network) string {
+	if settings.Hub.Seal {
+		return "What this PC says to another one of the team only that one can read; to a PC that cannot open it, because its Bridge is older, nothing goes."
+	}
+	return "Whoever runs what carries the team's words can read what this PC says to another one."
+}
+
+func nameWords(name string) string {
+	if name == "" {
+		return "Other PCs know it by the name of this machine."
+	}
+	return "Other PCs that pair from now on know it as " + name + "."
+}
+
+// openWords say whether and where other PCs reach this one.
+func openWords(n config.Network) string {
+	if !n.Enabled {
+		return "Links with other PCs are off."
+	}
+	port := fmt.Sprintf("port %d", n.Port)
+	if n.Port == 0 {
+		port = "any free port"
+	}
+	where := strings.Join(n.Addresses(), ", ")
+	if isLocal(doors(n)) {
+		return fmt.Sprintf("Links are on, at %s (%s): no other PC can call this one, it calls them.", where, port)
+	}
+	return fmt.Sprintf("Links are on: paired PCs can call this one at %s (%s).", where, port)
+}
+
+// doors are host:port of each.
+func doors(n config.Network) []string {
+	var list []string
+	for _, address := range n.Addresses() {
+		list = append(list, net.JoinHostPort(address, strconv.Itoa(n.Port)))
+	}
+	return list
+}
+
+// readWarning is said wherever another PC may have jobs.
+const readWarning = "The agent of such a job runs as you: it can read your other files, too, and what it answers goes to the PC that asked."
+
+// warnings are sentences about what the settings allow.
+func (n *Network) warnings(c config.Config) []string {
+	list := []string{}
+	for _, root := range c.Network.RemoteJobs.AllowRoots {
+		if warning := n.opts.Folders.warning(root); warning != "" {
+			list = append(list, warning)
+		}
+	}
+	jobs := c.Network.RemoteJobs
+	if c.Network.Enabled && jobs.Enabled && len(jobs.AllowPeers) > 0 && len(jobs.Agents) > 0 && len(jobs.AllowRoots) > 0 {
+		list = append(list, readWarning)
+	}
+	if slices.ContainsFunc(c.Network.Listen, func(address string) bool { return strings.Trim(address, "0:.") == "" }) {
+		list = append(list, "This PC listens at all of its addresses, also in networks that you join later. Only paired PCs get past the first handshake.")
+	}
+	return list
+}
+
+func (n *Network) policyShape(c config.Config, revision string) shape.NetworkPolicy {
+	network := c.Network
+	wire := shape.NetworkPolicy{
+		Revision: revision, Listen: shape.List(network.Listen), Port: network.Port, Own: shape.List(n.opts.Peering.OwnAddresses()),
+		JobsEnabled: network.RemoteJobs.Enabled, Roots: []shape.JobRoot{}, Agents: shape.List(network.RemoteJobs.Agents),
+		Kinds: remote.Agents(), MaxAccess: c.Jobs.MaxAccess, Unpaired: []string{}, OtherTeams: []string{},
+	}
+	if !c.Jobs.Enabled {
+		wire.JobsOff = "Delegated jobs are off on this PC (jobs.enabled in config.json), so none starts for another PC."
+	}
+	for _, root := range network.RemoteJobs.AllowRoots {
+		wire.Roots = append(wire.Roots, shape.JobRoot{Path: root, Warning: n.opts.Folders.warning(root)})
+	}
+	return wire
+}

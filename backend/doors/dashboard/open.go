@@ -1,0 +1,49 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+)
+
+// openPatience is how long a browser's start may take to fail: one that lasts
+// longer has started.
+const openPatience = 3 * time.Second
+
+// browser is the owner's, nil where none can be started.
+type browser struct {
+	show func(ctx context.Context, link string) error
+}
+
+// open answers POST /api/open: a link of the page is opened in the owner's
+// browser, as the native window asks, which has no other pages.
+func (b browser) open(w http.ResponseWriter, r *http.Request) error {
+	var request struct {
+		URL string `json:"url"`
+	}
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	link, err := url.Parse(request.URL)
+	if err != nil || link.Scheme != "http" && link.Scheme != "https" || link.Host == "" {
+		return bridge.Errorf(bridge.Invalid, "only a link to a web page is opened: it begins with http:// or https://")
+	}
+	if b.show == nil {
+		return bridge.Errorf(bridge.Unsupported, "no browser can be started from here")
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- b.show(context.WithoutCancel(r.Context()), link.String()) }()
+	select {
+	case err := <-failed:
+		if err != nil {
+			return bridge.WithCause(bridge.Unavailable, err, "no browser could be started")
+		}
+	case <-time.After(openPatience):
+	}
+	return exchange.WriteJSON(w, shape.Done{})
+}

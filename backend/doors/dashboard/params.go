@@ -1,0 +1,39 @@
+package dashboard
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/dashboard/exchange"
+)
+
+// params are the parameters of the addresses that are read, by their pattern. An
+// address that does not stand here takes none.
+var params = map[string][]string{
+	"/api/decisions":                 {"q", "scope"},
+	"/api/decisions/{topic}/history": {"q", "scope"},
+	"/api/activity":                  {"since"},
+	"/api/archive/messages":          {"query", "before", "limit"},
+	"/api/search":                    {"q", "kind", "before", "limit", "cursor"},
+	"/api/runs/{run}":                {"from"},
+	"/api/models":                    {"agent"},
+	"/api/usage":                     {"agent"},
+	"/api/messages":                  {"peer", "before", "limit"},
+}
+
+// checkParams refuses what the address does not know: a parameter that is passed
+// over in silence would seem to have counted.
+func checkParams(pattern string, r *http.Request) error {
+	given, err := exchange.Params(r)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(params[pattern], name) {
+			return bridge.Errorf(bridge.Invalid, "this address takes no parameter %q", name)
+		}
+	}
+	return nil
+}

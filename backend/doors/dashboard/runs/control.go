@@ -1,0 +1,150 @@
+package runs
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/rule"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/platform/ipc/api"
+)
+
+// answerRequest is the body of POST /api/approvals/<id>.
+type answerRequest struct {
+	Decision string `json:"decision"`
+	Reason   string `json:"reason"`
+	// Rule makes a standing rule of it: "from now on" in place of "once" (NED-04).
+	Rule *rule.Wish `json:"rule"`
+	// Answers are what was chosen for each question of a model's own, in their order.
+	Answers [][]string `json:"answers"`
+}
+
+// Answer answers POST /api/approvals/<id> (JOB-07): with the record as it stands
+// then, which is answered and no more. An answer that came too late is a 409 with the
+// record that it met.
+func (s *Runs) Answer(w http.ResponseWriter, r *http.Request) error {
+	var request answerRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	decision, err := job.ParseDecision(request.Decision)
+	if err != nil {
+		return err
+	}
+	var approval job.Approval
+	switch {
+	case request.Answers != nil && (decision != job.Allow || request.Reason != "" || request.Rule != nil):
+		return bridge.Errorf(bridge.Invalid, "answers go with the decision allow, no reason and no rule")
+	case request.Answers != nil:
+		approval, err = s.choose(r.PathValue("id"), request.Answers)
+	case request.Rule == nil:
+		approval, err = s.answer(r.PathValue("id"), decision, request.Reason)
+	case decision != job.Allow || request.Reason != "":
+		return bridge.Errorf(bridge.Invalid, "a rule only allows: it goes with the decision allow and no reason")
+	default:
+		approval, err = s.answerFromNowOn(r.PathValue("id"), *request.Rule)
+	}
+	var late *bridge.Error
+	if approval.ID != "" && errors.As(err, &late) && late.Code == bridge.Conflict {
+		return exchange.Refuse(w, http.StatusConflict, shape.AnsweredBefore{Error: shape.Error{Error: late.Message}, Approval: approvalShape(approval)})
+	}
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, s.approvalShape(approval))
+}
+
+// messageRequest is the body of POST /api/subagents/message.
+type messageRequest struct {
+	Job  string `json:"job"`
+	Body string `json:"body"`
+}
+
+// Message answers POST /api/subagents/message: the owner's words to a job, as its
+// supervisor's own would go (JOB-05).
+func (s *Runs) Message(w http.ResponseWriter, r *http.Request) error {
+	var request messageRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if err := exchange.CheckOwnerBody(request.Body); err != nil {
+		return err
+	}
+	return s.say(w, job.MessageArgs{Job: request.Job, Message: request.Body})
+}
+
+// settingsRequest is the body of POST /api/subagents/settings.
+type settingsRequest struct {
+	Job    string `json:"job"`
+	Title  string `json:"title"`
+	Model  string `json:"model"`
+	Effort string `json:"effort"`
+	Access string `json:"access"`
+}
+
+// Settings answers POST /api/subagents/settings: the title at once, the rest with the
+// job's next turn.
+func (s *Runs) Settings(w http.ResponseWriter, r *http.Request) error {
+	var request settingsRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if request == (settingsRequest{Job: request.Job}) {
+		return bridge.Errorf(bridge.Invalid, "nothing is to be changed: name title, model, effort or access")
+	}
+	return s.say(w, job.MessageArgs{
+		Job: request.Job, Title: request.Title, Model: request.Model, Effort: request.Effort, Access: request.Access,
+	})
+}
+
+func (s *Runs) say(w http.ResponseWriter, args job.MessageArgs) error {
+	control, err := args.Check()
+	if err != nil {
+		return err
+	}
+	if s.jobs == nil {
+		return noJobs()
+	}
+	if err := s.bound(); err != nil {
+		return err
+	}
+	said, err := s.jobs.Say(uuid.NewString(), control)
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, saidShape(said))
+}
+
+// cancelRequest is the body of POST /api/subagents/cancel.
+type cancelRequest struct {
+	Job string `json:"job"`
+}
+
+// Cancel answers POST /api/subagents/cancel (JOB-06). A job that runs has ended only
+// when its runner says so.
+func (s *Runs) Cancel(w http.ResponseWriter, r *http.Request) error {
+	var request cancelRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if err := job.CheckTarget(request.Job); err != nil {
+		return err
+	}
+	if s.jobs == nil {
+		return noJobs()
+	}
+	status, err := s.jobs.Cancel(request.Job)
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, saidShape(api.JobMessaged{JobStatus: status}))
+}
+
+func saidShape(said api.JobMessaged) shape.Said {
+	return shape.Said{Job: said.Job, Status: said.Status, Delivery: said.Delivery}
+}

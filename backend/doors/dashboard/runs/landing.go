@@ -1,0 +1,98 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/jobs/gitwork"
+	"bridge/backend/jobs/landing"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Landings is what is asked of the work of jobs.
+type Landings interface {
+	// Diff is what a job changed itself.
+	Diff(ctx context.Context, name string) (landing.Diff, error)
+	// Finish lands or drops a job's work. Beside a Conflict the answer names the files.
+	Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error)
+	// Worktrees says how many checkouts of jobs there are, and their bytes.
+	Worktrees() (count int, bytes int64)
+}
+
+// Diff answers GET /api/runs/<run>/diff.
+func (s *Runs) Diff(w http.ResponseWriter, r *http.Request) error {
+	if s.jobs == nil {
+		return noJobs()
+	}
+	diff, err := s.jobs.Diff(r.Context(), r.PathValue("run"))
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, shape.RunDiff{Base: diff.Base, Head: diff.Head, Files: shape.Each(diff.Files, changeShape)})
+}
+
+func changeShape(c gitwork.FileChange) shape.FileChange {
+	return shape.FileChange{
+		Path: c.Path, From: c.From, Status: c.Status, Added: c.Added, Removed: c.Removed, Binary: c.Binary, Patch: c.Patch, Cut: c.Cut,
+	}
+}
+
+// commentsRequest is the body of POST /api/runs/<run>/comments.
+type commentsRequest struct {
+	Comments []job.Comment `json:"comments"`
+}
+
+// Comment answers POST /api/runs/<run>/comments: all of them go to the job as one
+// message of its owner's.
+func (s *Runs) Comment(w http.ResponseWriter, r *http.Request) error {
+	var request commentsRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	text, err := job.CommentsText(request.Comments)
+	if err != nil {
+		return err
+	}
+	return s.say(w, job.MessageArgs{Job: r.PathValue("run"), Message: text})
+}
+
+// finishRequest is the body of POST /api/runs/<run>/finish.
+type finishRequest struct {
+	Action  string `json:"action"`
+	DryRun  bool   `json:"dryRun"`
+	Message string `json:"message"`
+}
+
+// Finish answers POST /api/runs/<run>/finish (JOB-18). Conflicts are a 409 that names
+// the files; of a dry run they are the answer.
+func (s *Runs) Finish(w http.ResponseWriter, r *http.Request) error {
+	var request finishRequest
+	if err := exchange.ReadJSON(w, r, &request); err != nil {
+		return err
+	}
+	if s.jobs == nil {
+		return noJobs()
+	}
+	finished, err := s.jobs.Finish(r.Context(), api.JobFinishArgs{
+		Job: r.PathValue("run"), Action: request.Action, DryRun: request.DryRun, Message: request.Message,
+	})
+	var refused *bridge.Error
+	if errors.As(err, &refused) && refused.Code == bridge.Conflict && len(finished.Conflicts) > 0 {
+		return exchange.Refuse(w, http.StatusConflict, shape.Conflicting{Error: shape.Error{Error: refused.Message}, Finished: finishedShape(finished)})
+	}
+	if err != nil {
+		return err
+	}
+	return exchange.WriteJSON(w, finishedShape(finished))
+}
+
+func finishedShape(f api.JobFinished) shape.Finished {
+	return shape.Finished{
+		Action: f.Action, Conflicts: shape.List(f.Conflicts), Done: f.Done, Commit: f.Commit, Branch: f.Branch, Checkout: f.Checkout, LeftOut: f.LeftOut,
+	}
+}

@@ -1,0 +1,119 @@
+package runs
+
+import (
+	"cmp"
+
+	"bridge/backend/core/host"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/core/needs"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/jobs"
+	"bridge/backend/platform/ipc/api"
+)
+
+// maxNextChars bounds what the state shows of the words that wait for a job.
+const maxNextChars = 200
+
+// List is what `bridge runs --json` prints.
+type List struct {
+	Runs      []shape.Run      `json:"runs"`
+	Approvals []shape.Approval `json:"approvals"`
+}
+
+// ListOf has the members that the state has.
+func ListOf(found api.Runs) List {
+	return List{Runs: shape.Each(found.Jobs, runShape), Approvals: shape.Each(found.Approvals, approvalShape)}
+}
+
+// Watched is what `bridge watch --json` prints: the run at its end, and its log.
+type Watched struct {
+	shape.Run
+	Log string `json:"log"`
+}
+
+// WatchedOf is a run with that log.
+func WatchedOf(view api.JobView, log string) Watched { return Watched{Run: runShape(view), Log: log} }
+
+// Answered is what `bridge approve --json` prints.
+func Answered(approval job.Approval) shape.Approval { return approvalShape(approval) }
+
+func runShape(v api.JobView) shape.Run {
+	return shape.Run{
+		Run: v.Job, Job: v.Job, By: v.By, Agent: v.Agent, Called: cmp.Or(v.ACPAgent, string(v.Agent)), Title: v.Title, Status: v.Status, Wait: v.Wait, Ended: v.Ended,
+		Model: v.Model, Effort: v.Effort, Access: v.Access, Layer: v.Layer, Step: v.Step, Workdir: v.Workdir, Branch: v.Branch,
+		Progress: shape.RunProgress{Percent: v.Progress.Percent, ETAMinutes: v.Progress.ETAMinutes, Note: v.Progress.Note},
+		Session:  v.Session, Tokens: v.Tokens, CostUSD: v.CostUSD, Started: moment(v.StartedAt), EndedAt: moment(v.EndedAt), Remote: v.Remote,
+		Worktree: worktreeShape(v.Worktree), Doubt: v.Doubt,
+	}
+}
+
+func worktreeShape(w *api.JobWorktree) *shape.RunWorktree {
+	if w == nil {
+		return nil
+	}
+	return &shape.RunWorktree{
+		Path: w.Path, Repository: w.Repository, Bytes: w.Bytes, Stays: w.Stays, ReclaimedAt: moment(w.ReclaimedAt), Landing: w.Landing,
+	}
+}
+
+// needOf is what the owner's needs are decided from.
+func needOf(v api.JobView) needs.JobFact {
+	fact := needs.JobFact{
+		Name: v.Job, Title: v.Title, By: v.By, Folder: v.Workdir, State: v.Status, Wait: v.Wait, Ended: v.Ended,
+		StartedAt: v.StartedAt, EndedAt: v.EndedAt,
+	}
+	if v.Worktree != nil {
+		fact.Changed = v.Worktree.Changed
+		if landing := v.Worktree.Landing; landing != nil && landing.State == job.LandingDone {
+			fact.Landed = int64(landing.At)
+		}
+	}
+	return fact
+}
+
+// moment is a time, or null where there is none.
+func moment(millis int64) *int64 {
+	if millis == 0 {
+		return nil
+	}
+	return &millis
+}
+
+func jobShape(v api.JobView) shape.Job {
+	return shape.Job{Next: host.Shorten(v.Next, maxNextChars), Remote: v.Remote}
+}
+
+func approvalShape(a job.Approval) shape.Approval {
+	return shape.Approval{
+		ID: a.ID, Job: a.Job, Session: a.Session, By: a.By, Kind: a.Kind, What: a.What, Detail: a.Detail, Cwd: a.Cwd, Why: a.Why,
+		State: a.State, AskedAt: int64(a.AskedAt), ExpiresAt: moment(int64(a.ExpiresAt)), AnsweredAt: moment(int64(a.AnsweredAt)),
+		AnsweredBy: a.AnsweredBy, Decision: a.Decision, Reason: a.Reason, Remote: a.Remote,
+		Elsewhere: a.Elsewhere, OnlyTold: a.OnlyTold, Caution: a.Caution, Choices: a.Choices, Answers: a.Answers,
+	}
+}
+
+func detailShape(d jobs.Detail) shape.RunDetail {
+	detail := shape.RunDetail{Run: runShape(d.JobView), Prompt: d.Prompt}
+	switch {
+	case d.Result != nil:
+		detail.Result = resultShape(*d.Result)
+	case d.Problem != "":
+		detail.Result = &shape.RunResult{Status: d.Status, Error: d.Problem, Evidence: evidenceShape(runs.Evidence{}), Variables: []string{}}
+	}
+	return detail
+}
+
+func resultShape(e runs.Envelope) *shape.RunResult {
+	return &shape.RunResult{
+		Status: e.State, Text: e.Result, Error: e.Error, At: moment(int64(e.WrittenAt)),
+		Evidence: evidenceShape(e.Evidence), Variables: shape.List(e.Variables),
+	}
+}
+
+func evidenceShape(e runs.Evidence) shape.Evidence {
+	return shape.Evidence{
+		Base: e.Base, Head: e.Head, Files: shape.List(e.Files), Commands: shape.List(e.Commands), Tokens: e.Tokens, CostUSD: e.CostUSD,
+		DurationMs: e.DurationMs, Ended: e.Ended, Layer: e.Layer,
+	}
+}

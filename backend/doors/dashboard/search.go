@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/search"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/storage/store"
+)
+
+// The number of hits of GET /api/search, unless asked for another, and at most.
+const (
+	usualHits = 20
+	mostHits  = 100
+)
+
+// search answers GET /api/search?q=&kind=&before=&limit=: full-text search.
+//
+//   - q holds words; all must be there, in any case and with or without
+//     diacritics. Words in double quotes stand side by side. No sign has another
+//     meaning, so that no text is a syntax error; one without a letter or number
+//     is a 400.
+//   - kind is message, decision or run, what was said in the runs of delegated jobs;
+//     without it all are searched.
+//   - before is an exclusive time in epoch milliseconds.
+//   - limit is 1 to 100, 20 when it is not given.
+//   - cursor is the next of an answer: the same question goes on behind that page.
+//
+// The answer is {results: [...], behind: n, next: "..."}, see shape.Search and shape.Hit. The best
+// come first, among the newest 2,000 of each kind that fit; words that are in more
+// than 2,000 documents do not rank, and where all are, the newest come first.
+// snippet is a list of {text, hit}: plain text, never HTML. link opens the hit in
+// the page. behind counts rows that were stored a moment ago and are not searched
+// yet. Without an index the answer is 503 and says why.
+func (m messages) search(w http.ResponseWriter, r *http.Request) error {
+	query, err := readWordQuery(r)
+	if err != nil {
+		return err
+	}
+	limit := query.Limit
+	query.Limit++ // one more tells whether there are more
+	reader, err := m.reader(r.Context())
+	if err != nil {
+		return err
+	}
+	hits, behind, err := reader.SearchWords(r.Context(), query)
+	if err != nil {
+		return err
+	}
+	people, err := m.directory(r.Context(), reader, live{})
+	if err != nil {
+		return err
+	}
+	answer := shape.Search{Results: make([]shape.Hit, min(len(hits), limit)), Behind: behind}
+	for i := range answer.Results {
+		answer.Results[i] = people.hit(hits[i], query.Words)
+	}
+	if len(hits) > limit {
+		answer.Next = cursorAfter(query, hits[:limit], m.now())
+	}
+	return exchange.WriteJSON(w, answer)
+}
+
+// mostSkipped bounds how far a search goes on: no more are ranked.
+const mostSkipped = 10_000
+
+// cursorAfter is where the next page begins: how many hits came before it, and the
+// time that they were found at, so that what is said meanwhile pushes none of them
+// down.
+func cursorAfter(query store.WordQuery, page []store.WordHit, now time.Time) string {
+	before := query.Before
+	if before == 0 {
+		before = now.UnixMilli() + 1
+		for _, hit := range page {
+			before = max(before, hit.At+1) // another clock may be ahead
+		}
+	}
+	return fmt.Sprintf("%d.%d", query.Skip+len(page), before)
+}
+
+func readCursor(cursor string, query *store.WordQuery) error {
+	skip, before, _ := strings.Cut(cursor, ".")
+	skipped, ok := exchange.WholeNumber(skip)
+	at, timed := exchange.WholeNumber(before)
+	if !ok || !timed || skipped > mostSkipped {
+		return bridge.Errorf(bridge.Invalid, "cursor must be the next of an earlier answer")
+	}
+	query.Skip, query.Before = int(skipped), at
+	if at == 0 {
+		query.Before = math.MinInt64 // as in exchange.ReadPage
+	}
+	return nil
+}
+
+func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
+	params, err := exchange.Params(r)
+	if err != nil {
+		return query, err
+	}
+	span, err := exchange.ReadPage(params, usualHits, mostHits)
+	if err != nil {
+		return query, err
+	}
+	query.Before, query.Limit = span.Before, span.Limit
+	if params.Has("cursor") {
+		if params.Has("before") {
+			return query, bridge.Errorf(bridge.Invalid, "cursor goes on with the time of the first page: leave before out")
+		}
+		if err := readCursor(params.Get("cursor"), &query); err != nil {
+			return query, err
+		}
+	}
+	if query.Kinds, err = search.ParseKind(params.Get("kind"), search.Kinds()); err != nil {
+		return query, err
+	}
+	if query.Words, err = search.Parse(params.Get("q")); err != nil {
+		return query, malformed(err)
+	}
+	return query, nil
+}
+
+func (p *directory) hit(hit store.WordHit, words search.Query) shape.Hit {
+	if hit.Kind == search.Decision {
+		rev := hit.Decision
+		return shape.Hit{
+			Kind: hit.Kind, ID: rev.ID, At: hit.At, AuthorName: rev.Author.Name, AuthorAgent: rev.Author.Agent,
+			Topic: rev.Topic, Current: rev.Current,
+			Snippet: words.Snippet(rev.Text), Link: "#/decisions/" + url.PathEscape(rev.Topic),
+		}
+	}
+	if hit.Kind == search.Run {
+		said := hit.Said
+		return shape.Hit{
+			Kind: hit.Kind, ID: hit.ID, At: hit.At, AuthorName: said.Job, AuthorAgent: said.Agent, Said: said.Kind,
+			Snippet: words.Snippet(said.Body), Link: "#/runs/" + url.PathEscape(said.Job),
+		}
+	}
+	row := p.archive(hit.Message)
+	return shape.Hit{
+		Kind: hit.Kind, ID: row.ID, At: hit.At, AuthorName: row.FromName, AuthorAgent: row.FromAgent,
+		Target: row.ToTarget, Recipients: row.Recipients,
+		Snippet: words.Snippet(row.Body), Link: "#/overview?m=" + url.QueryEscape(row.ID),
+	}
+}

@@ -1,0 +1,181 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/needs"
+	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/queue"
+	"bridge/backend/doors/dashboard/runs"
+	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/storage"
+	"bridge/backend/platform/ipc/api"
+)
+
+// stateKey names one state of the world: a broker that started anew counts its
+// revisions anew, a doctor's report is none of its changes, and what the last hour
+// brought and what is overdue change by themselves.
+type stateKey struct {
+	minute   int64
+	pid      int
+	since    int64
+	revision int64
+	storage  *storage.Checked
+}
+
+// stateCache keeps the encoded answer of the last revision. Its lock is held
+// while one request builds, so that many at once build one answer.
+type stateCache struct {
+	mu    sync.Mutex // guards below
+	key   stateKey
+	body  []byte
+	facts needs.Facts
+}
+
+// states tells what there is now, all of it in one answer.
+type states struct {
+	*sources
+	instance shape.Instance
+	runs     *runs.Runs
+	storage  *storage.Reports
+	queue    *queue.Queue
+	began    int64 // when this dashboard did, Unix milliseconds
+	cache    stateCache
+	hour     hourCount
+}
+
+// hourCount counts the messages of the last hour. Counting reads each of them, so
+// that with many it would cost more than all the rest of the state: a count of n
+// above exactCount then stands for n milliseconds, in which few come beside them.
+type hourCount struct {
+	mu   sync.Mutex // guards last
+	last shape.LastHour
+}
+
+// exactCount is up to where each state counts anew.
+const exactCount = 1000
+
+func (h *hourCount) at(now time.Time, count func(since int64) (int, error)) (shape.LastHour, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	age := now.UnixMilli() - h.last.At
+	if h.last.Messages > exactCount && age >= 0 && age < int64(h.last.Messages) {
+		return h.last, nil
+	}
+	messages, err := count(now.Add(-time.Hour).UnixMilli())
+	if err != nil {
+		return shape.LastHour{}, err
+	}
+	h.last = shape.LastHour{Messages: messages, At: now.UnixMilli()}
+	return h.last, nil
+}
+
+// show answers GET /api/state.
+func (s *states) show(w http.ResponseWriter, r *http.Request) error {
+	now, err := s.askBroker(r.Context())
+	if err != nil {
+		return err
+	}
+	if !now.on {
+		state, _, err := s.build(r.Context(), now, s.storage.Latest(r.Context()))
+		if err != nil {
+			return err
+		}
+		return exchange.WriteJSON(w, state)
+	}
+	body, _, err := s.cached(r.Context(), now)
+	if err != nil {
+		return err
+	}
+	return exchange.WriteBody(w, body)
+}
+
+// facts are what the owner's needs are decided from, and those of them that are.
+func (s *states) facts(ctx context.Context) (facts needs.Facts, err error) {
+	now, err := s.askBroker(ctx)
+	if err != nil {
+		return needs.Facts{}, err
+	}
+	if now.on {
+		_, facts, err = s.cached(ctx, now)
+	} else {
+		_, facts, err = s.build(ctx, now, s.storage.Latest(ctx))
+	}
+	return facts, err
+}
+
+func (s *states) cached(ctx context.Context, now live) ([]byte, needs.Facts, error) {
+	key := stateKey{s.now().Unix() / 60, now.status.PID, now.status.Since, now.status.Revision, s.storage.Latest(ctx)}
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	if s.cache.body != nil && s.cache.key == key {
+		return s.cache.body, s.cache.facts, nil
+	}
+	state, facts, err := s.build(ctx, now, key.storage)
+	if err != nil {
+		return nil, needs.Facts{}, err
+	}
+	body, err := exchange.Encode(state)
+	if err != nil {
+		return nil, needs.Facts{}, err
+	}
+	s.cache.key, s.cache.body, s.cache.facts = key, body, facts
+	return body, facts, nil
+}
+
+func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (shape.State, needs.Facts, error) {
+	reader, err := s.reader(ctx)
+	if err != nil {
+		return shape.State{}, needs.Facts{}, err
+	}
+	rows, err := reader.Recent(ctx, bridge.RecentMessages)
+	if err != nil {
+		return shape.State{}, needs.Facts{}, fmt.Errorf("read recent messages: %w", err)
+	}
+	at := s.now()
+	hour, err := s.hour.at(at, func(since int64) (int, error) { return reader.CountSince(ctx, since) })
+	if err != nil {
+		return shape.State{}, needs.Facts{}, fmt.Errorf("count the last hour's messages: %w", err)
+	}
+	people, err := s.directory(ctx, reader, now)
+	if err != nil {
+		return shape.State{}, needs.Facts{}, err
+	}
+	state := shape.State{
+		Revision: now.status.Revision,
+		Instance: s.instance,
+		Broker:   shape.Broker{State: "offline"},
+		Peers:    shape.Each(now.status.Peers, peerShape),
+		Messages: people.messages(rows),
+		LastHour: hour,
+		Storage:  looked.Sum(),
+	}
+	facts := needs.Facts{
+		Mail: people.unread(mail.FindOverdue(rows, at)), Expired: people.expired(rows),
+		PutAway: s.queue.PutAway(), Questions: s.queue.Asked(),
+	}
+	looked.Into(&facts, s.instance.Home)
+	s.runs.Into(&state, &facts)
+	if now.on {
+		state.Broker = shape.Broker{State: "live", Host: now.status.Host, PID: &now.status.PID}
+	} else {
+		facts.NoBroker = s.began
+	}
+	state.Needs = needs.List(facts, at)
+	return state, facts, nil
+}
+
+func peerShape(p api.Peer) shape.Peer {
+	return shape.Peer{
+		ID: p.ID, Name: p.Name, Agent: p.Agent, Cwd: p.Cwd, State: p.State, SessionID: p.SessionID, Since: p.Since,
+		Children: shape.Each(p.Children, func(c api.Child) shape.Child { return shape.Child{ID: c.ID, Title: c.Title, State: c.State} }),
+		AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, Unread: p.Unread,
+		Transport: p.Transport, Wake: p.Wake, Detail: p.Detail, CLI: p.CLI, Problem: p.Problem, Reach: p.Reach,
+	}
+}

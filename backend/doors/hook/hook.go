@@ -1,0 +1,163 @@
+// Package hook is the door for the agent CLIs' hooks and plugins: one short
+// call that reports an event and brings back what the model shall read. It is
+// always quick and never fails the host's turn: whatever goes wrong, the host
+// gets a valid answer within the budget and the turn goes on.
+package hook
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
+)
+
+// Options says where the hook runs. All fields are required but CLIDataDir and Note.
+type Options struct {
+	Home    config.Home
+	Version string
+	// CLIDataDir is the folder of the agent CLI's own store; "" hides it.
+	CLIDataDir string
+	// Note is what a session is shown when it starts, read without a broker. It
+	// is nil in a program that cannot read the store.
+	Note func(ctx context.Context, call session.HookCall) string
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+const (
+	// budget bounds a whole hook call; hosts wait for it.
+	budget = time.Second
+	// inputLimitBytes bounds what a host may say: prompts and tool results can
+	// be large.
+	inputLimitBytes = 16 << 20
+	maxAncestors    = 8
+)
+
+// Run serves one hook call: JSON on input, the host's JSON on output. It has no
+// error to return: the host must never see one.
+func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string, input io.Reader, output io.Writer) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	adapter := host.For(kind)
+	stdin := readInput(ctx, input)
+	call, err := adapter.ParseHook(event, stdin)
+	if err != nil {
+		opts.Log.Debug("a hook call is not understood", "kind", kind, "event", event, "err", err)
+		_ = writeOut(output, adapter.FormatHook(session.HookCall{}, "")) // a host that does not read misses nothing
+		return
+	}
+	call.CLIDataDir = opts.CLIDataDir
+	answer(ctx, opts, adapter, call, output)
+}
+
+// answer asks the broker, writes the host's answer, and only then confirms what
+// was in it: handing over is not consuming, and not handing over either until
+// the bytes are out.
+func answer(ctx context.Context, opts Options, adapter host.Adapter, call session.HookCall, output io.Writer) {
+	note := "" // read first: a broker that hangs must not cost it
+	if call.Event == session.EventStart && call.ChildID == "" {
+		call.Ancestors = above() // they tell whether this is another process than before
+		if opts.Note != nil {
+			note = opts.Note(ctx, call)
+		}
+	}
+	client, reply := ask(ctx, opts, &call)
+	if client != nil {
+		defer client.Close()
+	}
+	text := joinNote(note, reply.Text)
+	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Lease == nil {
+		return
+	}
+	ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
+}
+
+// ackHanded tells the broker that the bytes are out, or keeps the ack
+// for the next broker.
+func ackHanded(ctx context.Context, opts Options, client *ipc.Client, ack api.Ack) {
+	if client.Ack(ctx, ack) == nil {
+		return
+	}
+	if err := (ipc.Journal{Dir: opts.Home.ReadJournal()}).Keep(ack, opts.Now().UnixMilli()); err != nil {
+		opts.Log.Error("an ack is lost: its mail will be shown again", "err", err)
+	}
+}
+
+// ask reports the call to the broker. Without one there is no mail to bring.
+func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client, session.HookReply) {
+	token, err := opts.Home.ExistingToken()
+	if err != nil {
+		return nil, session.HookReply{}
+	}
+	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
+	client, reply, err := ipc.DialHook(ctx, target, ipc.Hello{Role: api.RoleHook, PID: os.Getpid(), Version: opts.Version}, *call)
+	if client == nil {
+		return nil, session.HookReply{}
+	}
+	if err == nil && reply.Unknown { // the walk through the process list is only for sessions that are not known yet
+		call.Ancestors = above()
+		reply, err = client.Hook(ctx, *call)
+	}
+	if err != nil {
+		opts.Log.Warn("the broker did not serve a hook", "event", call.HostEvent, "err", err)
+	}
+	return client, reply
+}
+
+// above lists the processes above this one, nearest first.
+func above() (pids []int) {
+	for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
+		pids = append(pids, p.PID)
+	}
+	return pids
+}
+
+func joinNote(note, text string) string {
+	switch {
+	case note == "":
+		return text
+	case text == "":
+		return note
+	default:
+		return note + "\n\n" + text
+	}
+}
+
+// readInput reads what the host says, as far as it comes within the budget.
+func readInput(ctx context.Context, input io.Reader) []byte {
+	read := make(chan []byte, 1) // the reader may outlive a call that gave up
+	go func() {
+		data, err := io.ReadAll(io.LimitReader(input, inputLimitBytes))
+		if err != nil {
+			data = nil
+		}
+		_, _ = io.Copy(io.Discard, input) // what is beyond the limit
+		read <- data
+	}()
+	select {
+	case data := <-read:
+		return data
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// drain reads what the host says and drops it, as far as it comes within the budget: a
+// host must not meet a closed pipe.
+func drain(ctx context.Context, input io.Reader) { readInputWithin(ctx, input) }
+
+func writeOut(output io.Writer, answer []byte) error {
+	_, err := fmt.Fprintf(output, "%s\n", answer)
+	return err
+}

@@ -1,0 +1,368 @@
+package hook
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
+)
+
+// Plugin serves an agent's plugin for as long as it lives: events and
+// confirmations come in as JSON lines, answers and mail signals go out
+// (host.PluginRequest). It keeps connected to the broker and registers each
+// root session that the plugin reports.
+type Plugin struct {
+	opts        Options
+	kind        bridge.AgentKind
+	reconnector *ipc.Reconnector
+	adapter     host.Adapter
+	host        proc.Process // the agent's process
+
+	outMu sync.Mutex
+	out   *json.Encoder
+
+	mu       sync.Mutex
+	sessions map[string]registered    // by host session id
+	tails    map[string]chan struct{} // the end of each session's newest line
+	leases   map[string]leased        // by lease id: given to the plugin, not confirmed
+	prompts  map[string]*heldPrompt   // by opencode's id: open, as far as the plugin says
+}
+
+// leased is mail that the plugin holds for a session.
+type leased struct {
+	session.Lease
+	sessionID string
+}
+
+// registered is a session that the broker knows of.
+type registered struct {
+	id  string // peer id
+	cwd string
+	off bool // no terminal shows it: only a prompt registers it again
+}
+
+// RunPlugin serves until input ends. start starts a background broker.
+func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start ipc.Starter, input io.Reader, output io.Writer) error {
+	p := &Plugin{
+		opts: opts, kind: kind, adapter: host.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, leases: map[string]leased{}, prompts: map[string]*heldPrompt{}, tails: map[string]chan struct{}{},
+	}
+	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
+		p.host = above[0]
+	}
+	p.reconnector = &ipc.Reconnector{
+		Target: target,
+		Hello:  ipc.Hello{Role: api.RolePlugin, PID: os.Getpid(), Version: opts.Version},
+		Start:  start,
+		Joined: p.join,
+		Event:  p.event,
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { p.reconnector.Run(ctx) })
+	err := p.serve(ctx, &running, input)
+	cancel()
+	running.Wait()
+	return err
+}
+
+// serve answers lines until input ends: those of one session in their order, so
+// that no event overtakes the ack before it; different sessions do not
+// wait for each other.
+func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Reader) error {
+	lines := bufio.NewReaderSize(input, 64<<10)
+	for {
+		line, err := readLine(lines, bridge.MaxFrameBytes)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var request host.PluginRequest
+		if err := json.Unmarshal(line, &request); err != nil {
+			p.opts.Log.Warn("a plugin's line is not understood", "err", err)
+			continue
+		}
+		if request.Prompt != nil || request.Settled != nil {
+			p.prompted(ctx, running, request)
+			continue
+		}
+		p.inOrder(running, p.keyOf(request), func(before <-chan struct{}) {
+			ctx, cancel := context.WithTimeout(ctx, budget) // the plugin waits no longer
+			defer cancel()
+			select {
+			case <-before:
+				p.write(p.answer(ctx, request))
+			case <-ctx.Done():
+				p.opts.Log.Warn("a plugin's event waited too long and is dropped", "event", request.Event)
+				<-before
+			}
+		})
+	}
+}
+
+// keyOf names the session that a line belongs to.
+func (p *Plugin) keyOf(request host.PluginRequest) string {
+	if request.Back != "" {
+		return p.leaseOf(request.Back).sessionID
+	}
+	if request.Ack == nil {
+		call, err := p.adapter.ParseHook(request.Event, request.Call)
+		if err != nil {
+			return ""
+		}
+		return call.SessionID
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for sessionID, known := range p.sessions {
+		if known.id == request.Ack.Lease.Recipient {
+			return sessionID
+		}
+	}
+	return ""
+}
+
+// inOrder runs work on its own and tells it when everything that came before it
+// for the same key has ended.
+func (p *Plugin) inOrder(running *sync.WaitGroup, key string, work func(before <-chan struct{})) {
+	done := make(chan struct{})
+	p.mu.Lock()
+	before := p.tails[key]
+	p.tails[key] = done
+	p.mu.Unlock()
+	if before == nil {
+		ended := make(chan struct{})
+		close(ended)
+		before = ended
+	}
+	running.Go(func() {
+		defer close(done)
+		work(before)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.tails[key] == done {
+			delete(p.tails, key)
+		}
+	})
+}
+
+// readLine returns one line without its end; a longer one than limitBytes is an
+// error, for the rest cannot be trusted to start a line.
+func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
+	var whole []byte
+	for {
+		part, more, err := lines.ReadLine()
+		if err != nil {
+			return nil, err
+		}
+		if whole = append(whole, part...); len(whole) > limitBytes {
+			return nil, bridge.Errorf(bridge.TooLarge, "a plugin's line is longer than %d bytes", limitBytes)
+		}
+		if !more {
+			return whole, nil
+		}
+	}
+}
+
+func (p *Plugin) answer(ctx context.Context, request host.PluginRequest) host.PluginReply {
+	switch {
+	case request.Ack != nil:
+		return host.PluginReply{ID: request.ID, Error: words(p.ack(ctx, *request.Ack))}
+	case request.Back != "":
+		return host.PluginReply{ID: request.ID, Error: words(p.nack(ctx, request.Back))}
+	}
+	call, err := p.adapter.ParseHook(request.Event, request.Call)
+	if err != nil {
+		return host.PluginReply{ID: request.ID, Error: words(err)}
+	}
+	reply, err := p.report(ctx, call)
+	if err != nil {
+		p.opts.Log.Warn("a plugin's event was not reported", "event", request.Event, "err", err)
+	}
+	return host.PluginReply{ID: request.ID, Text: reply.Text, Lease: reply.Lease, Error: words(err)}
+}
+
+// report makes sure that the session is registered and passes the event on.
+func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.HookReply, error) {
+	client, err := p.reconnector.Client(ctx)
+	if err != nil {
+		return session.HookReply{}, err
+	}
+	if call.Event == session.EventEnd && call.ChildID == "" {
+		return session.HookReply{}, p.leave(ctx, client, call)
+	}
+	if err := p.ensure(ctx, client, call); err != nil {
+		return session.HookReply{}, err
+	}
+	reply, err := client.Hook(ctx, call)
+	if reply.Lease != nil {
+		p.mu.Lock()
+		p.leases[reply.Lease.ID] = leased{*reply.Lease, call.SessionID}
+		p.mu.Unlock()
+	}
+	return reply, err
+}
+
+// loansOf lists what the plugin holds for a session. A new broker must not give
+// it out again.
+func (p *Plugin) leasesOf(sessionID string) []session.Lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var held []session.Lease
+	for _, l := range p.leases {
+		if l.sessionID == sessionID {
+			held = append(held, l.Lease)
+		}
+	}
+	return held
+}
+
+func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.HookCall) error {
+	p.mu.Lock()
+	r, known := p.sessions[call.SessionID]
+	p.mu.Unlock()
+	again := r.off && call.Event == session.EventPrompt && call.Prompt != ""
+	if call.SessionID == "" || known && !again {
+		return nil
+	}
+	return p.register(ctx, client, call.SessionID, registered{cwd: call.Cwd})
+}
+
+func (p *Plugin) register(ctx context.Context, client *ipc.Client, sessionID string, r registered) error {
+	answer, err := client.Register(ctx, api.Register{
+		Kind: p.kind, Cwd: r.cwd, AgentPID: p.host.PID, HostKnown: true, SessionID: sessionID, Previous: r.id,
+		CLIDataDir: p.opts.CLIDataDir, Leases: p.leasesOf(sessionID),
+	})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions[sessionID] = registered{id: answer.ID, cwd: r.cwd}
+	return nil
+}
+
+func (p *Plugin) leave(ctx context.Context, client *ipc.Client, call session.HookCall) error {
+	p.mu.Lock()
+	known, ok := p.sessions[call.SessionID]
+	delete(p.sessions, call.SessionID)
+	p.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return client.Leave(ctx, api.Leave{ID: known.id})
+}
+
+// join registers every known session with a new broker.
+func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
+	p.mu.Lock()
+	known := make(map[string]registered, len(p.sessions))
+	for id, r := range p.sessions {
+		if !r.off {
+			known[id] = r
+		}
+	}
+	p.mu.Unlock()
+	for id, r := range known {
+		if err := p.register(ctx, client, id, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ack passes on what became of a lease, or keeps it for the next broker.
+func (p *Plugin) ack(ctx context.Context, c host.PluginAck) error {
+	defer p.forgetLease(c.Lease.ID)
+	ack := api.Ack{Lease: c.Lease, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
+	err := p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Ack(ctx, ack) })
+	if err == nil {
+		return nil
+	}
+	return (ipc.Journal{Dir: p.opts.Home.ReadJournal()}).Keep(ack, p.opts.Now().UnixMilli())
+}
+
+// nack returns mail that reached no session: it is offered again.
+func (p *Plugin) nack(ctx context.Context, leaseID string) error {
+	p.forgetLease(leaseID)
+	return p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Nack(ctx, leaseID) })
+}
+
+func (p *Plugin) leaseOf(id string) leased {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leases[id]
+}
+
+func (p *Plugin) forgetLease(leaseID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.leases, leaseID)
+}
+
+// leaves notes that no terminal shows a session any more.
+func (p *Plugin) leaves(peerID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for sessionID, r := range p.sessions {
+		if r.id == peerID {
+			r.off = true
+			p.sessions[sessionID] = r
+		}
+	}
+}
+
+// event passes a mail signal on to the plugin.
+func (p *Plugin) event(event ipc.Event) {
+	var left api.Leave
+	if event.Name == api.EventLeft && json.Unmarshal(event.Data, &left) == nil {
+		p.leaves(left.ID)
+		return
+	}
+	if event.Name == ipc.EventLagged {
+		p.signalAll()
+		return
+	}
+	var arrived api.MailEvent
+	if event.Name != api.EventMail || json.Unmarshal(event.Data, &arrived) != nil {
+		return
+	}
+	p.write(host.PluginPush{Mail: arrived.SessionID, Wake: arrived.Wake})
+}
+
+// signalAll follows dropped signals: each session may have mail that wakes it,
+// and the broker decides when it is asked.
+func (p *Plugin) signalAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.sessions {
+		p.write(host.PluginPush{Mail: id, Wake: true})
+	}
+}
+
+func (p *Plugin) write(line any) {
+	p.outMu.Lock()
+	defer p.outMu.Unlock()
+	if err := p.out.Encode(line); err != nil {
+		p.opts.Log.Debug("the plugin does not listen any more", "err", err)
+	}
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

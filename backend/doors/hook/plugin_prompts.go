@@ -1,0 +1,136 @@
+package hook
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+)
+
+// heldPrompt is a prompt of opencode's that is put to its owner, on a connection of its
+// own. The terminal's own prompt takes no notice of it.
+type heldPrompt struct {
+	said chan api.PromptEvent // what the plugin says of it, in its order
+}
+
+// maxSaid is more than can be said of one prompt.
+const maxSaid = 8
+
+// prompted takes in a prompt, or what became of one.
+func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request host.PluginRequest) {
+	if said := request.Settled; said != nil {
+		p.mu.Lock()
+		held := p.prompts[said.ID]
+		p.mu.Unlock()
+		if held != nil {
+			select {
+			case held.said <- api.PromptEvent(said.Event):
+			default: // it says it again and again
+			}
+		}
+		return
+	}
+	asked, err := host.ParseOpenCodePrompt(*request.Prompt)
+	if err != nil {
+		p.opts.Log.Warn("a prompt is not understood", "err", err)
+		return
+	}
+	id, held := string(request.Prompt.ID), &heldPrompt{said: make(chan api.PromptEvent, maxSaid)}
+	p.mu.Lock()
+	_, known := p.prompts[id]
+	if !known {
+		p.prompts[id] = held
+	}
+	p.mu.Unlock()
+	if known {
+		return
+	}
+	running.Go(func() {
+		p.holdPrompt(ctx, id, held, asked)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.prompts, id)
+	})
+}
+
+// holdPrompt asks the owner for as long as the prompt is open, the next broker where one
+// has gone: nothing was decided there.
+func (p *Plugin) holdPrompt(ctx context.Context, id string, held *heldPrompt, asked host.Prompt) {
+	for ctx.Err() == nil {
+		known, err := p.reconnector.Client(ctx)
+		if err == nil {
+			err = p.ensure(ctx, known, asked.Call)
+		}
+		if err == nil {
+			err = p.askOwner(ctx, id, held, asked)
+		}
+		if err == nil || bridge.CodeOf(err) != bridge.Unavailable || !ipc.Pause(ctx, wakeRetry/8) {
+			return
+		}
+		if over(held) {
+			return
+		}
+	}
+}
+
+// over reports whether the plugin has said that the prompt is over.
+func over(held *heldPrompt) bool {
+	select {
+	case <-held.said:
+		return true
+	default:
+		return false
+	}
+}
+
+// askOwner asks on one broker. Unavailable says that it has gone before it was answered.
+func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, asked host.Prompt) error {
+	client, err := ipc.Dial(ctx, p.reconnector.Target, ipc.Hello{Role: api.RolePlugin, PID: os.Getpid(), Version: p.opts.Version})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	args := promptArgs(uuid.NewString(), asked, 0)
+	answers, failed := make(chan api.PromptAnswer, 1), make(chan error, 1)
+	go func() {
+		answer, err := client.Prompt(ctx, args)
+		if err != nil {
+			failed <- err
+			return
+		}
+		answers <- answer
+	}()
+	for {
+		select {
+		case answer := <-answers:
+			if answer.Decision == "" {
+				return nil
+			}
+			pushed := &host.PluginAnswer{ID: id, Allow: answer.Decision == job.Allow, Answers: answer.Answers}
+			if !pushed.Allow {
+				pushed.Message = host.Denial(answer.Reason)
+			}
+			p.write(host.PluginPush{Answer: pushed})
+		case err := <-failed:
+			return err
+		case event := <-held.said:
+			report(client, api.PromptReport{ID: args.ID, Event: event})
+			if event != api.PromptDelivered {
+				return nil
+			}
+		case <-client.Done():
+			return bridge.Errorf(bridge.Unavailable, "the broker has gone")
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

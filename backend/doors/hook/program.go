@@ -1,0 +1,174 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/proc"
+)
+
+// Program is a process that serves one hook call: `bridge-hook`, or its long form
+// `bridge hook`. All fields are required but Note and LongForm.
+type Program struct {
+	Name    string   // as a person calls it
+	Args    []string // KIND EVENT [--home DIR]
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Getenv  func(string) string
+	Now     func() time.Time
+	Version string
+	// Note is Options.Note for the home that the arguments name.
+	Note func(ctx context.Context, home config.Home, log *slog.Logger, call session.HookCall) string
+	// LongForm finds the bridge program that can read the store, "" for none, for a
+	// program without Note: a session's start, which is rare, is handed to it whole.
+	LongForm func() string
+}
+
+// exitUsage is the exit code of a command line that no host writes (contract:
+// Commands). Every other call ends with 0, or with ExitWake.
+const exitUsage = 2
+
+// Run serves the call and returns the exit code.
+func (p Program) Run(ctx context.Context) int {
+	homeFlag, words := takeHome(p.Args)
+	if len(words) != 2 {
+		fmt.Fprintf(p.Stderr, "usage: %s KIND EVENT [--home DIR]   (JSON on standard input; example: %[1]s claude Stop)\n", p.Name)
+		return exitUsage
+	}
+	kind, err := bridge.ParseKind(words[0])
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "bridge: %s\n", err)
+		return exitUsage
+	}
+	if p.LongForm != nil && host.IsStart(words[1]) {
+		if code, done := become(p.LongForm(), append([]string{"hook"}, p.Args...)); done {
+			return code
+		} // it is not there: the session goes without its note, but not without its mail
+	}
+	home, err := config.OpenHome(homeFlag, p.Getenv)
+	if err != nil {
+		drain(ctx, p.Stdin)
+		fmt.Fprintln(p.Stdout, "{}")
+		return 0
+	}
+	opts := p.options(home, kind)
+	if kind == bridge.Claude && (words[1] == host.WakeEvent || words[1] == host.WakeStandbyEvent) {
+		if p.headless() {
+			drain(ctx, p.Stdin)
+			return 0 // it would keep a run without a person from ending
+		}
+		return RunWake(ctx, opts, words[1] == host.WakeStandbyEvent, p.Stdin, p.Stderr)
+	}
+	if kind == bridge.Claude && words[1] == host.PermissionEvent {
+		if p.headless() { // a run without a person has its own way to ask
+			drain(ctx, p.Stdin)
+			return 0
+		}
+		pid, _ := strconv.Atoi(p.Getenv("CLAUDE_PID"))
+		RunPrompt(ctx, opts, pid, p.Stdin, p.Stdout)
+		return 0
+	}
+	if kind == bridge.Codex && words[1] == host.PermissionEvent {
+		TellPrompt(ctx, opts, p.Stdin)
+		return 0
+	}
+	if kind == bridge.Claude && host.IsOfPromptsOnly(words[1]) && !isThere(filepath.Join(home.Dir(), config.PromptsOpen)) {
+		drain(ctx, p.Stdin)
+		return 0
+	}
+	Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
+	return 0
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Main is a whole program that serves one hook call, `bridge-hook`. It returns
+// the exit code.
+func Main(version string, now func() time.Time) int {
+	return Program{
+		Name: "bridge-hook", Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv, Now: now, Version: version, LongForm: longForm,
+	}.Run(context.Background())
+}
+
+// longForm is the console program beside this one, "" where it is missing.
+func longForm() string {
+	own, err := proc.ProgramOr("")
+	if err != nil {
+		return ""
+	}
+	return proc.Beside(own, "bridge-hook", "bridge")
+}
+
+// takeHome splits --home off, which may stand anywhere.
+func takeHome(args []string) (home string, words []string) {
+	for i := 0; i < len(args); i++ {
+		value, isHome := strings.CutPrefix(args[i], "--home=")
+		switch {
+		case isHome:
+			home = value
+		case args[i] == "--home" && i+1 < len(args):
+			i++
+			home = args[i]
+		default:
+			words = append(words, args[i])
+		}
+	}
+	return home, words
+}
+
+func (p Program) options(home config.Home, kind bridge.AgentKind) Options {
+	log := slog.New(slog.NewTextHandler(lazyLog{home}, nil))
+	opts := Options{Home: home, Version: p.Version, CLIDataDir: CLIDataDir(kind, p.Getenv), Now: p.Now, Log: log}
+	if p.Note != nil {
+		opts.Note = func(ctx context.Context, call session.HookCall) string { return p.Note(ctx, home, log, call) }
+	}
+	return opts
+}
+
+// headless reports whether claude runs without a person (claude -p).
+func (p Program) headless() bool { return strings.HasPrefix(p.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk") }
+
+// CLIDataDir is the folder of the CLI's own store, as the environment tells: it
+// is the CLI's where the CLI started us.
+func CLIDataDir(kind bridge.AgentKind, getenv func(string) string) string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return host.CLIDataDir(kind, home, getenv)
+}
+
+// AsksForHelp reports whether args are a person's question instead of a call.
+func AsksForHelp(args []string) bool {
+	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
+}
+
+// lazyLog opens the log only when a line is written: most hook calls say
+// nothing, and each must be quick.
+type lazyLog struct{ home config.Home }
+
+func (l lazyLog) Write(line []byte) (int, error) {
+	file, err := os.OpenFile(l.home.Log(), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return len(line), nil // a home that is not there yet has no log
+	}
+	defer file.Close()
+	return file.Write(line)
+}

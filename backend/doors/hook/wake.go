@@ -1,0 +1,104 @@
+package hook
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/mail"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/proc"
+)
+
+// The times of a hook that waits in the background of an idle session
+// (host.WakeEvent).
+const (
+	// wakeLife bounds one wait; the host's own limit is a little longer.
+	wakeLife = 7000 * time.Second
+	// wakeRetry is how long a waiting hook leaves a home without a broker alone.
+	wakeRetry = 2 * time.Second
+	// wakeLook is how often a waiting hook looks whether its agent still runs.
+	wakeLook = 15 * time.Second
+)
+
+// ExitWake tells the host to start a turn with what stands on standard error.
+const ExitWake = 2
+
+// RunWake waits until the idle session shall be woken, then writes the text for
+// the model to errorOutput and returns ExitWake. In every other end it returns
+// 0, which the host ignores. It never holds a turn: the host runs it in the
+// background.
+func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, errorOutput io.Writer) int {
+	ctx, cancel := context.WithTimeout(ctx, wakeLife)
+	defer cancel()
+	call, err := host.For(bridge.Claude).ParseHook("Stop", readInputWithin(ctx, input))
+	if err != nil || call.ChildID != "" {
+		return 0
+	}
+	var above []proc.Process
+	for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
+		above = append(above, p)
+		call.Ancestors = append(call.Ancestors, p.PID)
+	}
+	go endWithAgent(ctx, cancel, above, wakeLook)
+	for ctx.Err() == nil {
+		if code, done := waitOnce(ctx, opts, api.WakeWait{Call: call, Standby: standby}, errorOutput); done {
+			return code
+		}
+		ipc.Pause(ctx, wakeRetry) // the broker died: the next one is asked
+	}
+	return 0
+}
+
+// readInputWithin reads the host's JSON, which comes at once or never.
+func readInputWithin(ctx context.Context, input io.Reader) []byte {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	return readInput(ctx, input)
+}
+
+// waitOnce waits on one broker. It reports done when the wait is over for good.
+func waitOnce(ctx context.Context, opts Options, wait api.WakeWait, errorOutput io.Writer) (code int, done bool) {
+	token, err := opts.Home.ExistingToken()
+	if err != nil {
+		return 0, true // no bridge runs in this home at all
+	}
+	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
+	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: api.RoleHook, PID: os.Getpid(), Version: opts.Version})
+	if err != nil {
+		return 0, bridge.CodeOf(err) != bridge.Unavailable
+	}
+	defer client.Close()
+	reply, err := client.WakeWait(ctx, wait)
+	if err != nil {
+		return 0, bridge.CodeOf(err) != bridge.Unavailable
+	}
+	if reply.Text == "" || reply.Lease == nil {
+		return 0, true
+	}
+	if _, err := io.WriteString(errorOutput, reply.Text+"\n"); err != nil {
+		return 0, true // the lease lapses with the connection: the mail stays unread
+	}
+	ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
+	return ExitWake, true
+}
+
+// endWithAgent ends the wait when the agent has ended: nobody is left to wake.
+func endWithAgent(ctx context.Context, cancel context.CancelFunc, above []proc.Process, look time.Duration) {
+	for ipc.Pause(ctx, look) {
+		for _, p := range above[:min(len(above), agentDistance)] {
+			if !proc.Alive(p.PID) {
+				cancel()
+				return
+			}
+		}
+	}
+}
+
+// agentDistance is how many processes above the hook must live for it to have a
+// purpose: the shell that ran it, and the agent.
+const agentDistance = 2

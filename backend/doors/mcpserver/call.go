@@ -1,0 +1,106 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"bridge/backend/agent"
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+)
+
+// call is one tool call: its arguments as JSON and who makes it.
+type call struct {
+	args   []byte
+	caller api.Caller
+	// progress is the token under which the host wants to hear how far a call is; nil
+	// for a host that does not.
+	progress mcp.ProgressToken
+}
+
+// The arguments by which opencode's plugin says which session calls. It writes
+// them over whatever the model gave, and no model is told of them.
+const (
+	pluginSession = "_bridge_session"
+	pluginChild   = "_bridge_child"
+)
+
+// readCall takes a call apart. Who calls comes from the host, never from the
+// model's own arguments.
+func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, error) {
+	c := call{args: bytes.TrimSpace(arguments)}
+	if len(c.args) == 0 || string(c.args) == "null" {
+		c.args = []byte("{}")
+	}
+	if c.args[0] != '{' {
+		return call{}, bridge.Errorf(bridge.Invalid, "the arguments must be a JSON object")
+	}
+	var meta map[string]any
+	if told != nil {
+		meta, c.progress = told.AdditionalFields, told.ProgressToken
+	}
+	switch s.opts.Register.Kind {
+	case bridge.Codex:
+		if sessionID, childID, ok := agent.CodexIdentity(meta); ok {
+			c.caller.SessionID, c.caller.ChildID = sessionID, childID
+		}
+	case bridge.Claude:
+		if toolUse, ok := agent.ClaudeToolUse(meta); ok {
+			c.caller.ToolUseID = toolUse
+		}
+	case bridge.OpenCode:
+		if err := c.takePluginsWord(); err != nil {
+			return call{}, err
+		}
+	default: // the connection alone says who calls
+	}
+	return c, nil
+}
+
+// takePluginsWord takes out of the arguments what opencode's plugin wrote there.
+func (c *call) takePluginsWord() error {
+	args := map[string]json.RawMessage{}
+	if err := json.Unmarshal(c.args, &args); err != nil {
+		return bridge.Errorf(bridge.Invalid, "the arguments cannot be read")
+	}
+	for name, to := range map[string]*string{pluginSession: &c.caller.SessionID, pluginChild: &c.caller.ChildID} {
+		if word, ok := args[name]; ok && json.Unmarshal(word, to) != nil {
+			*to = "" // no string is no word
+		}
+		delete(args, name)
+	}
+	rest, err := json.Marshal(args)
+	c.args = rest
+	return err
+}
+
+// decode reads a tool's arguments strictly: unknown ones are refused by name.
+func decode[A any](c call) (A, error) {
+	var args A
+	err := bridge.DecodeStrict(c.args, bridge.MaxFrameBytes, &args)
+	return args, err
+}
+
+// ask runs one request on the broker, again on the next broker when the first
+// died under it. Every request that is asked this way is safe to repeat.
+func ask[R any](ctx context.Context, s *Server, request func(context.Context, *ipc.Client) (R, error)) (R, error) {
+	return askFor(ctx, s, askPatience, request)
+}
+
+// askFor is ask for what may take longer than the broker itself does.
+func askFor[R any](ctx context.Context, s *Server, patience time.Duration, request func(context.Context, *ipc.Client) (R, error)) (R, error) {
+	var answer R
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := s.reconnector.Do(ctx, func(c *ipc.Client) error {
+		var err error
+		answer, err = request(ctx, c)
+		return err
+	})
+	return answer, err
+}

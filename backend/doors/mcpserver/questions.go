@@ -1,0 +1,117 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/question"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+)
+
+// owner is the part by which a session asks its owner (NED-03).
+type owner struct{ *Server }
+
+// questionTools are its tools.
+func (s owner) questionTools() []tool {
+	return []tool{
+		{define("ask_owner", "Ask your user what only they can decide. The answer comes as a message.", writes,
+			required(text("title", "up to 200 characters")),
+			text("context", "up to 4,000 characters"),
+			argument{name: "options", kind: "array", description: `2 to 4 of {"label": "...", "consequence": "..."}`},
+			flag("blocking", "true waits for the answer here"),
+			text("topic", "replaces your earlier question on it"),
+		), s.askOwner},
+		{define("withdraw_question", "Take back a question to your user.", writes,
+			required(text("question", "id from ask_owner")),
+		), s.withdrawQuestion},
+	}
+}
+
+// questionAnswer is the answer of both.
+type questionAnswer struct {
+	Question string           `json:"question"`
+	State    question.State   `json:"state"`
+	Answer   *question.Answer `json:"answer,omitempty"`
+}
+
+func answerOf(one question.Question) questionAnswer {
+	return questionAnswer{one.ID, one.State, one.Answer}
+}
+
+func (s owner) askOwner(ctx context.Context, c call) (any, *session.Lease, error) {
+	args, err := decode[struct {
+		Title    string `json:"title"`
+		Context  string `json:"context"`
+		Topic    string `json:"topic"`
+		Blocking bool   `json:"blocking"`
+		Options  []struct {
+			Label       string `json:"label"`
+			Consequence string `json:"consequence"`
+		} `json:"options"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	asked := question.Args{Title: args.Title, Context: args.Context, Topic: args.Topic, Blocking: args.Blocking}
+	for _, option := range args.Options {
+		asked.Options = append(asked.Options, question.Option{Label: option.Label, Consequence: option.Consequence})
+	}
+	if args.Blocking {
+		defer s.waits.Add(-1)
+		if s.waits.Add(1) > waitsAtOnce {
+			return nil, nil, bridge.Errorf(bridge.Busy, "%d waits go on already: ask without blocking", waitsAtOnce)
+		}
+	}
+	request := api.AskOwnerArgs{Caller: c.caller, ID: uuid.Must(uuid.NewV7()).String(), Question: asked}
+	one, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
+		return client.AskOwner(ctx, request)
+	})
+	if err != nil || !args.Blocking {
+		return answerOf(one), nil, err
+	}
+	return s.awaitAnswer(ctx, c, one.ID)
+}
+
+// awaitAnswer waits until a question is over. The answer is ordinary mail in a thread of
+// its own: who stops waiting has it as a message, and who got it here is not told again.
+func (s owner) awaitAnswer(ctx context.Context, c call, id string) (any, *session.Lease, error) {
+	for {
+		found, err := s.waitUntil(ctx, cmp.Or(s.opts.Look, usualLook), api.WaitArgs{Caller: c.caller, ConversationID: question.Conversation(id)})
+		if err != nil {
+			return nil, nil, bridge.Errorf(bridge.CodeOf(err), "the question %s is open and its answer comes as a message, but it could not be waited for: %w", id, err)
+		}
+		if found.Lease != nil {
+			s.acks.hold(*found.Lease)
+		}
+		one, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
+			return client.Question(ctx, api.QuestionArgs{Caller: c.caller, ID: id})
+		})
+		if err != nil && found.Lease != nil {
+			s.nack(*found.Lease)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if !found.TimedOut || one.State != question.Open && (one.State != question.Answered || one.Carried) {
+			return answerOf(one), found.Lease, nil
+		}
+	}
+}
+
+func (s owner) withdrawQuestion(ctx context.Context, c call) (any, *session.Lease, error) {
+	args, err := decode[struct {
+		Question string `json:"question"`
+	}](c)
+	if err != nil {
+		return nil, nil, err
+	}
+	one, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
+		return client.WithdrawQuestion(ctx, api.QuestionArgs{Caller: c.caller, ID: args.Question})
+	})
+	return answerOf(one), nil, err
+}

@@ -1,0 +1,53 @@
+package worker
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+)
+
+// Sizes of the rotated log.
+const (
+	logMegabytes = 5
+	logKept      = 3
+)
+
+// OpenLog opens the home's rotated log, which every program of Bridge's writes. Nothing is
+// written, and no folder made, before the first line.
+func OpenLog(home config.Home, getenv func(string) string) (*slog.Logger, func()) {
+	level := slog.LevelInfo
+	if settings, err := home.Settings(getenv); err == nil {
+		level = settings.LogLevel
+	}
+	file := &logFile{home: home, Logger: lumberjack.Logger{Filename: home.Log(), MaxSize: logMegabytes, MaxBackups: logKept}}
+	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})), func() { _ = file.Close() }
+}
+
+// logFile makes the log's folder for the owner alone before the library would
+// make it for everyone. What is logged about a home that is not there, because it was
+// removed, is dropped: a log makes no home.
+type logFile struct {
+	home config.Home
+	lock sync.Mutex // guards made
+	made bool
+	lumberjack.Logger
+}
+
+func (l *logFile) Write(line []byte) (int, error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if !l.made {
+		if _, err := os.Stat(l.home.Dir()); errors.Is(err, fs.ErrNotExist) {
+			return len(line), nil
+		}
+		l.made = disk.MakeDir(l.home.Logs()) == nil // if it fails, so does the write
+	}
+	return l.Logger.Write(line)
+}

@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/proc"
+	"bridge/backend/platform/sandbox"
+	"bridge/backend/platform/shellenv"
+)
+
+const (
+	// otherStart is how long a process waits for another one's start of a broker. It is
+	// shorter than the caller's patience: a process that was suspended keeps its lock.
+	otherStart     = 3 * time.Second
+	otherStartPoll = 20 * time.Millisecond
+)
+
+// StartBroker returns a starter of brokers that outlive this process. Of the processes that
+// lose their broker together, one starts another broker and the others wait for it (MSG-01):
+// that one has the home's folder locked, so nothing is written where no broker can serve.
+//
+// The starter fails with Unavailable within a delegated job, whose end would end the broker;
+// with Denied in the home of a demo, which goes away with the demo; with the error of
+// CheckHome where no broker can serve; and with Storage when the program cannot be run.
+func (p Program) StartBroker() ipc.Starter {
+	var tooLong atomic.Bool // another process kept the lock for otherStart
+	return func(ctx context.Context) (<-chan struct{}, error) {
+		if name := p.Getenv(sandbox.JobVariable); name != "" {
+			return nil, bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and %s, a delegated job, starts none", name)
+		}
+		if config.IsDemo(p.Home) {
+			return nil, bridge.Errorf(bridge.Denied, "no broker is running for %s: it is the home of a demo, which has ended", p.Home.Dir())
+		}
+		lock, err := disk.TryLock(p.Home.Dir())
+		if errors.Is(err, disk.ErrLocked) && !tooLong.Swap(false) {
+			return p.otherStart(ctx, &tooLong), nil
+		}
+		// With another error this process starts one without a lock.
+		ended, err := p.start()
+		if err != nil {
+			return nil, errors.Join(err, lock.Release())
+		}
+		go func() {
+			select {
+			case <-ended:
+			case <-ctx.Done():
+			}
+			_ = lock.Release() // closing a file that was never written
+		}()
+		return ended, nil
+	}
+}
+
+// start starts a broker and returns a channel that is closed when it has ended.
+func (p Program) start() (<-chan struct{}, error) {
+	if err := p.CheckHome(context.Background(), p.Home); err != nil {
+		return nil, err
+	}
+	started, err := proc.StartDetached(proc.Command{
+		Path: p.Console, Args: []string{"serve", "--background", "--home", p.Home.Dir()}, Dir: p.Home.Dir(), LogFile: p.Home.Log() + ".start",
+		Env: shellenv.Broker(os.Environ()), // it serves other projects than this one, too
+	})
+	if err != nil {
+		return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)
+	}
+	return started.Done(), nil
+}
+
+// otherStart returns a channel that is closed when no process starts a broker any more, or
+// after otherStart, which it then notes in tooLong.
+func (p Program) otherStart(ctx context.Context, tooLong *atomic.Bool) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		waiting, cancel := context.WithTimeout(ctx, otherStart)
+		defer cancel()
+		for ipc.Pause(waiting, otherStartPoll) {
+			if locked, err := disk.IsLocked(p.Home.Dir()); err != nil || !locked {
+				return
+			}
+		}
+		tooLong.Store(ctx.Err() == nil)
+	}()
+	return over
+}

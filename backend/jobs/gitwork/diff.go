@@ -1,0 +1,156 @@
+package gitwork
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bridge/backend/core/bridge"
+)
+
+// Bounds of what a diff shows; what it counts is always whole.
+const (
+	maxPatch  = 512 << 10 // of one file
+	maxPatchs = 16 << 20  // of all
+)
+
+// FileChange is one file that differs.
+type FileChange struct {
+	Path    string
+	From    string // of a rename or copy
+	Status  string // added, modified, deleted, renamed, copied, type
+	Added   int    // lines; 0 when Binary
+	Removed int
+	Binary  bool
+	Patch   string // hunks and all; "" when Cut
+	Cut     bool   // the patch is too long to be shown
+}
+
+// Diff compares the files of tree, those at a job's start, with those that the
+// checkout at top holds, whatever of it is committed (JOB-18): what the job did
+// itself, and nothing that stood there before.
+func (g *Git) Diff(ctx context.Context, top, tree string) ([]FileChange, error) {
+	g, err := g.at(ctx, top)
+	if err != nil {
+		return nil, err
+	}
+	files, err := g.snapshot(ctx, top, true)
+	if err != nil {
+		return nil, err
+	}
+	return g.DiffTrees(ctx, top, tree, files.tree)
+}
+
+// DiffTrees compares two trees or commits, within the folder of the job where that is
+// recorded.
+func (g *Git) DiffTrees(ctx context.Context, top, from, to string) ([]FileChange, error) {
+	for _, one := range []string{from, to} {
+		if !isID(one) {
+			return nil, bridge.Errorf(bridge.Invalid, "%q is no commit or tree", one)
+		}
+	}
+	compare := []string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=histogram"}
+	var within []string
+	if there := g.places[top]; there != nil && there.Inside != "" {
+		within = []string{"--", there.Inside}
+	}
+	compared := func(args ...string) []string { return slices.Concat(compare, args, []string{from, to}, within) }
+	raw, err := g.run(ctx, call{dir: top, args: compared("-z", "--raw")})
+	if err != nil {
+		return nil, err
+	}
+	counts, err := g.run(ctx, call{dir: top, args: compared("-z", "--numstat")})
+	if err != nil {
+		return nil, err
+	}
+	changes := parseRaw(fields(raw.out))
+	count(changes, fields(counts.out))
+	patches, err := g.run(ctx, call{dir: top, args: compared("-p"), limit: maxPatchs})
+	if err != nil {
+		return nil, err
+	}
+	attach(changes, patches.out, patches.cut)
+	return changes, nil
+}
+
+func isID(text string) bool {
+	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// statuses are git's letters.
+var statuses = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'C': "copied", 'T': "type"}
+
+// rawFields is how many words stand before the paths of a change.
+const rawFields = 5
+
+// parseRaw reads two modes, two ids and a letter, then the path, and a second path after R
+// and C. What is none of this, and what follows it, is left out.
+func parseRaw(parts []string) []FileChange {
+	changes := []FileChange{}
+	for i := 0; i+1 < len(parts); i += 2 {
+		meta := strings.Fields(parts[i])
+		if len(meta) != rawFields {
+			break
+		}
+		letter := meta[rawFields-1][0]
+		if strings.IndexByte("RC", letter) >= 0 && i+2 == len(parts) {
+			break
+		}
+		change := FileChange{Path: parts[i+1], Status: statuses[letter]}
+		if letter == 'R' || letter == 'C' {
+			i++
+			change.From, change.Path = change.Path, parts[i+1]
+		}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+// count reads `added TAB removed TAB path`, where a rename has its paths apart.
+func count(changes []FileChange, parts []string) {
+	for i, n := 0, 0; i < len(parts) && n < len(changes); i, n = i+1, n+1 {
+		numbers := strings.SplitN(parts[i], "\t", 3)
+		if len(numbers) != 3 {
+			return
+		}
+		changes[n].Binary = numbers[0] == "-"
+		changes[n].Added, _ = strconv.Atoi(numbers[0])
+		changes[n].Removed, _ = strconv.Atoi(numbers[1])
+		if numbers[2] == "" { // both paths follow
+			i += 2
+		}
+	}
+}
+
+// attach gives each change its part of the patch, which has them in the same order;
+// one of another type has two parts.
+func attach(changes []FileChange, patch string, cut bool) {
+	const begin = "diff --git "
+	parts := strings.SplitAfter(patch, "\n"+begin)
+	for i := range parts { // each part but the last ends with the begin of the next
+		parts[i] = strings.TrimSuffix(parts[i], begin)
+		if i > 0 {
+			parts[i] = begin + parts[i]
+		}
+	}
+	next := 0
+	take := func() (string, bool) {
+		if next >= len(parts) || patch == "" {
+			return "", false
+		}
+		next++
+		return parts[next-1], !cut || next < len(parts) // the last of a cut patch is a piece
+	}
+	for i := range changes {
+		text, whole := take()
+		if changes[i].Status == "type" && whole {
+			var second string
+			second, whole = take()
+			text += second
+		}
+		if changes[i].Cut = !whole || len(text) > maxPatch; !changes[i].Cut {
+			changes[i].Patch = strings.ToValidUTF8(text, "\uFFFD")
+		}
+	}
+}

@@ -1,0 +1,543 @@
+package gitwork
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/bridge"
+)
+
+// Action is how the owner finishes a worktree job (JOB-18).
+type Action string
+
+// The actions. None removes a file of the worktree or a commit.
+const (
+	Apply   Action = "apply"   // staged in the main checkout, to be committed by the owner
+	Squash  Action = "squash"  // one commit on the main checkout's branch
+	Merge   Action = "merge"   // a merge commit on it
+	Keep    Action = "keep"    // the branch stays as it is; one that was discarded comes back
+	Discard Action = "discard" // the branch moves out of the way
+)
+
+// ParseAction returns the action of that name. The error names the choices.
+func ParseAction(raw string) (Action, error) {
+	if action := Action(raw); slices.Contains([]Action{Apply, Squash, Merge, Keep, Discard}, action) {
+		return action, nil
+	}
+	return "", bridge.Errorf(bridge.Invalid, "unknown action %q: use apply, squash, merge, keep or discard", raw)
+}
+
+// Finish is what came of finishing a job, or would.
+type Finish struct {
+	Action    Action
+	Conflicts []string // paths; where there are some nothing was done
+	Done      bool
+	Commit    string // on the main checkout's branch, or the job's head for keep and discard
+	Branch    string // of the job, after it
+	// LeftOut are sentences about what the worktree holds and git cannot take up: it stays there.
+	LeftOut []string
+}
+
+// Plan is a finish that was tried without touching a file of the owner's. What it
+// holds tells afterwards whether it was carried out, whoever died in between.
+type Plan struct {
+	Action    Action
+	Conflicts []string
+	Branch    string // of the job
+	Head      string // the commit that holds all that the job did
+	Target    string // the commit of the main checkout; "" for keep and discard
+	// Next is the commit that the main checkout comes to; a tree for apply and after a
+	// dry try, Target where it has everything already.
+	Next string
+	// Omitted is what git cannot take up: it stays in the worktree.
+	Omitted []Omission
+
+	staged bool // Next stands in the main checkout already, but for the commit
+}
+
+// landing finishes one job.
+type landing struct {
+	*Git
+	w   Worktree
+	job string
+}
+
+// Finish lands or drops what a job did. It tries without touching a file first; the
+// dry run ends there. A main checkout with changes of its own is refused (Conflict),
+// as is one in the middle of a merge. Uncommitted work of the job is parked before.
+func (g *Git) Finish(ctx context.Context, w Worktree, job string, action Action, message string, dry bool) (Finish, error) {
+	plan, err := g.Prepare(ctx, w, job, action, message, dry)
+	if err != nil {
+		return Finish{}, err
+	}
+	if dry || len(plan.Conflicts) > 0 {
+		return plan.tried(), nil
+	}
+	return g.CarryOut(ctx, w, job, plan)
+}
+
+// tried is what a plan says that would be done.
+func (p Plan) tried() Finish {
+	finish := Finish{Action: p.Action, Conflicts: p.Conflicts, Branch: p.Branch, LeftOut: Sentences(p.Omitted)}
+	if p.Target == "" {
+		finish.Commit = p.Head
+	}
+	return finish
+}
+
+// Prepare parks the job's work and makes the commit that Finish would bring to the
+// owner; a dry one does neither. The errors are those of Finish.
+func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action, message string, dry bool) (Plan, error) {
+	if _, err := ParseAction(string(action)); err != nil {
+		return Plan{}, err
+	}
+	g, err := g.of(ctx, w)
+	if err != nil {
+		return Plan{}, err
+	}
+	l := landing{g, w, job}
+	plan := Plan{Action: action, Conflicts: []string{}}
+	if err := l.work(ctx, &plan, dry); err != nil {
+		return Plan{}, err
+	}
+	if action == Keep || action == Discard {
+		return plan, nil
+	}
+	return plan, l.merge(ctx, &plan, message, dry)
+}
+
+// CarryOut does what was prepared. Again it does nothing more.
+func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (Finish, error) {
+	g, err := g.ofMain(ctx, w)
+	if err != nil {
+		return Finish{}, err
+	}
+	l, finish := landing{g, w, job}, plan.tried()
+	switch plan.Action {
+	case Keep, Discard:
+		return l.move(ctx, finish, plan.movesTo(job))
+	default:
+		return l.land(ctx, finish, plan)
+	}
+}
+
+// work notes in the plan the commit that holds all that the job did, its branch, and what
+// git cannot take up.
+func (l landing) work(ctx context.Context, plan *Plan, dry bool) (err error) {
+	if _, err := os.Lstat(l.w.Path); err != nil { // reclaimed: the branch has everything
+		plan.Branch = l.w.Branch
+		plan.Head, err = l.output(ctx, l.w.Main, "rev-parse", "--verify", "-q", "refs/heads/"+l.w.Branch+"^{commit}")
+		if err != nil {
+			return bridge.Errorf(bridge.NotFound, "neither the worktree nor the branch of %s is there", l.job)
+		}
+		return nil
+	}
+	if !dry {
+		parked, err := l.Park(ctx, l.w, l.job)
+		plan.Head, plan.Branch, plan.Omitted = parked.Head, parked.Branch, parked.Omitted
+		return cmp.Or(err, l.refusePart(plan.Action, parked.LeftOut))
+	}
+	head, err := l.Head(ctx, l.w.Path)
+	if err != nil {
+		return err
+	}
+	files, err := l.snapshot(ctx, l.w.Path, false)
+	if err = cmp.Or(err, l.refusePart(plan.Action, files.leftOut)); err != nil {
+		return err
+	}
+	plan.Branch, plan.Omitted = head.Branch, files.omitted
+	plan.Head, err = l.commit(ctx, l.w.Path, files.tree, "bridge: "+l.job+" as it stands", head.Commit)
+	return err
+}
+
+// refusePart wants all of the job's work in what is landed.
+func (l landing) refusePart(action Action, out LeftOut) error {
+	if out.Files == 0 || action == Keep || action == Discard {
+		return nil
+	}
+	return bridge.Errorf(bridge.TooLarge, "%s: commit the ones that are wanted in %s, or have git ignore them", out, l.w.Path)
+}
+
+// merge tries what brings the plan's head into the main checkout.
+func (l landing) merge(ctx context.Context, plan *Plan, message string, dry bool) error {
+	target, err := l.Head(ctx, l.w.Main)
+	if err != nil {
+		return err
+	}
+	plan.Target = target.Commit
+	tree, conflicts, err := l.tryMerge(ctx, l.w.Main, target.Commit, plan.Head)
+	if err != nil {
+		return err
+	}
+	if plan.Conflicts = conflicts; len(conflicts) > 0 {
+		return nil
+	}
+	has, err := l.output(ctx, l.w.Main, "rev-parse", target.Commit+"^{tree}")
+	if err != nil {
+		return err
+	}
+	if plan.Next = tree; tree == has {
+		plan.Next = target.Commit
+		return nil
+	}
+	if err := l.refuseUnfinished(ctx); err != nil {
+		return err
+	}
+	if plan.staged, err = l.isStaged(ctx, tree); err != nil {
+		return err
+	}
+	if !plan.staged {
+		if err := l.refuseDirty(ctx); err != nil {
+			return err
+		}
+		if err := l.refuseInTheWay(ctx, target.Commit, tree); err != nil {
+			return err
+		}
+	}
+	if plan.Action == Apply {
+		return nil
+	}
+	if target.Branch == "" {
+		return bridge.Errorf(bridge.Conflict, "%s is on no branch: switch to the one that is to have the work", l.w.Main)
+	}
+	if dry {
+		return nil
+	}
+	parents := []string{target.Commit}
+	if plan.Action == Merge {
+		parents = append(parents, plan.Head)
+	}
+	if message == "" {
+		message = fmt.Sprintf("%s: %s\n", l.job, plan.Action)
+	}
+	plan.Next, err = l.commitAs(ctx, l.owner(ctx, l.w), l.w.Main, tree, message, parents...)
+	return err
+}
+
+// land brings what was prepared into the main checkout.
+func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, error) {
+	if len(plan.Conflicts) > 0 {
+		return finish, nil
+	}
+	if finish.Done = plan.Next == plan.Target; finish.Done {
+		finish.Commit = plan.Target
+		return finish, nil
+	}
+	if !plan.staged {
+		if err := l.checkout(ctx, plan.Target, plan.Next); err != nil {
+			return Finish{}, err
+		}
+	}
+	if plan.Action != Apply {
+		// Only from where the merge was made; what is there otherwise stays staged.
+		if _, err := l.output(ctx, l.w.Main, "update-ref", "-m", "bridge: "+string(finish.Action)+" "+l.job, "HEAD", plan.Next, plan.Target); err != nil {
+			return Finish{}, err
+		}
+		finish.Commit = plan.Next
+	}
+	finish.Done = true
+	return finish, nil
+}
+
+// Outcome tells what became of a plan whose carrying out nobody saw to its end. It
+// changes nothing. staged says that the work stands in the main checkout and is not
+// committed there: the same finish again commits it.
+func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (finish Finish, staged bool, err error) {
+	if g, err = g.ofMain(ctx, w); err != nil {
+		return Finish{}, false, err
+	}
+	finish = plan.tried()
+	if plan.Head == "" || plan.Target != "" && plan.Next == "" { // it was not tried to its end
+		return finish, false, nil
+	}
+	if plan.Target == "" {
+		if to := plan.movesTo(job); to != "" {
+			finish.Branch = to
+		}
+		at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)", "refs/heads/"+finish.Branch)
+		finish.Done = at == plan.Head
+		return finish, false, err
+	}
+	if plan.Next == plan.Target {
+		finish.Done, finish.Commit = true, plan.Target
+		return finish, false, nil
+	}
+	if plan.Action != Apply {
+		_, err := g.output(ctx, w.Main, "merge-base", "--is-ancestor", plan.Next, "HEAD")
+		if finish.Done = err == nil; finish.Done {
+			finish.Commit = plan.Next
+		}
+		if err == nil || codeOf(err) != 1 {
+			return finish, false, err
+		}
+	}
+	if err := g.refuseLocked(ctx, w.Main); err != nil {
+		return finish, false, err
+	}
+	tree, err := g.output(ctx, w.Main, "rev-parse", plan.Next+"^{tree}")
+	if err != nil {
+		return finish, false, err
+	}
+	staged, err = landing{g, w, job}.isStaged(ctx, tree)
+	finish.Done = staged && plan.Action == Apply
+	return finish, staged, err
+}
+
+// refuseLocked wants nobody at work in a checkout: a git outlives whoever started it.
+func (g *program) refuseLocked(ctx context.Context, top string) error {
+	lock, err := g.output(ctx, top, "rev-parse", "--path-format=absolute", "--git-path", "index.lock")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(lock); err == nil {
+		return bridge.Errorf(bridge.Busy, "another git is at work: %s is there (remove it if none runs)", lock)
+	}
+	return nil
+}
+
+// movesTo is the name that the job's branch gets; "" where it stays.
+func (p Plan) movesTo(job string) string {
+	switch {
+	case p.Action == Discard:
+		return DiscardedBranchOf(job)
+	case p.Action == Keep && p.Branch == DiscardedBranchOf(job):
+		return BranchOf(job)
+	default:
+		return ""
+	}
+}
+
+// isStaged reports whether the index of the main checkout and its files are tree.
+func (l landing) isStaged(ctx context.Context, tree string) (bool, error) {
+	wrote, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"write-tree"}})
+	if err != nil || strings.TrimSpace(wrote.out) != tree {
+		if codeOf(err) == 128 {
+			err = nil // the owner's conflicts
+		}
+		return false, err
+	}
+	changed, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules=dirty"}})
+	return changed.out == "", err
+}
+
+// checkout brings files and index from one commit to the next; nothing is in the way.
+func (l landing) checkout(ctx context.Context, from, to string) error {
+	// A file that was only touched counts as changed until git has looked at it.
+	if _, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"update-index", "-q", "--refresh"}}); err != nil {
+		return err
+	}
+	if _, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"read-tree", "-m", "-u", from, to}}); err != nil {
+		return l.brokenOff(ctx, from, to, err)
+	}
+	return nil
+}
+
+// refuseInTheWay finds what git itself would write over: files that it ignores where
+// new ones come, and changed files that it was told not to look at.
+func (l landing) refuseInTheWay(ctx context.Context, from, to string) error {
+	raw, err := l.run(ctx, call{dir: l.w.Main, args: []string{"diff-tree", "-r", "--no-renames", "-z", "--raw", from, to}})
+	if err != nil {
+		return err
+	}
+	listed, err := l.run(ctx, call{dir: l.w.Main, args: []string{"ls-files", "-v", "-z"}})
+	if err != nil {
+		return err
+	}
+	unseen := map[string]bool{}
+	for _, line := range fields(listed.out) {
+		if line[0] == 'S' || line[0] >= 'a' && line[0] <= 'z' {
+			unseen[line[2:]] = true
+		}
+	}
+	gone := map[string]bool{}
+	changes := parseRaw(fields(raw.out))
+	for _, change := range changes {
+		gone[change.Path] = change.Status == "deleted"
+	}
+	for _, change := range changes {
+		blocked := ""
+		_, err := os.Lstat(filepath.Join(l.w.Main, filepath.FromSlash(change.Path)))
+		switch {
+		case change.Status == "added":
+			blocked = inTheWay(l.w.Main, change.Path, gone)
+		case unseen[change.Path] && err == nil:
+			blocked = change.Path
+		}
+		if blocked != "" {
+			return bridge.Errorf(bridge.Conflict, "%s has a file in the way that git does not keep: %s", l.w.Main, blocked)
+		}
+	}
+	return nil
+}
+
+// inTheWay names what stands where a new file comes, or where one of its folders does;
+// "" when there is nothing, or only what goes by the same change.
+func inTheWay(top, path string, gone map[string]bool) string {
+	parts := strings.Split(path, "/")
+	for i := range parts {
+		name := strings.Join(parts[:i+1], "/")
+		info, err := os.Lstat(filepath.Join(top, filepath.FromSlash(name)))
+		if err != nil {
+			return ""
+		}
+		if isFolder := info.IsDir() && i+1 < len(parts); !isFolder && !gone[name] {
+			return name
+		}
+	}
+	return ""
+}
+
+// tryMerge merges two commits without touching a file. conflicts are paths.
+func (g *program) tryMerge(ctx context.Context, top, ours, theirs string) (tree string, conflicts []string, err error) {
+	done, err := g.tamed(ctx, call{dir: top, args: []string{"merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", ours, theirs}})
+	if err != nil && codeOf(err) != 1 {
+		return "", nil, bridge.Errorf(bridge.Conflict, "the work cannot be merged: %w", err)
+	}
+	parts := fields(done.out)
+	if len(parts) == 0 || !isID(parts[0]) {
+		return "", nil, bridge.Errorf(bridge.Unavailable, "git cannot try a merge: git 2.38 or newer is needed")
+	}
+	conflicts = []string{}
+	if err != nil {
+		conflicts = append(conflicts, slices.Compact(parts[1:])...)
+		if len(conflicts) == 0 {
+			conflicts = append(conflicts, ".") // one that is of no single path
+		}
+	}
+	return parts[0], conflicts, nil
+}
+
+// unfinished are what git leaves in its folder in the middle of something.
+var unfinished = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"}
+
+// refuseDirty wants a main checkout without changes of its own.
+func (l landing) refuseDirty(ctx context.Context) error {
+	done, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty"}})
+	if err != nil {
+		return err
+	}
+	if changed := fields(done.out); len(changed) > 0 {
+		return bridge.Errorf(bridge.Conflict, "%s has changes of its own (%s): commit or put them away, then finish %s", l.w.Main, strings.TrimSpace(changed[0][min(3, len(changed[0])):]), l.job)
+	}
+	return nil
+}
+
+// refuseUnfinished wants a main checkout that is not in the middle of something.
+func (l landing) refuseUnfinished(ctx context.Context) error {
+	dir, err := l.output(ctx, l.w.Main, "rev-parse", "--absolute-git-dir")
+	if err != nil {
+		return err
+	}
+	for _, name := range unfinished {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return bridge.Errorf(bridge.Conflict, "%s is in the middle of something (%s): end that first", l.w.Main, name)
+		}
+	}
+	return nil
+}
+
+// move renames the job's branch, where it gets another name; the worktree stays on it.
+func (l landing) move(ctx context.Context, finish Finish, to string) (Finish, error) {
+	finish.Done = true
+	if to == "" || finish.Branch == to {
+		return finish, nil
+	}
+	if at, _ := l.output(ctx, l.w.Main, "rev-parse", "-q", "--verify", "refs/heads/"+to); at != "" {
+		return Finish{}, bridge.Errorf(bridge.Conflict, "the branch %s is there already", to)
+	}
+	if _, err := l.output(ctx, l.w.Main, "branch", "-m", finish.Branch, to); err != nil {
+		return Finish{}, err
+	}
+	finish.Branch = to
+	return finish, nil
+}
+
+// Landing says how a branch's work came into another one.
+type Landing string
+
+// The landings.
+const (
+	NotLanded Landing = ""
+	Ancestor  Landing = "merged"   // its commits are there
+	Content   Landing = "squashed" // its changes are there, by other commits
+)
+
+// maxSearched bounds the commits that are compared with a squash.
+const maxSearched = 2_000
+
+// Landed tests whether what branch did is in target, by commits or by content
+// (JOB-18): a squash or a rebase on the other side counts.
+func (g *Git) Landed(ctx context.Context, top, branch, target string) (Landing, error) {
+	g, err := g.at(ctx, top)
+	if err != nil {
+		return NotLanded, err
+	}
+	_, err = g.output(ctx, top, "merge-base", "--is-ancestor", branch, target)
+	if err == nil {
+		return Ancestor, nil
+	}
+	if codeOf(err) != 1 {
+		return NotLanded, err
+	}
+	base, err := g.output(ctx, top, "merge-base", branch, target)
+	if codeOf(err) == 1 {
+		return NotLanded, nil // they have nothing in common
+	}
+	if err != nil {
+		return NotLanded, err
+	}
+	tree, conflicts, err := g.tryMerge(ctx, top, target, branch)
+	if err != nil {
+		return NotLanded, err
+	}
+	if has, err := g.output(ctx, top, "rev-parse", target+"^{tree}"); err != nil || len(conflicts) == 0 && has == tree {
+		return Content, err // nothing is left to be merged
+	}
+	return g.byPatch(ctx, top, base, branch, target)
+}
+
+// byPatch looks for one commit with all the changes, or for each of the branch's
+// commits by itself.
+func (g *program) byPatch(ctx context.Context, top, base, branch, target string) (Landing, error) {
+	shape := []string{"-p", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color", "--no-renames"}
+	whole, err := g.patchIDs(ctx, top, append(append([]string{"diff-tree"}, shape...), base, branch)...)
+	if err != nil {
+		return NotLanded, err
+	}
+	log := append([]string{"log", "--no-merges", "--format=commit %H", "-n", fmt.Sprint(maxSearched)}, shape...)
+	there, err := g.patchIDs(ctx, top, append(log, base+".."+target)...)
+	if err != nil {
+		return NotLanded, err
+	}
+	each, err := g.patchIDs(ctx, top, append(log, base+".."+branch)...)
+	if err != nil {
+		return NotLanded, err
+	}
+	missing := func(id string) bool { return !slices.Contains(there, id) }
+	if len(whole) == 1 && !missing(whole[0]) || len(each) > 0 && !slices.ContainsFunc(each, missing) {
+		return Content, nil
+	}
+	return NotLanded, nil
+}
+
+// patchIDs returns git's ids of the patches that a git prints.
+func (g *program) patchIDs(ctx context.Context, top string, args ...string) ([]string, error) {
+	patches, err := g.run(ctx, call{dir: top, args: args})
+	if err != nil {
+		return nil, err
+	}
+	done, err := g.run(ctx, call{dir: top, args: []string{"patch-id", "--stable"}, input: patches.out})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for line := range strings.Lines(done.out) {
+		ids = append(ids, strings.Fields(line)[0])
+	}
+	return ids, nil
+}

@@ -1,0 +1,332 @@
+package gitwork
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
+)
+
+// Size is how many bytes the files below a folder hold; links are not followed.
+func Size(folder string) (int64, error) {
+	var total int64
+	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // it went while we looked
+			}
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total, err
+}
+
+// Removal names a moment while Reclaim takes a worktree away.
+type Removal string
+
+// The moments, in their order. Before the first nothing was changed, and Reclaim may still
+// refuse; from it on the branch has everything.
+const (
+	RemovalBegins   Removal = "begins"
+	RemovalUnlocked Removal = "unlocked"
+	RemovalDone     Removal = "done"
+)
+
+// Removing returns a Git that calls at in each moment of a Reclaim, besides who was called
+// so far.
+func (g *Git) Removing(at func(Removal)) *Git {
+	other := *g
+	if before := g.removing; before != nil {
+		other.removing = func(moment Removal) { before(moment); at(moment) }
+	} else {
+		other.removing = at
+	}
+	return &other
+}
+
+func (g *program) tellRemoval(moment Removal) {
+	if g.removing != nil {
+		g.removing(moment)
+	}
+}
+
+// Reclaimed is what reclaiming a worktree gave back.
+type Reclaimed struct {
+	Bytes   int64
+	Head    string  // the commit that holds the job's work
+	Landing Landing // NotLanded for what was discarded
+	Ignored int     // files and folders that git ignores and that went with it
+}
+
+// Reclaim takes a worktree away whose work is merged into the main checkout's branch
+// or was discarded, and which holds nothing else (JOB-08, JOB-19): everything is
+// committed on the job's branch, which stays. A repository within it, or another
+// branch checked out there, keeps it. Files that git ignores go with it when the main
+// checkout has the same, else only when dropIgnored says so. What no branch holds of the job's commits gets a name.
+func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
+	g, err := g.of(ctx, w)
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	done, err := g.reclaimable(ctx, w, job, dropIgnored)
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	if done.Bytes, err = Size(w.Path); err != nil {
+		return Reclaimed{}, err
+	}
+	if err := g.keepLoose(ctx, w, job); err != nil {
+		return Reclaimed{}, err
+	}
+	g.tellRemoval(RemovalBegins)
+	if _, err := g.output(ctx, w.Main, "worktree", "unlock", w.Path); err != nil && !strings.Contains(err.Error(), "is not locked") {
+		return Reclaimed{}, err
+	}
+	g.tellRemoval(RemovalUnlocked)
+	// Not by force: git looks once more whether something is in it.
+	if err := g.removeCheckout(ctx, w); err != nil {
+		_, lockErr := g.output(ctx, w.Main, "worktree", "lock", "--reason", "bridge: work of "+job, w.Path)
+		return Reclaimed{}, errors.Join(bridge.Errorf(bridge.Conflict, "%s stays: %w", w.Path, err), lockErr)
+	}
+	g.tellRemoval(RemovalDone)
+	return done, nil
+}
+
+// removeCheckout has git remove a worktree. Below the floor git cannot remove the folder
+// itself, which lies beside other worktrees, and leaves it empty.
+func (g *Git) removeCheckout(ctx context.Context, w Worktree) error {
+	dir := g.places[w.Path].GitDir
+	_, err := g.tamed(ctx, call{dir: w.Main, args: []string{"worktree", "remove", w.Path}, writable: []string{w.Path}})
+	if _, statErr := os.Lstat(dir); err != nil && errors.Is(statErr, fs.ErrNotExist) {
+		return os.Remove(w.Path) // the system refuses a folder that holds anything
+	}
+	return err
+}
+
+func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
+	if err := g.Prove(ctx, w); err != nil {
+		return Reclaimed{}, err
+	}
+	head, err := g.Head(ctx, w.Path)
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	discarded := head.Branch == DiscardedBranchOf(job)
+	if !discarded && head.Branch != BranchOf(job) && !strings.HasPrefix(head.Branch, BranchOf(job)+"-") {
+		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it is on no branch of %s, which has to be parked first", w.Path, job)
+	}
+	if why, err := g.holdsOther(ctx, w); err != nil || why != "" {
+		if err != nil {
+			why = whyUnreadIn(err)
+		}
+		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: %s", w.Path, why)
+	}
+	status, err := g.tamed(ctx, call{dir: w.Path, args: []string{"status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=dirty"}})
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	ignored := 0
+	for _, line := range fields(status.out) {
+		if !strings.HasPrefix(line, "!! ") {
+			return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it holds uncommitted work (%s)", w.Path, strings.TrimSpace(line[min(3, len(line)):]))
+		}
+		if !isCopy(w, line[3:]) {
+			ignored++
+		}
+	}
+	if ignored > 0 && !dropIgnored {
+		return Reclaimed{}, bridge.Errorf(bridge.Conflict, "%s stays: it holds %s that git ignores, and only the owner can drop them", w.Path, bridge.Counted(ignored, "file or folder"))
+	}
+	if discarded {
+		return Reclaimed{Head: head.Commit, Ignored: ignored}, nil
+	}
+	target, err := g.Head(ctx, w.Main)
+	if err != nil {
+		return Reclaimed{}, err
+	}
+	landing, err := g.Landed(ctx, w.Main, head.Commit, target.Commit)
+	if err == nil && landing == NotLanded {
+		err = bridge.Errorf(bridge.Conflict, "%s stays: its work is neither merged nor discarded", w.Path)
+	}
+	return Reclaimed{Head: head.Commit, Landing: landing, Ignored: ignored}, err
+}
+
+// Expire takes the branch of a discarded job away that stands where it was when it was
+// discarded, and reports whether it did: with other commits it stays, as it does while
+// a checkout has it.
+func (g *Git) Expire(ctx context.Context, w Worktree, job, head string) (bool, error) {
+	g, err := g.ofMain(ctx, w)
+	if err != nil {
+		return false, err
+	}
+	ref := "refs/heads/" + DiscardedBranchOf(job)
+	at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)%(worktreepath)", ref)
+	if err != nil || at != head {
+		return false, err
+	}
+	_, err = g.output(ctx, w.Main, "update-ref", "-d", ref, head)
+	return err == nil, err
+}
+
+// isCopy reports whether a file that git ignores is as .worktreeinclude brought it.
+func isCopy(w Worktree, name string) bool {
+	name = filepath.FromSlash(name)
+	info, err := os.Lstat(filepath.Join(w.Path, name))
+	original, mainErr := os.Lstat(filepath.Join(w.Main, name))
+	if err != nil || mainErr != nil || !info.Mode().IsRegular() || !original.Mode().IsRegular() || info.Size() != original.Size() {
+		return false
+	}
+	here, _, err := disk.Checksum(filepath.Join(w.Path, name))
+	there, _, mainErr := disk.Checksum(filepath.Join(w.Main, name))
+	return err == nil && mainErr == nil && here == there
+}
+
+// holdsOther says what a worktree holds that no commit can; "" for nothing. It is another
+// repository, such as a submodule with files of its own or one that the job made, or
+// something else that is named .git. The error is of a folder that cannot be read.
+func (g *program) holdsOther(ctx context.Context, w Worktree) (why string, err error) {
+	err = filepath.WalkDir(w.Path, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			if isGone(err) {
+				return nil
+			}
+			return err
+		}
+		folder := filepath.Dir(path)
+		switch {
+		case entry.Name() == ".git" && folder != w.Path && path != w.Path:
+			switch {
+			case isRepository(path):
+				why = "there is another repository in it, " + folder
+			case isEmptyFolder(path):
+				return nil
+			default:
+				why = "it holds " + path + ", which git does not keep"
+			}
+			return fs.SkipAll
+		case entry.Name() == "HEAD" && isBare(folder) && !g.beganWith(ctx, w, path):
+			why = "there is another repository in it, " + folder
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return why, err
+}
+
+// beganWith reports whether a file was among the committed ones when the job began, as those
+// of a repository that is kept for tests are.
+func (g *program) beganWith(ctx context.Context, w Worktree, path string) bool {
+	rel, err := filepath.Rel(w.Path, path)
+	if err != nil || w.Base == "" {
+		return false
+	}
+	_, err = g.output(ctx, w.Main, "cat-file", "-e", w.Base+":"+filepath.ToSlash(rel))
+	return err == nil
+}
+
+// whyUnreadIn says of a failed walk which folder could not be read.
+func whyUnreadIn(err error) string {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return failed.Path + " " + whyUnread(err)
+	}
+	return err.Error()
+}
+
+func isBare(folder string) bool {
+	for _, name := range []string{"objects", "refs"} {
+		if info, err := os.Lstat(filepath.Join(folder, name)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+// maxGitFile is more than git writes into a file of a worktree's own folder, but for
+// its index and a very long reflog.
+const maxGitFile = 64 << 20
+
+var ids = regexp.MustCompile(`\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b`)
+
+// keepLoose names every commit that only git's own folder of the worktree knows (its
+// reflog, the middle of a rebase, a stash of one) and no branch holds: that folder
+// goes with the worktree.
+func (g *Git) keepLoose(ctx context.Context, w Worktree, job string) error {
+	named, err := namedIn(g.places[w.Path].GitDir)
+	if err != nil {
+		return err
+	}
+	loose, err := g.unreachable(ctx, w.Main, named)
+	if err != nil || len(loose) == 0 {
+		return err
+	}
+	ref := refOf(job, "loose")
+	if previous, _ := g.output(ctx, w.Main, "rev-parse", "-q", "--verify", ref); previous != "" {
+		loose = append(loose, previous)
+	}
+	tree, err := g.output(ctx, w.Main, "rev-parse", loose[0]+"^{tree}")
+	if err != nil {
+		return err
+	}
+	return g.keep(ctx, w.Main, ref, tree, "bridge: commits of "+job+" that no branch holds", loose...)
+}
+
+// namedIn lists what may be ids of commits in the files below dir.
+func namedIn(dir string) ([]string, error) {
+	var named []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || entry.Name() == "index" {
+			return err
+		}
+		data, err := disk.ReadLimited(path, maxGitFile)
+		if err != nil {
+			return err
+		}
+		named = append(named, ids.FindAllString(string(data), -1)...)
+		return nil
+	})
+	slices.Sort(named)
+	return slices.Compact(named), err
+}
+
+// unreachable returns those of the named commits that no branch, tag or other name of
+// the repository holds.
+func (g *program) unreachable(ctx context.Context, top string, named []string) ([]string, error) {
+	checked, err := g.run(ctx, call{dir: top, args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype)"}, input: strings.Join(named, "\n") + "\n"})
+	if err != nil {
+		return nil, err
+	}
+	var commits []string
+	for line := range strings.Lines(checked.out) {
+		if id, isCommit := strings.CutSuffix(strings.TrimSpace(line), " commit"); isCommit {
+			commits = append(commits, id)
+		}
+	}
+	const atOnce = 200
+	var loose []string
+	for chunk := range slices.Chunk(commits, atOnce) {
+		done, err := g.run(ctx, call{dir: top, args: slices.Concat([]string{"rev-list"}, chunk, []string{"--not", "--single-worktree", "--all"})})
+		if err != nil {
+			return nil, err
+		}
+		lost := strings.Fields(done.out)
+		for _, id := range chunk {
+			if slices.Contains(lost, id) {
+				loose = append(loose, id)
+			}
+		}
+	}
+	return loose, nil
+}

@@ -1,0 +1,112 @@
+package runner
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/disk"
+)
+
+// runLog is what people read of a run while it goes on.
+type runLog struct {
+	file io.WriteCloser // *os.File
+	room room
+}
+
+// usualLogBytes is how much a run may write into its log where nothing else is said.
+const usualLogBytes = 1 << 30
+
+// room is how much a run may still write into a file (SEC-11).
+type room struct{ left, most int64 }
+
+func newRoom(most int64) room {
+	most = cmp.Or(most, usualLogBytes)
+	return room{left: most, most: most}
+}
+
+// take takes room for so many bytes. last says that there is no room from now on, once.
+func (r *room) take(bytes int) (ok, last bool) {
+	if r.left <= 0 {
+		return false, false
+	}
+	r.left -= int64(bytes)
+	return r.left > 0, r.left <= 0
+}
+
+// full is the sentence at the end of a file that has no room.
+func (r *room) full() string {
+	return "This run has written " + bridge.Size(r.most) + " here, which is the most (jobs.maxLogBytes). The job goes on, and nothing more of this run is written here."
+}
+
+func openLog(folder, name string, most int64) (*runLog, error) {
+	if err := disk.MakeDir(folder); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, disk.PrivateFile)
+	if err != nil {
+		return nil, err
+	}
+	return &runLog{file: file, room: newRoom(most)}, nil
+}
+
+// logPiece is how much of a text is written at a time: a long one is not held twice.
+const logPiece = 64 << 10
+
+// line adds text. What cannot be written there is lost to readers, not to the job.
+func (l *runLog) line(text string) {
+	text = strings.TrimRight(text, "\n")
+	ok, last := l.room.take(len(text) + 1)
+	if last {
+		text, ok = "! "+l.room.full(), true
+	}
+	if !ok {
+		return
+	}
+	for len(text) > logPiece {
+		at := logPiece
+		for at > logPiece-utf8.UTFMax && !utf8.RuneStart(text[at]) {
+			at--
+		}
+		_, _ = io.WriteString(l.file, strings.ToValidUTF8(text[:at], "\uFFFD"))
+		text = text[at:]
+	}
+	_, _ = io.WriteString(l.file, strings.ToValidUTF8(text, "\uFFFD")+"\n")
+}
+
+// cutSentence says that a line of the agent was cut, or left out.
+func cutSentence(cut job.LineCut) string {
+	said := "! A line of the agent has " + bridge.Size(cut.Bytes)
+	if cut.Kept == 0 {
+		return said + ", more than Bridge reads: Bridge left it out."
+	}
+	return said + ": Bridge cut its long texts, and keeps " + bridge.Size(cut.Kept) + " of it."
+}
+
+func (l *runLog) close() error { return l.file.Close() }
+
+// lastLine is the line at which a transcript ends that has no room.
+func (r *room) lastLine(said runs.Said) runs.Said {
+	return runs.Said{At: said.At, Run: said.Run, Kind: runs.SaidEnd, ID: "cut", Text: r.full()}
+}
+
+// mostOfCommands bounds the commands that a run's evidence lists, in bytes.
+const mostOfCommands = 8 << 20
+
+// ran lists a command. Where there are too many the list says so at its end.
+func (e *evidence) ran(command runs.Command) {
+	before := e.bytes
+	e.bytes += len(command.Command) + 64
+	switch {
+	case e.bytes <= mostOfCommands:
+		e.commands = append(e.commands, command)
+	case before <= mostOfCommands:
+		e.commands = append(e.commands, runs.Command{Command: "(Bridge lists " + bridge.Size(mostOfCommands) + " of a run's commands: the ones after this are not listed)"})
+	}
+}

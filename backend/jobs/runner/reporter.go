@@ -1,0 +1,233 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Broker is a connection to the broker, as a runner sees it.
+type Broker interface {
+	// RunnerHello says which run this is; it comes first on each connection.
+	RunnerHello(ctx context.Context, hello api.RunnerHello) (api.RunnerReported, error)
+	// RunnerReport tells what is new.
+	RunnerReport(ctx context.Context, report api.RunnerReport) (api.RunnerReported, error)
+	// RunnerWait waits for orders.
+	RunnerWait(ctx context.Context) (api.RunnerOrders, error)
+}
+
+// Link is a Broker over the local link, for Options.Broker.
+func Link(reconnector *ipc.Reconnector) func(context.Context) (Broker, error) {
+	return func(ctx context.Context) (Broker, error) {
+		client, err := reconnector.Client(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return client, nil
+	}
+}
+
+// reporter tells whichever broker is there what is new, and brings its orders. It
+// waits for brokers so that nobody else of the run has to.
+type reporter struct {
+	connect func(context.Context) (Broker, error)
+	hello   api.RunnerHello
+	orders  chan api.Order
+	taken   chan struct{} // closed when nobody needs the result from here any more
+	wake    chan struct{} // one token: there is something to tell
+	done    sync.WaitGroup
+
+	mu       sync.Mutex // guards what is to be told
+	state    *runs.StateFile
+	open     map[string]job.Approval // that may still change
+	news     map[string]job.Approval // that the broker has not heard
+	outcomes []api.OrderOutcome      // that the broker has not heard
+	result   *api.RunnerResult
+	over     bool // taken is closed
+}
+
+func newReporter(connect func(context.Context) (Broker, error), spec runs.SpecFile) *reporter {
+	return &reporter{
+		connect: connect, hello: api.RunnerHello{Job: spec.Job, Run: spec.Run, Token: spec.Token},
+		orders: make(chan api.Order), taken: make(chan struct{}), wake: make(chan struct{}, 1),
+		open: map[string]job.Approval{}, news: map[string]job.Approval{},
+	}
+}
+
+// The pauses between two tries to be heard.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 4 * time.Second
+)
+
+// start begins to tell, until ctx ends.
+func (r *reporter) start(ctx context.Context, state runs.StateFile) {
+	r.setState(state)
+	r.done.Go(func() {
+		pause := firstPause
+		for ctx.Err() == nil {
+			broker, err := r.connect(ctx)
+			if err == nil {
+				began := time.Now() //nolint:forbidigo // an interval, not a time that is kept
+				if err = r.serve(ctx, broker); time.Since(began) > lastPause {
+					pause = firstPause // it was there for a while: the next one is near
+				}
+			}
+			if errors.Is(err, errUnwanted) {
+				r.leave()
+				return
+			}
+			ipc.Pause(ctx, pause)
+			pause = min(2*pause, lastPause)
+		}
+	})
+}
+
+// errUnwanted reports a broker that wants nothing of this run.
+var errUnwanted = errors.New("nobody waits for this run")
+
+// isRefusal reports whether an answer to the hello means that.
+func isRefusal(err error) bool {
+	switch bridge.CodeOf(err) {
+	case bridge.NotFound, bridge.Unauthorized, bridge.Conflict:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *reporter) wait() { r.done.Wait() }
+
+// serve tells one connection everything, then what is new, until it ends.
+func (r *reporter) serve(ctx context.Context, broker Broker) error {
+	hello := r.hello
+	hello.Report = r.report(true)
+	reported, err := broker.RunnerHello(ctx, hello)
+	if isRefusal(err) {
+		return fmt.Errorf("%w: %w", errUnwanted, err)
+	}
+	if err != nil {
+		return err
+	}
+	r.told(hello.Report, reported)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel(nil)
+	waiting.Go(func() { cancel(r.fetch(ctx, broker)) })
+	for {
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		report := r.report(false)
+		reported, err := broker.RunnerReport(ctx, report)
+		if err != nil {
+			return err
+		}
+		r.told(report, reported)
+	}
+}
+
+// fetch brings orders until the connection ends.
+func (r *reporter) fetch(ctx context.Context, broker Broker) error {
+	for {
+		given, err := broker.RunnerWait(ctx)
+		if err != nil {
+			return err
+		}
+		for _, order := range given.Orders {
+			select {
+			case r.orders <- order:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// report is what there is to tell: all, or what is new.
+func (r *reporter) report(all bool) api.RunnerReport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	state := *r.state
+	report := api.RunnerReport{State: &state, Outcomes: r.outcomes[:len(r.outcomes):len(r.outcomes)], Result: r.result}
+	for id, approval := range r.open {
+		if _, isNew := r.news[id]; all && !isNew {
+			report.Approvals = append(report.Approvals, approval)
+		}
+	}
+	for _, approval := range r.news {
+		report.Approvals = append(report.Approvals, approval)
+	}
+	return report
+}
+
+// told forgets what the broker has heard.
+func (r *reporter) told(report api.RunnerReport, reported api.RunnerReported) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes = r.outcomes[len(report.Outcomes):]
+	for _, approval := range report.Approvals {
+		if r.news[approval.ID].State == approval.State {
+			delete(r.news, approval.ID)
+		}
+	}
+	if reported.Taken && report.Result != nil {
+		r.leaveLocked()
+	}
+}
+
+func (r *reporter) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaveLocked()
+}
+
+func (r *reporter) leaveLocked() {
+	if !r.over {
+		r.over = true
+		close(r.taken)
+	}
+}
+
+func (r *reporter) setState(state runs.StateFile) { r.change(func() { r.state = &state }) }
+
+func (r *reporter) outcome(outcome api.OrderOutcome) {
+	r.change(func() { r.outcomes = append(r.outcomes, outcome) })
+}
+
+func (r *reporter) finish(result *api.RunnerResult) { r.change(func() { r.result = result }) }
+
+// approval tells where a question is.
+func (r *reporter) approval(approval job.Approval) {
+	r.change(func() {
+		r.news[approval.ID] = approval
+		switch approval.State {
+		case job.ApprovalApplied, job.ApprovalExpired, job.ApprovalWithdrawn:
+			delete(r.open, approval.ID)
+		case job.ApprovalAsked, job.ApprovalAnswered, job.ApprovalDelivered:
+			r.open[approval.ID] = approval
+		}
+	})
+}
+
+func (r *reporter) change(change func()) {
+	r.mu.Lock()
+	change()
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,380 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
+)
+
+// receiving is a transfer that comes in.
+type receiving struct {
+	t      *Transfers
+	record *record
+	stop   context.CancelCauseFunc
+	ended  chan struct{}
+	// queue holds what came and is not written: the widest window, and two of those with
+	// which an offer that went on elsewhere begins.
+	queue chan piece
+	ready chan struct{} // closed when the place to go on at is known
+	why   error         // it cannot be; read once ready
+
+	store *store
+}
+
+// piece is a chunk, with the place where it belongs; one without data asks where the
+// receiver is.
+type piece struct {
+	at   int64
+	data []byte
+	tell chan<- int64
+}
+
+// consider answers an offer: accepted from a place on, done, or refused.
+func (t *Transfers) consider(from remote.PC, id string, offer remote.FileOffer) remote.FileFrame {
+	at, done, err := t.open(from, id, offer)
+	switch {
+	case err != nil:
+		return remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(err)}
+	case done:
+		return remote.FileFrame{Kind: remote.FilesDone, ID: id}
+	}
+	return remote.FileFrame{Kind: remote.AcceptFiles, ID: id, At: at}
+}
+
+func (t *Transfers) policy() (remote.Policy, error) {
+	policy, err := t.opts.Policy()
+	if err != nil {
+		return policy, bridge.WithCause(bridge.Denied, err, "the settings of this PC cannot be read: nothing is allowed")
+	}
+	return policy, nil
+}
+
+// allow asks the owner's policy of now.
+func (t *Transfers) allow(name string, offer remote.FileOffer) (remote.Files, error) {
+	policy, err := t.policy()
+	if err == nil {
+		err = policy.AllowFiles(name)
+	}
+	if err == nil {
+		err = policy.Files.AllowOffer(offer)
+	}
+	return policy.Files.WithDefaults(), err
+}
+
+// open makes room for a transfer, or finds the room that it has.
+func (t *Transfers) open(from remote.PC, id string, offer remote.FileOffer) (at int64, done bool, err error) {
+	limits, err := t.allow(from.Name, offer)
+	if err != nil {
+		return 0, false, err
+	}
+	t.mu.Lock()
+	r, in := t.records[id], t.in[id]
+	switch {
+	case r != nil && (!r.Incoming || r.PC.ID != from.ID || r.Offer != offer):
+		err = bridge.Errorf(bridge.Conflict, "another transfer has this id")
+	case r != nil && r.State == stateFailed:
+		err = &bridge.Error{Code: bridge.Code(r.Code), Message: r.Error}
+	case r != nil && r.State == stateDone:
+		done = true
+	case in == nil && len(t.in) >= limits.AtOnce:
+		err = bridge.Errorf(bridge.Busy, "%d transfers come in already, which is the most (network.files.atOnce)", limits.AtOnce)
+	case in == nil && t.life.Err() != nil:
+		err = bridge.Errorf(bridge.Busy, "Bridge is ending there")
+	case in == nil:
+		in = t.beginLocked(from, id, offer, r)
+	}
+	t.mu.Unlock()
+	if err != nil || done {
+		return 0, done, err
+	}
+	return in.where()
+}
+
+// beginLocked gives a transfer room; what there is of it on the disk is found by its
+// own goroutine.
+func (t *Transfers) beginLocked(from remote.PC, id string, offer remote.FileOffer, r *record) *receiving {
+	isNew := r == nil
+	if isNew {
+		r = &record{
+			Version: recordVersion, ID: id, Incoming: true, PC: api.PCName{Name: from.Name, ID: from.ID}, State: stateOpen,
+			Offer: offer, Started: t.opts.Now().UnixMilli(),
+		}
+	}
+	ctx, stop := context.WithCancelCause(t.life)
+	in := &receiving{
+		t: t, record: r, stop: stop, ended: make(chan struct{}), queue: make(chan piece, remote.MaxChunkWindow+2*remote.ChunkWindow), ready: make(chan struct{}),
+	}
+	t.in[id] = in
+	t.tasks.Go(func() {
+		defer stop(nil)
+		in.serve(ctx, isNew)
+		t.mu.Lock()
+		delete(t.in, id)
+		t.mu.Unlock()
+		close(in.ended)
+	})
+	return in
+}
+
+// where is the place to go on at; done is that it has all arrived meanwhile.
+func (in *receiving) where() (at int64, done bool, err error) {
+	<-in.ready
+	if in.why != nil {
+		return 0, false, in.why
+	}
+	told := make(chan int64, 1)
+	select {
+	case in.queue <- piece{tell: told}:
+	case <-in.ended:
+	case <-in.t.life.Done():
+	}
+	select {
+	case at = <-told:
+		return at, false, nil
+	case <-in.ended:
+	}
+	in.t.mu.Lock()
+	defer in.t.mu.Unlock()
+	switch r := in.record; r.State {
+	case stateDone:
+		return 0, true, nil
+	case stateFailed:
+		return 0, false, &bridge.Error{Code: bridge.Code(r.Code), Message: r.Error}
+	}
+	return 0, false, bridge.Errorf(bridge.Busy, "it was about to wait for you: offer it again")
+}
+
+// serve takes chunks until all is there, or until it has to stop.
+func (in *receiving) serve(ctx context.Context, isNew bool) {
+	in.why = in.begin(isNew)
+	close(in.ready)
+	err := in.why
+	if err == nil {
+		err = in.takeAll(ctx)
+	}
+	if err == nil {
+		err = in.publish()
+	}
+	if in.store != nil {
+		err = errors.Join(err, in.store.close())
+	}
+	switch {
+	case err == nil:
+		in.t.say(ctx, in.record.PC.ID, remote.FileFrame{Kind: remote.FilesDone, ID: in.record.ID})
+		in.t.opts.Log.Info("files have arrived", "peer", in.record.PC.Name, "transfer", in.record.ID, "files", in.record.Offer.Entries)
+	case errors.Is(err, errAway), errors.Is(err, errEnding):
+		in.t.tell(in.record, api.TransferWaiting, in.reached())
+	default:
+		in.t.opts.Log.Warn("a transfer that came in has failed", "peer", in.record.PC.Name, "transfer", in.record.ID, "err", err)
+		in.t.dropPartial(in.record, err)
+		in.t.tellRefused(in.record.PC.ID, in.record.ID, err)
+	}
+}
+
+func (in *receiving) reached() int64 {
+	if in.store == nil {
+		return 0
+	}
+	return in.store.at
+}
+
+// begin records the transfer and finds what there is of it.
+func (in *receiving) begin(isNew bool) error {
+	r := in.record
+	if isNew {
+		free, err := disk.Free(in.t.opts.Home.Dir())
+		if err == nil && free < r.Offer.Total()+keepFree {
+			return bridge.Errorf(bridge.Storage, "the disk has not enough room for %s", bridge.Size(r.Offer.Bytes))
+		}
+		if err := in.t.write(r); err != nil {
+			return err
+		}
+		in.t.mu.Lock()
+		in.t.records[r.ID] = r
+		in.t.mu.Unlock()
+	}
+	var err error
+	if in.store, err = openStore(in.t.opts.Disk, in.t.partial(r.ID), r.Offer); err != nil {
+		return stored("what was sent cannot be written", err)
+	}
+	in.t.tell(r, api.TransferMoving, in.store.at)
+	return nil
+}
+
+// errAway says that nothing comes any more, for now.
+var errAway = errors.New("nothing comes any more")
+
+// takeAll writes what comes, in its order.
+func (in *receiving) takeAll(ctx context.Context) error {
+	idle := time.NewTimer(in.t.opts.Pace.Idle)
+	defer idle.Stop()
+	for in.store.at < in.record.Offer.Total() {
+		select {
+		case one := <-in.queue:
+			idle.Reset(in.t.opts.Pace.Idle)
+			if err := in.takeOne(ctx, one); err != nil {
+				return err
+			}
+		case <-idle.C:
+			return errors.Join(errAway, in.store.mark())
+		case <-ctx.Done():
+			if in.t.life.Err() != nil {
+				return errors.Join(errEnding, in.store.mark())
+			}
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (in *receiving) takeOne(ctx context.Context, one piece) error {
+	if one.tell != nil {
+		one.tell <- in.store.at
+		return nil
+	}
+	if one.at == in.store.at {
+		if err := in.store.write(one.data); err != nil {
+			return stored("what was sent cannot be written", err)
+		}
+		if in.store.at-in.store.marked >= in.t.opts.MarkEvery {
+			if _, err := in.t.allow(in.record.PC.Name, in.record.Offer); err != nil {
+				return err
+			}
+			if err := in.store.mark(); err != nil {
+				return stored("what was sent cannot be written", err)
+			}
+		}
+		in.t.tell(in.record, api.TransferMoving, in.store.at)
+	}
+	// What came before an offer that goes on elsewhere is not written again, or not yet.
+	in.t.say(ctx, in.record.PC.ID, remote.FileFrame{Kind: remote.FileAck, ID: in.record.ID, At: in.store.at})
+	return nil
+}
+
+// take puts a chunk in line; it waits for nothing. A sender that sends more than it
+// may has its transfer ended.
+func (in *receiving) take(said remote.FileFrame, body []byte) {
+	switch said.Kind {
+	case remote.FileChunk:
+		select {
+		case in.queue <- piece{at: said.At, data: body}:
+		default:
+			in.stop(bridge.Errorf(bridge.Invalid, "it was sent without waiting for what was taken"))
+		}
+	case remote.RefuseFiles:
+		in.stop(said.Error)
+	case remote.OfferFiles, remote.AcceptFiles, remote.FileAck, remote.FilesDone:
+	}
+}
+
+// publish shows what has arrived, all at once, if it may still come.
+func (in *receiving) publish() error {
+	r := in.record
+	if _, err := in.t.allow(r.PC.Name, r.Offer); err != nil {
+		return err
+	}
+	if err := in.store.finish(); err != nil {
+		return stored("what was sent cannot be written", err)
+	}
+	final := in.t.inbox(r.ID)
+	err := disk.MakeDir(filepath.Dir(final))
+	if err == nil {
+		err = in.t.opts.Disk.Publish(in.store.content(), final)
+	}
+	if err != nil {
+		// Its name may not outlive a power cut: what the sender is told has failed is not
+		// shown, either.
+		_ = os.Rename(final, in.store.content()) // mostly it has no name yet
+		return stored("what was sent cannot be put into the inbox", err)
+	}
+	in.t.mu.Lock()
+	r.Names = namesIn(in.store.manifest)
+	in.t.mu.Unlock()
+	return in.t.arrived(r)
+}
+
+// arrived records a transfer whose files are in the inbox. What was noted of it on
+// its way says nothing that the record does not.
+func (t *Transfers) arrived(r *record) error {
+	if err := t.close(r, nil); err != nil {
+		t.opts.Log.Error("the end of a transfer was not recorded", "transfer", r.ID, "err", err) // the next start does
+		return nil
+	}
+	t.dropNotes(r.ID)
+	return nil
+}
+
+// dropNotes takes away what was noted of a transfer on its way.
+func (t *Transfers) dropNotes(id string) {
+	if err := os.RemoveAll(t.partial(id)); err != nil {
+		t.opts.Log.Warn("what was noted of a transfer stays", "transfer", id, "err", err)
+	}
+}
+
+// dropPartial ends a transfer that came in and will not be whole: its sender has all
+// of it. What is in the inbox already stays.
+func (t *Transfers) dropPartial(r *record, why error) {
+	if _, err := os.Lstat(t.inbox(r.ID)); err == nil {
+		_ = t.arrived(r)
+		return
+	}
+	t.dropNotes(r.ID) // first: what has ended has left nothing
+	t.mu.Lock()
+	_, known := t.records[r.ID]
+	t.mu.Unlock()
+	if !known {
+		return
+	}
+	if err := t.close(r, why); err != nil {
+		t.opts.Log.Error("the end of a transfer was not recorded", "transfer", r.ID, "err", err)
+	}
+}
+
+// dropNotesOfEnded takes away what was noted of transfers that have ended since.
+func (t *Transfers) dropNotesOfEnded() {
+	entries, _ := os.ReadDir(filepath.Join(t.opts.Home.Dir(), "network", "incoming")) // without the folder there are none
+	for _, entry := range entries {
+		t.mu.Lock()
+		r := t.records[entry.Name()]
+		ended := r != nil && r.Incoming && r.hasEnded()
+		t.mu.Unlock()
+		if ended {
+			t.dropNotes(entry.Name())
+		}
+	}
+}
+
+// settle finishes what a crash has left between two steps, and gives up what has not
+// come for long.
+func (t *Transfers) settle() {
+	t.mu.Lock()
+	var open []*record
+	for _, r := range t.records {
+		if r.Incoming && !r.hasEnded() {
+			open = append(open, r)
+		}
+	}
+	t.mu.Unlock()
+	t.dropNotesOfEnded()
+	for _, r := range open {
+		if _, err := os.Lstat(t.inbox(r.ID)); err == nil {
+			_ = t.arrived(r)
+			continue
+		}
+		last := time.UnixMilli(r.Started)
+		if info, err := os.Stat(filepath.Join(t.partial(r.ID), progressFile)); err == nil {
+			last = info.ModTime()
+		}
+		if t.opts.Now().Sub(last) > abandonedAfter {
+			t.dropPartial(r, bridge.Errorf(bridge.Conflict, "nothing of it came for %s: it was given up", strconv.Itoa(int(abandonedAfter/(24*time.Hour)))+" days"))
+		}
+	}
+}

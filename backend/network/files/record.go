@@ -1,0 +1,148 @@
+package files
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
+)
+
+// record is what is kept of a transfer, in network/transfers/<id>.json.
+type record struct {
+	Version  int              `json:"version"`
+	ID       string           `json:"id"`
+	Incoming bool             `json:"incoming"`
+	PC       api.PCName       `json:"pc"`
+	State    string           `json:"state"`
+	Error    string           `json:"error,omitempty"` // of one that failed
+	Code     string           `json:"code,omitempty"`
+	Names    []string         `json:"names"`
+	Offer    remote.FileOffer `json:"offer"`
+	Started  int64            `json:"startedAt"`
+	Ended    int64            `json:"endedAt,omitempty"`
+	// Sources are the files that go out, with their checksums once these are known.
+	Sources []source `json:"sources,omitempty"`
+}
+
+const (
+	recordVersion  = 1
+	maxRecordBytes = 16 << 20
+
+	stateOpen   = "open"
+	stateDone   = "done"
+	stateFailed = "failed"
+)
+
+func (r *record) hasEnded() bool { return r.State != stateOpen }
+
+// write puts a record on the disk.
+func (t *Transfers) write(r *record) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		if err = disk.MakeDir(t.recordsFolder()); err == nil {
+			err = t.opts.Disk.WriteAtomic(filepath.Join(t.recordsFolder(), r.ID+".json"), append(data, '\n'), disk.PrivateFile)
+		}
+	}
+	if err != nil {
+		return stored("the transfer could not be recorded", err)
+	}
+	return nil
+}
+
+// stored says in one sentence what the disk refused.
+func stored(what string, err error) error {
+	var public *bridge.Error
+	if errors.As(err, &public) {
+		return err
+	}
+	return bridge.WithCause(bridge.Storage, err, what+": "+disk.Reason(err))
+}
+
+// close records how a transfer has ended; nil is that it has arrived.
+func (t *Transfers) close(r *record, why error) error {
+	t.mu.Lock()
+	next := *r
+	t.mu.Unlock()
+	next.State, next.Ended = stateDone, t.opts.Now().UnixMilli()
+	next.Sources = nil // what they were called says Names
+	if why != nil {
+		public := publicError(why)
+		next.State, next.Error, next.Code = stateFailed, public.Message, string(public.Code)
+	}
+	err := t.write(&next)
+	t.mu.Lock()
+	*r = next
+	p := t.moved[r.ID]
+	if p == nil {
+		p = &progress{}
+		t.moved[r.ID] = p
+	}
+	t.changedLocked(p)
+	t.mu.Unlock()
+	t.opts.Changed()
+	return err
+}
+
+// loadRecords reads all records; one that is damaged stops none of the others.
+func loadRecords(folder string) (map[string]*record, error) {
+	records := map[string]*record{}
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return records, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the transfers: %w", err)
+	}
+	for _, entry := range entries {
+		id, isRecord := strings.CutSuffix(entry.Name(), ".json")
+		if !isRecord || disk.IsTemp(entry.Name()) {
+			continue
+		}
+		r := &record{}
+		err := disk.ReadJSON(filepath.Join(folder, entry.Name()), maxRecordBytes, r)
+		if err == nil && (r.ID != id || r.Version != recordVersion) {
+			err = bridge.Errorf(bridge.Unsupported, "it is not of this version, or has another's name")
+		}
+		if err != nil {
+			continue // doctor names it; its files are where they are
+		}
+		records[id] = r
+	}
+	return records, nil
+}
+
+// namesOf are the first names of what is sent: those that the owner chose.
+func namesOf(sources []source) []string {
+	var names []string
+	for _, one := range sources {
+		name, _, isBelow := strings.Cut(one.Path, "/")
+		if isBelow {
+			name += "/"
+		}
+		if len(names) > 0 && names[len(names)-1] == name {
+			continue
+		}
+		if names = append(names, name); len(names) == shownNames {
+			break
+		}
+	}
+	return names
+}
+
+// namesIn are the same for a manifest that came.
+func namesIn(manifest remote.Manifest) []string {
+	var sources []source
+	for _, file := range manifest.Files {
+		sources = append(sources, source{FileEntry: remote.FileEntry{Path: path.Clean(file.Path)}})
+	}
+	return namesOf(sources)
+}

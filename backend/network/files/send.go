@@ -1,0 +1,365 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/platform/ipc/api"
+)
+
+// sending is a transfer that goes out.
+type sending struct {
+	t      *Transfers
+	record *record // its Sources are changed by run alone
+	stop   context.CancelCauseFunc
+	ended  chan struct{}
+
+	mu       sync.Mutex // guards what was heard
+	acked    int64
+	window   *window // of the present attempt
+	accepted *int64  // where the last offer is to go on; nil while it is not answered
+	done     bool
+	refused  error
+	heard    chan struct{} // capacity 1: look again
+}
+
+// startLocked goes on with a transfer that goes out.
+func (t *Transfers) startLocked(r *record) {
+	if t.life.Err() != nil {
+		return
+	}
+	ctx, stop := context.WithCancelCause(t.life)
+	s := &sending{t: t, record: r, stop: stop, ended: make(chan struct{}), heard: make(chan struct{}, 1), window: newWindow()}
+	t.out[r.ID] = s
+	state := api.TransferPreparing
+	if r.Offer.SHA256 != "" {
+		state = api.TransferWaiting
+	}
+	t.moved[r.ID] = &progress{revision: 1, state: state}
+	t.tasks.Go(func() {
+		defer stop(nil)
+		err := s.run(ctx)
+		if !errors.Is(err, errEnding) {
+			if err != nil && s.refusedBy() == nil {
+				t.tellRefused(r.PC.ID, r.ID, err)
+			}
+			if err := t.close(r, err); err != nil {
+				t.opts.Log.Error("the end of a transfer was not recorded", "transfer", r.ID, "err", err)
+			}
+		}
+		t.mu.Lock()
+		delete(t.out, r.ID)
+		t.mu.Unlock()
+		close(s.ended)
+	})
+}
+
+// errEnding says that this program ends, and the next one goes on.
+var errEnding = errors.New("this Bridge is ending")
+
+// run brings the files to the other PC, however often the link is cut.
+func (s *sending) run(ctx context.Context) error {
+	select {
+	case s.t.slots <- struct{}{}:
+		defer func() { <-s.t.slots }()
+	case <-ctx.Done():
+		return s.cause(ctx)
+	}
+	manifest, err := s.prepare(ctx)
+	for err == nil {
+		if err = s.linked(ctx); err != nil {
+			break
+		}
+		err = s.attempt(ctx, manifest)
+		if err == nil {
+			return nil
+		}
+		if pause, again := s.again(err); again {
+			s.t.tell(s.record, api.TransferWaiting, s.ackedNow())
+			err = pauseFor(ctx, pause)
+		}
+	}
+	if ctx.Err() != nil {
+		return s.cause(ctx)
+	}
+	return err
+}
+
+func (s *sending) cause(ctx context.Context) error {
+	if s.t.life.Err() != nil {
+		return errEnding
+	}
+	return context.Cause(ctx)
+}
+
+func pauseFor(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errSilent says that the other PC does not answer.
+var errSilent = errors.New("the other PC does not answer")
+
+// again says whether, and after which pause, an attempt is made once more.
+func (s *sending) again(err error) (time.Duration, bool) {
+	switch {
+	case errors.Is(err, errSilent), errors.Is(err, errNoLink):
+		return s.t.opts.Pace.Look, true
+	case s.refusedBy() != nil && bridge.CodeOf(s.refusedBy()) == bridge.Busy:
+		return s.t.opts.Pace.Busy, true
+	}
+	return 0, false
+}
+
+func (s *sending) refusedBy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+func (s *sending) ackedNow() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acked
+}
+
+// prepare reads the files for their checksums, once, and makes the manifest.
+func (s *sending) prepare(ctx context.Context) ([]byte, error) {
+	r := s.record
+	if r.Offer.SHA256 != "" {
+		return manifestOf(r.Sources).Encode()
+	}
+	sources, err := weigh(ctx, r.Sources, func(done int64) { s.t.tell(r, api.TransferPreparing, done) })
+	if err != nil {
+		return nil, err
+	}
+	manifest := manifestOf(sources)
+	encoded, err := manifest.Encode()
+	if err != nil {
+		return nil, err
+	}
+	next := *r
+	next.Sources, next.Offer = sources, manifest.Offer(encoded)
+	if err := s.t.write(&next); err != nil {
+		return nil, err
+	}
+	s.t.mu.Lock()
+	*r = next
+	s.t.mu.Unlock()
+	s.t.tell(r, api.TransferWaiting, 0)
+	return encoded, nil
+}
+
+// linked waits until the other PC is there.
+func (s *sending) linked(ctx context.Context) error {
+	for {
+		status, err := s.t.opts.Transport.Of(s.record.PC.ID)
+		if err != nil {
+			return errForsaken(s.record.PC.Name)
+		}
+		if status.Up && !status.Can(remote.FilesCapability) {
+			return remote.ErrUpdate(status, remote.FilesCapability)
+		}
+		if status.Up {
+			return nil
+		}
+		if err := pauseFor(ctx, s.t.opts.Pace.Look); err != nil {
+			return err
+		}
+	}
+}
+
+// errNoLink says that the link was cut.
+var errNoLink = errors.New("the link was cut")
+
+func (s *sending) send(ctx context.Context, frame remote.FileFrame, body []byte) error {
+	payload, err := frame.Encode()
+	if err != nil {
+		return err
+	}
+	carry := s.t.opts.Transport.Send
+	if body != nil {
+		carry = s.t.opts.Transport.SendBulk
+	}
+	err = carry(ctx, s.record.PC.ID, remote.Frame{Type: remote.FilesFrameType, Payload: payload, Body: body})
+	if bridge.CodeOf(err) == bridge.Unavailable || bridge.CodeOf(err) == bridge.Internal && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", errNoLink, err)
+	}
+	return err
+}
+
+// attempt offers the transfer and sends what the receiver does not have; nil is that
+// it has all of it.
+func (s *sending) attempt(ctx context.Context, manifest []byte) error {
+	s.mu.Lock()
+	s.accepted, s.refused, s.window = nil, nil, newWindow()
+	s.mu.Unlock()
+	offer := s.record.Offer
+	if err := s.send(ctx, remote.FileFrame{Kind: remote.OfferFiles, ID: s.record.ID, Offer: &offer}, nil); err != nil {
+		return err
+	}
+	var from int64
+	done, err := s.await(ctx, func() bool {
+		if s.accepted == nil {
+			return false
+		}
+		from = *s.accepted
+		s.acked = from
+		return true
+	})
+	if done || err != nil {
+		return err
+	}
+	s.t.tell(s.record, api.TransferMoving, from)
+	if err := s.stream(ctx, manifest, from); err != nil {
+		return err
+	}
+	done, err = s.await(ctx, func() bool { return false })
+	if !done && err == nil {
+		err = errSilent
+	}
+	return err
+}
+
+// stream sends all from a place on, a window ahead of what is acknowledged. The next
+// chunk is read while one is sent.
+func (s *sending) stream(ctx context.Context, manifest []byte, from int64) error {
+	total := s.record.Offer.Total()
+	if from > total {
+		return bridge.Errorf(bridge.Invalid, "%s wants to have it from a place that is not in it", s.record.PC.Name)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	chunks := make(chan chunk, 2) // one is read while another is sent
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer stop()
+	reading.Go(func() { readChunks(ctx, manifest, s.record.Sources, from, chunks) })
+	for at := from; at < total; {
+		next, more := <-chunks
+		if !more || next.err != nil {
+			return errors.Join(next.err, ctx.Err())
+		}
+		end := at + int64(len(next.data))
+		done, err := s.await(ctx, func() bool {
+			fits := end <= s.acked+s.window.bytes()
+			if fits {
+				s.window.sent(end, s.t.opts.Now())
+			}
+			return fits
+		})
+		if done || err != nil {
+			return err
+		}
+		if err := s.send(ctx, remote.FileFrame{Kind: remote.FileChunk, ID: s.record.ID, At: at}, next.data); err != nil {
+			return err
+		}
+		at = end
+		s.t.tell(s.record, api.TransferMoving, s.ackedNow())
+	}
+	return nil
+}
+
+type chunk struct {
+	data []byte
+	err  error
+}
+
+// readChunks reads all from a place on until its context ends.
+func readChunks(ctx context.Context, manifest []byte, sources []source, from int64, chunks chan<- chunk) {
+	defer close(chunks)
+	give := func(one chunk) bool {
+		select {
+		case chunks <- one:
+			return one.err == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
+	all, err := openContent(manifest, sources, from)
+	if err != nil {
+		give(chunk{err: err})
+		return
+	}
+	defer func() { _ = all.close() }() // of a file that was read
+	for ctx.Err() == nil {
+		data := make([]byte, remote.ChunkBytes)
+		n, err := io.ReadFull(all, data)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil
+		}
+		if n == 0 && err == nil || !give(chunk{data[:n], err}) {
+			return
+		}
+	}
+}
+
+// hear takes what the receiver says.
+func (s *sending) hear(said remote.FileFrame) {
+	s.mu.Lock()
+	switch said.Kind {
+	case remote.AcceptFiles:
+		s.accepted = &said.At
+	case remote.FileAck:
+		s.acked = max(s.acked, min(said.At, s.record.Offer.Total()))
+		s.window.acked(s.acked, s.t.opts.Now())
+	case remote.FilesDone:
+		s.done = true
+	case remote.RefuseFiles:
+		s.refused = said.Error
+	case remote.OfferFiles, remote.FileChunk:
+	}
+	s.mu.Unlock()
+	select {
+	case s.heard <- struct{}{}:
+	default:
+	}
+}
+
+// await waits for a condition over what was heard, or for the transfer's end. While
+// anything is heard, it is patient.
+func (s *sending) await(ctx context.Context, is func() bool) (done bool, err error) {
+	patience := time.NewTimer(s.t.opts.Pace.Patience)
+	defer patience.Stop()
+	for {
+		s.mu.Lock()
+		done, refused, right := s.done, s.refused, is()
+		s.mu.Unlock()
+		switch {
+		case done:
+			return true, nil
+		case refused != nil:
+			return false, fromThere(s.record.PC.Name, refused)
+		case right:
+			return false, nil
+		}
+		select {
+		case <-s.heard:
+			patience.Reset(s.t.opts.Pace.Patience)
+		case <-patience.C:
+			return false, errSilent
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// fromThere is the other PC's word about why it took no more.
+func fromThere(name string, refused error) error {
+	code := bridge.CodeOf(refused)
+	if code == bridge.Unavailable || code == bridge.Internal || code == bridge.Invalid {
+		code = bridge.Conflict // these are about programs of this PC
+	}
+	return bridge.Errorf(code, "%s refused it: %s", name, refused.Error())
+}

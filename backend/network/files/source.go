@@ -1,0 +1,260 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/platform/disk"
+)
+
+// source is a file that is sent: where it lies here, and what it is called there.
+type source struct {
+	remote.FileEntry
+	From string `json:"from"` // absolute
+}
+
+// maxGathered bounds what is looked through before a receiver is asked whether it
+// takes so much.
+const maxGathered = 4_096
+
+// gather lists the files at and below paths. Links are refused, and whatever is no
+// file or folder; folders without files are not sent.
+func gather(paths []string) ([]source, error) {
+	if len(paths) == 0 {
+		return nil, bridge.Errorf(bridge.Invalid, "name a file or a folder to send")
+	}
+	var sources []source
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			return nil, bridge.Errorf(bridge.Invalid, "%q is no absolute path", path)
+		}
+		path = filepath.Clean(path)
+		name := filepath.Base(path)
+		err := filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return bridge.Errorf(bridge.NotFound, "%s cannot be sent: %s", at, disk.Reason(err))
+			}
+			switch {
+			case entry.Type()&fs.ModeSymlink != 0:
+				return bridge.Errorf(bridge.Invalid, "%s is a link: send what it leads to by its own name", at)
+			case entry.IsDir():
+				return nil
+			case !entry.Type().IsRegular():
+				return bridge.Errorf(bridge.Invalid, "%s is neither a file nor a folder", at)
+			case len(sources) == maxGathered:
+				return bridge.Errorf(bridge.TooLarge, "these are more than %d files: send them in parts", maxGathered)
+			}
+			one, err := sourceAt(path, name, at, entry)
+			sources = append(sources, one)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(sources) == 0 {
+		return nil, bridge.Errorf(bridge.Invalid, "there is no file in what was named")
+	}
+	return sources, checkNames(sources)
+}
+
+func sourceAt(top, name, at string, entry fs.DirEntry) (source, error) {
+	info, err := entry.Info()
+	if err != nil {
+		return source{}, bridge.Errorf(bridge.NotFound, "%s cannot be sent: %s", at, disk.Reason(err))
+	}
+	below, err := filepath.Rel(top, at)
+	if err != nil {
+		return source{}, err
+	}
+	path := name
+	if below != "." {
+		path += "/" + filepath.ToSlash(below)
+	}
+	return source{From: at, FileEntry: remote.FileEntry{Path: path, Bytes: info.Size()}}, nil
+}
+
+// checkNames refuses names that the receiver would, before anything is read.
+func checkNames(sources []source) error {
+	manifest := manifestOf(sources)
+	for i := range manifest.Files {
+		manifest.Files[i].SHA256 = strings.Repeat("0", 2*sha256.Size)
+	}
+	_, err := manifest.Encode()
+	return err
+}
+
+func manifestOf(sources []source) (m remote.Manifest) {
+	for _, one := range sources {
+		m.Files = append(m.Files, one.FileEntry)
+	}
+	return m
+}
+
+// weigh reads the files for their checksums. done is told how much was read.
+func weigh(ctx context.Context, sources []source, done func(int64)) ([]source, error) {
+	sources = slices.Clone(sources)
+	var all int64
+	for i := range sources {
+		one := &sources[i]
+		file, err := openSource(*one)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.New()
+		size, err := io.Copy(sum, &counted{ctx: ctx, from: io.LimitReader(file, one.Bytes+1), done: func(n int) { all += int64(n); done(all) }})
+		err = errors.Join(err, file.Close())
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, bridge.Errorf(bridge.Storage, "%s cannot be read: %s", one.From, disk.Reason(err))
+		case size != one.Bytes:
+			return nil, errChanged(one.From)
+		}
+		one.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	}
+	return sources, nil
+}
+
+// counted tells how much was read, and stops with its context.
+type counted struct {
+	ctx  context.Context //nolint:containedctx // of one copy
+	from io.Reader
+	done func(int)
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := c.from.Read(p)
+	c.done(n)
+	return n, err
+}
+
+func errChanged(path string) error {
+	return bridge.Errorf(bridge.Conflict, "%s changed while it was sent: send it again", path)
+}
+
+// openSource opens the file, and nothing that has taken its name meanwhile.
+func openSource(one source) (*os.File, error) {
+	there, err := os.Lstat(one.From)
+	if err == nil && (!there.Mode().IsRegular() || there.Size() != one.Bytes) {
+		return nil, errChanged(one.From)
+	}
+	if err != nil {
+		return nil, bridge.Errorf(bridge.Conflict, "%s cannot be sent any more: %s", one.From, disk.Reason(err))
+	}
+	file, err := os.Open(one.From)
+	if err != nil {
+		return nil, bridge.Errorf(bridge.Storage, "%s cannot be read: %s", one.From, disk.Reason(err))
+	}
+	opened, err := file.Stat()
+	if err != nil || !os.SameFile(there, opened) {
+		return nil, errors.Join(errChanged(one.From), file.Close())
+	}
+	return file, nil
+}
+
+// content is the run of bytes that a transfer is, from any place in it.
+type content struct {
+	manifest []byte
+	sources  []source
+	at       int64 // what was read so far, of all
+
+	file *os.File // that is being read; nil before
+	next int      // the source after it
+	left int64    // of file
+	sum  hash.Hash
+}
+
+// openContent begins at a place. What comes before it in the file there is read, too,
+// so that a change of the file is noticed wherever it is.
+func openContent(manifest []byte, sources []source, from int64) (*content, error) {
+	c := &content{manifest: manifest, sources: sources}
+	skip := from - int64(len(manifest))
+	if skip < 0 {
+		c.at = from
+		return c, nil
+	}
+	for c.next < len(sources) && skip >= sources[c.next].Bytes && skip > 0 {
+		skip -= sources[c.next].Bytes
+		c.next++
+	}
+	c.at = from - skip
+	if skip == 0 {
+		return c, nil
+	}
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	_, err := io.CopyN(io.Discard, c, skip)
+	return c, err
+}
+
+func (c *content) open() (err error) {
+	one := c.sources[c.next]
+	if c.file, err = openSource(one); err != nil {
+		c.file = nil
+		return err
+	}
+	c.next++
+	c.left, c.sum = one.Bytes, sha256.New()
+	return nil
+}
+
+// Read reads on; io.EOF is the end of the last file, and errChanged that a file is not
+// what its checksum says.
+func (c *content) Read(p []byte) (n int, err error) {
+	switch {
+	case len(p) == 0:
+		return 0, nil
+	case c.at < int64(len(c.manifest)):
+		n = copy(p, c.manifest[c.at:])
+		c.at += int64(n)
+		return n, nil
+	case c.file == nil && c.next == len(c.sources):
+		return 0, io.EOF
+	case c.file == nil:
+		if err := c.open(); err != nil {
+			return 0, err
+		}
+	}
+	if c.left > 0 {
+		n, err = c.file.Read(p[:min(int64(len(p)), c.left)])
+		_, _ = c.sum.Write(p[:n]) // it never fails
+		c.at, c.left = c.at+int64(n), c.left-int64(n)
+	}
+	if c.left > 0 && err == nil {
+		return n, nil
+	}
+	one := c.sources[c.next-1]
+	if c.left > 0 || hex.EncodeToString(c.sum.Sum(nil)) != one.SHA256 {
+		if err == nil || errors.Is(err, io.EOF) {
+			err = errChanged(one.From)
+		}
+		return 0, err // the last bytes are not sent: the receiver never has a file whole that is not the one promised
+	}
+	return n, c.close()
+}
+
+func (c *content) close() error {
+	if c.file == nil {
+		return nil
+	}
+	err := c.file.Close()
+	c.file = nil
+	return err
+}

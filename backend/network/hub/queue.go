@@ -1,0 +1,122 @@
+package hub
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"bridge/backend/core/remote"
+)
+
+// What waits to be handled is bounded, however much comes: of one PC, of all, and within
+// the connection. What is above is dropped, and whoever cares says it again.
+const (
+	maxQueuedFrames  = 1024
+	maxQueuedOfOne   = 16 << 20
+	maxQueuedBytes   = 64 << 20
+	maxPendingFrames = 8192
+	maxPendingBytes  = 32 << 20
+)
+
+// budget is room in memory that several share.
+type budget struct {
+	mu   sync.Mutex
+	left int
+}
+
+func (b *budget) take(size int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if size > b.left {
+		return false
+	}
+	b.left -= size
+	return true
+}
+
+func (b *budget) give(size int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += size
+}
+
+// queue are the frames of one PC that wait to be handled, one after the other.
+type queue struct {
+	shared *budget
+	more   chan struct{} // capacity 1: look again
+
+	mu     sync.Mutex
+	frames []queued
+	bytes  int
+}
+
+type queued struct {
+	frame remote.Frame
+	size  int
+}
+
+func newQueue(shared *budget) *queue { return &queue{shared: shared, more: make(chan struct{}, 1)} }
+
+func (q *queue) look() {
+	if q != nil {
+		signal(q.more)
+	}
+}
+
+// put reports whether there was room.
+func (q *queue) put(frame remote.Frame, size int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.frames) == maxQueuedFrames || q.bytes+size > maxQueuedOfOne || !q.shared.take(size) {
+		return false
+	}
+	q.frames, q.bytes = append(q.frames, queued{frame, size}), q.bytes+size
+	signal(q.more)
+	return true
+}
+
+// pop takes the first one.
+func (q *queue) pop() (remote.Frame, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.frames) == 0 {
+		return remote.Frame{}, false
+	}
+	first := q.frames[0]
+	q.frames[0] = queued{}
+	q.frames, q.bytes = q.frames[1:], q.bytes-first.size
+	q.shared.give(first.size)
+	return first.frame, true
+}
+
+// run hands frames on until the end of ctx. Those of a PC that is not known to be there
+// wait for that a while.
+func (q *queue) run(ctx context.Context, ready func() (remote.PC, bool), handle func(remote.PC, remote.Frame)) {
+	for {
+		frame, has := q.pop()
+		if !has {
+			select {
+			case <-q.more:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		late := time.NewTimer(patience)
+		pc, is := ready()
+		for waiting := true; !is && waiting; pc, is = ready() {
+			select {
+			case <-q.more:
+			case <-late.C:
+				waiting = false
+			case <-ctx.Done():
+				late.Stop()
+				return
+			}
+		}
+		late.Stop()
+		if is {
+			handle(pc, frame)
+		}
+	}
+}

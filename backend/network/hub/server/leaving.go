@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/nats-io/nats.go"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/network/hub/box"
+	"bridge/backend/network/hub/subject"
+)
+
+// word is what a PC says of itself that the hub goes by.
+type word struct {
+	Left  string `json:"left"`  // it leaves the team: the public half of its key for NATS
+	Opens bool   `json:"opens"` // it opens what is sealed to its key
+}
+
+// hearWords takes PCs out of the team that say so themselves (HUB-03), and notes the keys
+// of those that open what is sealed: whichever node they say it to, one of the nodes does
+// it.
+func hearWords(s *Server) error {
+	bucket := subject.PresenceBucket(s.opts.Settings.Team)
+	_, err := s.conn.QueueSubscribe(subject.BucketKey(bucket, "*"), "words", func(msg *nats.Msg) {
+		var said word
+		id, err := subject.ParseBucketKey(bucket, msg.Subject)
+		if err != nil || json.Unmarshal(msg.Data, &said) != nil || said.Left == "" && !said.Opens {
+			return // it is nothing that the hub goes by
+		}
+		do := noteBox
+		if said.Left != "" {
+			do = takeOut
+		} else if pc, err := s.roster.find(id); err != nil || pc.Box != "" {
+			return
+		}
+		proof, err := subject.ParseProof(msg.Header.Get)
+		if err == nil {
+			err = proof.Check(id, msg.Subject, msg.Data)
+		}
+		if err != nil {
+			s.opts.Log.Warn("what a PC says of itself counts for nothing", "id", id, "err", err)
+			return
+		}
+		s.tasks.Go(func() {
+			ctx, cancel := context.WithTimeout(s.life, controlTimeout)
+			defer cancel()
+			if err := do(ctx, s, id, said, proof); err != nil && s.life.Err() == nil {
+				s.opts.Log.Error("what a PC says of itself could not be done", "id", id, "err", err)
+			}
+		})
+	})
+	return err
+}
+
+// takeOut takes a PC out of the team by its own wish. That it is no word of an earlier
+// membership, which the engine's answers can repeat, the key tells.
+func takeOut(ctx context.Context, s *Server, id string, said word, _ subject.Proof) error {
+	pc, err := s.roster.find(id)
+	if err == nil && pc.Key != said.Left {
+		err = bridge.Errorf(bridge.Conflict, "that it leaves the team, it said in an earlier membership")
+	}
+	if err == nil {
+		_, err = s.remove(ctx, id, true)
+	}
+	if err == nil {
+		s.opts.Log.Info("a PC has left the team", "pc", pc.Name, "id", id)
+	}
+	return err
+}
+
+// noteBox records the key of a PC that joined before it could open anything.
+func noteBox(ctx context.Context, s *Server, id string, _ word, proof subject.Proof) error {
+	s.enrolling.Lock()
+	defer s.enrolling.Unlock()
+	pc, err := s.roster.find(id)
+	if err != nil || pc.Box != "" {
+		return nil // it has gone, or the key is there by now
+	}
+	pc.Box = box.Text(proof.Key)
+	if err := record(ctx, s, pc); err != nil {
+		return err
+	}
+	s.roster.put(pc)
+	return nil
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"bridge/backend/network/hub/subject"
+)
+
+// refusal is something that the engine, or the hub, did not take of a PC.
+type refusal struct{ pc, why string }
+
+// refusals wait to be counted; what finds no room is not: who does that is named already.
+type refusals chan refusal
+
+func (r refusals) note(pc, why string) {
+	select {
+	case r <- refusal{pc, why}:
+	default:
+	}
+}
+
+// refusedBy is why the engine refused what its line is about; "" where it did not.
+func refusedBy(line string) string {
+	line = strings.ToLower(line)
+	switch {
+	case strings.Contains(line, "publish violation"), strings.Contains(line, "subscription violation"):
+		return subject.RefusedForbidden
+	case strings.Contains(line, "maximum payload exceeded"):
+		return subject.RefusedTooLarge
+	}
+	return ""
+}
+
+// countRefusals tells every node, and so the team, what a PC was refused here: the first
+// time, the second, the fourth.
+func countRefusals(ctx context.Context, s *Server) {
+	counts := map[refusal]int64{}
+	for {
+		select {
+		case one := <-s.refusals:
+			if counts[one]++; bits.OnesCount64(uint64(counts[one])) != 1 {
+				continue
+			}
+			if err := tellRefused(s, one, counts[one]); err != nil && ctx.Err() == nil {
+				s.opts.Log.Warn("the team could not be told what a PC was refused", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func tellRefused(s *Server, one refusal, count int64) error {
+	now := s.opts.Now()
+	body, err := json.Marshal(subject.Refusal{Why: one.why, Count: count, Last: now.UnixMilli()})
+	if err != nil {
+		return err
+	}
+	at := subject.Refused(s.opts.Settings.Team, s.opts.Settings.Node, one.pc)
+	data, err := subject.Seal(s.keys.identity.Sign, at, now.UnixNano(), body)
+	if err != nil {
+		return err
+	}
+	return s.conn.Publish(at, data)
+}
+
+// numbered is what a node told last of one reason.
+type numbered struct {
+	subject.Refusal
+
+	number int64
+}
+
+// hearRefused takes what a node, this one as well, has refused a PC.
+func (b *board) hearRefused(node, pc string, msg *nats.Msg) {
+	var one numbered
+	body, number, err := subject.Open(b.ID(), msg.Subject, msg.Data)
+	if err == nil {
+		err = json.Unmarshal(body, &one.Refusal)
+	}
+	of := b.refused[pc]
+	if err != nil || number <= of[node+" "+one.Why].number {
+		return // no node has said that, or not now
+	}
+	if of == nil {
+		of = map[string]numbered{}
+		b.refused[pc] = of
+	}
+	one.number = number
+	of[node+" "+one.Why] = one
+	sums := map[string]subject.Refusal{}
+	for _, each := range of {
+		sum := sums[each.Why]
+		sums[each.Why] = subject.Refusal{Why: each.Why, Count: sum.Count + each.Count, Last: max(sum.Last, each.Last)}
+	}
+	b.line(pc).Refusals = slices.SortedFunc(maps.Values(sums), func(a, b subject.Refusal) int { return strings.Compare(a.Why, b.Why) })
+	b.fresh[pc] = true
+}

@@ -1,0 +1,258 @@
+package hub
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub/subject"
+	"bridge/backend/platform/wire"
+)
+
+// Send sends a frame to a PC of the team, at once or not at all; Unavailable says that
+// there is no way to it now. Whether it arrived only an answer tells.
+func (h *Hub) Send(ctx context.Context, id string, frame remote.Frame) error {
+	return h.send(ctx, id, frame, publish)
+}
+
+// SendBulk is Send for what may wait behind everything else: no more than one such
+// frame is on its way to the hub at a time.
+func (h *Hub) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
+	select {
+	case h.bulk <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-h.bulk }()
+	if err := h.send(ctx, id, frame, publish); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	defer cancel()
+	if err := h.conn.FlushWithContext(ctx); err != nil {
+		return h.inWords(id, err)
+	}
+	return nil
+}
+
+func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
+	session, err := h.reach(id)
+	if err != nil {
+		return err
+	}
+	whole, err := wire.EncodeWhole(frame)
+	if err != nil {
+		return err
+	}
+	// Whom it is for, this very process of it: what an earlier one was told is not.
+	at := subject.Subject{Team: h.opts.Team, From: h.opts.Self, To: id, Sort: subject.Frame}.String()
+	body, err := seal(h, id, at, slices.Concat(whole.Head, whole.Body))
+	if err != nil {
+		return err
+	}
+	body = slices.Concat([]byte(session), body)
+	if err := checkRoom(h, len(body)); err != nil {
+		return err
+	}
+	if err := h.say(ctx, at, body, by); err != nil {
+		return h.inWords(id, err)
+	}
+	return nil
+}
+
+// checkRoom refuses what is larger than the hub takes.
+func checkRoom(h *Hub, size int) error {
+	if most := h.conn.MaxPayload(); most > 0 && int64(size+headerBytes) > most {
+		return bridge.Errorf(bridge.TooLarge, "a frame of %d bytes does not fit: the team's hub takes %d", size+headerBytes, most)
+	}
+	return nil
+}
+
+// headerBytes is how much a frame's proof takes, at most.
+const headerBytes = 512
+
+// inWords tells an error of the connection as one of the way.
+func (h *Hub) inWords(id string, err error) error {
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return bridge.Errorf(bridge.TooLarge, "the frame is larger than the team's hub takes")
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := id
+	if m := h.pcs[id]; m != nil {
+		name = m.pc.Name
+	}
+	return bridge.WithCause(bridge.Unavailable, err, "there is no way to "+name+" now: the team's hub cannot be reached")
+}
+
+// reach is the session of a PC that can be reached now.
+func (h *Hub) reach(id string) (session string, err error) {
+	status, err := h.Of(id)
+	if err != nil {
+		return "", err
+	}
+	if !status.Up || !h.conn.IsConnected() {
+		h.hurry()
+		return "", bridge.Errorf(bridge.Unavailable, "there is no way to %s now: %s", status.Name, cmp.Or(status.Failed, errAway))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.pcs[id]
+	if err := checkLocked(h, m); err != nil {
+		return "", err
+	}
+	return m.there.Session, nil
+}
+
+const errAway = "the team's hub cannot be reached"
+
+// hurry has the hub called at once that somebody asks for.
+func (h *Hub) hurry() {
+	h.mu.Lock()
+	now := h.opts.Now()
+	due := !h.state.Up && now.Sub(h.hurried) > h.opts.Pace.Retry
+	if due {
+		h.hurried = now
+	}
+	h.mu.Unlock()
+	if due && h.conn.IsReconnecting() {
+		_ = h.conn.ForceReconnect() // or it is up, or ends
+	}
+}
+
+// Of is how it stands with a PC of the team; Unauthorized where it is none.
+func (h *Hub) Of(id string) (remote.Status, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.pcs[id]
+	if m == nil || !h.isOther(m) {
+		return remote.Status{}, errStranger
+	}
+	return h.statusLocked(m), nil
+}
+
+var errStranger = bridge.Errorf(bridge.Unauthorized, "that PC is not in the team")
+
+// isOther reports whether that is another PC of the team, and the one of its name.
+func (h *Hub) isOther(m *member) bool {
+	return h.names[m.pc.Name] == m && m.pc.ID != h.opts.Self && !h.removed
+}
+
+func (h *Hub) statusLocked(m *member) remote.Status {
+	s := remote.Status{PC: m.pc}
+	switch {
+	case !m.since.IsZero() && h.state.Up:
+		s.Up, s.Since, s.Release, s.Capabilities = true, m.since, m.there.Release, m.there.Capabilities
+	case !h.state.Up:
+		s.Failed = errAway + " (" + h.state.Failed + ")"
+	case m.there.Left != "":
+		s.Failed = "it has left the team"
+	default:
+		s.Failed = "it is not connected to the team's hub: is it on, and is Bridge running there?"
+	}
+	return s
+}
+
+// Status lists the other PCs of the team, by name.
+func (h *Hub) Status() []remote.Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := []remote.Status{}
+	for _, m := range h.names {
+		if h.isOther(m) {
+			list = append(list, h.statusLocked(m))
+		}
+	}
+	slices.SortFunc(list, func(a, b remote.Status) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// takeFrame takes what came under a subject of this PC's.
+func (h *Hub) takeFrame(msg *nats.Msg) {
+	from, err := subject.Parse(msg.Subject)
+	var number int64
+	var frame remote.Frame
+	why := Unsigned
+	if err == nil {
+		number, err = proved(from.From, msg)
+	}
+	if err == nil {
+		frame, why, err = h.unpack(msg.Subject, msg.Data)
+	}
+	h.mu.Lock()
+	if err == nil {
+		why, err = h.enqueueLocked(from.From, number, frame, len(msg.Data))
+	}
+	named := err != nil && h.dropLocked(from.From, why, err)
+	h.mu.Unlock()
+	if named {
+		h.opts.Changed(remote.PC{})
+	}
+}
+
+// enqueueLocked has a frame handled after those before it.
+func (h *Hub) enqueueLocked(from string, number int64, frame remote.Frame, size int) (Why, error) {
+	m := h.pcs[from]
+	if m == nil || !h.isOther(m) {
+		return Stranger, errStranger
+	}
+	if number <= m.frames {
+		return Replayed, errReplayed
+	}
+	m.frames = number
+	if m.queue == nil {
+		q := newQueue(&h.queued)
+		m.queue = q
+		h.tasks.Go(func() { q.run(h.life, h.ready(from), h.opts.Handle) })
+	}
+	if !m.queue.put(frame, size) {
+		return Flooded, errFlooded
+	}
+	return "", nil
+}
+
+var (
+	errReplayed = bridge.Errorf(bridge.Conflict, "that was said before")
+	errFlooded  = bridge.Errorf(bridge.TooLarge, "it sends more than this PC keeps up with")
+)
+
+// unpack reads a frame for this process out of what a PC has signed.
+func (h *Hub) unpack(at string, data []byte) (remote.Frame, Why, error) {
+	if len(data) < sessionDigits || string(data[:sessionDigits]) != h.session {
+		return remote.Frame{}, Late, bridge.Errorf(bridge.Invalid, "a frame was for an earlier Bridge on this PC")
+	}
+	body, err := unseal(h, at, data[sessionDigits:])
+	if err != nil {
+		return remote.Frame{}, Unopened, err
+	}
+	frame, err := wire.ReadWhole(bufio.NewReader(bytes.NewReader(body)), remote.MaxFrameBytes)
+	if bridge.CodeOf(err) == bridge.TooLarge {
+		return frame, TooLarge, err
+	}
+	return frame, Malformed, err
+}
+
+// ready says who a PC is now, once it is known to be there: its frames may come before
+// its word that it is.
+func (h *Hub) ready(id string) func() (remote.PC, bool) {
+	return func() (remote.PC, bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		m := h.pcs[id]
+		return m.pc, !m.since.IsZero() && h.isOther(m)
+	}
+}
+
+// patience is how long a frame waits for its PC's word that it is there.
+const patience = 5 * time.Second

@@ -1,0 +1,85 @@
+package link
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/network/hub/box"
+)
+
+// enrolment is what a PC meets a team's hub for: the same exchange as two PCs that pair,
+// with words that go along with the proofs, and no book.
+var enrolment = purpose{
+	protocol: "bridge-enrol/1", label: "bridge-enrol-v1", other: "the hub", does: "takes PCs into its team", doing: "joining",
+	invite: "run `bridge-hub invite` on the hub", absent: "does `bridge-hub serve` run there, and is it the address that `bridge-hub invite` shows?",
+}
+
+// Enrol makes this PC one of a team, by the code that the hub at that address shows. The
+// hub gets the offer when the code was right; record makes durable what the hub answers.
+func Enrol(ctx context.Context, identity Identity, name, address, code string, offer []byte, record func(hub Pair, answer []byte) error) error {
+	if len(offer) > maxOfferBytes {
+		return bridge.Errorf(bridge.TooLarge, "an offer of %d bytes does not fit: at most %d do", len(offer), maxOfferBytes)
+	}
+	_, err := meet(ctx, identity, address, code, joining{
+		purpose: enrolment, name: name, offer: offer, now: time.Now, //nolint:forbidigo // it is shown and compared with nothing
+		check: func(Pair) error { return nil }, record: record,
+	})
+	return err
+}
+
+// AdmitPC takes a PC that knows the invitation's code into the team, on a connection
+// whose handshake for it is over. accept makes durable that it belongs to the team and
+// says what the PC is told; its error is told to the PC.
+func (i *Invitation) AdmitPC(conn *tls.Conn, identity Identity, name string, accept func(pc Pair, offer []byte) (answer []byte, err error)) (Pair, error) {
+	return i.admit(conn, identity, admission{
+		purpose: enrolment, name: name, now: i.now, confirm: func(Pair) error { return nil },
+		record: func(pc Pair, offer []byte) ([]byte, error) {
+			answer, err := accept(pc, offer)
+			if err == nil && len(answer) > maxOfferBytes {
+				err = bridge.Errorf(bridge.TooLarge, "an answer of %d bytes does not fit: at most %d do", len(answer), maxOfferBytes)
+			}
+			return answer, err
+		},
+	})
+}
+
+// ServerConfig is how a hub shows to its PCs who it is; what these prove of themselves is
+// not TLS's matter.
+func (i Identity) ServerConfig() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.certificate}, SessionTicketsDisabled: true}
+}
+
+// Pinned is how a PC talks to the hub of that identity, and to no other.
+func Pinned(hubID string) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		InsecureSkipVerify:     true, //nolint:gosec // no authority stands between a PC and its hub: VerifyConnection compares the key itself
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) != 1 || peerID(state.PeerCertificates[0]) != hubID {
+				return bridge.Errorf(bridge.Unauthorized, "what answers is not the hub that this PC joined: its key is another one")
+			}
+			return nil
+		},
+	}
+}
+
+// Key is the public half of this PC's key as certificates carry it: its SHA-256 is the ID.
+func (i Identity) Key() []byte { return i.certificate.Leaf.RawSubjectPublicKeyInfo }
+
+// Open opens what was sealed to this PC under that subject.
+func (i Identity) Open(subject string, sealed []byte) ([]byte, error) {
+	private := i.certificate.PrivateKey.(ed25519.PrivateKey) //nolint:forcetypeassert,errcheck // OpenIdentity makes and takes no other
+	return box.Open(private, subject, sealed)
+}
+
+// Sign signs with this PC's key, and says which one that is: its SHA-256 is the ID.
+func (i Identity) Sign(message []byte) (key, signature []byte) {
+	private := i.certificate.PrivateKey.(ed25519.PrivateKey) //nolint:forcetypeassert,errcheck // OpenIdentity makes and takes no other
+	key, _ = x509.MarshalPKIXPublicKey(private.Public())     // that of such a key always can be
+	return key, ed25519.Sign(private, message)
+}

@@ -1,0 +1,160 @@
+// Package link is the way between two paired PCs: who this PC is, how two of them
+// come to know each other by a code (RMT-01), and a connection on which each proves
+// on every handshake that it is the one (RMT-02). It carries frames and knows none
+// of their meanings: what the other PC may do is decided above it, by its own owner's
+// policy.
+package link
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"math/big"
+	"path/filepath"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
+)
+
+// Identity is this PC to others: one key, made once. Its ID is the SHA-256 of the
+// key as certificates carry it, in hexadecimal; names are for people.
+type Identity struct {
+	ID          string
+	certificate tls.Certificate
+}
+
+const (
+	identityFile     = "identity.pem"
+	maxIdentityBytes = 64 << 10
+
+	keyBlock         = "PRIVATE KEY"
+	certificateBlock = "CERTIFICATE"
+)
+
+// OpenIdentity reads the identity that the folder has, or makes one. One that cannot
+// be read is an error and is left as it is: another key would be another PC.
+func OpenIdentity(folder string) (Identity, error) {
+	path := filepath.Join(folder, identityFile)
+	data, err := disk.ReadLimited(path, maxIdentityBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = makeIdentity(folder, path)
+	}
+	if err != nil {
+		return Identity{}, bridge.WithCause(bridge.Storage, err, "this PC's identity cannot be read or made: "+disk.Reason(err))
+	}
+	return parseIdentity(data)
+}
+
+func makeIdentity(folder, path string) ([]byte, error) {
+	data, err := newIdentity()
+	if err == nil {
+		err = disk.MakeDir(folder)
+	}
+	if err == nil {
+		err = disk.WriteNew(path, data, disk.PrivateFile)
+	}
+	if errors.Is(err, fs.ErrExist) { // somebody was quicker
+		return disk.ReadLimited(path, maxIdentityBytes)
+	}
+	return data, err
+}
+
+// newIdentity makes a key and a certificate of it that is valid always: its age
+// proves nothing, the key does.
+func newIdentity() ([]byte, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "Bridge"},
+		NotBefore:    time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotAfter:     time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // RFC 5280: no end
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		return nil, err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, block := range []*pem.Block{{Type: keyBlock, Bytes: key}, {Type: certificateBlock, Bytes: certificate}} {
+		if err := pem.Encode(&text, block); err != nil {
+			return nil, err
+		}
+	}
+	return text.Bytes(), nil
+}
+
+func parseIdentity(data []byte) (Identity, error) {
+	certificate, err := tls.X509KeyPair(data, data)
+	if _, right := certificate.PrivateKey.(ed25519.PrivateKey); err == nil && !right {
+		err = errors.New("its key is of another kind")
+	}
+	if err != nil {
+		return Identity{}, bridge.WithCause(bridge.Storage, err, "this PC's identity, network/"+identityFile+", is damaged: put it back from a copy, or move it away and pair anew")
+	}
+	return Identity{ID: peerID(certificate.Leaf), certificate: certificate}, nil
+}
+
+// peerID is the identity that a certificate proves.
+func peerID(certificate *x509.Certificate) string {
+	sum := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
+	return hex.EncodeToString(sum[:])
+}
+
+// shownBytes is how much of an id people compare.
+const shownBytes = 12
+
+// Fingerprint is the part of an id that people compare by eye, in groups of four.
+func Fingerprint(id string) string {
+	shown := []byte{}
+	for i := range min(len(id), shownBytes) {
+		if i > 0 && i%4 == 0 {
+			shown = append(shown, ' ')
+		}
+		shown = append(shown, id[i])
+	}
+	return string(shown)
+}
+
+// config is what both protocols of this package have in common: TLS 1.3, a
+// certificate on both sides, nothing that resumes an earlier connection. verify says
+// whether the certificate that the other side proved to hold is the right one.
+func (i Identity) config(protocol string, verify func(peerID string) error) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{protocol},
+		Certificates:           []tls.Certificate{i.certificate},
+		ClientAuth:             tls.RequireAnyClientCert,
+		InsecureSkipVerify:     true, //nolint:gosec // no authority stands between two paired PCs: VerifyConnection compares the key itself
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if state.NegotiatedProtocol != protocol {
+				return bridge.Errorf(bridge.Unsupported, "the other side does not speak %s", protocol)
+			}
+			if len(state.PeerCertificates) != 1 {
+				return bridge.Errorf(bridge.Unauthorized, "the other side showed %d certificates instead of one", len(state.PeerCertificates))
+			}
+			return verify(peerID(state.PeerCertificates[0]))
+		},
+	}
+}

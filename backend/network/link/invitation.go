@@ -1,0 +1,160 @@
+package link
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"strings"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+)
+
+// InvitationLife is how long a code can be used (RMT-01).
+const InvitationLife = 10 * time.Minute
+
+// MaxWrongCodes burns an invitation.
+const MaxWrongCodes = 3
+
+// Invitation lets one other PC pair with this one, once. It is kept in memory only:
+// one that its process did not outlive is as good as burnt.
+type Invitation struct {
+	ID        string // says nothing about the code
+	Code      string // as it is shown: XXXX-XXXX
+	ExpiresAt time.Time
+
+	now   func() time.Time
+	mu    sync.Mutex
+	wrong int
+	state InvitationState
+	pair  string        // who used it
+	ended chan struct{} // closed when the state is final
+}
+
+// InvitationState says what became of an invitation.
+type InvitationState string
+
+// The states of an invitation.
+const (
+	InvitationOpen    InvitationState = "open"
+	InvitationUsed    InvitationState = "used"    // somebody has paired by it
+	InvitationBurnt   InvitationState = "burnt"   // by three wrong codes
+	InvitationExpired InvitationState = "expired" // nobody came
+)
+
+// crockford is the base 32 that people can read aloud: no I, L, O and U.
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+var codes = base32.NewEncoding(crockford).WithPadding(base32.NoPadding)
+
+const (
+	codeBytes = 5 // 40 bits
+	codeRunes = 8
+)
+
+// NewInvitation makes an invitation with a random code.
+func NewInvitation(now func() time.Time) *Invitation {
+	random := make([]byte, codeBytes)
+	_, _ = rand.Read(random) // it never fails
+	code := codes.EncodeToString(random)
+	return &Invitation{
+		ID: rand.Text(), Code: code[:codeRunes/2] + "-" + code[codeRunes/2:], ExpiresAt: now().Add(InvitationLife),
+		now: now, state: InvitationOpen, ended: make(chan struct{}),
+	}
+}
+
+// CleanCode reads a code as people type it: in any case, with or without the
+// separator, and with the letters that look like digits.
+func CleanCode(typed string) (string, error) {
+	clean := strings.Map(func(r rune) rune {
+		switch r {
+		case '-', ' ', '\t':
+			return -1
+		case 'o', 'O':
+			return '0'
+		case 'i', 'I', 'l', 'L':
+			return '1'
+		}
+		return r
+	}, strings.TrimSpace(typed))
+	clean = strings.ToUpper(clean)
+	if len(clean) != codeRunes || strings.Trim(clean, crockford) != "" {
+		return "", bridge.Errorf(bridge.Invalid, "that is no code: a code has %d letters and digits, as in 7K3M-QX9T", codeRunes)
+	}
+	return clean, nil
+}
+
+// State says what became of it.
+func (i *Invitation) State() InvitationState {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.stateLocked()
+}
+
+func (i *Invitation) stateLocked() InvitationState {
+	if i.state == InvitationOpen && !i.now().Before(i.ExpiresAt) {
+		i.endLocked(InvitationExpired)
+	}
+	return i.state
+}
+
+func (i *Invitation) endLocked(state InvitationState) {
+	i.state = state
+	close(i.ended)
+}
+
+// Ended is closed when the invitation was used or burnt, or when somebody noticed
+// that it expired.
+func (i *Invitation) Ended() <-chan struct{} { return i.ended }
+
+// PairedID is the id of the PC that used it; "" while nobody did.
+func (i *Invitation) PairedID() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.pair
+}
+
+// WrongCodes is how many wrong codes were given.
+func (i *Invitation) WrongCodes() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.wrong
+}
+
+// Withdraw ends an invitation that nobody has used.
+func (i *Invitation) Withdraw() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stateLocked() == InvitationOpen {
+		i.endLocked(InvitationExpired)
+	}
+}
+
+// try is one use of the code. It counts as a wrong one before it is looked at, so
+// that nobody gains by coming with many at once; prove then makes the pair durable.
+func (i *Invitation) try(who string, isRight func() bool, prove func() error) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stateLocked() != InvitationOpen {
+		return errRefused
+	}
+	i.wrong++
+	if !isRight() {
+		if i.wrong >= MaxWrongCodes {
+			i.endLocked(InvitationBurnt)
+		}
+		return errRefused
+	}
+	i.wrong-- // the code was right, whatever comes of it
+	if err := prove(); err != nil {
+		return err
+	}
+	i.pair = who
+	i.endLocked(InvitationUsed)
+	return nil
+}
+
+// wrongCode is all that somebody learns who may not come in.
+const wrongCode = "the code is wrong, was used, or has expired"
+
+var errRefused = bridge.Errorf(bridge.Unauthorized, "it was refused: %s", wrongCode)

@@ -1,0 +1,332 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+)
+
+// Options say what links work with. All are required but Pace.
+type Options struct {
+	Identity Identity
+	Book     *Book
+	// Enabled says whether the owner wants links now.
+	Enabled func() bool
+	// Hello is what this PC says of itself now.
+	Hello func() Hello
+	// Handle takes what came over a link from whom its key proves, frame after frame: the next one waits for it.
+	// It must not wait for an answer over the same link.
+	Handle func(remote.PC, remote.Frame)
+	// Changed is told that a link came or went.
+	Changed func(remote.PC)
+	Now     func() time.Time
+	Log     *slog.Logger
+	Pace    Pace
+}
+
+// Pace is how often links look after themselves.
+type Pace struct {
+	Ping, Dead time.Duration // something is said each Ping; a link is gone after Dead without a word
+	// Doubt is how long a link has to say something that the other side seems not to know.
+	Doubt        time.Duration
+	Retry, Rarer time.Duration // the first pause between two attempts, and the longest
+}
+
+var usualPace = Pace{Ping: 15 * time.Second, Dead: 45 * time.Second, Doubt: 3 * time.Second, Retry: time.Second, Rarer: time.Minute}
+
+// Links keeps a link to each paired PC, as far as it can be had: at most one, whoever
+// of the two opened it.
+type Links struct {
+	opts  Options
+	tasks sync.WaitGroup
+	life  context.Context //nolint:containedctx // of the links, which no caller owns
+	end   context.CancelFunc
+
+	mu    sync.Mutex
+	up    map[string]*conn
+	dials map[string]*dialing
+}
+
+// dialing is the loop that calls a PC whose address is known.
+type dialing struct {
+	stop context.CancelFunc
+	now  chan struct{} // capacity 1: do not wait any longer
+	// failed is why the last attempt came to nothing; guarded by Links.mu.
+	failed error
+}
+
+// NewLinks makes the links; Refresh begins to call.
+func NewLinks(opts Options) *Links {
+	if opts.Pace == (Pace{}) {
+		opts.Pace = usualPace
+	}
+	l := &Links{opts: opts, up: map[string]*conn{}, dials: map[string]*dialing{}}
+	l.life, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+// Close ends all links.
+func (l *Links) Close() {
+	l.end()
+	l.mu.Lock()
+	for _, c := range l.up {
+		c.close(errEnding)
+	}
+	l.mu.Unlock()
+	l.tasks.Wait()
+}
+
+var errEnding = errors.New("this Bridge is ending")
+
+// Refresh follows the book and the settings: it calls those whose address it has and
+// ends the links of those who are not in the book any more, or all while links are off.
+func (l *Links) Refresh() {
+	var pairs []Pair
+	if l.opts.Enabled() {
+		pairs = l.opts.Book.Pairs()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, c := range l.up {
+		if !slices.ContainsFunc(pairs, func(p Pair) bool { return p.ID == id }) {
+			c.close(bridge.Errorf(bridge.Denied, "%s is not paired any more, or links are off", c.peer.Name))
+		}
+	}
+	for id, d := range l.dials {
+		if !slices.ContainsFunc(pairs, func(p Pair) bool { return p.ID == id && p.Address != "" }) {
+			d.stop()
+			delete(l.dials, id)
+		}
+	}
+	for _, pair := range pairs {
+		if pair.Address == "" || l.dials[pair.ID] != nil || l.life.Err() != nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(l.life)
+		d := &dialing{stop: stop, now: make(chan struct{}, 1)}
+		l.dials[pair.ID] = d
+		l.tasks.Go(func() { l.call(ctx, pair.ID, d) })
+	}
+}
+
+// call keeps calling one PC while no link to it is up. A link that ends at once is as
+// good as none: the pause grows.
+func (l *Links) call(ctx context.Context, id string, d *dialing) {
+	pause := l.opts.Pace.Retry
+	for {
+		err := l.dial(ctx, id)
+		l.mu.Lock()
+		d.failed = err
+		l.mu.Unlock()
+		if c := l.link(id); c != nil {
+			select {
+			case <-c.done:
+			case <-ctx.Done():
+				return
+			}
+			if l.opts.Now().Sub(c.since) > l.opts.Pace.Dead {
+				pause = l.opts.Pace.Retry
+			}
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // so that two PCs do not keep step
+			pause = min(2*pause, l.opts.Pace.Rarer)
+		case <-d.now:
+			pause = l.opts.Pace.Retry
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *Links) dial(ctx context.Context, id string) error {
+	if l.link(id) != nil {
+		return nil // it came by itself
+	}
+	pair, err := l.opts.Book.ByID(id)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	dialer := &tls.Dialer{Config: l.opts.Identity.config(linkProtocol, func(proved string) error {
+		if proved != id {
+			return bridge.Errorf(bridge.Unauthorized, "another PC answers at %s, the address of %s: unlink and pair again if it has a new key", pair.Address, pair.Name)
+		}
+		return nil
+	})}
+	raw, err := dialer.DialContext(ctx, "tcp", pair.Address)
+	if err != nil {
+		return err
+	}
+	return l.take(raw.(*tls.Conn), pair, true) //nolint:forcetypeassert,errcheck // tls dialed it
+}
+
+// Take takes a connection that came in, proved.
+func (l *Links) Take(raw *tls.Conn, id string) {
+	pair, err := l.opts.Book.ByID(id)
+	if err == nil {
+		err = l.take(raw, pair, false)
+	}
+	if err != nil {
+		_ = raw.Close()
+		l.opts.Log.Info("a link was not taken", "peer", Fingerprint(id), "err", err)
+	}
+}
+
+// take greets the other side and serves the link, if it is the one of two that stays.
+func (l *Links) take(raw *tls.Conn, pair Pair, dialed bool) error {
+	c, err := greet(raw, pair, dialed, l.opts.Hello(), l.opts.Now())
+	if err == nil && !l.keep(c) {
+		err = errSecond
+	}
+	if err != nil {
+		_ = raw.Close()
+		if errors.Is(err, errSecond) {
+			return nil // the other one serves
+		}
+		return err
+	}
+	l.learn(c)
+	peer := remote.PC{ID: pair.ID, Name: pair.Name}
+	l.opts.Log.Info("linked", "peer", pair.Name, "release", c.hello.Release)
+	l.tasks.Go(func() {
+		l.opts.Changed(peer)
+		l.Refresh() // its address may be new
+		err := c.serve(l.opts.Pace, func(frame remote.Frame) { l.opts.Handle(peer, frame) })
+		l.mu.Lock()
+		if l.up[pair.ID] == c {
+			delete(l.up, pair.ID)
+		}
+		l.mu.Unlock()
+		l.opts.Log.Info("the link has ended", "peer", pair.Name, "err", err)
+		l.opts.Changed(peer)
+	})
+	return nil
+}
+
+// learn notes what the link proves: that the other side has the pair, too, and where
+// it can be called.
+func (l *Links) learn(c *conn) {
+	err := l.opts.Book.Update(c.peer.ID, func(p *Pair) {
+		p.Confirmed = true
+		if host, _, err := net.SplitHostPort(c.tls.RemoteAddr().String()); err == nil && p.Address == "" && c.hello.Port > 0 {
+			p.Address = net.JoinHostPort(host, strconv.Itoa(c.hello.Port))
+		}
+	})
+	if err != nil {
+		l.opts.Log.Warn("what is new of a pair could not be recorded", "peer", c.peer.Name, "err", err)
+	}
+}
+
+var errSecond = errors.New("there is a link already")
+
+// keep decides between two links of one pair: the one that the PC with the smaller id
+// opened stays, on both sides. Of two that the same side opened the newer one does:
+// it knows that the older one is gone.
+func (l *Links) keep(c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.Err() != nil {
+		return false
+	}
+	present := l.up[c.peer.ID]
+	if present != nil && present.dialed != c.dialed && !l.stays(c) {
+		select {
+		case <-present.done: // it has just ended
+		default:
+			signal(present.doubt)
+			return false
+		}
+	}
+	if present != nil {
+		present.close(errSecond)
+	}
+	l.up[c.peer.ID] = c
+	return true
+}
+
+func (l *Links) stays(c *conn) bool { return c.dialed == (l.opts.Identity.ID < c.peer.ID) }
+
+func (l *Links) link(id string) *conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.up[id]
+}
+
+// Send sends a frame to that PC, at once or not at all; Unavailable says that no link
+// is up. Whether it arrived only an answer tells.
+func (l *Links) Send(ctx context.Context, peerID string, frame remote.Frame) error {
+	return l.send(ctx, peerID, frame, func(c *conn) chan outgoing { return c.commands })
+}
+
+// SendBulk is Send for what may wait behind everything else.
+func (l *Links) SendBulk(ctx context.Context, peerID string, frame remote.Frame) error {
+	return l.send(ctx, peerID, frame, func(c *conn) chan outgoing { return c.bulk })
+}
+
+func (l *Links) send(ctx context.Context, peerID string, frame remote.Frame, queue func(*conn) chan outgoing) error {
+	pair, err := l.opts.Book.ByID(peerID)
+	if err != nil {
+		return err
+	}
+	c := l.link(peerID)
+	if c == nil {
+		l.hurry(peerID)
+		return errDown(pair.Name)
+	}
+	return c.send(ctx, frame, queue(c))
+}
+
+// hurry has a PC called at once that somebody asks for.
+func (l *Links) hurry(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d := l.dials[id]; d != nil {
+		signal(d.now)
+	}
+}
+
+// Status lists the paired PCs by name.
+func (l *Links) Status() []remote.Status {
+	var list []remote.Status
+	for _, pair := range l.opts.Book.Pairs() {
+		list = append(list, l.status(pair))
+	}
+	slices.SortFunc(list, func(a, b remote.Status) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+func (l *Links) status(pair Pair) remote.Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := remote.Status{PC: remote.PC{ID: pair.ID, Name: pair.Name}}
+	if c := l.up[pair.ID]; c != nil {
+		s.Up, s.Since, s.Release, s.Capabilities = true, c.since, c.hello.Release, c.hello.Capabilities
+		return s
+	}
+	if d := l.dials[pair.ID]; d != nil && d.failed != nil {
+		s.Failed = d.failed.Error()
+	}
+	return s
+}
+
+// Of is how it stands with that PC.
+func (l *Links) Of(peerID string) (remote.Status, error) {
+	pair, err := l.opts.Book.ByID(peerID)
+	if err != nil {
+		return remote.Status{}, err
+	}
+	return l.status(pair), nil
+}

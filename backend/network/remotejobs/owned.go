@@ -1,0 +1,340 @@
+package remotejobs
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/core/remote"
+	"bridge/backend/jobs/gitwork"
+	"bridge/backend/jobs/landing"
+	"bridge/backend/jobs/record"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Jobs is what is asked of the jobs of this PC.
+type Jobs interface {
+	// Take records a job; Conflict where its name has been given.
+	Take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (job.Job, error)
+	Find(name string) (job.Job, error)
+	All() []job.Job
+	View(name string) (api.JobView, error)
+	// Result is what came of a run that has ended.
+	Result(one job.Job, run int) (runs.Envelope, error)
+	EncodedResult(one job.Job, run int) ([]byte, error)
+	Approvals() []job.Approval
+	Approval(id string) (job.Approval, error)
+	AnswerAs(by bridge.Address, id string, decision job.Decision, reason string) error
+	Say(id string, control job.Control) (api.JobMessaged, error)
+	Cancel(name string) (api.JobStatus, error)
+	ReadLog(name string, from int64) (record.Log, error)
+	Diff(ctx context.Context, name string) (landing.Diff, error)
+}
+
+// Owned are the jobs of this PC as their owners on paired PCs see them: each sees and
+// steers those that it has asked for, and knows no others. Who asks was proved, and may.
+type Owned struct {
+	Jobs Jobs
+	Git  *gitwork.Git // nil where this PC has none
+	Now  func() time.Time
+
+	reading *wholes
+}
+
+// Asked is a job that a paired PC asks for.
+type Asked struct {
+	Name    string
+	Request job.Request
+	Owner   remote.Peer
+	// Allow decides over folders that the job would use, in the order in which they are
+	// looked at: nothing is done in one before.
+	Allow func([]remote.Place) error
+}
+
+// maxPaired bounds the jobs of paired PCs that have not ended (RMT-14).
+const maxPaired = 200
+
+// settleDelay is how often an answer's arrival is looked for.
+const settleDelay = 50 * time.Millisecond
+
+// Spawn records a job for a paired PC. Asked again by the same owner it is the
+// same job; one of anybody else is Conflict (RMT-13).
+func (o Owned) Spawn(ctx context.Context, asked Asked) error {
+	if present, err := o.Jobs.Find(asked.Name); err == nil {
+		if isOf(present, asked.Owner) {
+			return nil
+		}
+		return bridge.Errorf(bridge.Conflict, "there is a job named %s here already", asked.Name)
+	}
+	if err := o.mayTake(asked); err != nil {
+		return err
+	}
+	folder, err := o.hold(&asked)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	worktrees, err := o.allowRepository(ctx, asked)
+	if err != nil {
+		return err
+	}
+	if err := stillThere(folder, asked.Request.Cwd); err != nil {
+		return err
+	}
+	by := job.Caller{Name: asked.Owner.Name + "/" + asked.Owner.Supervisor, ID: asked.Owner.Owner(), PC: asked.Owner.ID}
+	_, err = o.Jobs.Take(ctx, asked.Request, asked.Name, by, worktrees)
+	if bridge.CodeOf(err) != bridge.Conflict {
+		return err
+	}
+	if present, findErr := o.Jobs.Find(asked.Name); findErr == nil && isOf(present, asked.Owner) {
+		return nil // the same was asked at the same time
+	}
+	return err
+}
+
+func isOf(one job.Job, owner remote.Peer) bool {
+	return one.PC == owner.ID && one.Supervisor == owner.Owner()
+}
+
+// mayTake refuses the session of anything but a job of that owner's own (RMT-11), and
+// more jobs than are kept.
+func (o Owned) mayTake(asked Asked) error {
+	going, own := 0, asked.Request.SessionID == ""
+	for _, one := range o.Jobs.All() {
+		if one.PC != "" && !one.State.IsEnded() {
+			going++
+		}
+		own = own || isOf(one, asked.Owner) && one.SessionID == asked.Request.SessionID && one.Agent == asked.Request.Kind
+	}
+	switch {
+	case !own:
+		return bridge.Errorf(bridge.Denied, "session_id can only be that of one of your own jobs on this PC")
+	case going >= maxPaired:
+		return bridge.Errorf(bridge.Busy, "%d jobs of paired PCs go on here, which is the most", maxPaired)
+	}
+	return nil
+}
+
+// hold allows the folder, opens it, and has the job know it by its canonical name.
+func (o Owned) hold(asked *Asked) (*os.Root, error) {
+	given := asked.Request.Cwd
+	canonical, err := disk.Canonical(given)
+	if err != nil {
+		canonical = "" // which lies nowhere: whether it is there is not told
+	}
+	if err := asked.Allow([]remote.Place{{What: "the folder", Given: given, Canonical: canonical}}); err != nil {
+		return nil, err
+	}
+	if info, err := os.Lstat(canonical); err != nil || !info.IsDir() {
+		return nil, bridge.Errorf(bridge.NotFound, "cwd %s is no folder", given)
+	}
+	folder, err := os.OpenRoot(canonical)
+	if err != nil {
+		return nil, bridge.Errorf(bridge.NotFound, "cwd %s cannot be opened: %s", given, disk.Reason(err))
+	}
+	asked.Request.Cwd = canonical
+	if err := stillThere(folder, canonical); err != nil {
+		_ = folder.Close()
+		return nil, err
+	}
+	return folder, nil
+}
+
+// stillThere refuses where a canonical name does not lead to the open folder any more,
+// or only by a link.
+func stillThere(folder *os.Root, canonical string) error {
+	held, err := folder.Stat(".")
+	if err == nil {
+		var there os.FileInfo
+		there, err = os.Lstat(canonical)
+		again, canonicalErr := disk.Canonical(canonical)
+		if err == nil && canonicalErr == nil && again == canonical && os.SameFile(held, there) {
+			return nil
+		}
+	}
+	return bridge.Errorf(bridge.Denied, "the folder was changed for another one while it was looked at: nothing was started")
+}
+
+// allowRepository allows all that a worktree job touches besides its folder, and
+// returns where its checkout is made: within the repository, so that it lies where
+// that does.
+func (o Owned) allowRepository(ctx context.Context, asked Asked) (worktrees string, err error) {
+	if !asked.Request.Worktree {
+		return "", nil
+	}
+	if o.Git == nil {
+		return "", bridge.Errorf(bridge.Unavailable, "git is not on this PC: there can be no worktree")
+	}
+	repository, err := o.Git.Repository(ctx, asked.Request.Cwd)
+	if err != nil {
+		return "", err
+	}
+	worktrees = filepath.Join(repository.Main, "worktrees")
+	path, _, err := repository.PlaceOf(asked.Name, worktrees)
+	if err != nil {
+		path = "" // a link that leads nowhere: nobody knows where
+	}
+	var places []remote.Place
+	for _, one := range []struct{ what, path string }{
+		{"its checkout", repository.Top},
+		{"its repository", repository.Main},
+		{"its git directory", repository.Dir},
+		{"its repository's git directory", repository.Common},
+	} {
+		places = append(places, remote.Place{What: one.what, Given: one.path, Canonical: one.path})
+	}
+	places = append(places, remote.Place{What: "the new checkout", Given: worktrees, Canonical: path})
+	return worktrees, asked.Allow(places)
+}
+
+// Job is a job of that owner; NotFound for every other, whether it is there or
+// not.
+func (o Owned) Job(name string, owner remote.Peer) (job.Job, error) {
+	one, err := o.Jobs.Find(name)
+	if err != nil || !isOf(one, owner) {
+		return job.Job{}, bridge.Errorf(bridge.NotFound, "you have no job named %q here", name)
+	}
+	return one, nil
+}
+
+// State is what the owner of a job is told of it.
+func (o Owned) State(name string, owner remote.Peer) (remote.Value, error) {
+	one, err := o.Job(name, owner)
+	if err != nil {
+		return remote.Value{}, err
+	}
+	view, err := o.Jobs.View(name)
+	if err != nil {
+		return remote.Value{}, err
+	}
+	state := remote.JobState{
+		Job: name, Status: view.Status, Title: view.Title, Model: view.Model, Effort: view.Effort, Access: string(view.Access),
+		Layer: view.Layer, Step: view.Step, Workdir: view.Workdir, Branch: view.Branch, Session: view.Session, Tokens: view.Tokens,
+		CostUSD: view.CostUSD, Percent: view.Progress.Percent, ETA: int64(one.ETAAt), Note: view.Progress.Note, Wait: view.Wait,
+		Started: view.StartedAt, EndedAt: view.EndedAt, Until: int64(one.LimitUntil), Ended: view.Ended, Run: one.Run, Results: resultsOf(one),
+		Now: o.Now().UnixMilli(),
+	}
+	value := remote.Value{State: &state, Alive: !one.State.IsEnded(), Approvals: []job.Approval{}}
+	for _, approval := range o.Jobs.Approvals() {
+		if approval.Job == name && !approval.LeavesSandbox { // that is for the owner of this PC
+			value.Approvals = append(value.Approvals, approval.Public())
+		}
+	}
+	return value, nil
+}
+
+// resultsOf is the last run of a job whose result is there. One that begins has the
+// result of the run before it.
+func resultsOf(one job.Job) int {
+	if one.Run > 0 && (!one.State.IsEnded() && one.State != job.Queued || !one.ResultSent) {
+		return one.Run - 1
+	}
+	return one.Run
+}
+
+// Result is what came of a run of that owner's job.
+func (o Owned) Result(name string, owner remote.Peer, run int) (*runs.Envelope, error) {
+	one, err := o.withResult(name, owner, run)
+	if err != nil {
+		return nil, err
+	}
+	envelope, err := o.Jobs.Result(one, run)
+	return &envelope, err
+}
+
+// withResult returns that owner's job. It fails with NotFound where the run has no result.
+func (o Owned) withResult(name string, owner remote.Peer, run int) (job.Job, error) {
+	one, err := o.Job(name, owner)
+	if err == nil && run > resultsOf(one) {
+		err = bridge.Errorf(bridge.NotFound, "run %d of %s has no result", run, name)
+	}
+	return one, err
+}
+
+// placesOf are the folders in which the job goes on.
+func placesOf(one job.Job) []remote.Place {
+	folders := []string{one.Workdir}
+	if w := one.Worktree; w != nil {
+		folders = append(folders, w.RepoRoot, filepath.Dir(w.Path))
+	}
+	var places []remote.Place
+	for _, folder := range slices.Compact(folders) {
+		canonical, err := disk.CanonicalTarget(folder)
+		if err != nil || canonical != folder {
+			canonical = ""
+		}
+		places = append(places, remote.Place{What: "the job's folder", Given: cmp.Or(folder, "/"), Canonical: canonical})
+	}
+	return places
+}
+
+// Answer decides what a job of that owner asks, and returns when the runner has
+// the answer (RMT-16).
+func (o Owned) Answer(ctx context.Context, name string, owner remote.Peer, id string, decision job.Decision, reason string) error {
+	one, err := o.Job(name, owner)
+	if err != nil {
+		return err
+	}
+	approval, err := o.Jobs.Approval(id)
+	if approval.Job != name {
+		return bridge.Errorf(bridge.NotFound, "%s has no approval %q", name, id)
+	}
+	if err != nil {
+		return err
+	}
+	by := bridge.Address{ID: one.Supervisor, Name: one.Owner}
+	if err := o.Jobs.AnswerAs(by, id, decision, reason); err != nil {
+		return err
+	}
+	return o.answered(ctx, id)
+}
+
+// answered waits until the runner has the answer to a question.
+func (o Owned) answered(ctx context.Context, id string) error {
+	tick := time.NewTicker(settleDelay)
+	defer tick.Stop()
+	for {
+		approval, err := o.Jobs.Approval(id)
+		switch {
+		case approval.State == job.ApprovalDelivered || approval.State == job.ApprovalApplied:
+			return nil
+		case err != nil:
+			return err
+		case approval.State != job.ApprovalAnswered && approval.State != job.ApprovalAsked:
+			return bridge.Errorf(bridge.Conflict, "the question is gone: this answer did nothing")
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return bridge.Errorf(bridge.Unavailable, "the answer is recorded, and the job's runner does not have it yet: look at the job before you answer again")
+		}
+	}
+}
+
+// Say gives a job of that owner words and settings, once by their id, however often
+// they come.
+func (o Owned) Say(name string, owner remote.Peer, id string, control job.Control) (job.Delivery, error) {
+	if _, err := o.Job(name, owner); err != nil {
+		return "", err
+	}
+	said, err := o.Jobs.Say(id, control)
+	if err != nil || said.Delivery == nil {
+		return "", err
+	}
+	return *said.Delivery, nil
+}
+
+// Cancel ends a job of that owner.
+func (o Owned) Cancel(name string, owner remote.Peer) (api.JobStatus, error) {
+	if _, err := o.Job(name, owner); err != nil {
+		return api.JobStatus{}, err
+	}
+	return o.Jobs.Cancel(name)
+}

@@ -1,0 +1,81 @@
+package remotejobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+)
+
+// Read is a part of what a job of that owner wrote down, or changed, or said at its end.
+func (o Owned) Read(ctx context.Context, request remote.Request) (*remote.Part, error) {
+	if _, err := o.Job(request.Job, request.Peer); err != nil {
+		return nil, err
+	}
+	switch request.Operation {
+	case remote.ReadLog:
+		log, err := o.Jobs.ReadLog(request.Job, request.From)
+		return &remote.Part{Data: []byte(log.Text), Size: log.Size}, err
+	case remote.ReadResult:
+		return o.reading.part(request, func() ([]byte, error) {
+			one, err := o.withResult(request.Job, request.Peer, request.Control.Result)
+			if err != nil {
+				return nil, err
+			}
+			return o.Jobs.EncodedResult(one, request.Control.Result)
+		})
+	default:
+		return o.reading.part(request, func() ([]byte, error) {
+			diff, err := o.Jobs.Diff(ctx, request.Job)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(diff)
+		})
+	}
+}
+
+// wholes keeps what is being read by parts, so that it is made once and not for each
+// part: one at a time, until its last part was read. A nil one keeps nothing.
+type wholes struct {
+	mu   sync.Mutex // held while one is made
+	key  string
+	data []byte
+	of   string
+}
+
+func (w *wholes) part(request remote.Request, load func() ([]byte, error)) (*remote.Part, error) {
+	if w == nil {
+		w = &wholes{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := fmt.Sprint(request.Peer.Owner(), " ", request.Operation, " ", request.Job, " ", request.Control.Result)
+	again := request.From == 0 && request.Operation == remote.ReadDiff // what was changed may be different by now; a result stays
+	if key != w.key || again || request.Of != "" && request.Of != w.of {
+		data, err := load()
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(data)
+		w.key, w.data, w.of = key, data, hex.EncodeToString(sum[:])
+	}
+	part := &remote.Part{Size: int64(len(w.data)), Of: w.of}
+	switch {
+	case request.Of != "" && request.Of != part.Of:
+		return nil, bridge.Errorf(bridge.Conflict, "what is read of %s is different by now: read it from its begin", request.Job)
+	case request.From > part.Size:
+		return nil, bridge.Errorf(bridge.Invalid, "from must be 0 to %d, not %d", part.Size, request.From)
+	}
+	end := min(part.Size, request.From+remote.MaxPartBytes)
+	part.Data = w.data[request.From:end]
+	if end == part.Size {
+		w.key, w.data, w.of = "", nil, ""
+	}
+	return part, nil
+}

@@ -1,0 +1,201 @@
+package sharing
+
+import (
+	"context"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
+	"bridge/backend/platform/ipc/api"
+)
+
+// views is what a PC has shown of itself. It is asked by many at once.
+type views struct {
+	mu     sync.Mutex
+	window remote.Window // of its questions to this PC
+	list   remote.List
+	asOf   int64         // when the list came; 0 for never
+	shift  int64         // how far its clock was behind then
+	failed string        // why there is nothing newer
+	rid    string        // of the question under way, "" for none
+	came   chan struct{} // closed when that is answered
+}
+
+func newViews() *views { return &views{} }
+
+// Lists is what all paired PCs show of themselves, asked for where it is not fresh.
+func (s *Sharing) Lists(ctx context.Context) api.NetworkLists {
+	all := s.opts.Transport.Status()
+	lists := api.NetworkLists{Peers: make([]api.PCList, len(all))}
+	var tasks sync.WaitGroup
+	for i, status := range all {
+		tasks.Go(func() { lists.Peers[i] = s.list(ctx, status) })
+	}
+	tasks.Wait()
+	return lists
+}
+
+// Sessions is broker.Pairs': the sessions of linked PCs that take messages from here.
+func (s *Sharing) Sessions(ctx context.Context) []api.RemoteSession {
+	var sessions []api.RemoteSession
+	for _, pc := range s.Lists(ctx).Peers {
+		if pc.Up && pc.Messages {
+			sessions = append(sessions, pc.Sessions...)
+		}
+	}
+	return sessions
+}
+
+const errNoLink = "there is no link to it now"
+
+// list is what one PC shows.
+func (s *Sharing) list(ctx context.Context, status remote.Status) api.PCList {
+	answer := api.PCList{Name: status.Name, ID: status.ID, Up: status.Up, Sessions: []api.RemoteSession{}, Jobs: []api.RemoteJob{}}
+	p := s.begun(status.ID)
+	if p == nil && status.Up {
+		p = s.pair(remote.PC{ID: status.ID, Name: status.Name})
+	}
+	if p == nil {
+		if !status.Up {
+			answer.Failed = errNoLink
+		}
+		return answer
+	}
+	switch {
+	case !status.Up:
+		answer.Failed = errNoLink
+	case !status.Can(remote.DashboardCapability):
+		answer.Failed = remote.ErrUpdate(status, remote.DashboardCapability).Error()
+	default:
+		p.views.refresh(ctx, s, status.ID)
+	}
+	v := p.views
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	answer.AsOf, answer.Messages = v.asOf, v.list.Messages
+	if answer.Failed == "" {
+		answer.Failed = v.failed
+	}
+	for _, one := range v.list.Sessions {
+		answer.Sessions = append(answer.Sessions, api.RemoteSession{Name: status.Name + "/" + one.Name, Agent: one.Agent, State: one.State, Cwd: one.Cwd, Since: one.Since + v.shift})
+	}
+	for _, one := range v.list.Jobs {
+		answer.Jobs = append(answer.Jobs, api.RemoteJob{Name: status.Name + "/" + one.Name, Agent: one.Agent, Status: one.State, Title: one.Title, Cwd: one.Cwd, Since: one.Since + v.shift})
+	}
+	return answer
+}
+
+// refresh asks for the list, unless it is fresh, and waits for the answer for a while.
+// Who comes while it is asked for waits along.
+func (v *views) refresh(ctx context.Context, s *Sharing, id string) {
+	v.mu.Lock()
+	if v.asOf != 0 && v.failed == "" && s.now()-v.asOf < s.opts.Pace.Fresh.Milliseconds() {
+		v.mu.Unlock()
+		return
+	}
+	rid, came, first := v.rid, v.came, v.rid == ""
+	if first {
+		rid, came = uuid.NewString(), make(chan struct{})
+		v.rid, v.came = rid, came
+	}
+	v.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Pace.Answer)
+	defer cancel()
+	var err error
+	if first {
+		var payload []byte
+		if payload, err = remote.EncodeView(remote.View{Rid: rid, Now: s.now()}); err == nil {
+			err = s.opts.Transport.Send(ctx, id, remote.Frame{Type: remote.DashboardFrame, Payload: payload})
+		}
+	}
+	if err == nil {
+		select {
+		case <-came:
+			return
+		case <-ctx.Done():
+			err = bridge.Errorf(bridge.Unavailable, "it did not answer in time")
+		case <-s.life.Done():
+			err = s.life.Err()
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.rid == rid { // nobody waits for it any more
+		v.failed, v.rid = err.Error(), ""
+		close(v.came)
+	}
+}
+
+// takeView takes a question about this PC's list, or the answer to its own.
+func (p *pair) takeView(ctx context.Context, data []byte) error {
+	in, err := remote.ParseView(data)
+	if err != nil {
+		return err
+	}
+	if !in.IsQuestion() {
+		p.views.take(in, p.pc.Name, p.now())
+		return nil
+	}
+	out := remote.View{Rid: in.Rid, Now: p.now()}
+	list, err := p.show(ctx)
+	if err == nil {
+		out.List = &list
+	} else {
+		out.Error = remote.Answered("", err).Error
+	}
+	payload, err := remote.EncodeView(out)
+	return p.send(ctx, remote.DashboardFrame, payload, err)
+}
+
+func (v *views) take(in remote.View, host string, now int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if in.Rid != v.rid {
+		return // not asked for, or given up
+	}
+	v.rid = ""
+	close(v.came)
+	if in.Error != nil { // what was shown before is not any more
+		v.failed, v.list, v.asOf = host+" says: "+in.Error.Message, remote.List{}, 0
+		return
+	}
+	v.failed, v.list, v.asOf, v.shift = "", *in.List, now, now-in.Now
+}
+
+// show is what the owner shows to that PC now.
+func (p *pair) show(ctx context.Context) (remote.List, error) {
+	p.views.mu.Lock()
+	err := p.views.window.Take(remote.State, p.opts.Now())
+	p.views.mu.Unlock()
+	if err != nil {
+		return remote.List{}, err
+	}
+	shownErr := p.allows(remote.ShareDashboard, p.pc.Name)
+	list := remote.List{Messages: p.allows(remote.ShareMessages, p.pc.Name) == nil, Shown: shownErr == nil, Sessions: []remote.Listed{}, Jobs: []remote.Listed{}}
+	if !list.Messages && !list.Shown {
+		return list, shownErr
+	}
+	peers, err := p.opts.Broker.Peers(ctx)
+	if err != nil {
+		return list, err
+	}
+	for _, peer := range peers {
+		if job.IsName(peer.Name) {
+			continue
+		}
+		one := remote.Listed{Name: peer.Name, Agent: peer.Agent, State: peer.State, Since: peer.Since}
+		if list.Shown {
+			one.Cwd = peer.Cwd
+		}
+		list.Sessions = append(list.Sessions, one)
+	}
+	if list.Shown && p.opts.Jobs != nil {
+		for _, one := range p.opts.Jobs() {
+			list.Jobs = append(list.Jobs, remote.Listed{Name: one.Job, Agent: one.Agent, State: string(one.Status), Title: one.Title, Cwd: one.Workdir, Since: one.StartedAt})
+		}
+	}
+	return list, nil
+}

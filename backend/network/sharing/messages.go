@@ -1,0 +1,241 @@
+package sharing
+
+import (
+	"context"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/remote"
+	"bridge/backend/storage/store"
+)
+
+// sendLetters sends the first letters that wait, unless some are under way. Whether
+// they arrived only the answer tells: until then they wait, and are sent again by the
+// same ids.
+func (p *pair) sendLetters(ctx context.Context) error {
+	if p.letters.isOut(p.opts.Now()) || !p.status.Can(remote.MessagesCapability) {
+		return nil
+	}
+	p.letters.again = time.Time{}
+	if p.atHub > 0 {
+		return nil // what lies at the hub goes first
+	}
+	letters, payload, err := p.nextLetters(ctx)
+	if err == nil && len(letters) == 0 {
+		return nil
+	}
+	if err := p.send(ctx, remote.MessagesFrame, payload, err); err != nil {
+		return err
+	}
+	p.begin(&p.letters)
+	return nil
+}
+
+// nextLetters are the first letters that wait, as many as fit together.
+func (p *pair) nextLetters(ctx context.Context) (letters []remote.Letter, payload []byte, err error) {
+	waiting, err := p.opts.DB.Remote().Waiting(ctx, p.pc.ID, remote.MaxLetters, remote.MaxLetterBytes)
+	if err != nil || len(waiting) == 0 {
+		return nil, nil, err
+	}
+	out := remote.Mail{Now: p.now()}
+	for _, message := range waiting {
+		out.Letters = append(out.Letters, remote.LetterOf(message))
+	}
+	payload, err = remote.EncodeMail(out)
+	for bridge.CodeOf(err) == bridge.TooLarge && len(out.Letters) > 1 {
+		out.Letters = out.Letters[:len(out.Letters)/2]
+		payload, err = remote.EncodeMail(out)
+	}
+	return out.Letters, payload, err
+}
+
+// sendReceipts tells what became of the letters that came, as far as their owner may
+// write here: what was taken back is told no more.
+func (p *pair) sendReceipts(ctx context.Context) error {
+	mayWrite := p.allows(remote.ShareMessages, p.pc.Name) == nil
+	if p.receipts.isOut(p.opts.Now()) || !p.status.Can(remote.MessagesCapability) || !mayWrite {
+		return nil
+	}
+	p.receipts.again = time.Time{}
+	news, payload, err := p.nextReceipts(ctx)
+	if err == nil && len(news) == 0 {
+		return nil
+	}
+	if err := p.send(ctx, remote.MessagesFrame, payload, err); err != nil {
+		return err
+	}
+	p.begin(&p.receipts)
+	return nil
+}
+
+// nextReceipts is what became of letters that came, and is not told yet.
+func (p *pair) nextReceipts(ctx context.Context) (news []store.RemoteReceipt, payload []byte, err error) {
+	news, err = p.opts.DB.Remote().News(ctx, p.pc.ID, remote.MaxReceipts)
+	if err != nil || len(news) == 0 {
+		return nil, nil, err
+	}
+	out := remote.Mail{Now: p.now()}
+	for _, one := range news {
+		receipt := remote.Receipt{ID: one.ID, News: one.News}
+		for stage, fact := range one.Marks {
+			receipt.Stages = append(receipt.Stages, remote.ReceiptStep{Stage: stage, At: fact.At, Evidence: fact.Evidence})
+		}
+		out.Receipts = append(out.Receipts, receipt)
+	}
+	payload, err = remote.EncodeMail(out)
+	return news, payload, err
+}
+
+// takeMail takes a frame of messages.
+func (p *pair) takeMail(ctx context.Context, data []byte) error {
+	in, err := remote.ParseMail(data)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(in.Letters) > 0:
+		return p.takeLetters(ctx, in)
+	case len(in.Arrivals) > 0:
+		return p.takeArrivals(ctx, in.Arrivals)
+	case len(in.Receipts) > 0:
+		return p.takeReceipts(ctx, in)
+	default:
+		noted := make([]store.RemoteReceipt, len(in.Noted))
+		for i, one := range in.Noted {
+			noted[i] = store.RemoteReceipt{ID: one.ID, News: one.News}
+		}
+		if err := p.opts.DB.Remote().Noted(ctx, p.pc.ID, noted); err != nil {
+			p.hold(&p.receipts)
+			return err
+		}
+		p.receipts = flight{}
+		return nil
+	}
+}
+
+// takeLetters stores letters in their order and says of each that it is stored, or
+// why not. A passing reason holds back those behind it, too.
+func (p *pair) takeLetters(ctx context.Context, in remote.Mail) error {
+	out, _, err := p.keepLetters(ctx, in.Letters, in.Shift(p.now()))
+	if err != nil {
+		return err
+	}
+	payload, err := remote.EncodeMail(out)
+	return p.send(ctx, remote.MessagesFrame, payload, err)
+}
+
+// keepLetters stores letters and makes the answer. One that came before and was taken is
+// answered as then, whatever is allowed or can be reached by now. later is the passing
+// reason that holds back the last one answered and those behind it.
+func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift int64) (out remote.Mail, later, err error) {
+	failed := make([]error, len(letters))
+	var asked []remote.Letter
+	var places []int // of asked in the frame
+	left := p.written.Left(remote.MessageLimit, p.opts.Now())
+	for i, letter := range letters {
+		if failed[i] = p.mayTake(letter); failed[i] == nil && len(asked) == left {
+			failed[i] = remote.MessageLimit.Error()
+		}
+		if failed[i] == nil {
+			asked, places = append(asked, letter), append(places, i)
+		}
+	}
+	p.written.Take(len(asked))
+	for i, err := range p.opts.Broker.TakeFrom(ctx, p.pc, asked, shift) {
+		failed[places[i]] = err
+	}
+	for i, letter := range letters { // most are new and taken, and need no question
+		if failed[i] != nil && letter.Check() == nil {
+			if has, err := p.opts.DB.Remote().Has(ctx, letter.ID, p.pc.ID); err != nil || has {
+				failed[i] = err
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return out, nil, ctx.Err() // what was not stored because this ends is no answer
+	}
+	out.Now = p.now()
+	for i, letter := range letters {
+		arrival := remote.Answered(letter.ID, failed[i])
+		out.Arrivals = append(out.Arrivals, arrival)
+		if arrival.Later {
+			p.opts.Log.Warn("a message from a paired PC cannot be stored now", "peer", p.pc.Name, "message", letter.ID, "err", failed[i])
+			return out, failed[i], nil
+		}
+		p.refused(p.pc, remote.MessagesFrame, failed[i])
+	}
+	return out, nil, nil
+}
+
+// mayTake refuses a letter.
+func (p *pair) mayTake(letter remote.Letter) error {
+	if err := letter.Check(); err != nil {
+		return err
+	}
+	return p.allows(remote.ShareMessages, p.pc.Name)
+}
+
+// takeArrivals records what the other PC says of letters. What it could not store for
+// a passing reason waits on.
+func (p *pair) takeArrivals(ctx context.Context, arrivals []remote.Arrival) error {
+	later, err := p.recordArrivals(ctx, arrivals)
+	if err != nil || later {
+		p.hold(&p.letters)
+	} else {
+		p.letters = flight{}
+	}
+	return err
+}
+
+// recordArrivals stores what the other PC says of letters; later says that it could not
+// store all.
+func (p *pair) recordArrivals(ctx context.Context, arrivals []remote.Arrival) (later bool, err error) {
+	var crossed []store.Crossed
+	for _, arrival := range arrivals {
+		switch {
+		case arrival.Error == nil:
+			crossed = append(crossed, store.Crossed{ID: arrival.ID})
+		case arrival.Later:
+			later = true
+		default:
+			crossed = append(crossed, store.Crossed{ID: arrival.ID, Refused: arrival.Error.Message})
+		}
+	}
+	if err := p.opts.DB.Remote().RecordCrossed(ctx, p.pc.ID, crossed); err != nil {
+		return later, err
+	}
+	if len(crossed) > 0 {
+		p.opts.Broker.Changed()
+	}
+	return later, nil
+}
+
+// takeReceipts records what became of letters there, by this PC's clock.
+func (p *pair) takeReceipts(ctx context.Context, in remote.Mail) error {
+	out, err := p.recordReceipts(ctx, in, in.Shift(p.now()))
+	if err != nil {
+		return err
+	}
+	payload, err := remote.EncodeMail(out)
+	return p.send(ctx, remote.MessagesFrame, payload, err)
+}
+
+// recordReceipts stores what became of letters there and makes the answer.
+func (p *pair) recordReceipts(ctx context.Context, in remote.Mail, shift int64) (out remote.Mail, err error) {
+	now := p.now()
+	receipts := make([]store.RemoteReceipt, len(in.Receipts))
+	for i, receipt := range in.Receipts {
+		receipts[i] = store.RemoteReceipt{ID: receipt.ID, News: receipt.News, Marks: map[bridge.Stage]mail.Fact{}}
+		for _, step := range receipt.Stages {
+			receipts[i].Marks[step.Stage] = mail.Fact{At: max(min(step.At+shift, now), 1), Evidence: step.Evidence}
+		}
+		out.Noted = append(out.Noted, remote.Receipt{ID: receipt.ID, News: receipt.News})
+	}
+	if err := p.opts.DB.Remote().RecordReceipts(ctx, p.pc.ID, receipts); err != nil {
+		return out, err
+	}
+	p.opts.Broker.Changed()
+	out.Now = p.now()
+	return out, nil
+}

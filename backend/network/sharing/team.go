@@ -1,0 +1,326 @@
+package sharing
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub"
+	"bridge/backend/network/peering"
+	"bridge/backend/storage/store"
+)
+
+// team is this PC's part in the decisions of its team (HUB-06): one goroutine that reads
+// the team's stream on from where the store is, and puts there what was decided here. Its
+// fields are that goroutine's own, but for the channel.
+type team struct {
+	*Sharing
+	awake chan struct{} // capacity 1: look again
+
+	seen  teamLook
+	again time.Time       // when it is looked at, whatever is seen; zero for at once
+	pause time.Duration   // how long it was held back the last time
+	said  map[string]bool // the decisions that the stream acknowledged and that did not come back by it yet
+	quiet bool            // a session is missing that there is something to tell
+	waits waits           // as Options.Waits was told
+}
+
+// waits are decisions that the team's hub does not have, although it is reached.
+type waits struct {
+	count int
+	why   string
+}
+
+// teamLook is what a look saw. When it is the same there is nothing to do.
+type teamLook struct {
+	team  string
+	heard uint64
+	last  int64
+}
+
+// recheck is how often the stream is looked at although nothing was heard of it.
+const recheck = time.Minute
+
+func newTeam(s *Sharing) *team {
+	return &team{Sharing: s, awake: make(chan struct{}, 1), said: map[string]bool{}}
+}
+
+func (t *team) wake() {
+	select {
+	case t.awake <- struct{}{}:
+	default:
+	}
+}
+
+func (t *team) run() {
+	for {
+		if err := t.look(t.life); err != nil && t.life.Err() == nil {
+			t.pause = min(max(2*t.pause, firstPause), longestPause)
+			t.again = t.opts.Now().Add(t.pause)
+			if bridge.CodeOf(err) != bridge.Unavailable {
+				t.opts.Log.Warn("the team's decisions could not be exchanged", "err", err)
+			}
+		}
+		select {
+		case <-t.awake:
+		case <-time.After(max(t.again.Sub(t.opts.Now()), time.Millisecond)):
+		case <-t.life.Done():
+			return
+		}
+	}
+}
+
+// look does what there is to do.
+func (t *team) look(ctx context.Context) error {
+	way, up := t.opts.Team()
+	if !up || t.allows(remote.ShareDecisions, remote.TeamShare(way.Team)) != nil {
+		t.seen, t.again = teamLook{}, t.opts.Now().Add(recheck)
+		t.tellWaits(ctx, nil)
+		return nil //nolint:nilerr // its owner shares none with the team
+	}
+	if t.quiet {
+		if err := t.tell(ctx); err != nil {
+			return err
+		}
+	}
+	last, err := t.opts.DB.Remote().LastDecision(ctx)
+	if err != nil {
+		return err
+	}
+	now := teamLook{team: way.Hub + " " + way.Team, heard: way.Heard(), last: last}
+	if now == t.seen && t.opts.Now().Before(t.again) {
+		return nil
+	}
+	t.again = t.opts.Now().Add(recheck)
+	err = t.exchange(ctx, way, now.team)
+	t.tellWaits(ctx, err)
+	if err != nil {
+		t.seen = teamLook{}
+		return err
+	}
+	t.seen, t.pause = now, 0
+	return nil
+}
+
+// exchange reads the stream to its end, puts into it what it does not have, reads that
+// back in its place, and tells the sessions.
+func (t *team) exchange(ctx context.Context, way peering.TeamStream, name string) error {
+	place, err := t.read(ctx, way, name)
+	if err != nil {
+		return err
+	}
+	saying := t.say(ctx, way)
+	if saying == nil || bridge.CodeOf(saying) != bridge.Unavailable {
+		if _, err := t.readOn(ctx, way, place, nil); err != nil {
+			return err
+		}
+	}
+	if err := t.tell(ctx); err != nil {
+		return err
+	}
+	if len(t.said) > 0 && saying == nil {
+		return bridge.Errorf(bridge.Unavailable, "the team's hub does not show what it has acknowledged")
+	}
+	return saying
+}
+
+// tellWaits has the owner see which decisions the hub does not have, and why: what it
+// refuses, such as while its disk is full, may stay refused for long.
+func (t *team) tellWaits(ctx context.Context, why error) {
+	if t.opts.Waits == nil || ctx.Err() != nil {
+		return
+	}
+	var now waits
+	if why != nil {
+		own, err := t.opts.DB.Remote().ForTeam(ctx)
+		if err != nil {
+			return // the store's own trouble is told elsewhere
+		}
+		for _, one := range own {
+			if !t.said[one.ID] {
+				now.count++
+			}
+		}
+		if now.count > 0 {
+			now.why = why.Error()
+		}
+	}
+	if now == t.waits {
+		return
+	}
+	t.waits = now
+	t.opts.Waits(now.count, why)
+	t.opts.Broker.Changed()
+}
+
+// read reads what is new in the stream. Where it is another one than before, or went back
+// to an earlier state, it is read from its beginning.
+func (t *team) read(ctx context.Context, way peering.TeamStream, name string) (store.TeamPlace, error) {
+	place, err := t.opts.DB.Remote().TeamPlace(ctx)
+	if err != nil {
+		return place, err
+	}
+	state, err := way.Stream(ctx)
+	if err != nil {
+		return place, err
+	}
+	var said []hub.Said
+	same := place.Team == name && place.Stream == state.Stream && place.Sequence <= state.Last
+	if same && place.Sequence > 0 {
+		if said, _, err = way.Read(ctx, place.Sequence); err != nil {
+			return place, err
+		}
+		if len(said) == 0 {
+			return place, bridge.Errorf(bridge.Unavailable, "the team's hub has not caught up with itself")
+		}
+		same = said[0].Sequence == place.Sequence && said[0].Mark == place.Mark
+		said = said[1:]
+	}
+	if !same {
+		if place.Stream != "" {
+			t.opts.Log.Warn("the team's stream of decisions is another one now, or an earlier state of it: it is read from its beginning", "team", way.Team)
+		}
+		clear(t.said)
+		if err := t.opts.DB.Remote().RestartTeam(ctx, name, state.Stream); err != nil {
+			return place, err
+		}
+		place, said = store.TeamPlace{Team: name, Stream: state.Stream}, nil
+	}
+	return t.readOn(ctx, way, place, said)
+}
+
+// readOn stores what was read behind a place, and what comes after it.
+func (t *team) readOn(ctx context.Context, way peering.TeamStream, place store.TeamPlace, said []hub.Said) (store.TeamPlace, error) {
+	for {
+		if len(said) > 0 {
+			place.Sequence, place.Mark = said[len(said)-1].Sequence, said[len(said)-1].Mark
+			if err := t.keep(ctx, way, said, place); err != nil {
+				return place, err
+			}
+		}
+		var err error
+		if said, _, err = way.Read(ctx, place.Sequence+1); err != nil || len(said) == 0 {
+			return place, err
+		}
+	}
+}
+
+// keep stores a part of the stream with the place that it reaches to.
+func (t *team) keep(ctx context.Context, way peering.TeamStream, said []hub.Said, upTo store.TeamPlace) error {
+	var list []store.TeamDecision
+	places := map[uint64]hub.Said{}
+	for _, one := range said {
+		places[one.Sequence] = one
+		decided, err := decidedIn(one, way)
+		if err != nil {
+			why := one.Why
+			if one.Refused == nil {
+				why = hub.Malformed
+			}
+			refuse(way, one, why, err)
+			t.opts.Log.Warn("a decision in the team's stream counts for nothing", "sequence", one.Sequence, "from", one.From.Name, "err", err)
+			continue
+		}
+		list = append(list, decided)
+	}
+	fresh, refused, err := t.opts.DB.Remote().ImportTeam(ctx, list, upTo)
+	if err != nil {
+		return err
+	}
+	for sequence, why := range refused {
+		refuse(way, places[sequence], hub.Replayed, why)
+		t.opts.Log.Warn("a decision in the team's stream counts for nothing", "sequence", sequence, "err", why)
+	}
+	for _, one := range list {
+		delete(t.said, one.ID)
+	}
+	if fresh > 0 {
+		t.opts.Broker.Changed()
+	}
+	return nil
+}
+
+// refuse counts what another PC put into the stream for nothing.
+func refuse(way peering.TeamStream, one hub.Said, why hub.Why, err error) {
+	if !one.Own {
+		way.Refuse(one, why, err)
+	}
+}
+
+// decidedIn is the decision in one place of the stream.
+func decidedIn(one hub.Said, way peering.TeamStream) (store.TeamDecision, error) {
+	if one.Refused != nil {
+		return store.TeamDecision{}, one.Refused
+	}
+	in, err := remote.ParseTeamDecided(one.Body, one.At.UnixMilli())
+	if err != nil {
+		return store.TeamDecision{}, err
+	}
+	decided := store.TeamDecision{PC: one.From.ID, Own: one.Own, Sequence: one.Sequence, Number: one.Number, Follows: in.Follows}
+	if one.Own {
+		decided.Revision = in.Decision.Revision("")
+		decided.Author.ID, decided.Author.Name = in.Decision.Author, in.Decision.Author
+	} else {
+		decided.Revision = in.Decision.Revision(way.Called(one.From))
+	}
+	return decided, nil
+}
+
+// say puts what was decided here into the stream, in its order.
+func (t *team) say(ctx context.Context, way peering.TeamStream) error {
+	own, err := t.opts.DB.Remote().ForTeam(ctx)
+	if err != nil || len(own) == 0 {
+		return err
+	}
+	number, err := t.opts.DB.Remote().TeamNumber(ctx, way.Self)
+	if err != nil {
+		return err
+	}
+	for _, one := range own {
+		if t.said[one.ID] {
+			continue
+		}
+		if err := t.allows(remote.ShareDecisions, remote.TeamShare(way.Team)); err != nil {
+			return err
+		}
+		out := remote.TeamDecided{Follows: one.Follows}
+		if out.Decision, err = remote.DecidedOf(one.Revision); err != nil {
+			return err
+		}
+		body, err := json.Marshal(out)
+		if err == nil {
+			err = way.Say(ctx, body, number)
+		}
+		if err != nil {
+			return err
+		}
+		t.said[one.ID] = true
+	}
+	return nil
+}
+
+// tell tells the sessions what is new. What only those could be told of who decided at
+// the same time waits for a session.
+func (t *team) tell(ctx context.Context) error {
+	news, told, err := t.opts.DB.Remote().TeamNews(ctx)
+	if err != nil {
+		return err
+	}
+	var heard map[string]bool
+	if len(news) > 0 {
+		if heard, err = t.opts.Broker.Tell(ctx, news); err != nil {
+			return err
+		}
+	}
+	t.quiet = false
+	for _, one := range news {
+		if heard[one.ID] || one.Beside == nil { // who comes later is caught up with what is in force
+			told = append(told, one.ID)
+		} else {
+			t.quiet = true
+		}
+	}
+	return t.opts.DB.Remote().TeamTold(ctx, told)
+}

@@ -1,0 +1,458 @@
+package prompts
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"bridge/backend/broker"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/host"
+	"bridge/backend/core/job"
+	"bridge/backend/core/prompt"
+	"bridge/backend/core/rule"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Handle serves the operations about prompts, and the owner's answer to one.
+func (p *Prompts) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
+	switch op {
+	case api.OpPrompt.Name:
+		return api.Serve(args, func(args api.PromptArgs) (any, error) { return p.ask(ctx, conn, args) })
+	case api.OpPromptReport.Name:
+		return api.Serve(args, func(args api.PromptReport) (any, error) { return api.Empty{}, p.report(conn, args) })
+	case api.OpAway.Name:
+		return api.Serve(args, func(args api.AwayArgs) (any, error) {
+			if err := p.onlyOwner(ctx, conn, "switches away mode"); err != nil {
+				return nil, err
+			}
+			if args.On == nil {
+				return p.Prompting(), nil
+			}
+			return p.SetAway(*args.On)
+		})
+	case api.OpRules.Name:
+		return api.Serve(args, func(api.Empty) (any, error) {
+			if err := p.onlyOwner(ctx, conn, "lists the standing rules"); err != nil || p.opts.Rules == nil {
+				return []rule.Rule{}, err
+			}
+			return p.opts.Rules.Live()
+		})
+	case api.OpTakeBackRule.Name:
+		return api.Serve(args, func(args api.RuleArgs) (any, error) {
+			if err := p.onlyOwner(ctx, conn, "takes a standing rule back"); err != nil {
+				return nil, err
+			}
+			return p.takeBack(args.ID)
+		})
+	case api.OpApprove.Name:
+		return api.Serve(args, func(args api.ApproveArgs) (any, error) {
+			if err := p.onlyOwner(ctx, conn, "answers by this command"); err != nil {
+				return nil, err
+			}
+			if err := args.Check(); err != nil {
+				return nil, err
+			}
+			if len(args.Picks) > 0 {
+				return p.Pick(args.Approval, args.Picks)
+			}
+			return p.Answer(args.Approval, args.Decision, args.Reason)
+		})
+	}
+	return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
+}
+
+func (p *Prompts) takeBack(id string) (api.RuleTakenBack, error) {
+	if p.opts.Rules == nil {
+		return api.RuleTakenBack{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
+	}
+	taken, undone, err := p.opts.Rules.TakeBack(id)
+	if err != nil {
+		return api.RuleTakenBack{}, err
+	}
+	p.opts.Broker.Changed()
+	return api.RuleTakenBack{Rule: taken, Asked: undone.Asked, Handed: undone.Handed}, nil
+}
+
+func (p *Prompts) onlyOwner(ctx context.Context, conn *ipc.Conn, does string) error {
+	by, err := p.opts.Broker.Asker(ctx, conn, api.Caller{})
+	if err != nil {
+		return err
+	}
+	return by.OnlyOwner(does)
+}
+
+func (p *Prompts) file(id string) string { return filepath.Join(p.opts.Answers, id+".json") }
+
+// ask makes a card of a prompt and waits for what becomes of it. An empty answer leaves
+// it to the terminal.
+func (p *Prompts) ask(ctx context.Context, by holder, args api.PromptArgs) (api.PromptAnswer, error) {
+	if err := bridge.CheckID("the prompt's id", args.ID); err != nil {
+		return api.PromptAnswer{}, err
+	}
+	if !p.Shows(args.Call.Kind) {
+		return api.PromptAnswer{}, nil
+	}
+	s, ok, err := p.opts.Broker.Prompter(ctx, args.Call)
+	if err != nil || !ok {
+		return api.PromptAnswer{}, err
+	}
+	if s.Threads && isLink(by) {
+		return api.PromptAnswer{}, nil // its background server tells of it (package threads)
+	}
+	if args.PID == 0 {
+		args.PID = s.AgentPID
+	}
+	one := promptOf(args, s)
+	if one.OnlyTold == "" && p.opts.Rule != nil {
+		if decision, rule := p.opts.Rule(one); decision == job.Allow {
+			return p.byRule(by, one, rule)
+		}
+	}
+	if one.OnlyTold == "" && one.Child != "" && args.Call.Kind == bridge.Claude && !p.visible(ctx, args) {
+		one.OnlyTold = "its dialog comes to the terminal only when nobody waits for an answer from here"
+	}
+	kept, err := p.add(by, one)
+	if err != nil || kept == nil {
+		return api.PromptAnswer{}, err
+	}
+	p.opts.Broker.Changed()
+	if one.OnlyTold != "" {
+		return api.PromptAnswer{}, nil // nobody waits: signs of its session end the card
+	}
+	return p.await(ctx, kept, args), nil
+}
+
+// Shows reports whether a prompt of that kind becomes a card now.
+func (p *Prompts) Shows(kind bridge.AgentKind) bool {
+	now := p.Prompting()
+	return now.AnswerPrompts.Shows(prompt.Watch{Away: now.Away, Page: p.opts.Watched(), Free: kind == bridge.OpenCode})
+}
+
+func promptOf(args api.PromptArgs, s broker.Prompter) prompt.Prompt {
+	cwd := args.Call.Cwd
+	if cwd == "" {
+		cwd = s.Cwd
+	}
+	return prompt.Prompt{
+		Approval: job.Approval{
+			ID: args.ID, Session: s.Name, Agent: string(args.Call.Kind), Kind: args.Kind, What: args.What, Detail: args.Detail, Why: args.Why,
+			Cwd: cwd, OnlyTold: args.OnlyTold, Caution: args.Caution, Choices: args.Choices,
+		},
+		HostID: args.Call.SessionID, Child: args.Call.ChildID, Call: args.Call.Tool,
+	}
+}
+
+// byRule answers a prompt by a standing rule of the owner's, durable like his own
+// answer.
+func (p *Prompts) byRule(by holder, one prompt.Prompt, rule string) (api.PromptAnswer, error) {
+	kept, err := p.add(by, one)
+	if err != nil || kept == nil {
+		return api.PromptAnswer{}, err
+	}
+	if _, err := p.decide(one.ID, func(one *prompt.Prompt) error { return one.Answer(rule, job.Allow, "", p.opts.Now()) }); err != nil {
+		return api.PromptAnswer{}, err
+	}
+	return api.PromptAnswer{Decision: job.Allow}, nil
+}
+
+// visible waits until claude says that the dialog of a child is on the screen. Where
+// another prompt of the session is open nobody can tell whose dialog that is.
+func (p *Prompts) visible(ctx context.Context, args api.PromptArgs) bool {
+	p.mu.Lock()
+	open := p.openLocked(args.Call)
+	p.mu.Unlock()
+	if open > 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.opts.Pace.Visible)
+	defer cancel()
+	for {
+		if waits, known := p.opts.Waits(args.Call.CLIDataDir, args.PID, args.Call.SessionID); waits && known {
+			return true
+		}
+		if !ipc.Pause(ctx, p.opts.Pace.Look) {
+			return false
+		}
+	}
+}
+
+// openLocked counts the open prompts of a call's session.
+func (p *Prompts) openLocked(call session.HookCall) (open int) {
+	for _, one := range p.list {
+		if one.isOf(call) && one.State == job.ApprovalAsked {
+			open++
+		}
+	}
+	return open
+}
+
+// isOf reports whether the prompt is of the session that a call comes from.
+func (r *record) isOf(call session.HookCall) bool {
+	return r.Agent == string(call.Kind) && r.HostID == call.SessionID
+}
+
+// isToldOf reports whether whoever gives the answer says itself what became of it: the
+// end of the turn, which a refusal may bring, comes by another way and may be heard
+// first, and the reason of a refusal is a prompt to codex.
+func (r *record) isToldOf() bool {
+	return r.alone || r.Agent == string(bridge.OpenCode) && r.holder != nil && r.Decision != ""
+}
+
+// add takes a prompt in; nil where there are too many already.
+func (p *Prompts) add(by holder, one prompt.Prompt) (*record, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sweepLocked()
+	if p.findLocked(one.ID) != nil {
+		return nil, bridge.Errorf(bridge.Conflict, "a prompt of that id was asked before")
+	}
+	all, ofOne := 0, 0
+	for _, other := range p.list {
+		if other.State != job.ApprovalAsked {
+			continue
+		}
+		all++
+		if other.Agent == one.Agent && other.HostID == one.HostID {
+			ofOne++
+		}
+	}
+	if all >= maxOpen || ofOne >= maxOpenOfOne {
+		p.opts.Log.Warn("too many prompts are open: one is left to the terminal", "session", one.Session)
+		return nil, nil
+	}
+	kept := &record{Prompt: prompt.Ask(one, p.opts.Now()), changed: make(chan struct{})}
+	if kept.alone = !isLink(by); kept.alone || kept.OnlyTold == "" {
+		kept.holder = by
+	}
+	p.list = append(p.list, kept)
+	p.markLocked()
+	return kept, nil
+}
+
+// await waits for the owner's answer, or for the prompt's end.
+func (p *Prompts) await(ctx context.Context, one *record, args api.PromptArgs) api.PromptAnswer {
+	looks := make(<-chan time.Time)
+	if args.Call.Kind == bridge.Claude {
+		ticker := time.NewTicker(p.opts.Pace.Look)
+		defer ticker.Stop()
+		looks = ticker.C
+	}
+	seen := false // its dialog, on the screen
+	for {
+		p.mu.Lock()
+		state, changed := one.Prompt, one.changed
+		p.mu.Unlock()
+		if state.State != job.ApprovalAsked {
+			if state.State == job.ApprovalWithdrawn {
+				return api.PromptAnswer{}
+			}
+			return api.PromptAnswer{Decision: state.Decision, Reason: state.Reason, Answers: state.Answers}
+		}
+		select {
+		case <-changed:
+		case <-looks:
+			waits, known := p.opts.Waits(args.Call.CLIDataDir, args.PID, args.Call.SessionID)
+			if seen && known && !waits {
+				p.see(one, prompt.Closed)
+			}
+			seen = seen || waits
+		case <-ctx.Done():
+			return api.PromptAnswer{} // Disconnected ends the card
+		}
+	}
+}
+
+// see takes in what was seen of one prompt.
+func (p *Prompts) see(one *record, sign prompt.Sign) {
+	p.mu.Lock()
+	changed := p.seeLocked(one, sign)
+	p.mu.Unlock()
+	if changed {
+		p.opts.Broker.Changed()
+	}
+}
+
+// signs are what whoever asked reports.
+var signs = map[api.PromptEvent]prompt.Sign{
+	api.PromptAllowed: prompt.Allowed, api.PromptRefused: prompt.Refused, api.PromptStopped: prompt.Stopped, api.PromptGone: prompt.Gone,
+}
+
+// report takes in what whoever asked says of its own prompt.
+func (p *Prompts) report(by holder, said api.PromptReport) error {
+	if said.Event == api.PromptDelivered {
+		return p.Deliver(by, said.ID)
+	}
+	sign, known := signs[said.Event]
+	if !known {
+		return bridge.Errorf(bridge.Invalid, "%q is nothing that becomes of a prompt", said.Event)
+	}
+	return p.Tell(by, said.ID, sign)
+}
+
+// Hold puts a prompt to the owner for a part of this process, and waits for his answer
+// as for whoever asks by the link. Its holder alone tells what becomes of it, by Deliver
+// and Tell, until Release.
+func (p *Prompts) Hold(ctx context.Context, by any, args api.PromptArgs) (api.PromptAnswer, error) {
+	return p.ask(ctx, by, args)
+}
+
+// Deliver says that the agent has the answer.
+func (p *Prompts) Deliver(by any, id string) error {
+	return p.ofHolder(by, id, func(one *record) error {
+		after := one.Prompt
+		if err := after.Deliver(); err != nil {
+			return err
+		}
+		p.changeLocked(one, after)
+		return nil
+	})
+}
+
+// Tell says what its holder saw of a prompt.
+func (p *Prompts) Tell(by any, id string, sign prompt.Sign) error {
+	return p.ofHolder(by, id, func(one *record) error {
+		p.seeLocked(one, sign)
+		return nil
+	})
+}
+
+func (p *Prompts) ofHolder(by holder, id string, do func(*record) error) error {
+	err := func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		one := p.findLocked(id)
+		if one == nil || one.holder == nil || one.holder != by {
+			return bridge.Errorf(bridge.NotFound, "this connection has no prompt %q", id)
+		}
+		return do(one)
+	}()
+	if err == nil {
+		p.opts.Broker.Changed()
+	}
+	return err
+}
+
+// Disconnected ends what a connection waited for.
+func (p *Prompts) Disconnected(conn *ipc.Conn) { p.Release(conn) }
+
+// Release ends what somebody waited for: nobody hands an answer over any more. What
+// claude has by then shows in its hooks; of another agent nobody is left to tell.
+func (p *Prompts) Release(by any) {
+	p.mu.Lock()
+	changed := false
+	for _, one := range p.list {
+		if one.holder == nil || one.holder != by {
+			continue
+		}
+		one.holder = nil
+		sign := prompt.Unheld
+		if one.Agent != string(bridge.Claude) && one.State == job.ApprovalDelivered {
+			sign = prompt.Gone
+		}
+		changed = p.seeLocked(one, sign) || changed
+	}
+	p.mu.Unlock()
+	if changed {
+		p.opts.Broker.Changed()
+	}
+}
+
+// Heard takes in what a hook or plugin call tells of the prompts of its session.
+func (p *Prompts) Heard(call session.HookCall) {
+	p.mu.Lock()
+	changed := false
+	if (call.Event == session.EventTool || call.Event == session.EventToolFailed) && call.Tool != "" {
+		changed = p.ranLocked(call)
+	} else if call.Event == session.EventToolBatch {
+		changed = p.batchLocked(call)
+	} else if sign, ends := ending(call); ends {
+		for _, one := range p.list {
+			if one.isOf(call) && !one.IsSettled() && concerns(call, one.Child) && !one.isToldOf() {
+				changed = p.seeLocked(one, sign) || changed
+			}
+		}
+	}
+	p.mu.Unlock()
+	if changed {
+		p.opts.Broker.Changed()
+	}
+}
+
+// batchLocked ends the prompts of the calls that are over. What ran was told before: of
+// a refusal the model reads the very words that were handed over, and of any others
+// nobody knows whose they are.
+func (p *Prompts) batchLocked(call session.HookCall) (changed bool) {
+	for _, one := range p.list {
+		if !one.isOf(call) || one.Child != call.ChildID || one.IsSettled() {
+			continue
+		}
+		said := resultsOf(call, one.Call)
+		isRefusal := one.State == job.ApprovalDelivered && one.Decision == job.Deny
+		switch {
+		case len(said) == 0:
+		case one.State == job.ApprovalAsked:
+			changed = p.seeLocked(one, prompt.WentOn) || changed
+		case isRefusal && slices.Contains(said, session.TextKey(host.Denial(one.Reason))):
+			changed = p.seeLocked(one, prompt.Refused) || changed
+		case isRefusal:
+			changed = p.seeLocked(one, prompt.Gone) || changed
+		}
+	}
+	return changed
+}
+
+// resultsOf are what the model reads of the calls of that key.
+func resultsOf(call session.HookCall, key string) (said []string) {
+	for _, result := range call.Results {
+		if result.Tool == key && key != "" {
+			said = append(said, result.Said)
+		}
+	}
+	return said
+}
+
+// ranLocked finds the prompt of a call that ran: the first that is not over, else the
+// last that ended without it being known how.
+func (p *Prompts) ranLocked(call session.HookCall) bool {
+	var last *record
+	for _, one := range p.list {
+		if !one.isOf(call) || one.Call != call.Tool || one.Child != call.ChildID {
+			continue
+		}
+		if !one.IsSettled() {
+			return p.seeLocked(one, prompt.Allowed)
+		}
+		last = one
+	}
+	return last != nil && p.seeLocked(last, prompt.Allowed)
+}
+
+// ending is what an event says of all prompts that it concerns.
+func ending(call session.HookCall) (sign prompt.Sign, ends bool) {
+	switch call.Event {
+	case session.EventStop, session.EventIdle, session.EventChildStop:
+		return prompt.WentOn, true
+	case session.EventInterrupt:
+		return prompt.Stopped, true
+	case session.EventPrompt, session.EventEnd:
+		return prompt.Gone, true
+	case session.EventStart:
+		return prompt.Gone, call.Source != "compact"
+	default:
+		return 0, false
+	}
+}
+
+// concerns reports whether such an event is about prompts of that child, "" for the
+// session itself. A session's end is about all.
+func concerns(call session.HookCall, child string) bool {
+	if call.Event == session.EventEnd || call.Event == session.EventStart {
+		return call.ChildID == "" || call.ChildID == child
+	}
+	return call.ChildID == child
+}

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+)
+
+// The defaults of the variables (seed 8; the first two are pinned by MSG-12).
+const (
+	defaultMessageTTL      = 7 * 24 * time.Hour
+	defaultQueuedMailAge   = 24 * time.Hour
+	defaultBackupInterval  = 24 * time.Hour
+	defaultArchiveAge      = 30 * 24 * time.Hour
+	defaultBackupRetention = 7
+)
+
+// Settings is what is in force: config.json, overruled by the BRIDGE_*
+// variables. Zero durations and a zero BackupRetention mean what seed 8 says:
+// no expiry, no interval, keep all. An invalid variable counts as not set.
+// BRIDGE_NAME is not here: it names one session, not this bridge.
+type Settings struct {
+	Config
+
+	MessageTTL       time.Duration // BRIDGE_MESSAGE_TTL_MS: unread mail older than this expires
+	QueuedMailMaxAge time.Duration // BRIDGE_QUEUED_MAIL_MAX_AGE_MS: mail for nobody known expires
+	AutoBackup       bool          // BRIDGE_AUTO_BACKUP=1: daily message backup
+	BackupInterval   time.Duration // BRIDGE_BACKUP_INTERVAL_MS
+	BackupRetention  int           // BRIDGE_BACKUP_RETENTION: recent sets kept
+	ArchiveAge       time.Duration // BRIDGE_ARCHIVE_AGE_MS
+	LogLevel         slog.Level    // BRIDGE_LOG_LEVEL: debug, info, warn or error
+}
+
+// Settings reads config.json and applies the variables. Where only jobs are wrong there,
+// there are none: Jobs.Problem says why.
+func (h Home) Settings(getenv func(string) string) (Settings, error) {
+	config, err := h.Config()
+	if _, only := errors.AsType[jobsProblem](err); only {
+		config.Jobs, err = Jobs{problem: err}, nil
+	}
+	if err != nil {
+		return Settings{}, err
+	}
+	return apply(config, getenv), nil
+}
+
+// Bin returns the configured program of kind, or "" for the one on PATH.
+func (s Settings) Bin(kind bridge.AgentKind) string { return s.Agents[kind].Bin }
+
+// ACPNames are the agents of agents.acp, sorted.
+func (s Settings) ACPNames() []string { return slices.Sorted(maps.Keys(s.ACP)) }
+
+func apply(config Config, getenv func(string) string) Settings {
+	config.Port = number(getenv("BRIDGE_PORT"), 65535, config.Port)
+	agents := map[bridge.AgentKind]Agent{}
+	for kind, agent := range config.Agents {
+		agents[kind] = agent
+	}
+	for _, kind := range bridge.Kinds() {
+		if bin := getenv("BRIDGE_" + strings.ToUpper(string(kind)) + "_BIN"); bin != "" {
+			agents[kind] = Agent{Bin: bin}
+		}
+	}
+	config.Agents = agents
+	return Settings{
+		Config:           config,
+		MessageTTL:       millis(getenv("BRIDGE_MESSAGE_TTL_MS"), defaultMessageTTL),
+		QueuedMailMaxAge: millis(getenv("BRIDGE_QUEUED_MAIL_MAX_AGE_MS"), defaultQueuedMailAge),
+		AutoBackup:       getenv("BRIDGE_AUTO_BACKUP") == "1",
+		BackupInterval:   millis(getenv("BRIDGE_BACKUP_INTERVAL_MS"), defaultBackupInterval),
+		BackupRetention:  number(getenv("BRIDGE_BACKUP_RETENTION"), math.MaxInt32, defaultBackupRetention),
+		ArchiveAge:       millis(getenv("BRIDGE_ARCHIVE_AGE_MS"), defaultArchiveAge),
+		LogLevel:         level(getenv("BRIDGE_LOG_LEVEL")),
+	}
+}
+
+// number parses a nonnegative integer of at most highest, else gives fallback.
+func number(text string, highest, fallback int) int {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n > uint64(highest) {
+		return fallback
+	}
+	return int(n)
+}
+
+// millis parses nonnegative milliseconds, else gives fallback. More than a
+// Duration holds, 292 years, counts as that.
+func millis(text string, fallback time.Duration) time.Duration {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return fallback
+	}
+	if n > uint64(math.MaxInt64/time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+func level(text string) slog.Level {
+	var parsed slog.Level
+	if err := parsed.UnmarshalText([]byte(text)); err != nil {
+		return slog.LevelInfo
+	}
+	return parsed
+}

@@ -1,0 +1,221 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/job"
+)
+
+// Jobs is what config.json says about delegated jobs. What is there when a job is given
+// counts for it.
+type Jobs struct {
+	// Enabled lets sessions hand work to agents of their own. It is on: a session's CLI
+	// asks before each (setup.AskedTools), and MaxAccess bounds what they may do.
+	Enabled bool `json:"enabled"`
+	// MaxJobs is how many run at once, 1 to 50 (JOB-09).
+	MaxJobs int `json:"maxJobs"`
+	// MaxAccess is the most that a job may be given: read, ask or edit.
+	MaxAccess job.Access `json:"maxAccess"`
+	// MaxDelegateDepth is how deep jobs may delegate, 1 to 3 (JOB-22).
+	MaxDelegateDepth int `json:"maxDelegateDepth"`
+	// Environment names the variables that the jobs of paired PCs get besides what every
+	// program needs, such as keys and proxies.
+	Environment []string `json:"environment,omitempty"`
+	// Env sets variables of the jobs of this PC, or with null takes them away from what
+	// the owner's own terminal has (JOB-28).
+	Env map[string]*string `json:"env,omitempty"`
+	// Sockets are unix sockets of other programs to which jobs of this PC that may edit can
+	// connect: absolute paths, paths below ~/, or $NAME for the path in a variable of the
+	// job's environment (SEC-10).
+	Sockets []string `json:"sockets,omitempty"`
+	// Writable are folders besides its own in which a job of this PC that may edit can write:
+	// absolute paths, or paths below ~/ (RWM-22).
+	Writable []string `json:"writable,omitempty"`
+	// SetUp is the command, a word each, that makes a new worktree ready (JOB-19).
+	SetUp []string `json:"setUp,omitempty"`
+	// AllowToolLevelOnly starts jobs also where the system has no floor for them, on the
+	// word of their CLI alone (JOB-14).
+	AllowToolLevelOnly bool `json:"allowToolLevelOnly"`
+	// MaxLogBytes bounds what one run of a job writes into its log, and into its transcript
+	// (SEC-11).
+	MaxLogBytes int64 `json:"maxLogBytes"`
+	// MaxProcesses bounds the processes and threads of one job where it has a control group
+	// with that bound (SEC-08).
+	MaxProcesses int `json:"maxProcesses"`
+	// ResumeAtReset continues a job that a usage limit ended by itself when that is
+	// over (JOB-16).
+	ResumeAtReset bool `json:"resumeAtReset"`
+
+	problem error // what is wrong with them in config.json
+}
+
+// Problem is what is wrong with these settings in config.json. Jobs are refused by it,
+// and the rest of Bridge goes on.
+func (j Jobs) Problem() error { return j.problem }
+
+// jobsProblem marks what is wrong with jobs alone.
+type jobsProblem struct{ error }
+
+// UnmarshalJSON reads what it can. What is wrong is kept for check.
+func (j *Jobs) UnmarshalJSON(raw []byte) error {
+	type plain Jobs
+	read := plain(*j)
+	err := json.Unmarshal(raw, &read)
+	*j = Jobs(read)
+	switch wrongType, _ := errors.AsType[*json.UnmarshalTypeError](err); {
+	case err == nil:
+	case wrongType != nil && wrongType.Field == "":
+		j.problem = fmt.Errorf("jobs must be a JSON object, not a %s", wrongType.Value)
+	default:
+		j.problem = fmt.Errorf("jobs.%w", jsonProblem(err))
+	}
+	return nil
+}
+
+const (
+	defaultLogBytes = 1 << 30
+	leastLogBytes   = 1 << 20
+
+	defaultProcesses = 4096
+	leastProcesses   = 64 // an agent and one of its commands have some dozens of threads
+)
+
+func defaultJobs() Jobs {
+	return Jobs{Enabled: true, MaxJobs: job.DefaultMaxJobs, MaxAccess: job.AccessEdit, MaxDelegateDepth: job.DefaultDepth, MaxLogBytes: defaultLogBytes, MaxProcesses: defaultProcesses}
+}
+
+// Limits are what the rules of jobs hold.
+func (j Jobs) Limits() job.Limits {
+	return job.Limits{MaxJobs: j.MaxJobs, MaxDepth: j.MaxDelegateDepth, MaxAccess: j.MaxAccess}
+}
+
+// Variables are those of Env as NAME=value, and as NAME what is taken away; sorted.
+func (j Jobs) Variables() []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
+		if value := j.Env[name]; value != nil {
+			name += "=" + *value
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+const (
+	homePrefix     = "~/"
+	variablePrefix = "$"
+)
+
+// isVariable reports whether a socket is named by a variable.
+func isVariable(socket string) bool {
+	name, is := strings.CutPrefix(socket, variablePrefix)
+	return is && name != "" && !strings.ContainsAny(name, "=/$")
+}
+
+// SocketPaths returns the absolute paths of Sockets. userHome is the user's home folder, and
+// getenv reads the job's environment. Variables that are not set are left out.
+func (j Jobs) SocketPaths(userHome string, getenv func(string) string) []string {
+	var paths []string
+	for _, socket := range j.Sockets {
+		if below, is := strings.CutPrefix(socket, homePrefix); is {
+			socket = filepath.Join(userHome, below)
+		} else if isVariable(socket) {
+			socket = getenv(strings.TrimPrefix(socket, variablePrefix))
+		}
+		if filepath.IsAbs(socket) {
+			paths = append(paths, socket)
+		}
+	}
+	return paths
+}
+
+// WritableFolders returns the absolute paths of Writable. userHome is the user's home folder.
+func (j Jobs) WritableFolders(userHome string) []string {
+	var folders []string
+	for _, folder := range j.Writable {
+		if below, is := strings.CutPrefix(folder, homePrefix); is {
+			folder = filepath.Join(userHome, below)
+		}
+		folders = append(folders, filepath.Clean(folder))
+	}
+	return folders
+}
+
+// mostOfValue is how many bytes a variable may have: Linux takes 128 KiB with its name.
+const mostOfValue = 64 << 10
+
+// ownVariables begin the names of what Bridge alone says to a job.
+const ownVariables = "BRIDGE_"
+
+// check says what is wrong, if anything is.
+func (j Jobs) check() error {
+	err := j.problem
+	if err == nil {
+		if err = j.checkValues(); err != nil {
+			err = fmt.Errorf("jobs.%w", err)
+		}
+	}
+	if err != nil {
+		return jobsProblem{err}
+	}
+	return nil
+}
+
+// checkValues names the first value that is out of bounds.
+func (j Jobs) checkValues() error {
+	if j.MaxJobs < 1 || j.MaxJobs > job.HighestMaxJobs {
+		return fmt.Errorf("maxJobs must be between 1 and %d, not %d", job.HighestMaxJobs, j.MaxJobs)
+	}
+	if _, err := job.ParseAccess(string(j.MaxAccess)); err != nil {
+		return fmt.Errorf("maxAccess: %w", err)
+	}
+	if j.MaxDelegateDepth < 1 || j.MaxDelegateDepth > job.HighestDepth {
+		return fmt.Errorf("maxDelegateDepth must be between 1 and %d, not %d", job.HighestDepth, j.MaxDelegateDepth)
+	}
+	if j.MaxLogBytes < leastLogBytes {
+		return fmt.Errorf("maxLogBytes must be at least %d, not %d", leastLogBytes, j.MaxLogBytes)
+	}
+	if j.MaxProcesses < leastProcesses {
+		return fmt.Errorf("maxProcesses must be at least %d, not %d", leastProcesses, j.MaxProcesses)
+	}
+	for _, name := range j.Environment {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("environment must hold names of variables without their values, not %q", name)
+		}
+		if strings.HasPrefix(strings.ToUpper(name), ownVariables) {
+			return fmt.Errorf("environment must not hold %q: the variables of Bridge are not for jobs", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
+		switch value := j.Env[name]; {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return fmt.Errorf("env must have names of variables, not %q", name)
+		case strings.HasPrefix(strings.ToUpper(name), ownVariables):
+			return fmt.Errorf("env must not have %q: the variables of Bridge are not for jobs", name)
+		case value != nil && strings.Contains(*value, "\x00"):
+			return fmt.Errorf("env.%s holds a zero byte, which no variable can", name)
+		case value != nil && len(*value) > mostOfValue:
+			return fmt.Errorf("env.%s has %d bytes, and a variable may have %d", name, len(*value), mostOfValue)
+		}
+	}
+	for _, socket := range j.Sockets {
+		if !filepath.IsAbs(socket) && !strings.HasPrefix(socket, homePrefix) && !isVariable(socket) {
+			return fmt.Errorf("sockets must list absolute paths, paths below ~/, or $NAME, not %q", socket)
+		}
+	}
+	for _, folder := range j.Writable {
+		if !filepath.IsAbs(folder) && !strings.HasPrefix(folder, homePrefix) {
+			return fmt.Errorf("writable must list absolute folders or folders below ~/, not %q", folder)
+		}
+	}
+	if len(j.SetUp) > 0 && strings.TrimSpace(j.SetUp[0]) == "" {
+		return fmt.Errorf("setUp must begin with a program, a word each")
+	}
+	return nil
+}

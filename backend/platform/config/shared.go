@@ -1,0 +1,367 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
+)
+
+// Shared reads and writes the JSON stores of a home that programs of several
+// versions have in common. While older ones are alive their bytes stay as they
+// are (VER-05): a write is then one file of the journal pending-job-writes/v1,
+// and Read gives the store with the journal on top. Apply brings the journal in
+// once it is safe. Only the broker writes; its methods are not for concurrent
+// use.
+type Shared struct {
+	Home Home
+	Now  func() time.Time
+	// Hold keeps writes in the journal.
+	Hold bool
+	// Files writes; the zero value will do.
+	Files disk.Files
+}
+
+// sharedStores are the stores that the journal may write to.
+var sharedStores = []string{AutoWakeStore, "jobs.json", "remote-jobs.json"}
+
+// AutoWakeStore holds the auto-wake that sessions chose for themselves, in the
+// form of AutoWakeChoices. Older programs keep choices of their own in it.
+const AutoWakeStore = "auto-wake.json"
+
+// AutoWakeChoices is Bridge's part of AutoWakeStore, and a change to it.
+type AutoWakeChoices struct {
+	Version  int             `json:"version"`
+	Sessions map[string]bool `json:"sessions"` // by peer id
+}
+
+// AutoWakeVersion is the newest form of AutoWakeStore that this build knows.
+const AutoWakeVersion = 1
+
+// ReadAutoWake returns the choices as they are with every pending change, none
+// where there is no store yet. A newer form is bridge.Unsupported, what cannot
+// be read bridge.Storage (VER-06).
+func (s Shared) ReadAutoWake() (AutoWakeChoices, error) {
+	var stored struct {
+		Version  int             `json:"version"`
+		Sessions json.RawMessage `json:"sessions"`
+	}
+	err := s.Read(AutoWakeStore, &stored)
+	if errors.Is(err, fs.ErrNotExist) {
+		return AutoWakeChoices{}, nil
+	}
+	if err == nil && stored.Version > AutoWakeVersion { // first: its members may mean something else
+		return AutoWakeChoices{}, newerStore(AutoWakeStore, int64(stored.Version), AutoWakeVersion)
+	}
+	choices := AutoWakeChoices{Version: stored.Version}
+	if err == nil && stored.Sessions != nil {
+		err = json.Unmarshal(stored.Sessions, &choices.Sessions)
+	}
+	if bridge.CodeOf(err) == bridge.Internal { // what is readable JSON, but of another form
+		err = bridge.WithCause(bridge.Storage, err, AutoWakeStore+" has not the form of that store: it is left as it is")
+	}
+	if err != nil {
+		return AutoWakeChoices{}, err
+	}
+	return choices, nil
+}
+
+func newerStore(store string, version, known int64) error {
+	return bridge.Errorf(bridge.Unsupported, "%s has version %d and this Bridge knows version %d: it is left as it is, use the newer Bridge that wrote it", store, version, known)
+}
+
+// The journal's form, and the most that is read of one of its files or a store.
+const (
+	pendingVersion = 1
+	maxSharedBytes = 32 << 20
+)
+
+// PendingWrite is one write that waits: a JSON merge patch (RFC 7396) to a
+// store. Doing it again changes nothing.
+type PendingWrite struct {
+	Version    int             `json:"version"`
+	Store      string          `json:"store"` // file name in the home
+	RecordedAt int64           `json:"recordedAt"`
+	Patch      json.RawMessage `json:"patch"`
+
+	name string // in the journal
+}
+
+// IsPendingWrite reports whether name is that of a file of the journal: twelve
+// digits for its place in the order, then an id. What other programs keep in the
+// same folder has other names.
+func IsPendingWrite(name string) bool {
+	rest, isJSON := strings.CutSuffix(name, ".json")
+	place, id, _ := strings.Cut(rest, "-")
+	return isJSON && len(place) == 12 && strings.Trim(place, "0123456789") == "" && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""
+}
+
+// Read decodes a store as it is with every pending write. With neither it is
+// fs.ErrNotExist.
+func (s Shared) Read(store string, dst any) error {
+	document, there, err := s.stored(store)
+	if err != nil {
+		return err
+	}
+	pending, err := s.Pending()
+	if err != nil {
+		return err
+	}
+	for _, write := range pending {
+		if write.Store == store {
+			there = true
+			if document, err = write.over(document); err != nil {
+				return err
+			}
+		}
+	}
+	if !there {
+		return fmt.Errorf("read %s: %w", store, fs.ErrNotExist)
+	}
+	data, err := json.Marshal(document)
+	if err == nil {
+		err = json.Unmarshal(data, dst)
+	}
+	if err != nil {
+		return fmt.Errorf("parse %s: %w", store, err)
+	}
+	return nil
+}
+
+// Write merges patch into a store, durably: into its file, or into the journal
+// while Hold says so or earlier writes wait there.
+func (s Shared) Write(store string, patch any) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encode a change of %s: %w", store, err)
+	}
+	write := PendingWrite{Version: pendingVersion, Store: store, RecordedAt: s.Now().UnixMilli(), Patch: data}
+	if err := write.check(); err != nil {
+		return err
+	}
+	pending, err := s.Pending()
+	if err != nil {
+		return err
+	}
+	if !s.Hold && len(pending) == 0 {
+		return s.apply(write)
+	}
+	next := 1
+	if len(pending) > 0 {
+		_, _ = fmt.Sscanf(pending[len(pending)-1].name, "%d-", &next) // the name has that form
+		next++
+	}
+	if data, err = json.MarshalIndent(write, "", "  "); err != nil {
+		return err
+	}
+	for _, dir := range []string{filepath.Dir(s.Home.PendingJobWrites()), s.Home.PendingJobWrites()} {
+		if err := disk.MakeDir(dir); err != nil {
+			return err
+		}
+	}
+	return s.Files.WriteNew(filepath.Join(s.Home.PendingJobWrites(), fmt.Sprintf("%012d-%s.json", next, uuid.NewString())), append(data, '\n'), disk.PrivateFile)
+}
+
+// Apply does the pending writes in their order and moves each to
+// archive/pending-job-writes. It returns how many it did. It may be interrupted
+// at any step and done again.
+func (s Shared) Apply() (done int, err error) {
+	pending, err := s.Pending()
+	if err != nil || len(pending) == 0 {
+		return 0, err
+	}
+	archive := filepath.Join(s.Home.ArchiveDir(), "pending-job-writes")
+	for _, dir := range []string{s.Home.ArchiveDir(), archive} {
+		if err := disk.MakeDir(dir); err != nil {
+			return 0, err
+		}
+	}
+	for _, write := range pending {
+		if err := s.apply(write); err != nil {
+			return done, err
+		}
+		if err := s.Files.Publish(filepath.Join(s.Home.PendingJobWrites(), write.name), filepath.Join(archive, write.name)); err != nil {
+			return done, err
+		}
+		done++
+	}
+	return done, nil
+}
+
+// Pending lists the writes that wait, in their order. One that cannot be read
+// stops all: what comes after it may build on it.
+func (s Shared) Pending() ([]PendingWrite, error) {
+	names, err := s.pendingNames()
+	if err != nil {
+		return nil, err
+	}
+	var pending []PendingWrite
+	for _, name := range names {
+		write, err := s.ReadPending(name)
+		if err != nil {
+			return nil, err
+		}
+		pending = append(pending, write)
+	}
+	return pending, nil
+}
+
+func (s Shared) pendingNames() ([]string, error) {
+	entries, err := os.ReadDir(s.Home.PendingJobWrites())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the pending writes: %w", err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.Type().IsRegular() && IsPendingWrite(entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// ReadPending reads one file of the journal.
+func (s Shared) ReadPending(name string) (PendingWrite, error) {
+	write := PendingWrite{name: name}
+	path := filepath.Join(s.Home.PendingJobWrites(), name)
+	data, err := disk.ReadLimited(path, maxSharedBytes)
+	if err == nil {
+		err = json.Unmarshal(data, &write)
+	}
+	if err == nil {
+		err = write.check()
+	}
+	if err != nil {
+		return write, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the pending write %s cannot be read: %v", path, err))
+	}
+	return write, nil
+}
+
+// check refuses a write that this build cannot do.
+func (w PendingWrite) check() error {
+	var patch map[string]any
+	switch {
+	case w.Version > pendingVersion:
+		return bridge.Errorf(bridge.Unsupported, "it has version %d and this Bridge knows version %d", w.Version, pendingVersion)
+	case w.Version < 1 || !slices.Contains(sharedStores, w.Store):
+		return bridge.Errorf(bridge.Invalid, "it names no store that Bridge shares")
+	case json.Unmarshal(w.Patch, &patch) != nil || patch == nil:
+		return bridge.Errorf(bridge.Invalid, "its patch is not a JSON object")
+	}
+	return nil
+}
+
+// stored reads a store; one that is not there is an empty object.
+func (s Shared) stored(store string) (document map[string]any, there bool, err error) {
+	data, err := disk.ReadLimited(filepath.Join(s.Home.Dir(), store), maxSharedBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]any{}, false, nil
+	}
+	if err == nil {
+		document, err = decodeStore(data)
+	}
+	if err != nil {
+		return nil, false, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("%s cannot be read: it is left as it is", store))
+	}
+	return document, true, nil
+}
+
+// apply merges one write into its store's file. What the write does not name
+// stays, whoever wrote it.
+func (s Shared) apply(write PendingWrite) error {
+	document, _, err := s.stored(write.Store)
+	if err != nil {
+		return err
+	}
+	if document, err = write.over(document); err != nil {
+		return err
+	}
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(document); err != nil {
+		return fmt.Errorf("encode %s: %w", write.Store, err)
+	}
+	return s.Files.WriteAtomic(filepath.Join(s.Home.Dir(), write.Store), data.Bytes(), disk.PrivateFile)
+}
+
+// over gives the document with the write in it. A document that says a newer
+// version than the write stays as it is (VER-06).
+func (w PendingWrite) over(document map[string]any) (map[string]any, error) {
+	patch, err := decodeObject(w.Patch)
+	if err != nil {
+		return nil, fmt.Errorf("the pending write %s: %w", w.name, err)
+	}
+	has, versioned := wholeNumber(document["version"])
+	if knows, ok := wholeNumber(patch["version"]); ok && versioned && has > knows {
+		return nil, newerStore(w.Store, has, knows)
+	}
+	return merged(document, patch), nil
+}
+
+func wholeNumber(value any) (int64, bool) {
+	number, isNumber := value.(json.Number)
+	if !isNumber {
+		return 0, false
+	}
+	whole, err := number.Int64()
+	return whole, err == nil
+}
+
+// decodeStore decodes the content of a store's file as disk.DecodeJSON does, and keeps
+// numbers as they are written.
+func decodeStore(data []byte) (map[string]any, error) {
+	_, data = disk.CutBOM(data)
+	if duplicate, found := disk.FindDuplicate(data); found {
+		return nil, duplicate
+	}
+	return decodeObject(data)
+}
+
+// decodeObject keeps numbers as they are written.
+func decodeObject(data []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(strings.NewReader(string(data)))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		return nil, err
+	}
+	if object == nil {
+		return nil, errors.New("it is not a JSON object")
+	}
+	return object, nil
+}
+
+// merged is a JSON merge patch: objects are merged, null takes a member away,
+// all else replaces.
+func merged(document, patch map[string]any) map[string]any {
+	for name, value := range patch {
+		inner, isObject := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(document, name)
+		case isObject:
+			before, _ := document[name].(map[string]any)
+			if before == nil {
+				before = map[string]any{}
+			}
+			document[name] = merged(before, inner)
+		default:
+			document[name] = value
+		}
+	}
+	return document
+}

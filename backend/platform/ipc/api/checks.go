@@ -1,0 +1,112 @@
+package api
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/mail"
+)
+
+// What arguments must be by themselves, whoever says them.
+
+// Check refuses a registration of no kind, or by what is no name, folder or id.
+func (r Register) Check() error {
+	if _, err := bridge.ParseKind(string(r.Kind)); err != nil && (!r.Runner || r.Kind != job.ACP) {
+		return err
+	}
+	if r.Name != "" {
+		if err := bridge.CheckName(r.Name); err != nil {
+			return err
+		}
+	}
+	if r.Cwd != "" && !filepath.IsAbs(r.Cwd) {
+		return bridge.Errorf(bridge.Invalid, "the working folder %q is not absolute", r.Cwd)
+	}
+	for what, id := range map[string]string{"the host session id": r.SessionID, "the previous id": r.Previous} {
+		if id == "" {
+			continue
+		}
+		if err := bridge.CheckID(what, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check refuses a message without a text or a target, and ids that are none.
+func (a SendArgs) Check() error {
+	if err := bridge.CheckText("the message", a.Body, bridge.MaxBodyChars); err != nil {
+		return err
+	}
+	if a.To == "" {
+		return bridge.Errorf(bridge.Invalid, "the target must not be empty: name a session, or * for all")
+	}
+	for what, id := range map[string]string{
+		"reply_to": a.ReplyTo, "conversation_id": a.ConversationID, "message_id": a.MessageID,
+	} {
+		if id == "" {
+			continue
+		}
+		if err := bridge.CheckID(what, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Timeout is how long the wait may take.
+func (a WaitArgs) Timeout() (time.Duration, error) {
+	timeout := time.Duration(a.TimeoutMillis) * time.Millisecond
+	if timeout < time.Millisecond || timeout > bridge.MaxWait {
+		return 0, bridge.Errorf(bridge.Invalid, "the time-out must be above 0 and at most %d s", int(bridge.MaxWait.Seconds()))
+	}
+	return timeout, nil
+}
+
+// Wants tells which messages a wait asks for.
+func (a WaitArgs) Wants(d mail.Delivery) bool {
+	return (a.From == "" || bridge.NormalizeName(a.From) == d.From.Name || a.From == d.From.ID) &&
+		(a.ReplyTo == "" || a.ReplyTo == d.ReplyTo) &&
+		(a.ConversationID == "" || a.ConversationID == d.ConversationID)
+}
+
+// First chooses the oldest message that a wait asks for.
+func (a WaitArgs) First(free []mail.Delivery) mail.Presentation {
+	at := slices.IndexFunc(free, a.Wants)
+	if at < 0 {
+		return mail.Presentation{}
+	}
+	return mail.Presentation{Shown: free[at : at+1]}
+}
+
+// The number of hits of a search, unless asked for another, and at most.
+const (
+	usualHits = 10
+	mostHits  = 50
+)
+
+// Hits is how many are asked for.
+func (a SearchArgs) Hits() (int, error) {
+	limit := a.Limit
+	if limit == 0 {
+		limit = usualHits
+	}
+	if limit < 1 || limit > mostHits {
+		return 0, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", mostHits)
+	}
+	return limit, nil
+}
+
+// InboxMessageOf is m as a tool shows it.
+func InboxMessageOf(m bridge.Message) InboxMessage {
+	shown := InboxMessage{
+		ID: m.ID, From: m.From, To: m.To, ConversationID: m.ConversationID, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
+	}
+	if m.ReplyTo != "" {
+		shown.ReplyTo = &m.ReplyTo
+	}
+	return shown
+}

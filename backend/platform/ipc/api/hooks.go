@@ -1,0 +1,35 @@
+package api
+
+import (
+	"context"
+
+	"bridge/backend/core/session"
+)
+
+// WakeWait is one waiting wake hook. Of several of one session only the newest
+// is served; Standby is served when the first one's wake came to nothing.
+type WakeWait struct {
+	Call    session.HookCall `json:"call"`
+	Standby bool             `json:"standby,omitempty"`
+}
+
+// WakeReply ends the wait: with text that starts a turn, or because a newer hook
+// waits or the session has left.
+type WakeReply struct {
+	Text       string         `json:"text,omitempty"`
+	Lease      *session.Lease `json:"loan,omitempty"`
+	Superseded bool           `json:"superseded,omitempty"`
+}
+
+// HookCalls are the operations of an agent's hooks.
+type HookCalls struct{ link Link }
+
+// Hook reports a hook call and brings back what the model shall read.
+func (c HookCalls) Hook(ctx context.Context, args session.HookCall) (session.HookReply, error) {
+	return OpHook.Call(ctx, c.link, args)
+}
+
+// WakeWait waits until the session shall be woken.
+func (c HookCalls) WakeWait(ctx context.Context, args WakeWait) (WakeReply, error) {
+	return OpWakeWait.Call(ctx, c.link, args)
+}

@@ -1,0 +1,130 @@
+package ipc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Journal is the durable read journal: acks that no broker could hear, kept
+// until one imports them, so that mail already shown is never shown again
+// (MSG-06). Each ack is a file of its own, written once and whole: writers
+// in many processes cannot disturb each other or the importing broker.
+type Journal struct {
+	Dir string // the home's read-journal folder
+}
+
+// JournalLine is one ack in the durable read journal: what Ack says,
+// one message a line, kept while no broker hears it.
+type JournalLine struct {
+	Stage     bridge.Stage `json:"stage"`
+	MessageID string       `json:"id"`
+	Recipient string       `json:"recipient"`
+	At        int64        `json:"at"`
+	Via       mail.Via     `json:"via,omitempty"` // none in a line of an older program
+	Detail    string       `json:"detail,omitempty"`
+	Evidence  string       `json:"evidence"`          // as Ack.Evidence
+	Process   string       `json:"process,omitempty"` // as session.Lease.Process
+}
+
+// Mark is the fact in the line. A line of an older program has words alone.
+func (l JournalLine) Mark() (mail.Mark, error) {
+	mark := mail.Mark{MessageID: l.MessageID, Recipient: l.Recipient, At: l.At, Via: l.Via, Evidence: l.Evidence, Process: l.Process}
+	switch {
+	case l.Stage != bridge.StageHanded && l.Stage != bridge.StageConsumed:
+		return mark, bridge.Errorf(bridge.Invalid, "an ack says handed or consumed, not %q", l.Stage)
+	case l.Via == "":
+		mark.Via = mail.ViaOf(l.Stage, l.Evidence)
+	case !api.MaySay(l.Via, l.Stage):
+		return mark, bridge.Errorf(bridge.Invalid, "an ack cannot say that mail was %s by %q", l.Stage, l.Via)
+	default:
+		mark.Evidence = l.Via.Evidence(l.Detail)
+	}
+	return mark, nil
+}
+
+const (
+	journalSuffix = ".json"
+	// journalLimitBytes bounds one file: an ack of one lease is far smaller.
+	journalLimitBytes = 1 << 20
+)
+
+// Keep writes an ack that the broker did not hear. at is Unix epoch
+// milliseconds.
+func (j Journal) Keep(ack api.Ack, at int64) error {
+	if len(ack.Lease.Messages) == 0 {
+		return nil // there is nothing to remember
+	}
+	if err := disk.MakeDir(j.Dir); err != nil {
+		return fmt.Errorf("make the read journal: %w", err)
+	}
+	lines := make([]JournalLine, 0, len(ack.Lease.Messages))
+	for _, id := range ack.Lease.Messages {
+		lines = append(lines, JournalLine{
+			Stage: ack.Stage, MessageID: id, Recipient: ack.Lease.Recipient, At: at,
+			Via: ack.Via, Detail: ack.Detail, Evidence: ack.Words(), Process: ack.Lease.Process,
+		})
+	}
+	data, err := json.Marshal(lines)
+	if err != nil {
+		return fmt.Errorf("encode an ack: %w", err)
+	}
+	name := filepath.Join(j.Dir, uuid.NewString()+journalSuffix)
+	if err := disk.WriteNew(name, data, 0o600); err != nil {
+		return fmt.Errorf("keep an ack: %w", err)
+	}
+	return nil
+}
+
+// Import gives every kept ack to record and removes a file only after
+// record made its acks durable. A file that cannot be read is left and
+// reported; the others are still imported. Several imports may run at once.
+func (j Journal) Import(record func([]JournalLine) error) error {
+	entries, err := os.ReadDir(j.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list the read journal: %w", err)
+	}
+	var problems []error
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), journalSuffix) || disk.IsTemp(entry.Name()) {
+			continue
+		}
+		problems = append(problems, j.importFile(filepath.Join(j.Dir, entry.Name()), record))
+	}
+	return errors.Join(problems...)
+}
+
+func (j Journal) importFile(path string, record func([]JournalLine) error) error {
+	data, err := disk.ReadLimited(path, journalLimitBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another import had it
+	}
+	if err != nil {
+		return fmt.Errorf("read the ack %s: %w", path, err)
+	}
+	var lines []JournalLine
+	if err := bridge.DecodeStrict(data, journalLimitBytes, &lines); err != nil {
+		return fmt.Errorf("read the ack %s: %w", path, err)
+	}
+	if err := record(lines); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear the imported ack %s: %w", path, err)
+	}
+	return nil
+}

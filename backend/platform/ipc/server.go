@@ -1,0 +1,396 @@
+package ipc
+
+import (
+	"bufio"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/wire"
+)
+
+const (
+	// readBufferBytes is small: most frames are, and a hook comes with each tool
+	// call; a long frame is read past the buffer.
+	readBufferBytes = 4 << 10
+	// writeTimeout ends a connection whose peer does not read: its mail stays.
+	writeTimeout = 10 * time.Second
+	// helloTimeout bounds how long a connection may stay anonymous.
+	helloTimeout = 5 * time.Second
+	// requestsPerConn bounds what one connection may have under way; beyond it
+	// the connection is read no further until something finished.
+	requestsPerConn = 64
+	// pushQueue bounds the events waiting for one connection.
+	pushQueue = 256
+)
+
+// Handler serves the connections of a Server.
+type Handler interface {
+	// Connected is called once per connection after its hello. The error, a
+	// bridge.Error, refuses it.
+	Connected(conn *Conn) (Welcome, error)
+	// Handle serves one request. It may run at once with others of the same
+	// connection. ctx ends with the connection.
+	Handle(ctx context.Context, conn *Conn, op string, args json.RawMessage) (any, error)
+	// Disconnected is called once after the last Handle of the connection.
+	Disconnected(conn *Conn)
+}
+
+// Server accepts connections of one home.
+type Server struct {
+	token   string
+	handler Handler
+	log     *slog.Logger
+
+	mu     sync.Mutex // guards below
+	conns  map[*Conn]struct{}
+	closed bool
+	done   sync.WaitGroup
+}
+
+// NewServer serves handler to connections that prove token.
+func NewServer(token string, handler Handler, log *slog.Logger) *Server {
+	return &Server{token: token, handler: handler, log: log, conns: map[*Conn]struct{}{}}
+}
+
+// Serve accepts connections until listener is closed; it waits for none.
+func (s *Server) Serve(listener net.Listener) error {
+	for {
+		raw, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			s.log.Warn("a local connection could not be accepted", "err", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		s.start(raw)
+	}
+}
+
+// acceptPause keeps a failing accept (too many open files) from spinning.
+const acceptPause = 50 * time.Millisecond
+
+// Close ends every connection and waits for their handlers. The listener is
+// the caller's.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for conn := range s.conns {
+		conn.end()
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+}
+
+func (s *Server) start(raw net.Conn) {
+	peer, err := samePeer(raw)
+	if err != nil {
+		s.log.Warn("a local connection of another user was refused", "err", err)
+		_ = raw.Close() // nothing was read from it
+		return
+	}
+	conn := newConn(raw, peer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		conn.end() // it came too late
+		return
+	}
+	s.conns[conn] = struct{}{}
+	s.done.Go(func() {
+		s.serve(conn)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, conn)
+	})
+}
+
+// serve runs one connection from hello to its end.
+func (s *Server) serve(conn *Conn) {
+	defer conn.end()
+	reader := bufio.NewReaderSize(conn.raw, readBufferBytes)
+	welcome, hello, err := s.greet(conn, reader)
+	if err != nil {
+		return
+	}
+	var running sync.WaitGroup
+	if conn.answer(hello, welcome, nil) == nil {
+		running.Go(conn.pushLoop)
+		s.readRequests(conn, reader, &running)
+	}
+	conn.end()
+	running.Wait()
+	s.handler.Disconnected(conn)
+}
+
+// readRequests starts each request as it comes until the connection ends.
+func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.WaitGroup) {
+	slots := make(chan struct{}, requestsPerConn)
+	for {
+		payload, err := wire.ReadFrame(reader, bridge.MaxFrameBytes)
+		if err != nil {
+			if bridge.CodeOf(err) == bridge.TooLarge {
+				_ = conn.answer(envelope{}, nil, err) // best effort before the end
+			}
+			return
+		}
+		e, err := wire.Parse[envelope](payload)
+		if err != nil {
+			_ = conn.answer(e, nil, err) // a failed write ends the connection by itself
+			continue
+		}
+		if e.Op == opCancel {
+			conn.cancel(e.ID)
+			continue
+		}
+		if api.IsQuick(e.Op) && reader.Buffered() == 0 {
+			s.request(conn.ctx, conn, e) // alone: nothing waits behind it
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-conn.ctx.Done():
+			return
+		}
+		ctx := conn.begin(e.ID)
+		running.Go(func() {
+			defer func() { <-slots }()
+			s.request(ctx, conn, e)
+		})
+	}
+}
+
+// greet reads the hello and checks the token before anything else is parsed. A
+// refusal is answered here; the welcome is the caller's to send.
+func (s *Server) greet(conn *Conn, reader *bufio.Reader) (welcome Welcome, hello envelope, err error) {
+	if err := conn.raw.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return welcome, hello, err
+	}
+	payload, err := wire.ReadFrame(reader, helloLimitBytes)
+	if err != nil {
+		return welcome, hello, err
+	}
+	if err := conn.raw.SetReadDeadline(time.Time{}); err != nil {
+		return welcome, hello, err
+	}
+	if hello, err = wire.Parse[envelope](payload); err != nil {
+		return welcome, hello, err
+	}
+	if welcome, err = s.admit(conn, hello); err != nil {
+		return welcome, hello, errors.Join(err, conn.answer(hello, nil, err))
+	}
+	return welcome, hello, nil
+}
+
+func (s *Server) admit(conn *Conn, e envelope) (Welcome, error) {
+	var hello Hello
+	if e.Op != opHello {
+		return Welcome{}, bridge.Errorf(bridge.Unauthorized, "the first frame must be a hello")
+	}
+	if err := json.Unmarshal(e.Args, &hello); err != nil {
+		return Welcome{}, bridge.Errorf(bridge.Invalid, "the hello is malformed")
+	}
+	hasToken := subtle.ConstantTimeCompare([]byte(hello.Token), []byte(s.token)) == 1
+	if !hasToken && (hello.Token != "" || !s.vouches(conn)) {
+		return Welcome{}, bridge.Errorf(bridge.Unauthorized, "the token is wrong: this home belongs to another Bridge")
+	}
+	if hello.Protocol != Protocol {
+		return Welcome{}, bridge.Errorf(bridge.Unsupported, "the broker speaks protocol %d and the caller %d: restart the older of the two", Protocol, hello.Protocol)
+	}
+	hello.Token = ""
+	conn.hello = hello
+	return s.handler.Connected(conn)
+}
+
+// voucher is a handler that knows some callers by more than the token.
+type voucher interface {
+	// Vouches reports whether the caller needs no token: what it may do is decided by
+	// what it is.
+	Vouches(conn *Conn) bool
+}
+
+func (s *Server) vouches(conn *Conn) bool {
+	v, is := s.handler.(voucher)
+	return is && v.Vouches(conn)
+}
+
+func (s *Server) request(ctx context.Context, conn *Conn, e envelope) {
+	result, err := s.handle(ctx, conn, e)
+	conn.cancel(e.ID) // it is done
+	if conn.ctx.Err() != nil {
+		return // the connection ends: a half-done answer would pass for a whole one
+	}
+	// A caller that gave the request up is answered, too: it gives back the mail
+	// that a late answer carries (Client.abandon).
+	_ = conn.answer(e, result, err) // a failed write ends the connection by itself
+}
+
+// handle shields the broker from a panic of one request.
+func (s *Server) handle(ctx context.Context, conn *Conn, e envelope) (result any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("a request panicked", "op", e.Op, "panic", r, "stack", stack())
+			err = bridge.Errorf(bridge.Internal, "%s failed inside the broker; its log says why", e.Op)
+		}
+	}()
+	return s.handler.Handle(ctx, conn, e.Op, e.Args)
+}
+
+// Conn is one authenticated connection as the broker sees it.
+type Conn struct {
+	raw    net.Conn
+	hello  Hello
+	peer   job.Process
+	pushes chan *envelope  // pointers: a queue has room for 256, and most stay empty
+	ctx    context.Context //nolint:containedctx // the connection's own life
+	stop   context.CancelFunc
+
+	requestMu sync.Mutex
+	requests  map[uint64]context.CancelFunc // under way, by their ids
+
+	writeMu sync.Mutex
+
+	pushMu sync.Mutex
+	lagged bool // events were dropped since the queue was last empty
+}
+
+func newConn(raw net.Conn, peer job.Process) *Conn {
+	conn := &Conn{raw: raw, peer: peer, pushes: make(chan *envelope, pushQueue), requests: map[uint64]context.CancelFunc{}}
+	conn.ctx, conn.stop = context.WithCancel(context.Background())
+	return conn
+}
+
+// end closes the connection and ends all that works for it: its own loop tells
+// the handler.
+func (c *Conn) end() {
+	c.stop()
+	_ = c.raw.Close() // nobody is there to be told
+}
+
+// begin returns the context of one request.
+func (c *Conn) begin(id uint64) context.Context {
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.requestMu.Lock()
+	defer c.requestMu.Unlock()
+	c.requests[id] = cancel
+	return ctx
+}
+
+// cancel ends a request's context, if the request is still under way.
+func (c *Conn) cancel(id uint64) {
+	c.requestMu.Lock()
+	defer c.requestMu.Unlock()
+	if cancel := c.requests[id]; cancel != nil {
+		cancel()
+		delete(c.requests, id)
+	}
+}
+
+// Hello is what the connection said of itself; its token is gone.
+func (c *Conn) Hello() Hello { return c.hello }
+
+// PeerPID returns the number of the process at the other end as the system vouches for
+// it, 0 where the system cannot tell.
+func (c *Conn) PeerPID() int { return c.peer.PID }
+
+// Peer returns the process at the other end, as it was when it connected, with its
+// identity: its number may be another's by now. It is empty where the system cannot tell.
+func (c *Conn) Peer() job.Process { return c.peer }
+
+// Push queues an event without waiting. When the peer reads too slowly the
+// event is dropped, and the peer is told so by EventLagged.
+func (c *Conn) Push(name string, data any) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return // only our own types are pushed: they always encode
+	}
+	c.pushMu.Lock()
+	defer c.pushMu.Unlock()
+	select {
+	case c.pushes <- &envelope{Event: name, Data: raw}:
+	default:
+		c.lagged = true
+	}
+}
+
+func (c *Conn) pushLoop() {
+	for {
+		select {
+		case e := <-c.pushes:
+			if c.send(*e) != nil {
+				return
+			}
+			if c.caughtUp() && c.send(envelope{Event: EventLagged}) != nil {
+				return
+			}
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// caughtUp reports, once, that the queue ran empty after events were dropped.
+func (c *Conn) caughtUp() bool {
+	c.pushMu.Lock()
+	defer c.pushMu.Unlock()
+	if !c.lagged || len(c.pushes) > 0 {
+		return false
+	}
+	c.lagged = false
+	return true
+}
+
+// answer writes the response to request e.
+func (c *Conn) answer(e envelope, result any, err error) error {
+	response := envelope{ID: e.ID}
+	if err != nil {
+		response.Error = public(err)
+		return c.send(response)
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		response.Error = bridge.Errorf(bridge.Internal, "the answer could not be encoded")
+		return c.send(response)
+	}
+	response.Result = raw
+	return c.send(response)
+}
+
+func (c *Conn) send(e envelope) error {
+	frame, err := appendFrame(nil, e)
+	if err != nil {
+		frame, err = appendFrame(nil, envelope{ID: e.ID, Error: public(err)})
+		if err != nil {
+			return err
+		}
+	}
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if err := c.raw.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	if _, err = c.raw.Write(frame); err != nil {
+		c.end() // half a frame may be out: nothing may follow it
+	}
+	return err
+}
+
+// public is the form in which an error may leave the process: an Error as it
+// is, anything else without its details.
+func public(err error) *bridge.Error {
+	var e *bridge.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return bridge.Errorf(bridge.Internal, "the broker could not do it; its log says why")
+}

@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bridge/backend/platform/proc"
+)
+
+// startAndEndAll starts the program, waits for its end, ends what the program has left
+// behind, and ends this process as the program ended. Orphans of the program become
+// children of this process. A program that kills this process dies with it; what else
+// is left then stays below the floor. It returns only when the program did not start.
+func startAndEndAll(argv, env []string) error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM, os.Interrupt)
+	program, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
+		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return err
+	}
+	state, err := waitFor(program, asked)
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", argv[0], err)
+	}
+	if err := endChildren(); err != nil {
+		return err
+	}
+	code := state.ExitCode()
+	if ended, ok := state.Sys().(syscall.WaitStatus); ok && ended.Signaled() {
+		code = 128 + int(ended.Signal())
+	}
+	os.Exit(code)
+	return nil
+}
+
+// mostTime is after what time a program is ended whose starter may have died: it could
+// wait for ever.
+const mostTime = time.Hour
+
+// waitFor waits for the program's end, and ends it when this process is asked to end. The
+// caller's thread has started the program: each thread took the floor by itself, and a
+// signal of another one would not reach what is below this one's.
+func waitFor(program *os.Process, asked <-chan os.Signal) (state *os.ProcessState, err error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		state, err = program.Wait()
+	}()
+	late := time.After(mostTime)
+	for {
+		select {
+		case <-ended:
+			return state, err
+		case <-asked:
+			_ = program.Kill() // it may have ended by itself
+		case <-late:
+			_ = program.Kill()
+		}
+	}
+}
+
+// endAllTime bounds how long the end of what a program left behind may take: one that
+// starts others faster than they end stays below the floor.
+const endAllTime = 10 * time.Second
+
+// endChildren ends every process below this one: until this process has no children,
+// and so nobody below it.
+func endChildren() error {
+	for began := time.Now(); time.Since(began) < endAllTime; { //nolint:forbidigo // the kernel is waited for, by its own clock
+		_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if errors.Is(err, unix.ECHILD) {
+			return nil
+		}
+		left, err := proc.Below(os.Getpid())
+		if err != nil {
+			return err
+		}
+		for _, process := range left {
+			_ = unix.Kill(process.PID, unix.SIGKILL) // it may have ended by itself
+		}
+		if len(left) > 0 {
+			if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ECHILD) {
+				return fmt.Errorf("end what a program left behind: %w", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"bridge/backend/core/bridge"
+)
+
+// HoldFolder opens a folder by its absolute name, no part of which may be a link.
+// What takes the name afterwards changes nothing for whoever goes by HeldName.
+func HoldFolder(folder string) (*os.File, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, folder, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	switch {
+	case err == nil:
+		return os.NewFile(uintptr(fd), folder), nil
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+		return nil, bridge.Errorf(bridge.Denied, "%s is not the folder any more that was allowed: a link leads elsewhere", folder)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, bridge.Errorf(bridge.NotFound, "the folder %s is not there any more", folder)
+	}
+	return nil, &os.PathError{Op: "open", Path: folder, Err: err}
+}
+
+// HeldName leads this process, and one that it starts, to the folder that is held.
+func HeldName(held *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(held.Fd())) }

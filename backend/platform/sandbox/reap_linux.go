@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"bridge/backend/core/job"
+)
+
+// adopted says that orphans fall to this process; the system keeps it so.
+var adopted atomic.Bool
+
+func adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	adopted.Store(true)
+	return nil
+}
+
+func adopts() bool { return adopted.Load() }
+
+// marked finds the processes that carry the mark. One whose environment may not
+// be read belongs to somebody else.
+func marked(mark Mark) ([]int, error) {
+	if !mark.isWhole() {
+		return nil, nil
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("find the processes of job %s: %w", mark.Job, err)
+	}
+	var pids []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if carries(pid, mark) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// carries reports whether a process has the mark: as a resource limit, or in its
+// environment.
+func carries(pid int, mark Mark) bool {
+	if !mark.isWhole() {
+		return false
+	}
+	if hasLimit(pid, mark) {
+		return true
+	}
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return err == nil && has(environ, JobVariable+"="+mark.Job) && has(environ, TokenVariable+"="+mark.Token)
+}
+
+func has(environ []byte, pair string) bool {
+	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+pair+"\x00"))
+}
+
+// collect takes the exit status of those that are children, which would stay in
+// the process list otherwise.
+func collect(ended []job.Process) {
+	for _, process := range ended {
+		var status unix.WaitStatus
+		_, _ = unix.Wait4(process.PID, &status, unix.WNOHANG, nil) // another's child is another's to collect
+	}
+}
+
+// hasChildren reports whether this process has children. It collects those that have
+// ended, but for leaders, for which somebody else waits.
+func hasChildren() bool {
+	leaders.mu.Lock()
+	defer leaders.mu.Unlock()
+	for {
+		pid, err := endedChild()
+		if err != nil || pid == 0 || leaders.pids[pid] {
+			return err == nil
+		}
+		var status unix.WaitStatus
+		_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil) // whoever waited for it may have been quicker
+	}
+}

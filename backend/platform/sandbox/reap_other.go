@@ -1,0 +1,16 @@
+//go:build !linux && !windows
+
+package sandbox
+
+import "bridge/backend/core/job"
+
+func adopt() error { return ErrUnavailable }
+
+func adopts() bool { return false }
+
+func hasChildren() bool { return false }
+
+// marked finds nothing: other processes' environments are not for us to read.
+func marked(Mark) ([]int, error) { return nil, nil }
+
+func collect([]job.Process) {}

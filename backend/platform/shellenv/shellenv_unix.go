@@ -1,0 +1,124 @@
+//go:build !windows
+
+package shellenv
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/proc"
+)
+
+// most is how many bytes an environment may have with all that the shell's own files print
+// around it: more is not read.
+const most = 8 << 20
+
+// ask starts the shell as a terminal does, as a login shell and an interactive one, for
+// keys stand in the files of either. It has no terminal, and no input.
+func ask(ctx context.Context, q Question) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	if !filepath.IsAbs(q.Shell) {
+		return nil, errors.New("that is no absolute path")
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	mark := rand.Text()
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), q.Shell, "-l", "-i", "-c", commandLine(append(q.Program, mark))) // its tree is ended below
+	cmd.Env, cmd.Dir, cmd.Stdout = append(q.Environ, Asking+"=1"), q.Home, write
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	deadline, _ := ctx.Deadline()
+	if err := read.SetReadDeadline(deadline); err != nil {
+		return nil, errors.Join(err, proc.KillTree(cmd.Process.Pid))
+	}
+	said, err := between(read, mark)
+	if err != nil && !errors.Is(err, errSilent) {
+		cancel() // there is nothing to wait for
+	}
+	select {
+	case failed := <-ended:
+		if errors.Is(err, errSilent) && failed != nil {
+			err = fmt.Errorf("%w: %w", err, failed)
+		}
+	case <-ctx.Done():
+		if killed := proc.KillTree(cmd.Process.Pid); killed != nil && !errors.Is(killed, proc.ErrGone) {
+			err = errors.Join(err, killed)
+		}
+		<-ended //nolint:errcheck // it was killed
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("it did not answer within %s", Timeout)
+	}
+	return said, err
+}
+
+// Login is the absolute path of this user's login shell, "" where nobody says which it is:
+// a service need not have it in its environment.
+func Login(getenv func(string) string) string {
+	if shell := getenv("SHELL"); shell != "" {
+		return shell
+	}
+	users, _ := os.ReadFile("/etc/passwd")
+	for line := range strings.Lines(string(users)) {
+		if fields := strings.Split(strings.TrimSpace(line), ":"); len(fields) == 7 && fields[2] == strconv.Itoa(os.Getuid()) {
+			return fields[6]
+		}
+	}
+	return ""
+}
+
+// commandLine is what a shell reads as these words.
+func commandLine(words []string) string {
+	var quoted []string
+	for _, word := range words {
+		quoted = append(quoted, bridge.QuotePOSIX(word))
+	}
+	return strings.Join(quoted, " ")
+}
+
+// errSilent is that of a shell that has ended and did not run what it was asked to.
+var errSilent = errors.New("it ended without telling")
+
+// between reads what stands between the marks.
+func between(from io.Reader, mark string) ([]string, error) {
+	var said []byte
+	sign := []byte(mark + "\x00")
+	for buffer := make([]byte, 32<<10); ; {
+		n, err := from.Read(buffer)
+		said = append(said, buffer[:n]...)
+		if _, behind, begun := bytes.Cut(said, sign); begun {
+			if whole, _, ended := bytes.Cut(behind, sign); ended {
+				return strings.Split(strings.TrimSuffix(string(whole), "\x00"), "\x00"), nil
+			}
+		}
+		switch {
+		case len(said) > most:
+			return nil, fmt.Errorf("it printed more than %d MiB", most>>20)
+		case errors.Is(err, io.EOF):
+			return nil, errSilent
+		case err != nil:
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package sqlitex
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"bridge/backend/core/bridge"
+)
+
+// Tx is the writing connection inside a transaction: what closures get. It
+// keeps every statement prepared.
+type Tx struct {
+	conn       *sql.Conn
+	statements map[string]*sql.Stmt
+	doubtful   bool // the disk refused something: the log must be checkpointed first
+}
+
+// NewTx takes the connection over; Close closes it.
+func NewTx(conn *sql.Conn) *Tx { return &Tx{conn: conn, statements: map[string]*sql.Stmt{}} }
+
+// Close closes the statements and the connection.
+func (t *Tx) Close() error {
+	var errs []error
+	for _, statement := range t.statements {
+		errs = append(errs, statement.Close())
+	}
+	return errors.Join(append(errs, t.conn.Close())...)
+}
+
+// commit runs the closures of batch between BEGIN and COMMIT. failed says that
+// a closure, not the commit, is the reason of err. After an error of the disk
+// nothing is committed before the log is checkpointed.
+func (t *Tx) commit(batch []*write) (failed bool, err error) {
+	if t.doubtful {
+		if err := CheckpointWAL(context.Background(), t.conn); err != nil {
+			return false, err
+		}
+		t.doubtful = false
+	}
+	defer func() { t.doubtful = IsDiskError(err) }()
+	if err := t.Begin(); err != nil {
+		return false, err
+	}
+	for _, one := range batch {
+		if err := runPure(one.apply, t); err != nil {
+			t.Rollback()
+			return true, err
+		}
+	}
+	if _, err := t.Exec("COMMIT"); err != nil {
+		t.Rollback()
+		return false, err
+	}
+	return false, nil
+}
+
+// lockPause is how often the write lock is asked for while another process has
+// it. SQLite's own waiting looks ever more seldom, and would let a sender miss
+// the gaps between the batches of an archiving.
+const lockPause = 500 * time.Microsecond
+
+// Begin takes the write lock, and waits for it up to busyMillis.
+func (t *Tx) Begin() (err error) {
+	for range busyMillis * time.Millisecond / lockPause {
+		if err = t.tryBegin(); !isBusy(err) {
+			return err
+		}
+		time.Sleep(lockPause) //nolint:forbidigo // no signal comes when another process lets go
+	}
+	return err
+}
+
+func isBusy(err error) bool {
+	var reported *sqlite.Error
+	return errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
+// tryBegin takes the write lock. A rollback that the disk refused may have left a
+// transaction behind; it is ended here, or no later write would succeed.
+func (t *Tx) tryBegin() error {
+	_, err := t.Exec("BEGIN IMMEDIATE")
+	if reported := (*sqlite.Error)(nil); errors.As(err, &reported) && reported.Code() == sqlite3.SQLITE_ERROR {
+		t.Rollback()
+		_, err = t.Exec("BEGIN IMMEDIATE")
+	}
+	return err
+}
+
+// pagesLogged returns how many pages were written since it was last asked.
+func (t *Tx) pagesLogged() (pages int) {
+	_ = t.conn.Raw(func(driver any) error { // without the number the log is moved later
+		if counter, ok := driver.(sqlite.DBStatus); ok {
+			pages, _, _ = counter.Status(sqlite.DBStatusCacheWrite, true)
+		}
+		return nil
+	})
+	return pages
+}
+
+// runPure keeps a panic of one caller's closure from the others in its batch.
+func runPure(apply func(*Tx) error, t *Tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = bridge.WithCause(bridge.Internal, fmt.Errorf("panic in a write: %v", p), "a write failed by a bug")
+		}
+	}()
+	return apply(t)
+}
+
+// Rollback ends the transaction. SQLite has already ended it after some errors,
+// and then says so: that is what was wanted.
+func (t *Tx) Rollback() { _, _ = t.Exec("ROLLBACK") }
+
+// Exec runs a statement and returns how many rows it changed. No context: the
+// batch belongs to several callers, and none of them may interrupt it.
+func (t *Tx) Exec(query string, args ...any) (int64, error) {
+	statement, err := t.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := statement.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Query runs a prepared query (Querier). No context, as for Exec.
+func (t *Tx) Query(_ context.Context, query string, args ...any) (*sql.Rows, error) {
+	statement, err := t.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	return statement.QueryContext(context.Background(), args...)
+}
+
+// Exists runs a query of one boolean.
+func (t *Tx) Exists(query string, args ...any) (bool, error) {
+	statement, err := t.prepare(query)
+	if err != nil {
+		return false, err
+	}
+	var found bool
+	err = statement.QueryRowContext(context.Background(), args...).Scan(&found)
+	return found, err
+}
+
+func (t *Tx) prepare(query string) (*sql.Stmt, error) {
+	if statement, ok := t.statements[query]; ok {
+		return statement, nil
+	}
+	statement, err := t.conn.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, err
+	}
+	t.statements[query] = statement
+	return statement, nil
+}

@@ -1,0 +1,50 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/storage/maintain/inventory"
+	"bridge/backend/storage/store"
+)
+
+// stuckAfter is how long a message may wait for a paired PC before the doctor says so:
+// as long as mail waits for a session that is away, unless the owner says otherwise.
+const stuckAfter = 24 * time.Hour
+
+// checkCrossings looks through what goes to paired PCs and comes from them.
+func checkCrossings(ctx context.Context, k *checker) error {
+	one := inventory.Database{Name: inventory.Primary}
+	if k.quick || k.report.isDamaged(one.Name) || inventory.IsMissing(inventory.JoinHome(k.dir, one.Name)) {
+		return nil
+	}
+	found, err := store.InspectCrossings(ctx, inventory.JoinHome(k.dir, one.Name), k.live)
+	if err != nil {
+		if ctx.Err() == nil && !k.found(one.Name) {
+			k.findUnreadable(ctx, one, err)
+		}
+		return ctx.Err()
+	}
+	for _, row := range found.Odd {
+		code := CrossingDamaged
+		if row.Newer {
+			code = RowNewer
+		}
+		k.find(code, one.Name, fmt.Sprintf("%s: %s is passed over: %s", row.Table, row.Key, row.Why))
+	}
+	for _, queue := range found.Waiting {
+		if waits := k.worker.Now().Sub(time.UnixMilli(queue.Since)); waits > stuckAfter {
+			k.find(OutboxStuck, one.Name, fmt.Sprintf("%s for the paired PC %s, the oldest for %s", waiting(queue.Count), queue.Host, bridge.Span(waits)))
+		}
+	}
+	return nil
+}
+
+func waiting(count int) string {
+	if count == 1 {
+		return "a message waits"
+	}
+	return fmt.Sprintf("%d messages wait", count)
+}

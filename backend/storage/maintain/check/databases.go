@@ -1,0 +1,287 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/sqlitex"
+	"bridge/backend/storage/maintain/inventory"
+	"bridge/backend/storage/maintain/lease"
+	"bridge/backend/storage/store"
+	"bridge/backend/storage/store/fulltext"
+	"bridge/backend/storage/store/schema"
+	"bridge/backend/storage/store/transfer"
+)
+
+// databaseLook is what a look through one database gave.
+type databaseLook struct {
+	seen transfer.Inspection
+	err  error
+}
+
+// looksAtOnce is how many databases are looked through at once: a look keeps one
+// processor busy.
+const looksAtOnce = 2
+
+// checkDatabases looks through every database that exists.
+func (k *checker) checkDatabases(ctx context.Context) error {
+	look := transfer.Inspect
+	if k.quick {
+		look = transfer.QuickInspect
+	}
+	looks := make([]*databaseLook, len(inventory.Databases))
+	var group errgroup.Group
+	group.SetLimit(looksAtOnce)
+	for i, one := range inventory.Databases {
+		if !k.hasContent(one) {
+			continue
+		}
+		looks[i] = &databaseLook{}
+		group.Go(func() error {
+			looks[i].seen, looks[i].err = look(ctx, inventory.JoinHome(k.dir, one.Name), k.live)
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, one := range inventory.Databases {
+		switch {
+		case looks[i] == nil:
+		case looks[i].err != nil:
+			k.findUnreadable(ctx, one, looks[i].err)
+		default:
+			k.report.Schema = append(k.report.Schema, Schema{Path: one.Name, Actual: looks[i].seen.Version, Expected: one.Version})
+			k.judge(ctx, one, looks[i].seen)
+			k.checkPromise(ctx, one)
+			k.checkRows(ctx, one)
+		}
+	}
+	return ctx.Err()
+}
+
+// checkPromise compares a sound database with what its version promises.
+func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
+	if k.found(one.Name) && !k.report.awaitsUpgrade(one.Name) || one.Promise == "" {
+		return
+	}
+	lacks, err := schema.Lacks(ctx, inventory.JoinHome(k.dir, one.Name), one.Promise, k.live)
+	if err != nil {
+		k.findUnreadable(ctx, one, err)
+	}
+	for _, lack := range lacks {
+		k.find(codeOf(one, lack), one.Name, "it lacks "+lack.String()+", which its version has")
+	}
+}
+
+// codeOf says how much a lack matters. An archive has one table that matters; a
+// next archiving makes the rest.
+func codeOf(one inventory.Database, lack schema.Lack) Code {
+	switch {
+	case one.Name == inventory.Archive && lack.Table != one.Table:
+		return ArchiveIncomplete
+	case lack.Kind == schema.LacksIndex, one.Name == inventory.Archive && lack.Kind == schema.LacksKey:
+		return IndexMissing
+	case lack.Kind == schema.LacksTrigger:
+		return TriggerMissing
+	case lack.Kind == schema.LacksColumn && lack.Kept:
+		return SchemaDifferent
+	}
+	return SchemaIncomplete
+}
+
+// awaitsUpgrade reports whether what was found of the path is no more than that
+// it waits for its upgrade.
+func (r Report) awaitsUpgrade(path string) bool {
+	return !slices.ContainsFunc(r.Findings, func(f Finding) bool {
+		return f.Path == path && f.Code != DatabaseOlder && f.Code != UpgradeDeferred
+	})
+}
+
+// checkRows names the rows of a sound database that cannot be read.
+func (k *checker) checkRows(ctx context.Context, one inventory.Database) {
+	if k.quick || k.found(one.Name) {
+		return
+	}
+	rows, err := store.UnreadableRows(ctx, inventory.JoinHome(k.dir, one.Name), k.live)
+	if err != nil {
+		k.findUnreadable(ctx, one, err)
+	}
+	for _, row := range rows {
+		code := RowUnreadable
+		switch {
+		case row.Replaced:
+			code = RowReplaced
+		case row.Newer:
+			code = RowNewer
+		}
+		topic := ""
+		if row.Topic != "" {
+			topic = fmt.Sprintf(" on %q", row.Topic)
+		}
+		k.find(code, one.Name, fmt.Sprintf("%s: %s%s is passed over: %s", row.Table, row.Key, topic, row.Why))
+	}
+}
+
+// hasContent reports whether there is something to look through; that there is
+// not may be a finding.
+func (k *checker) hasContent(one inventory.Database) bool {
+	logged := inventory.SizeOf(inventory.JoinHome(k.dir, one.Name)+"-wal") > 0
+	info, ok := k.regular(one.Name)
+	switch {
+	case k.found(one.Name):
+		return false
+	case !ok && logged:
+		k.find(DatabaseMissing, one.Name, "it is gone, but the log beside it is there")
+		return false
+	case !ok:
+		return false
+	case info.Size() < sqlitex.SmallestDatabase:
+		k.findEmpty(one, info.Size(), logged)
+		return false
+	}
+	return true
+}
+
+// findEmpty reports a file that SQLite would take for an empty database.
+func (k *checker) findEmpty(one inventory.Database, bytes int64, logged bool) {
+	detail := "it is empty"
+	if bytes > 0 {
+		detail = "it is too short to be a database"
+	}
+	switch {
+	case one.Name == inventory.History:
+		k.findIndexDamaged(detail)
+	case logged:
+		k.find(DatabaseEmpty, one.Name, detail+", but the log beside it is not")
+	default:
+		k.find(DatabaseEmpty, one.Name, detail)
+	}
+}
+
+// judge turns what was seen into findings.
+func (k *checker) judge(ctx context.Context, one inventory.Database, seen transfer.Inspection) {
+	if len(seen.Problems) > 0 {
+		k.findDamage(ctx, one, DatabaseDamaged, "the integrity check says: "+some(seen.Problems))
+	}
+	if len(seen.References) > 0 {
+		k.find(DatabaseReferences, one.Name, some(seen.References))
+	}
+	isEmpty := seen.Version == 0 && len(seen.Tables) == 0
+	switch {
+	case one.Name != inventory.Primary && seen.Foreign == nil && !isEmpty:
+		k.find(DatabaseForeign, one.Name, "it is a primary store in the place of another database")
+	case seen.Version < 0:
+		k.find(DatabaseVersion, one.Name, fmt.Sprintf("it has schema version %d, which no Bridge writes", seen.Version))
+	case seen.Version > one.Version:
+		k.find(DatabaseNewer, one.Name, fmt.Sprintf("it has schema version %d and this Bridge knows versions up to %d", seen.Version, one.Version))
+	case isEmpty && one.Name == inventory.Primary && !k.found(one.Name):
+		k.find(StoreUnmade, one.Name, "it has no tables: the start that was to make it did not finish")
+	case isEmpty:
+	case one.Name == inventory.Primary && seen.Foreign != nil:
+		k.find(DatabaseForeign, one.Name, "it is a database, but no store of Bridge's: "+inventory.ShortErr(seen.Foreign))
+	case one.Table != "" && !slices.Contains(seen.Tables, one.Table):
+		k.find(DatabaseForeign, one.Name, "it is a database, but has no table "+one.Table)
+	case one.Name == inventory.History && !fulltext.IsHistory(seen.Version, seen.Tables):
+		k.find(DatabaseForeign, one.Name, "it is a database, but no history of Bridge's")
+	case one.Name == inventory.Primary && seen.Version < one.Version:
+		k.findOlder(one, fmt.Sprintf("it has schema version %d, the newest is %d", seen.Version, one.Version))
+	case one.Name == inventory.Primary && !seen.Upgraded:
+		k.findOlder(one, "it lacks what this build adds to its version")
+	}
+}
+
+// findUnreadable reports a database that could not be read: it is damaged, or the
+// system refused it.
+func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, err error) {
+	if sqlitex.IsDamage(err) {
+		k.findDamage(ctx, one, DatabaseUnreadable, inventory.ShortErr(err))
+		return
+	}
+	k.find(DatabaseUnreadable, one.Name, inventory.ShortErr(err))
+}
+
+// findDamage reports a damaged database. A search index is rebuilt, unless its
+// file says that it holds more.
+func (k *checker) findDamage(ctx context.Context, one inventory.Database, code Code, detail string) {
+	if one.Name != inventory.History || fulltext.HoldsMore(ctx, inventory.JoinHome(k.dir, inventory.History), k.live) {
+		k.find(code, one.Name, detail)
+		return
+	}
+	k.findIndexDamaged(detail)
+}
+
+func (k *checker) findIndexDamaged(detail string) {
+	k.find(IndexDamaged, inventory.History, detail)
+	if log := inventory.History + "-wal"; inventory.SizeOf(inventory.JoinHome(k.dir, log)) > 0 {
+		k.find(IndexDamaged, log, "it is the log of the damaged search index")
+	}
+}
+
+// farBehind is from how many rows on an index that is behind is worth a word.
+const farBehind = 10_000
+
+// checkIndex looks how far the search index is.
+func (k *checker) checkIndex(ctx context.Context) error {
+	if k.found(inventory.History) || k.found(inventory.Primary) || k.found(inventory.Archive) {
+		return nil
+	}
+	if _, ok := k.regular(inventory.History); !ok {
+		return nil
+	}
+	state, err := fulltext.Inspect(ctx, inventory.JoinHome(k.dir, inventory.History), inventory.JoinHome(k.dir, inventory.Primary), inventory.JoinHome(k.dir, inventory.Archive), k.live)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		k.findUnreadable(ctx, inventory.Database{Name: inventory.History}, err)
+	case state.Torn != "":
+		k.findDamage(ctx, inventory.Database{Name: inventory.History}, DatabaseDamaged, "the search index is damaged: "+state.Torn)
+	case state.Version > state.Newest:
+		k.find(DatabaseNewer, inventory.History, fmt.Sprintf("its search index has version %d and this Bridge knows versions up to %d", state.Version, state.Newest))
+	case state.Archive > 0 && inventory.IsMissing(inventory.JoinHome(k.dir, inventory.Archive)):
+		k.find(DatabaseMissing, inventory.Archive, "it is gone, but the search index knows messages of it")
+	case state.Version > 0 && state.Behind >= farBehind:
+		k.find(IndexBehind, inventory.History, fmt.Sprintf("the search index does not reach the newest %d rows yet", state.Behind))
+	}
+	return nil
+}
+
+// findOlder reports a store that waits for its upgrade, and for whom.
+func (k *checker) findOlder(one inventory.Database, detail string) {
+	older, err := lease.OlderPrograms(k.worker.Home)
+	if err != nil {
+		k.find(FileUnreadable, "storage-capabilities", disk.Reason(err))
+	}
+	if older.Schema > 0 {
+		k.find(UpgradeDeferred, one.Name, detail+": its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+		return
+	}
+	k.find(DatabaseOlder, one.Name, detail)
+}
+
+// checkCompat reports a compatibility store beside a store that needs it no more.
+func (k *checker) checkCompat(context.Context) error {
+	waits := false
+	for _, schema := range k.report.Schema {
+		waits = waits || schema.Path == inventory.Primary && schema.Actual == schema.Expected
+	}
+	if waits && !k.found(inventory.Primary) && !k.found(inventory.Sidecar) && inventory.SizeOf(inventory.JoinHome(k.dir, inventory.Sidecar)) > 0 {
+		k.find(CompatWaiting, inventory.Sidecar, "it holds what was stored while older programs read "+inventory.Primary)
+	}
+	return nil
+}
+
+// some joins the first lines and counts the rest.
+func some(lines []string) string {
+	const most = 3
+	if len(lines) <= most {
+		return strings.Join(lines, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(lines[:most], "; "), len(lines)-most)
+}

@@ -1,0 +1,217 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"bridge/backend/agent/programs"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/storage/maintain/inventory"
+	"bridge/backend/storage/maintain/lease"
+)
+
+// maxJSONBytes bounds what is read of one JSON file.
+const maxJSONBytes = 64 << 20
+
+// jsonStore is a JSON file that Bridge knows by name.
+type jsonStore struct {
+	path    string
+	version int    // the newest form that this build knows
+	list    string // a member that must be a list of objects, "" where there is none
+	// read, when set, reads the members as their users do.
+	read func(config.Home, []byte) error
+}
+
+var jsonStores = []jsonStore{
+	{path: "config.json", version: config.Version, read: func(h config.Home, _ []byte) error {
+		_, err := h.Config()
+		return err
+	}},
+	{path: config.AutoWakeStore, version: config.AutoWakeVersion, read: func(_ config.Home, data []byte) error {
+		return json.Unmarshal(data, &config.AutoWakeChoices{})
+	}},
+	{path: config.RulesStore, version: config.RulesVersion, list: "rules"},
+	{path: config.NeedsStore, version: config.NeedsVersion, read: func(_ config.Home, data []byte) error {
+		return json.Unmarshal(data, &config.PutAway{})
+	}},
+	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
+	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
+	{path: programs.InstallFile, version: 1},
+}
+
+// jsonFolders hold one JSON object per file.
+var jsonFolders = []string{"network", "approvals", "jobs", "pending-job-writes"}
+
+func (k *checker) checkJSON(ctx context.Context) error {
+	for _, one := range jsonStores {
+		if _, ok := k.regular(one.path); ok {
+			k.checkStore(one)
+		}
+	}
+	return k.walk(ctx, func(name string, entry fs.DirEntry) error {
+		top, _, _ := strings.Cut(name, "/")
+		isFile := entry.Type().IsRegular() && strings.HasSuffix(name, ".json") && !disk.IsTemp(name)
+		switch {
+		case isFile && top == "read-journal":
+			k.checkReceipt(name)
+		case isFile && path.Dir(name) == pendingFolder && config.IsPendingWrite(path.Base(name)):
+			k.checkPending(name)
+		case isFile && name == pendingFolder+"/"+job.PendingFile: // read with the jobs
+		case isFile && k.isManual(name): // a result that a person fetches
+		case isFile && slices.Contains(jsonFolders, top) && !isStore(name):
+			k.checkStore(jsonStore{path: name})
+		case entry.IsDir() && (!slices.Contains(jsonFolders, top) && top != "read-journal" || inventory.IsAgents(name+"/")):
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+func isStore(name string) bool {
+	return slices.ContainsFunc(jsonStores, func(one jsonStore) bool { return one.path == name })
+}
+
+// isManual reports whether the file is a result, or a receipt of one, that is too
+// large to be read by itself (JOB-04). That of a receipt becomes a finding here.
+func (k *checker) isManual(name string) bool {
+	size := inventory.SizeOf(inventory.JoinHome(k.dir, name))
+	if size <= runs.MaxEnvelopeBytes {
+		return false
+	}
+	if isReceipt := strings.HasPrefix(name, pendingFolder+"/") && path.Base(name) == "receipt.json"; isReceipt {
+		k.find(ResultManual, name, "the receipt is "+bridge.Size(size)+", too large to be read by itself: it is kept whole")
+		return true
+	}
+	return path.Base(name) == "envelope.json"
+}
+
+// checkStore reads one file whole: parse, then version, then shape, because the
+// members of a newer form may mean something else.
+func (k *checker) checkStore(one jsonStore) {
+	data, ok := k.readJSON(one.path)
+	if !ok {
+		return
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil || members == nil {
+		k.find(JSONShape, one.path, "it is not a JSON object")
+		return
+	}
+	if one.version > 0 && !k.checkVersion(one, members["version"]) {
+		return
+	}
+	if one.list != "" {
+		var list []json.RawMessage
+		if raw, there := members[one.list]; there && (json.Unmarshal(raw, &list) != nil || list == nil) {
+			k.find(JSONShape, one.path, one.list+" is not a list")
+		}
+		for i, entry := range list {
+			if entry[0] != '{' {
+				k.find(JSONShape, one.path, fmt.Sprintf("%s[%d] is not a JSON object", one.list, i))
+				break
+			}
+		}
+	}
+	if one.read != nil {
+		if err := one.read(k.worker.Home, data); err != nil {
+			k.find(JSONShape, one.path, inventory.ShortErr(err))
+		}
+	}
+}
+
+// handEdited are the files that people edit: Bridge reads them with a byte order mark
+// before the document, too.
+var handEdited = []string{"config.json", config.AutoWakeStore, config.RulesStore, config.NeedsStore}
+
+// readJSON returns the bytes of one JSON document.
+func (k *checker) readJSON(name string) ([]byte, bool) {
+	data, err := disk.ReadLimited(inventory.JoinHome(k.dir, name), maxJSONBytes)
+	switch {
+	case inventory.IsGone(err):
+		return nil, false // it vanished meanwhile
+	case errors.Is(err, disk.ErrTooLarge):
+		k.find(JSONDamaged, name, fmt.Sprintf("it is larger than %d bytes", maxJSONBytes))
+		return nil, false
+	case err != nil:
+		k.find(JSONUnreadable, name, disk.Reason(err))
+		return nil, false
+	}
+	if slices.Contains(handEdited, name) {
+		_, data = disk.CutBOM(data)
+	}
+	var any json.RawMessage
+	if err := json.Unmarshal(data, &any); err != nil {
+		k.find(JSONDamaged, name, "it is not valid JSON: "+err.Error())
+		return nil, false
+	}
+	if duplicate, found := disk.FindDuplicate(data); found {
+		k.find(JSONShape, name, duplicate.Error())
+		return nil, false
+	}
+	return data, true
+}
+
+func (k *checker) checkVersion(one jsonStore, raw json.RawMessage) bool {
+	if raw == nil {
+		return true // the first form
+	}
+	var version int
+	if json.Unmarshal(raw, &version) != nil || version < 1 {
+		k.find(JSONShape, one.path, "its version is not a whole number from 1")
+		return false
+	}
+	if version > one.version {
+		k.find(JSONNewer, one.path, fmt.Sprintf("it has version %d and this Bridge knows versions up to %d", version, one.version))
+		return false
+	}
+	return true
+}
+
+// pendingFolder is the journal of writes to JSON stores that wait.
+const pendingFolder = "pending-job-writes/v1"
+
+// checkPending reads a pending write as strictly as the broker that does it.
+// Those that can be read are one finding for each store.
+func (k *checker) checkPending(name string) {
+	write, err := config.Shared{Home: k.worker.Home}.ReadPending(path.Base(name))
+	if inventory.IsGone(err) {
+		return // it was done meanwhile
+	}
+	if err != nil {
+		k.find(PendingDamaged, name, inventory.ShortErr(err))
+		return
+	}
+	waits(k, write.Store)
+}
+
+// waits says, once for all stores, that there are writes that wait.
+func waits(k *checker, store string) {
+	if !k.found(pendingFolder) {
+		k.find(PendingWrites, pendingFolder, "writes to "+store+" and what comes after them wait until older programs have left")
+	}
+}
+
+// checkReceipt reads a receipt as strictly as the broker that imports it.
+func (k *checker) checkReceipt(name string) {
+	data, err := disk.ReadLimited(inventory.JoinHome(k.dir, name), maxJSONBytes)
+	if inventory.IsGone(err) {
+		return // it was imported meanwhile
+	}
+	if err == nil {
+		err = bridge.DecodeStrict(data, maxJSONBytes, &[]ipc.JournalLine{})
+	}
+	if err != nil {
+		k.find(JournalDamaged, name, "the receipt "+path.Base(name)+" cannot be read: "+inventory.ShortErr(err))
+	}
+}

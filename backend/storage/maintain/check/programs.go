@@ -1,0 +1,22 @@
+package check
+
+import (
+	"maps"
+	"slices"
+
+	"bridge/backend/agent/programs"
+	"bridge/backend/core/needs"
+)
+
+// checkPrograms looks whether the programs that connected agents start are there.
+func checkPrograms(k *checker) error {
+	gone, err := programs.Gone(k.dir)
+	if err != nil {
+		return nil //nolint:nilerr // checkJSON says what is wrong with the file
+	}
+	for _, kind := range slices.Sorted(maps.Keys(gone)) {
+		k.report.GonePrograms = append(k.report.GonePrograms, GoneProgram{kind, gone[kind]})
+		k.find(ProgramGone, programs.InstallFile, needs.GoneDetail(kind, gone[kind]))
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package check
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/needs"
+	"bridge/backend/storage/maintain/inventory"
+)
+
+// Summary is a report in numbers.
+type Summary struct {
+	OK         bool   `json:"ok"` // no finding is an error
+	Errors     int    `json:"errors"`
+	Warnings   int    `json:"warnings"`
+	LastBackup *int64 `json:"lastBackup"` // when the newest set of either kind was made, Unix milliseconds
+}
+
+// Summary sums the report up: the one rule for everybody who shows it.
+func (r Report) Summary() Summary {
+	sum := Summary{OK: r.OK, Errors: r.Count(Error), Warnings: r.Count(Warning)}
+	if len(r.Backups) > 0 {
+		sum.LastBackup = &r.Backups[0].CreatedAt
+	}
+	return sum
+}
+
+// Worse joins what two looks saw of one home: what either found is there.
+func (s Summary) Worse(other Summary) Summary {
+	s.Errors, s.Warnings = max(s.Errors, other.Errors), max(s.Warnings, other.Warnings)
+	s.OK = s.Errors == 0
+	return s
+}
+
+// Into adds to facts what a look at the home saw: errors of its storage, and agents whose
+// program is gone. What is known from an earlier look stays; since is when this look was.
+func (r Report) Into(facts *needs.Facts, since int64) {
+	known, sum := &facts.Storage, r.Summary()
+	if known.Since == 0 {
+		known.Since = since
+	}
+	if first := r.first(); known.Errors == 0 && (sum.Errors > 0 || known.First == "") {
+		known.First = first
+	}
+	joined := Summary{Errors: known.Errors, Warnings: known.Warnings}.Worse(sum)
+	known.Errors, known.Warnings = joined.Errors, joined.Warnings
+	for _, gone := range r.GonePrograms {
+		isKnown := slices.ContainsFunc(facts.Agents, func(a needs.AgentFact) bool { return a.Kind == gone.Kind })
+		if !isKnown {
+			facts.Agents = append(facts.Agents, needs.AgentFact{Kind: gone.Kind, Missing: needs.GoneDetail(gone.Kind, gone.Program) + ".", Since: since})
+		}
+	}
+}
+
+// first says the worst finding in words.
+func (r Report) first() string {
+	if len(r.Findings) == 0 {
+		return ""
+	}
+	return r.Findings[0].Path + ": " + r.Findings[0].Detail
+}
+
+// Words says it as a part of a sentence.
+func (s Summary) Words() string {
+	warned := bridge.Counted(s.Warnings, "warning")
+	switch {
+	case s.Errors > 0 && s.Warnings > 0:
+		return bridge.Counted(s.Errors, "error") + " and " + warned
+	case s.Errors > 0:
+		return bridge.Counted(s.Errors, "error")
+	case s.Warnings > 0:
+		return "healthy, with " + warned
+	}
+	return "healthy"
+}
+
+// QuickStatus is how the storage stands at a quick look. What was never made is nil.
+type QuickStatus struct {
+	Summary
+	CheckedAt    int64                 `json:"checkedAt"`    // Unix milliseconds
+	LastSnapshot *inventory.Set        `json:"lastSnapshot"` // the newest full one
+	LastMessages *inventory.Set        `json:"lastMessages"` // the newest set of messages
+	LastTest     *inventory.TestResult `json:"lastProof"`    // the newest restore test that succeeded
+	// Report is what was seen.
+	Report Report `json:"-"`
+}
+
+// QuickCheck says how the storage stands, by a QuickReport. It changes nothing.
+func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
+	report, err := d.QuickReport(ctx)
+	if err != nil {
+		return QuickStatus{}, err
+	}
+	quick := QuickStatus{Summary: report.Summary(), CheckedAt: report.CheckedAt, Report: report}
+	for i, set := range report.Backups { // the newest first
+		name := filepath.Base(set.Path)
+		switch {
+		case quick.LastSnapshot == nil && inventory.SnapshotName.MatchString(name):
+			quick.LastSnapshot = &report.Backups[i]
+		case quick.LastMessages == nil && inventory.MessagesName.MatchString(name):
+			quick.LastMessages = &report.Backups[i]
+		}
+	}
+	if result, ok := inventory.LastPassed(d.Worker.Home.Backups()); ok {
+		quick.LastTest = &result
+	}
+	return quick, nil
+}
+
+// TestResults returns the recorded results of restore tests, the newest first.
+func (d Doctor) TestResults() ([]inventory.TestResult, error) {
+	return inventory.TestResults(d.Worker.Home.Backups())
+}

@@ -1,0 +1,145 @@
+package check
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+	"bridge/backend/storage/maintain/inventory"
+	"bridge/backend/storage/maintain/lease"
+)
+
+// SizePoint is how much the home took at one time.
+type SizePoint struct {
+	At    int64            `json:"at"`    // Unix milliseconds
+	Total int64            `json:"total"` // bytes
+	Parts map[string]int64 `json:"parts"` // bytes by file or folder right in the home, side files with their database
+}
+
+// The record of sizes is a log of its own, one JSON line for each point.
+const (
+	sizesName = "sizes.jsonl"
+	// keptSizes is how many days are kept: more than a year.
+	keptSizes = 400
+	// mostSizes is how many lines the record may grow to before the older points of
+	// each day, and the oldest days, leave it.
+	mostSizes = 2 * keptSizes
+)
+
+// NextSizes says when the next point of the record is due: a day after the last
+// one, at once where there is none.
+func NextSizes(home config.Home) time.Time {
+	points, err := readSizes(home)
+	if err != nil || len(points) == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(points[len(points)-1].At).Add(24 * time.Hour)
+}
+
+// RecordSizes measures the home, which must exist, and adds a point to the
+// record. It looks at no file's content.
+func RecordSizes(ctx context.Context, worker lease.Worker) error {
+	point := SizePoint{At: worker.Now().UnixMilli(), Parts: map[string]int64{}}
+	err := inventory.Walk(ctx, worker.Home.Dir(), func(path string, entry fs.DirEntry) error {
+		info, err := entry.Info()
+		if err == nil && info.Mode().IsRegular() { // it may be gone meanwhile
+			point.Total += info.Size()
+			point.Parts[partOf(path)] += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(point)
+	if err != nil {
+		return err
+	}
+	if err := disk.MakeDir(worker.Home.Logs()); err != nil {
+		return err
+	}
+	if err := worker.Files().AppendSync(sizesFile(worker.Home), line, disk.PrivateFile); err != nil {
+		return err
+	}
+	return boundSizes(worker)
+}
+
+// partOf is what a file counts to: the file or folder right in the home, and its
+// database for a side file.
+func partOf(path string) string {
+	top, _, _ := strings.Cut(path, "/")
+	for _, suffix := range inventory.SideFiles {
+		if base, isSide := strings.CutSuffix(top, suffix); isSide && inventory.IsDatabase(base) {
+			return base
+		}
+	}
+	return top
+}
+
+// boundSizes writes the record anew when it has grown long.
+func boundSizes(worker lease.Worker) error {
+	points, err := readSizes(worker.Home)
+	if err != nil || len(points) <= mostSizes {
+		return err
+	}
+	var kept bytes.Buffer
+	for _, point := range daily(points) {
+		line, err := json.Marshal(point)
+		if err != nil {
+			return err
+		}
+		kept.Write(append(line, '\n'))
+	}
+	return worker.Files().WriteAtomic(sizesFile(worker.Home), kept.Bytes(), disk.PrivateFile)
+}
+
+// Sizes returns the record, the oldest first: the last point of each day.
+func Sizes(home config.Home) ([]SizePoint, error) {
+	points, err := readSizes(home)
+	return daily(points), err
+}
+
+// daily keeps the last point of each of the newest days (UTC).
+func daily(points []SizePoint) []SizePoint {
+	kept := []SizePoint{}
+	day := func(p SizePoint) string { return time.UnixMilli(p.At).UTC().Format(time.DateOnly) }
+	for _, point := range points {
+		if last := len(kept) - 1; last >= 0 && day(kept[last]) == day(point) {
+			kept[last] = point
+		} else {
+			kept = append(kept, point)
+		}
+	}
+	return kept[max(0, len(kept)-keptSizes):]
+}
+
+// readSizes returns every point. Lines that cannot be read, as a crash may leave
+// one, are passed over.
+func readSizes(home config.Home) ([]SizePoint, error) {
+	data, err := disk.ReadLimited(sizesFile(home), maxJSONBytes)
+	if inventory.IsGone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var points []SizePoint
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var point SizePoint
+		if json.Unmarshal(lines.Bytes(), &point) == nil && point.At > 0 && point.Parts != nil {
+			points = append(points, point)
+		}
+	}
+	return points, lines.Err()
+}
+
+func sizesFile(home config.Home) string { return filepath.Join(home.Logs(), sizesName) }

@@ -1,0 +1,60 @@
+package restore
+
+import (
+	"errors"
+	"path/filepath"
+
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/disk"
+	"bridge/backend/storage/maintain/inventory"
+)
+
+// maxRegistryBytes bounds jobs.json, as its reader does.
+const maxRegistryBytes = 256 << 20
+
+// settleJobs has the staged registry tell of no job that goes on: where a restore may
+// work no runner lives. A registry that this build cannot read stays as it is; the
+// doctor names it.
+func (r Restorer) settleJobs(temps staged) error {
+	temp, has := temps["jobs.json"]
+	if !has {
+		return nil
+	}
+	data, err := disk.ReadLimited(temp, maxRegistryBytes)
+	if err != nil {
+		return err
+	}
+	file, err := job.DecodeFile(data)
+	if err != nil || !file.Settle(r.Worker.Now(), temps.result) {
+		return nil //nolint:nilerr // documented: it stays as it is
+	}
+	if data, err = file.Encode(); err != nil {
+		return err
+	}
+	return r.Worker.Files().WriteAtomic(temp, data, disk.PrivateFile)
+}
+
+// result is what the staged envelope of that run says.
+func (s staged) result(name string, run int) (job.Outcome, bool) {
+	temp, has := s["jobs/"+name+"/envelope.json"]
+	if !has {
+		return job.Outcome{}, false
+	}
+	envelope, _, err := runs.ReadEnvelope(disk.Regular(temp), name, 0)
+	if errors.Is(err, runs.ErrManual) {
+		return s.resultBeside(name, run)
+	}
+	return envelope.Outcome(), err == nil && envelope.Run == run
+}
+
+// resultBeside is how the run of an envelope that is too large to be read has ended,
+// as its runner said beside it.
+func (s staged) resultBeside(name string, run int) (job.Outcome, bool) {
+	data, err := disk.ReadLimited(filepath.Clean(s["jobs/"+name+"/state.json"]), inventory.MaxRunnerBytes)
+	if err != nil {
+		return job.Outcome{}, false
+	}
+	state, err := runs.DecodeState(data, name)
+	return job.Outcome{State: state.State}, err == nil && state.Run == run && state.State.IsEnded() && state.State != job.Interrupted
+}

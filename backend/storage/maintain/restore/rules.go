@@ -1,0 +1,34 @@
+package restore
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"bridge/backend/core/job"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+	"bridge/backend/storage/rules"
+)
+
+// settleRules has no staged standing rule hold that was taken back since, and says what
+// the owner must know of the others. Present rules that cannot be read take nothing back.
+func (r Restorer) settleRules(temps staged) (said string, err error) {
+	temp, has := temps[config.RulesStore]
+	if !has {
+		return "", nil
+	}
+	restored, err := disk.ReadLimited(temp, rules.MaxBytes)
+	if err != nil {
+		return "", err
+	}
+	present, err := disk.ReadLimited(filepath.Join(r.Worker.Home.Dir(), config.RulesStore), rules.MaxBytes)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	merged, kept, again, err := rules.TakenBackSince(restored, present, job.MillisOf(r.Worker.Now()))
+	if err != nil || merged == nil {
+		return rules.SaysRestored(0, again), err
+	}
+	return rules.SaysRestored(kept, again), r.Worker.Files().WriteAtomic(temp, merged, disk.PrivateFile)
+}

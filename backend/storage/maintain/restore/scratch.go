@@ -1,0 +1,181 @@
+package restore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+	"bridge/backend/storage/maintain/check"
+	"bridge/backend/storage/maintain/inventory"
+	"bridge/backend/storage/store"
+	"bridge/backend/storage/store/transfer"
+)
+
+// Test restores a snapshot, the newest when typed is "", into a scratch home,
+// and sees there that it is whole: checksums, the doctor's report, the rows of
+// every table against the manifest, and a store that opens. A set of messages is
+// merged into an empty home instead. The result is recorded, a failed one too, and
+// the scratch home is removed.
+func (r Restorer) Test(ctx context.Context, typed string) (result inventory.TestResult, err error) {
+	find := inventory.FindSnapshot
+	if inventory.MessagesName.MatchString(filepath.Base(typed)) {
+		find = inventory.FindMessages
+	}
+	dir, err := find(r.Worker.Home, typed)
+	if err != nil {
+		return result, err
+	}
+	if err := disk.MakeDir(r.Worker.Home.Backups()); err != nil { // a home may have sets of messages only
+		return result, err
+	}
+	held, err := r.Worker.Register()
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, held.Release()) }()
+	result = inventory.TestResult{At: r.Worker.Now().UnixMilli(), Snapshot: filepath.Base(dir)}
+	test := r.testSnapshot
+	if inventory.MessagesName.MatchString(result.Snapshot) {
+		test = r.testMessages
+	}
+	failure := test(ctx, dir, &result)
+	if ctx.Err() != nil {
+		return result, ctx.Err() // it says nothing either way
+	}
+	result.OK = failure == nil
+	if failure != nil {
+		result.Detail = inventory.ErrText(failure)
+	}
+	line, err := json.Marshal(result)
+	if err != nil {
+		return result, err
+	}
+	return result, errors.Join(r.Worker.Files().AppendSync(filepath.Join(r.Worker.Home.Backups(), inventory.ResultsName), line, disk.PrivateFile), asFailure(failure))
+}
+
+// asFailure makes the reason of a failed restore test a sentence for people.
+func asFailure(failure error) error {
+	if failure == nil {
+		return nil
+	}
+	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+inventory.ErrText(failure))
+}
+
+// testSnapshot does the restore test of a full snapshot.
+func (r Restorer) testSnapshot(ctx context.Context, dir string, result *inventory.TestResult) error {
+	manifest, err := inventory.ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	from, err := r.openSource(ctx, dir)
+	if err != nil {
+		return err
+	}
+	return r.inScratch(func(there Restorer) error {
+		if err := there.install(ctx, from, nil); err != nil {
+			return err
+		}
+		result.Files = len(manifest.Files)
+		if result.Rows, err = there.checkCounts(ctx, manifest); err != nil {
+			return err
+		}
+		result.Detail = fmt.Sprintf("%s and %s were restored into a scratch home and found whole", bridge.Counted(result.Files, "file"), bridge.Counted(result.Rows, "row"))
+		return there.checkSound(ctx)
+	})
+}
+
+// testMessages does the restore test of a set of messages.
+func (r Restorer) testMessages(ctx context.Context, dir string, result *inventory.TestResult) error {
+	manifest, err := inventory.ReadMessagesManifest(dir)
+	if err != nil {
+		return err
+	}
+	result.Files = len(manifest.Files)
+	for _, count := range manifest.Counts[inventory.MessagesFile] {
+		result.Rows += count
+	}
+	return r.inScratch(func(there Restorer) error {
+		merged, err := there.Merge(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if got := merged.Missing() + merged.Present; got != result.Rows {
+			return bridge.Errorf(bridge.Storage, "%d rows of %s came into an empty home, not the %d that its manifest counts", got, dir, result.Rows)
+		}
+		result.Detail = bridge.Counted(result.Rows, "row") + " of messages were merged into a scratch home and found whole"
+		return there.checkSound(ctx)
+	})
+}
+
+// inScratch runs work on an empty home beside the snapshots, where there is room
+// for it, and takes that home away.
+func (r Restorer) inScratch(work func(there Restorer) error) (err error) {
+	scratch := filepath.Join(r.Worker.Home.Backups(), inventory.PendingPrefix+"drill-"+uuid.NewString())
+	if err := disk.MakeDir(scratch); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dropScratch(scratch)) }()
+	there := r
+	if there.Worker.Home, err = config.ResolveHome(scratch, func(string) string { return "" }); err != nil {
+		return err
+	}
+	return work(there)
+}
+
+// dropScratch removes a copy that this very call made: a scratch home, or what was
+// captured of a damaged index.
+func dropScratch(dir string) error { return os.RemoveAll(dir) }
+
+// checkCounts compares the rows of every table with the manifest.
+func (r Restorer) checkCounts(ctx context.Context, manifest inventory.Manifest) (rows int, err error) {
+	for _, one := range inventory.Databases {
+		if !manifest.Has(one.Name) {
+			continue
+		}
+		counts, err := transfer.Counts(ctx, inventory.JoinHome(r.Worker.Home.Dir(), one.Name), false)
+		if err != nil {
+			return rows, err
+		}
+		for _, count := range counts {
+			rows += count
+		}
+		want, recorded := manifest.Counts[one.Name]
+		if recorded && !maps.Equal(want, counts) {
+			return rows, bridge.Errorf(bridge.Storage, "%s does not have the rows that the manifest counts", one.Name)
+		}
+	}
+	return rows, nil
+}
+
+// checkSound asks the doctor about the scratch home and opens its store as a
+// broker would, upgrade included.
+func (r Restorer) checkSound(ctx context.Context) error {
+	report, err := check.Doctor{Worker: r.Worker}.Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, finding := range report.Findings {
+		if finding.Severity == check.Error && finding.Code != check.DatabaseReferences { // these were captured as they are
+			return bridge.Errorf(bridge.Storage, "%s: %s", finding.Path, finding.Detail)
+		}
+	}
+	if _, err := os.Stat(r.Worker.Home.DB()); inventory.IsGone(err) {
+		return nil
+	}
+	db, err := store.Open(ctx, r.Worker.Home.DB(), store.Options{Now: r.Worker.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	_, err = db.Recent(ctx, 1)
+	return errors.Join(err, db.Close())
+}

@@ -1,0 +1,153 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
+	"bridge/backend/storage/maintain/check"
+	"bridge/backend/storage/maintain/inventory"
+	"bridge/backend/storage/store/fulltext"
+	"bridge/backend/storage/store/transfer"
+)
+
+// capture fills a pending set with verified copies of every managed file.
+type capture struct {
+	Maker
+	pending  string
+	live     bool                 // a process may be writing
+	gathered []*inventory.File    // one without a checksum is left out
+	copied   chan *inventory.File // the databases, in the order of their copies
+	counts   map[string]map[string]int
+}
+
+// gather copies and verifies everything and puts it into the manifest. While one
+// database is verified, which is work for the processor, the next is copied, which
+// is work for the disk.
+func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) error {
+	c.copied, c.counts = make(chan *inventory.File, len(inventory.Databases)), manifest.Counts
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(c.copied)
+		return c.copyAll(ctx)
+	})
+	group.Go(func() error {
+		for file := range c.copied {
+			if err := c.verify(ctx, file); err != nil {
+				return fmt.Errorf("%s: %w", file.Path, err)
+			}
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, file := range c.gathered {
+		if file.SHA256 != "" {
+			manifest.Files = append(manifest.Files, *file)
+		}
+	}
+	if len(manifest.Files) == 0 {
+		return bridge.Errorf(bridge.NotFound, "there is nothing to back up in %s yet", c.Worker.Home.Dir())
+	}
+	return nil
+}
+
+// copyAll looks again until nothing new is there: what was copied may have moved
+// on to a file that is new, as into the first archive.
+func (c *capture) copyAll(ctx context.Context) error {
+	taken := map[string]bool{}
+	for {
+		paths, err := inventory.Managed(ctx, c.Worker.Home.Dir())
+		if err != nil {
+			return err
+		}
+		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] || !inventory.Belongs(c.Worker.Home.Dir(), path) })
+		if len(paths) == 0 {
+			return nil
+		}
+		for _, path := range paths {
+			taken[path] = true
+			if err := c.copyOne(ctx, path); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+	}
+}
+
+// copyOne copies one file, if it is still there, and passes a database on.
+func (c *capture) copyOne(ctx context.Context, path string) (err error) {
+	if err := inventory.MakeDirs(c.pending, path); err != nil {
+		return err
+	}
+	file := &inventory.File{Path: path}
+	if inventory.IsDatabase(path) {
+		err = c.copyDatabase(ctx, file)
+	} else {
+		file.SHA256, file.Bytes, err = inventory.CopyInto(c.Worker.Files(), c.Worker.Home.Dir(), path, inventory.JoinHome(c.pending, path))
+	}
+	switch {
+	case inventory.IsGone(err) && (path == inventory.Sidecar || !inventory.IsDatabase(path)):
+		return nil // what it held has moved on: to a store, or to where a broker puts it away
+	case err != nil:
+		return c.omitIfRebuildable(ctx, file, err)
+	}
+	c.gathered = append(c.gathered, file)
+	if inventory.IsDatabase(path) {
+		c.copied <- file
+	}
+	return nil
+}
+
+func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err error) {
+	to := inventory.JoinHome(c.pending, file.Path)
+	if err := c.Worker.At("copy " + file.Path); err != nil {
+		return err
+	}
+	pages := func(done, all int) { c.Worker.Progress("copying "+file.Path, int64(done), int64(all)) }
+	if err := transfer.CopyDatabase(ctx, inventory.JoinHome(c.Worker.Home.Dir(), file.Path), to, c.live, pages); err != nil {
+		return err
+	}
+	if err := c.Worker.At("checksum " + file.Path); err != nil {
+		return err
+	}
+	if file.SHA256, file.Bytes, err = disk.Checksum(to); err != nil {
+		return err
+	}
+	return c.Worker.At("verify " + file.Path)
+}
+
+// verify reads a copied database whole.
+func (c *capture) verify(ctx context.Context, file *inventory.File) error {
+	counts, err := check.VerifyDatabase(ctx, inventory.JoinHome(c.pending, file.Path))
+	if err != nil {
+		return c.omitIfRebuildable(ctx, file, err)
+	}
+	c.counts[file.Path] = counts
+	return nil
+}
+
+// omitIfRebuildable leaves a history.db out of the set that could not be captured
+// because it is damaged, and holds nothing but the search index, which the broker
+// rebuilds: it is no reason to have no snapshot.
+func (c *capture) omitIfRebuildable(ctx context.Context, file *inventory.File, failure error) error {
+	if file.Path != inventory.History {
+		return failure
+	}
+	from := inventory.JoinHome(c.Worker.Home.Dir(), inventory.History)
+	seen, err := transfer.Inspect(ctx, from, c.live)
+	isDamaged := err != nil || len(seen.Problems) > 0
+	if !isDamaged || ctx.Err() != nil || fulltext.HoldsMore(ctx, from, c.live) {
+		return failure
+	}
+	file.SHA256 = ""
+	return dropCopy(inventory.JoinHome(c.pending, inventory.History))
+}
+
+// dropCopy removes what this very call captured of a damaged index.
+func dropCopy(path string) error { return os.RemoveAll(path) }

@@ -1,0 +1,70 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/rule"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/disk"
+)
+
+// MaxBytes bounds rules.json.
+const MaxBytes = maxBytes
+
+// TakenBackSince is a restored rules.json in which no rule holds that the present one has
+// as taken back: what the owner took back, no older copy gives again. kept counts those
+// rules, and again those that hold in it while the present file does not have them at
+// all. A file that this build does not know is not touched: merged is nil.
+func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, kept, again int, err error) {
+	var old, now file
+	if !isKnown(restored, &old) {
+		return nil, 0, 0, nil
+	}
+	if !isKnown(present, &now) {
+		now.Rules = nil
+	}
+	for i, one := range old.Rules {
+		if one.TakenBack != 0 {
+			continue
+		}
+		found := slices.IndexFunc(now.Rules, func(other rule.Rule) bool { return other.ID == one.ID })
+		switch {
+		case found < 0 && (one.Until == 0 || at < one.Until):
+			again++
+		case found >= 0 && now.Rules[found].TakenBack != 0:
+			old.Rules[i].TakenBack = now.Rules[found].TakenBack
+			kept++
+		}
+	}
+	if kept == 0 {
+		return nil, 0, again, nil
+	}
+	if merged, err = json.Marshal(old); err != nil {
+		return nil, 0, 0, fmt.Errorf("encode the restored rules: %w", err)
+	}
+	return append(merged, '\n'), kept, again, nil
+}
+
+func isKnown(data []byte, into *file) bool {
+	return disk.DecodeJSON(data, into) == nil && into.Version == config.RulesVersion
+}
+
+// SaysRestored tells of the rules of a restored file what their owner must know, "" where
+// there is nothing.
+func SaysRestored(kept, again int) string {
+	said := ""
+	if kept > 0 {
+		said = bridge.Counted(kept, "standing rule") + " of the snapshot that you took back since: taken back as before."
+	}
+	if again > 0 {
+		if said != "" {
+			said += " "
+		}
+		said += bridge.Counted(again, "standing rule") + " of the snapshot, not known here any more, allow again: `bridge rules` lists them."
+	}
+	return said
+}

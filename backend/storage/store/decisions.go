@@ -1,0 +1,371 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/core/mail"
+	"bridge/backend/platform/sqlitex"
+	"bridge/backend/storage/store/upgrade"
+)
+
+// RecordDecision stores a revision, its receipts and the messages of notify in
+// one transaction (DEC-10). It keeps rev's source message only if that is
+// stored (DEC-09) and sets what rev supersedes: the newest revision of its
+// topic (DEC-07). A withdrawal, and a revision that names what it supersedes, replace what
+// is in force as [decision.Revision.Replace] says, else nothing is stored. It returns the
+// revision as stored and what was really queued: a session with a receipt is passed over.
+// notify runs inside the write, perhaps twice: it must not wait for another write and has
+// no effect but what it returns. A revision that is stored already is returned unchanged.
+func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify func(decision.Revision) []decision.Notification) (decision.Revision, []decision.Notification, error) {
+	var stored decision.Revision
+	var queued []decision.Notification
+	rev, err := d.withKnownSource(ctx, rev)
+	if err == nil && rev.Withdrawn && d.deferred() {
+		err = errNotWithdrawn
+	}
+	if err == nil {
+		err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
+			stored, queued, err = recordDecision(t, rev, d.notices, notify)
+			return err
+		})
+	}
+	if err == nil {
+		err = d.sendOutbox(ctx)
+	}
+	if err != nil {
+		return decision.Revision{}, nil, err
+	}
+	return stored, queued, nil
+}
+
+// withKnownSource drops a source message that is stored nowhere, the archive
+// included. Messages move and never leave, so what is found here stays true.
+func (d *DB) withKnownSource(ctx context.Context, rev decision.Revision) (decision.Revision, error) {
+	if rev.SourceMessageID == nil {
+		return rev, nil
+	}
+	_, err := d.Find(ctx, *rev.SourceMessageID)
+	if bridge.CodeOf(err) == bridge.NotFound {
+		rev.SourceMessageID, err = nil, nil
+	}
+	return rev, err
+}
+
+func recordDecision(t *sqlitex.Tx, rev decision.Revision, notices string, notify func(decision.Revision) []decision.Notification) (decision.Revision, []decision.Notification, error) {
+	known, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE id = ?1)", rev.ID)
+	if err != nil {
+		return rev, nil, err
+	}
+	if known {
+		return storedDecision(t, rev)
+	}
+	if rev.Withdrawn || rev.Supersedes != nil {
+		earlier, err := revisions(context.Background(), t, rev.Topic)
+		if err == nil {
+			err = rev.Replace(earlier)
+		}
+		if err != nil {
+			return rev, nil, err
+		}
+		rev.Supersedes = nil
+	}
+	if err = follow(t, &rev); err != nil {
+		return rev, nil, err
+	}
+	if err := insertDecision(t, rev); err != nil {
+		return rev, nil, err
+	}
+	rev.Current = !rev.Withdrawn
+	notifications := notify(rev)
+	if rev.Withdrawn {
+		if err := dropUntold(t, *rev.Supersedes, notifications); err != nil {
+			return rev, nil, err
+		}
+	}
+	queued, err := queueNotifications(t, notices, notifications)
+	return rev, queued, err
+}
+
+// errNotWithdrawn keeps a decision and its mark from being written to two files.
+var errNotWithdrawn = bridge.Errorf(bridge.Unavailable, "Bridge cannot withdraw decisions while an older Bridge of this home runs, or a table of its store is lost: `bridge doctor` says more")
+
+// dropUntold leaves only the receipts of those sessions that were told of a withdrawn
+// decision by its number alone (SEC-12).
+func dropUntold(t *sqlitex.Tx, withdrawn string, notifications []decision.Notification) error {
+	for i, n := range notifications {
+		counted, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decision_deliveries WHERE decision_id = ?1 AND session_key = ?2 AND message_id = '')", withdrawn, n.SessionKey)
+		if err != nil {
+			return err
+		}
+		if counted {
+			notifications[i].Message.ID, notifications[i].Message.Recipient = "", ""
+		}
+	}
+	return nil
+}
+
+func storedDecision(t *sqlitex.Tx, rev decision.Revision) (decision.Revision, []decision.Notification, error) {
+	all, err := revisions(context.Background(), t, rev.Topic)
+	if err != nil {
+		return rev, nil, err
+	}
+	at := slices.IndexFunc(all, func(r decision.Revision) bool { return r.ID == rev.ID })
+	if at < 0 || all[at].Text != rev.Text || all[at].Author.ID != rev.Author.ID {
+		return rev, nil, bridge.Errorf(bridge.Conflict, "the decision id %s is taken by another decision", rev.ID)
+	}
+	return all[at], []decision.Notification{}, nil
+}
+
+// follow has rev come after the newest revision of its topic. Where another PC has
+// decided on it, too, the clocks of others have a say in their order (newestFirst), and
+// may be ahead: what is decided here and now counts all the same.
+func follow(t *sqlitex.Tx, rev *decision.Revision) error {
+	mixed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE topic = ?1 AND instr(author_name, '/') > 0)", rev.Topic)
+	if err != nil {
+		return err
+	}
+	if !mixed {
+		rows, err := t.Query(context.Background(), "SELECT id FROM decisions WHERE topic = ?1 ORDER BY revision DESC LIMIT 1", rev.Topic)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&rev.Supersedes) })
+	}
+	return eachRevision(context.Background(), t, rev.Topic, func(earlier decision.Revision, _ error) {
+		if rev.Supersedes == nil {
+			rev.Supersedes = &earlier.ID
+		}
+		rev.CreatedAt = max(rev.CreatedAt, earlier.CreatedAt+1)
+	})
+}
+
+func insertDecision(t *sqlitex.Tx, rev decision.Revision) error {
+	scope, err := json.Marshal(rev.Scope)
+	if err != nil {
+		return fmt.Errorf("storing decision %s: %w", rev.ID, err)
+	}
+	_, err = t.Exec(`INSERT INTO decisions (id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+		rev.ID, rev.Topic, rev.Text, string(scope), rev.Author.ID, rev.Author.Name, string(rev.Author.Agent), rev.CreatedAt, rev.SourceMessageID, rev.Supersedes)
+	if err == nil && rev.Withdrawn {
+		err = markWithdrawn(t, rev.ID)
+	}
+	return err
+}
+
+func markWithdrawn(t *sqlitex.Tx, id string) error {
+	_, err := t.Exec("INSERT OR IGNORE INTO withdrawn_decisions (decision_id) VALUES (?1)", id)
+	return err
+}
+
+// queueNotifications stores the receipts that are new and, with each, its message
+// by the statement notices.
+func queueNotifications(t *sqlitex.Tx, notices string, notifications []decision.Notification) ([]decision.Notification, error) {
+	queued := []decision.Notification{}
+	for _, n := range notifications {
+		fresh, err := t.Exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
+			n.DecisionID, n.SessionKey, n.Message.ID, n.Message.CreatedAt)
+		if err != nil {
+			return nil, err
+		}
+		if fresh == 0 || n.Message.Recipient == "" {
+			continue
+		}
+		if _, err := insert(t, notices, n.Message); err != nil {
+			return nil, err
+		}
+		queued = append(queued, n)
+	}
+	return queued, nil
+}
+
+// NotifyDecisions queues notifications of decisions recorded earlier, in one
+// transaction and with the same receipts (DEC-12, DEC-13). It returns what was
+// really queued.
+func (d *DB) NotifyDecisions(ctx context.Context, notifications []decision.Notification) (queued []decision.Notification, err error) {
+	if len(notifications) == 0 {
+		return []decision.Notification{}, nil
+	}
+	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
+		queued, err = queueNotifications(t, d.notices, notifications)
+		return err
+	})
+	if err == nil {
+		err = d.sendOutbox(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return queued, nil
+}
+
+// insertOutbox is insertMessage into the outbox.
+var insertOutbox = strings.Replace(insertMessage, "INTO messages", "INTO sidecar.outbox", 1)
+
+// sendOutbox gives the notices that were just stored in the sidecar to their recipients.
+func (d *DB) sendOutbox(ctx context.Context) error {
+	if d.notices != insertOutbox {
+		return nil
+	}
+	return d.writer.Do(ctx, upgrade.FlushOutbox)
+}
+
+// LinkDecisionReceipts gives the session key toKey every receipt of fromKey:
+// they are the same session (DEC-12).
+func (d *DB) LinkDecisionReceipts(ctx context.Context, fromKey, toKey string) error {
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		_, err := t.Exec(`INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at)
+			SELECT decision_id, ?2, message_id, created_at FROM decision_deliveries WHERE session_key = ?1`, fromKey, toKey)
+		return err
+	})
+}
+
+// maxNotices bounds the notices of one topic: each session that starts gets its own.
+const maxNotices = 1_000
+
+// DecisionNotices returns the messages that told sessions of the revisions of a
+// topic, the newest first, archived ones too.
+func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.HistoryRow, error) {
+	var ids []string
+	err := r.read(ctx, func(v view) error {
+		ids = nil
+		if !v.layout.decisions || !v.layout.receipts {
+			return nil
+		}
+		rows, err := v.Query(ctx, `SELECT DISTINCT n.message_id FROM decision_deliveries n JOIN decisions d ON d.id = n.decision_id
+			WHERE d.topic = ?1 AND n.message_id <> '' ORDER BY n.created_at DESC LIMIT ?2`, topic, maxNotices)
+		return eachID(rows, err, func(id string) { ids = append(ids, id) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.inOrder(ctx, ids)
+}
+
+// Delivered returns the receipts of the session key.
+func (r *Reader) Delivered(ctx context.Context, sessionKey string) (told decision.Told, err error) {
+	err = r.read(ctx, func(v view) error {
+		told = decision.Told{}
+		if !v.layout.receipts {
+			return nil
+		}
+		rows, err := v.Query(ctx, "SELECT decision_id, message_id FROM decision_deliveries WHERE session_key = ?1", sessionKey)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+			var id, message string
+			err := rows.Scan(sqlitex.Text(&id), sqlitex.Text(&message))
+			told[id] = message
+			return err
+		})
+	})
+	return told, err
+}
+
+// eachID calls with for each row of a query for ids.
+func eachID(rows *sql.Rows, err error, with func(id string)) error {
+	return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(sqlitex.Text(&id))
+		with(id)
+		return err
+	})
+}
+
+// Decisions returns the revisions that lookup asks for, newest first: the
+// current ones, or with History all (DEC-08).
+func (r *Reader) Decisions(ctx context.Context, lookup decision.Lookup) (found []decision.Revision, err error) {
+	err = r.read(ctx, func(v view) error {
+		found = []decision.Revision{}
+		if !v.layout.decisions {
+			return nil
+		}
+		lookup, err := widened(ctx, v, lookup)
+		if err != nil {
+			return err
+		}
+		all, err := revisions(ctx, v, lookup.Topic)
+		for _, rev := range all {
+			if (rev.Current || lookup.History) && lookup.Matches(rev) {
+				found = append(found, rev)
+			}
+		}
+		return err
+	})
+	return found, err
+}
+
+// widened is lookup with every word of the sessions that it asks for.
+func widened(ctx context.Context, v view, lookup decision.Lookup) (decision.Lookup, error) {
+	if lookup.Scope == nil || len(lookup.Scope.Sessions) == 0 {
+		return lookup, nil
+	}
+	peers, err := peersOf(ctx, v)
+	known := make([]decision.Target, len(peers))
+	for i, p := range peers {
+		known[i] = decision.Target{ID: p.ID, Name: p.Name, Agent: p.Agent, SessionID: p.SessionID}
+	}
+	return lookup.Widen(known), err
+}
+
+// revisions returns every revision of a topic, or of all ("" ), newest first.
+func revisions(ctx context.Context, q sqlitex.Querier, topic string) ([]decision.Revision, error) {
+	var all []decision.Revision
+	err := eachRevision(ctx, q, topic, func(rev decision.Revision, unread error) {
+		if unread == nil {
+			all = append(all, rev)
+		}
+	})
+	return all, err
+}
+
+// eachRevision calls with for the revisions of a topic, or of all, newest first.
+// unread says why one cannot be used. It still replaced what came before it: the
+// owner's earlier word does not come back because a later one is damaged.
+func eachRevision(ctx context.Context, q sqlitex.Querier, topic string, with func(rev decision.Revision, unread error)) error {
+	all, err := readRevisions(ctx, q, topic)
+	for _, one := range all {
+		with(one.Revision, one.Unread)
+	}
+	return err
+}
+
+// readRevisions returns the revisions of a topic, or of all, newest first. A Reader meets
+// stores of every version.
+func readRevisions(ctx context.Context, q sqlitex.Querier, topic string) (all []decision.Placed, err error) {
+	team, withdrawn := "NULL, NULL FROM decisions", "false, "
+	_, writes := q.(*sqlitex.Tx)
+	v, reads := q.(view)
+	if writes || reads && v.layout.team {
+		team = "t.sequence, t.follows FROM decisions LEFT JOIN team_decisions t ON t.decision_id = id"
+	}
+	if writes || reads && v.layout.withdrawn {
+		withdrawn = "EXISTS (SELECT 1 FROM withdrawn_decisions w WHERE w.decision_id = id), "
+	}
+	rows, err := q.Query(ctx, `SELECT revision, id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes, `+
+		withdrawn+team+` WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		one, err := scanRevision(rows)
+		all = append(all, one)
+		return err
+	})
+	return decision.NewestFirst(all), err
+}
+
+func scanRevision(rows *sql.Rows) (one decision.Placed, err error) {
+	var source, supersedes sql.NullString
+	var scope string
+	rev := &one.Revision
+	err = rows.Scan(sqlitex.Number(&one.Place), sqlitex.Text(&rev.ID), sqlitex.Text(&rev.Topic), sqlitex.Text(&rev.Text), sqlitex.Text(&scope), sqlitex.Text(&rev.Author.ID), sqlitex.Text(&rev.Author.Name),
+		sqlitex.Text((*string)(&rev.Author.Agent)), sqlitex.Number(&rev.CreatedAt), &source, &supersedes, &rev.Withdrawn, sqlitex.Number(&one.Sequence), sqlitex.Text(&one.Follows))
+	if source.Valid {
+		rev.SourceMessageID = &source.String
+	}
+	if supersedes.Valid {
+		rev.Supersedes = &supersedes.String
+	}
+	one.Scope, one.Unread = decision.StoredScope(scope)
+	return one, err
+}

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/platform/sqlitex"
+)
+
+// Import stores decisions of a paired PC that are not here, in one commit,
+// and returns how many that were (RMT-22). What each supersedes here is found here.
+func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc string) (fresh int, err error) {
+	if d.deferred() {
+		return 0, errBesideOlder
+	}
+	for i := range revisions {
+		if revisions[i], err = d.withKnownSource(ctx, revisions[i]); err != nil {
+			return 0, err
+		}
+	}
+	now := d.now().UnixMilli()
+	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		fresh = 0
+		for _, rev := range revisions {
+			known, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE id = ?1)", rev.ID)
+			if err != nil {
+				return err
+			}
+			if known {
+				if err := learnWithdrawn(t, rev, pc); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := importDecision(t, rev, pc, now); err != nil {
+				return err
+			}
+			fresh++
+		}
+		return nil
+	})
+	return fresh, err
+}
+
+// learnWithdrawn marks a withdrawal that came from that PC before, while this PC or a link
+// between them did not know the mark.
+func learnWithdrawn(t *sqlitex.Tx, rev decision.Revision, pc string) error {
+	if !rev.Withdrawn {
+		return nil
+	}
+	_, err := t.Exec(`INSERT OR IGNORE INTO withdrawn_decisions (decision_id) SELECT d.id FROM decisions d JOIN remote_decisions i ON i.decision_id = d.id
+		WHERE d.id = ?1 AND i.pc = ?2 AND d.topic = ?3 AND d.body = ?4`, rev.ID, pc, rev.Topic, rev.Text)
+	return err
+}
+
+func importDecision(t *sqlitex.Tx, rev decision.Revision, pc string, now int64) error {
+	rows, err := t.Query(context.Background(), `SELECT id FROM decisions WHERE topic = ?1 AND (created_at, id) < (?2, ?3)
+		ORDER BY created_at DESC, id DESC LIMIT 1`, rev.Topic, rev.CreatedAt, rev.ID)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&rev.Supersedes) })
+	if err == nil {
+		err = insertDecision(t, rev)
+	}
+	if err == nil {
+		_, err = t.Exec("INSERT OR IGNORE INTO remote_decisions (decision_id, pc, arrived_at) VALUES (?1, ?2, ?3)", rev.ID, pc, now)
+	}
+	return err
+}
+
+// Imported returns what came from a paired PC and is the newest on its topic: decisions in
+// force, and withdrawals.
+func (d Remote) Imported(ctx context.Context, pc string) (newest []decision.Revision, err error) {
+	from := map[string]bool{}
+	err = d.read(ctx, func(v view) error {
+		clear(from)
+		rows, err := v.Query(ctx, "SELECT decision_id FROM remote_decisions WHERE pc = ?1", pc)
+		return eachID(rows, err, func(id string) { from[id] = true })
+	})
+	if err != nil || len(from) == 0 {
+		return nil, err
+	}
+	all, err := d.Decisions(ctx, decision.Lookup{History: true})
+	return slices.DeleteFunc(decision.Newest(all), func(rev decision.Revision) bool { return !from[rev.ID] }), err
+}
+
+// LastDecision counts the decisions that were ever recorded here, so that a change is
+// seen without reading them.
+func (d Remote) LastDecision(ctx context.Context) (last int64, err error) {
+	err = d.read(ctx, func(v view) error {
+		rows, err := v.Query(ctx, "SELECT ifnull(max(revision), 0) FROM decisions")
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&last) })
+	})
+	return last, err
+}
+
+// Shareable returns the decisions for all sessions that were made on this PC, in the
+// order that all PCs see.
+func (d Remote) Shareable(ctx context.Context) ([]decision.Revision, error) {
+	all, err := d.Decisions(ctx, decision.Lookup{History: true})
+	own := slices.DeleteFunc(all, func(rev decision.Revision) bool {
+		return !rev.Scope.All || bridge.CheckName(rev.Author.Name) != nil
+	})
+	slices.SortFunc(own, decision.ByTime)
+	return own, err
+}
+
+// DecidedAfter is Shareable of what was recorded after the decision that LastDecision
+// counted as the last.
+func (d Remote) DecidedAfter(ctx context.Context, last int64) ([]decision.Revision, error) {
+	after := map[string]bool{}
+	err := d.read(ctx, func(v view) error {
+		clear(after)
+		rows, err := v.Query(ctx, "SELECT id FROM decisions WHERE revision > ?1", last)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(sqlitex.Text(&id))
+			after[id] = true
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	own, err := d.Shareable(ctx)
+	return slices.DeleteFunc(own, func(rev decision.Revision) bool { return !after[rev.ID] }), err
+}

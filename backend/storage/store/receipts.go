@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
+	"bridge/backend/platform/sqlitex"
+	"bridge/backend/storage/store/kept"
+)
+
+// Record stores that deliveries were woken, handed or consumed. The first fact
+// about a delivery wins, a repeated one changes nothing, an unknown delivery is
+// passed over. Consumed also sets read_at, in the archive too (MSG-06).
+func (d *DB) Record(ctx context.Context, stage bridge.Stage, marks []mail.Mark) error {
+	if stage != bridge.StageWoken && stage != bridge.StageHanded && stage != bridge.StageConsumed {
+		return bridge.Errorf(bridge.Internal, "the stage %q is not recorded by a mark", stage)
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	return d.writer.DoFor(ctx, func() []kept.Touch { return kept.Marked(marks...) }, func(t *sqlitex.Tx) error {
+		for _, mark := range marks {
+			if err := record(t, stage, mark); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func record(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) error {
+	if stage == bridge.StageConsumed {
+		return consume(t, mark)
+	}
+	return markStage(t, stage, mark)
+}
+
+// consume sets read_at and the stage, unless the delivery was read already.
+func consume(t *sqlitex.Tx, mark mail.Mark) error {
+	for _, table := range []string{"messages", "archived_messages"} {
+		changed, err := t.Exec("UPDATE "+table+" SET read_at = ?3 WHERE id = ?1 AND recipient = ?2 AND read_at IS NULL", mark.MessageID, mark.Recipient, mark.At)
+		if err != nil {
+			return err
+		}
+		if changed > 0 {
+			return markStage(t, bridge.StageConsumed, mark)
+		}
+	}
+	return nil
+}
+
+// markStage stores a fact about a delivery that exists and has none of its kind.
+func markStage(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) error {
+	at, by := string(stage)+"_at", string(stage)+"_by"
+	changed, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, `+at+`, `+by+`)
+		SELECT ?1, ?2, ?3, ?4
+		WHERE EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND recipient = ?2)
+		   OR EXISTS (SELECT 1 FROM archived_messages WHERE id = ?1 AND recipient = ?2)
+		ON CONFLICT (message_id, recipient) DO UPDATE SET `+at+` = excluded.`+at+`, `+by+` = excluded.`+by+`
+		WHERE `+at+` IS NULL`, mark.MessageID, mark.Recipient, mark.At, mark.Evidence)
+	if err != nil || changed == 0 {
+		return err
+	}
+	if _, err := t.Exec("UPDATE remote_inbox SET news = news + 1 WHERE message_id = ?1", mark.MessageID); err != nil {
+		return err
+	}
+	return markWay(t, stage, mark)
+}
+
+// markWay stores by which way a delivery reached the stage that was just marked.
+func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
+	switch stage {
+	case bridge.StageHanded:
+		_, err = t.Exec(`INSERT INTO delivery_ways (message_id, recipient, handed_via, handed_at, handed_to) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''))
+			ON CONFLICT (message_id, recipient) DO UPDATE SET handed_via = excluded.handed_via, handed_at = excluded.handed_at, handed_to = excluded.handed_to`,
+			mark.MessageID, mark.Recipient, string(mark.Via), mark.At, mark.Process)
+	case bridge.StageWoken, bridge.StageConsumed:
+		via := string(stage) + "_via"
+		_, err = t.Exec(`INSERT INTO delivery_ways (message_id, recipient, `+via+`) VALUES (?1, ?2, ?3)
+			ON CONFLICT (message_id, recipient) DO UPDATE SET `+via+` = excluded.`+via, mark.MessageID, mark.Recipient, string(mark.Via))
+	default: // of an answer and an expiry there is one way
+	}
+	return err
+}
+
+// ConsumeHanded marks everything that was handed to the recipient up to the
+// given time and is still unread as consumed: its session was active after it.
+// What is shown later, if at all, is left (mail.Via.ShownLater), and so is what
+// earlier says was handed to a process before the one that was active. It returns
+// what it marked.
+func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
+	err = d.writer.DoFor(ctx, func() []kept.Touch { return kept.Marked(marks...) }, func(t *sqlitex.Tx) error {
+		marks = []mail.Mark{}
+		rows, err := t.Query(ctx, `SELECT m.id, s.handed_at, s.handed_by, `+handedWay+` FROM messages m
+			CROSS JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`+wayJoin+`
+			WHERE m.recipient = ?1 AND m.read_at IS NULL AND s.handed_at <= ?2 ORDER BY m.created_at, m.rowid`, recipient, handedUpTo)
+		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+			mark := mail.Mark{Recipient: recipient, At: at, Via: mail.ViaActivity, Evidence: evidence}
+			var handed mail.Fact
+			var via string
+			err := rows.Scan(sqlitex.Text(&mark.MessageID), sqlitex.Number(&handed.At), sqlitex.Text(&handed.Evidence), sqlitex.Text(&via), sqlitex.Text(&handed.Process))
+			handed.Via = wayOf(bridge.StageHanded, via, handed.Evidence)
+			if !handed.Via.ShownLater() && !earlier(handed) {
+				marks = append(marks, mark)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, mark := range marks {
+			if err := consume(t, mark); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return marks, err
+}

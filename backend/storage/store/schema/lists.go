@@ -1,0 +1,59 @@
+package schema
+
+import "bridge/backend/platform/sqlitex"
+
+// FollowMessages puts the messages that came since the last time into the index
+// of peers.
+func FollowMessages(t *sqlitex.Tx) error {
+	_, err := t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
+		SELECT recipient, created_at, id FROM messages WHERE rowid > (SELECT message FROM message_peers_upto)
+		UNION ALL
+		SELECT from_id, created_at, id FROM messages WHERE rowid > (SELECT message FROM message_peers_upto)`)
+	if err != nil {
+		return err
+	}
+	return Followed(t)
+}
+
+// Followed notes the last message as the one the index reaches to. After the
+// last messages left it must be noted again: SQLite gives their places to the
+// next ones.
+func Followed(t *sqlitex.Tx) error {
+	_, err := t.Exec("INSERT OR REPLACE INTO message_peers_upto (one, message, message_id, recipient) SELECT 1, ifnull(max(rowid), 0), id, recipient FROM messages")
+	return err
+}
+
+// CatchUp makes the index of peers whole when the store is opened. A last
+// message that is not where it was noted tells that another program removed
+// messages, so that nothing noted can be relied on.
+func CatchUp(t *sqlitex.Tx) error {
+	reliable, err := t.Exists(`SELECT EXISTS (SELECT 1 FROM message_peers_upto u WHERE u.message = 0
+		OR EXISTS (SELECT 1 FROM messages m WHERE m.rowid = u.message AND m.id = u.message_id AND m.recipient = u.recipient))`)
+	if err != nil {
+		return err
+	}
+	if reliable {
+		return FollowMessages(t)
+	}
+	_, err = t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
+		SELECT recipient, created_at, id FROM messages UNION SELECT from_id, created_at, id FROM messages
+		UNION SELECT recipient, created_at, id FROM archived_messages UNION SELECT from_id, created_at, id FROM archived_messages
+		ORDER BY 1, 2, 3`)
+	if err != nil {
+		return err
+	}
+	return Followed(t)
+}
+
+// MarkAnswers stores that messages were answered, as the replies m of a table
+// and condition tell: the first of those whose senders had what they reply to.
+func MarkAnswers(t *sqlitex.Tx, table, condition string) error {
+	_, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
+		SELECT m.reply_to, m.from_id, min(m.created_at), 'reply ' || m.id FROM ` + table + ` m
+		WHERE ` + condition + ` AND m.reply_to IS NOT NULL
+			AND (EXISTS (SELECT 1 FROM messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id)
+				OR EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.reply_to AND a.recipient = m.from_id))
+		GROUP BY m.reply_to, m.from_id
+		ON CONFLICT (message_id, recipient) DO UPDATE SET answered_at = excluded.answered_at, answered_by = excluded.answered_by WHERE answered_at IS NULL`)
+	return err
+}

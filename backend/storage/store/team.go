@@ -1,0 +1,269 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/decision"
+	"bridge/backend/platform/sqlitex"
+)
+
+// TeamPlace is how far this PC has read its team's stream of decisions (HUB-06).
+type TeamPlace struct {
+	Team     string // the hub and the team's name
+	Stream   string // tells the stream from another one of that team
+	Sequence uint64 // of the last that was read
+	Mark     string // tells it from what another stream has there
+	since    int64  // the last decision that was recorded here before this PC took part
+}
+
+// TeamDecision is a decision of the team's stream.
+type TeamDecision struct {
+	decision.Revision
+	PC       string // who says so
+	Own      bool   // that is this PC
+	Sequence uint64
+	Number   int64  // of the proof
+	Follows  string // the decision that its PC had before it, "" for none
+}
+
+// TeamPlace returns how far this PC has read; the zero place before it took part.
+func (d Remote) TeamPlace(ctx context.Context) (place TeamPlace, err error) {
+	err = d.read(ctx, func(v view) error {
+		place = TeamPlace{}
+		if !v.layout.team {
+			return nil
+		}
+		rows, err := v.Query(ctx, "SELECT team, stream, sequence, mark, since FROM team_place")
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+			return rows.Scan(&place.Team, &place.Stream, &place.Sequence, &place.Mark, &place.since)
+		})
+	})
+	return place, err
+}
+
+// RestartTeam has the stream read from its beginning: this PC takes part from now on, or
+// another one is in its place. The decisions stay; the stream gives them their order
+// anew, and what of this PC's it does not have goes up again.
+func (d Remote) RestartTeam(ctx context.Context, team, stream string) error {
+	if d.deferred() {
+		return errBesideOlder
+	}
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		_, err := t.Exec("UPDATE team_decisions SET sequence = NULL WHERE sequence IS NOT NULL")
+		if err == nil {
+			_, err = t.Exec(`INSERT INTO team_place (one, team, stream, sequence, mark, since) VALUES (1, ?1, ?2, 0, '', (SELECT ifnull(max(revision), 0) FROM decisions))
+				ON CONFLICT (one) DO UPDATE SET stream = excluded.stream, sequence = 0, mark = '', since = iif(team = excluded.team, since, excluded.since), team = excluded.team`,
+				team, stream)
+		}
+		return err
+	})
+}
+
+// ImportTeam stores what was read of the stream, up to a place, in one commit. What is
+// here already gets its order; what cannot be what it says it is counts for nothing, here
+// as everywhere, and refused says why.
+func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPlace) (fresh int, refused map[uint64]error, err error) {
+	if d.deferred() {
+		return 0, nil, errBesideOlder
+	}
+	for i := range read {
+		if read[i].Revision, err = d.withKnownSource(ctx, read[i].Revision); err != nil {
+			return 0, nil, err
+		}
+	}
+	now := d.now().UnixMilli()
+	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		fresh, refused = 0, map[uint64]error{}
+		for _, one := range read {
+			is, err := importTeam(t, one, now)
+			if code := bridge.CodeOf(err); code == bridge.Conflict || code == bridge.Denied {
+				refused[one.Sequence], err = err, nil
+			}
+			if err != nil {
+				return err
+			}
+			if is {
+				fresh++
+			}
+		}
+		_, err := t.Exec("UPDATE team_place SET sequence = ?2, mark = ?3 WHERE stream = ?1", upTo.Stream, upTo.Sequence, upTo.Mark)
+		return err
+	})
+	return fresh, refused, err
+}
+
+// importTeam stores one decision of the stream, and reports whether it was not in the
+// stream before.
+func importTeam(t *sqlitex.Tx, one TeamDecision, now int64) (fresh bool, err error) {
+	placed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE decision_id = ?1 AND sequence IS NOT NULL)", one.ID)
+	if err != nil || placed {
+		return false, err // a double: the first one counts
+	}
+	passed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE pc = ?1 AND number >= ?2 AND sequence IS NOT NULL)", one.PC, one.Number)
+	if err == nil && passed {
+		err = bridge.Errorf(bridge.Denied, "the PC said it before what it has said since")
+	}
+	if err != nil {
+		return false, err
+	}
+	known, err := knows(t, one)
+	if err == nil && !known && one.Own {
+		err = insertDecision(t, one.Revision) // this PC's, of a store that it lost
+	} else if err == nil && !known {
+		err = importDecision(t, one.Revision, one.PC, now)
+	} else if err == nil {
+		err = learnWithdrawn(t, one.Revision, one.PC)
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = t.Exec(`INSERT INTO team_decisions (decision_id, pc, sequence, number, follows, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+		ON CONFLICT (decision_id) DO UPDATE SET pc = excluded.pc, sequence = excluded.sequence, number = excluded.number, follows = excluded.follows`,
+		one.ID, one.PC, one.Sequence, one.Number, one.Follows, one.Own)
+	return true, err
+}
+
+// knows reports whether a decision is here. An id that is another decision's is
+// bridge.Conflict.
+func knows(t *sqlitex.Tx, one TeamDecision) (known bool, err error) {
+	rows, err := t.Query(context.Background(), "SELECT topic = ?2 AND body = ?3 AND (instr(author_name, '/') = 0) = ?4 FROM decisions WHERE id = ?1", one.ID, one.Topic, one.Text, one.Own)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		known = true
+		var same bool
+		err := rows.Scan(&same)
+		if err == nil && !same {
+			err = bridge.Errorf(bridge.Conflict, "the id %s is that of another decision", one.ID)
+		}
+		return err
+	})
+	return known, err
+}
+
+// TeamNumber is the number of what the stream has last of a PC.
+func (d Remote) TeamNumber(ctx context.Context, pc string) (number int64, err error) {
+	err = d.read(ctx, func(v view) error {
+		rows, err := v.Query(ctx, "SELECT ifnull(max(number), 0) FROM team_decisions WHERE pc = ?1", pc)
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&number) })
+	})
+	return number, err
+}
+
+// ForTeam returns the decisions of this PC that the stream does not have, in the order in
+// which they were made.
+func (d Remote) ForTeam(ctx context.Context) (own []decision.Placed, err error) {
+	place, err := d.TeamPlace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = eachTopic(ctx, d.Reader, "", func(topic []decision.Placed) { own = append(own, decision.ForTeam(topic, place.since)...) })
+	slices.SortFunc(own, func(a, b decision.Placed) int { return cmp.Compare(a.Place, b.Place) })
+	return own, err
+}
+
+// eachTopic calls with for each topic that has revisions, or for that one, with them in
+// their order, the oldest first.
+func eachTopic(ctx context.Context, r *Reader, topic string, with func([]decision.Placed)) error {
+	var all []decision.Placed
+	err := r.read(ctx, func(v view) (err error) {
+		if all = nil; v.layout.decisions {
+			all, err = readRevisions(ctx, v, topic)
+		}
+		return err
+	})
+	topics := decision.Topics(all)
+	for _, name := range slices.Sorted(maps.Keys(topics)) {
+		with(topics[name])
+	}
+	return err
+}
+
+// Together returns, of the revisions of a topic, those that PCs of the team made at the
+// same time: to each, by its id, the one that came next in the stream.
+func (r *Reader) Together(ctx context.Context, topic string) (next map[string]string, err error) {
+	next = map[string]string{}
+	err = eachTopic(ctx, r, topic, func(topic []decision.Placed) {
+		inStream := decision.InStream(topic)
+		for i := 1; i < len(inStream); i++ {
+			if decision.AtOnce(inStream[i-1], inStream[i]) {
+				next[inStream[i-1].ID] = inStream[i].ID
+			}
+		}
+	})
+	return next, err
+}
+
+// BesideOwn returns the decisions of others that came last in the team's stream and were
+// made at the same time as one of this PC's: that one, by their ids.
+func (d Remote) BesideOwn(ctx context.Context) (beside map[string]*decision.Revision, err error) {
+	beside = map[string]*decision.Revision{}
+	err = eachTopic(ctx, d.Reader, "", func(topic []decision.Placed) {
+		inStream := decision.InStream(topic)
+		if last := len(inStream) - 1; last > 0 {
+			if own := decision.BesideOwn(inStream, last); own != nil {
+				beside[inStream[last].ID] = own
+			}
+		}
+	})
+	return beside, err
+}
+
+// TeamNews returns what the sessions of this PC are to be told of the team's decisions,
+// the oldest of each topic first: those of others that are in force, withdrawals that count,
+// and those that were made at the same time as one of this PC's. silent are those of which there is nothing
+// to tell. Where this PC's own word on a topic has no place in the stream yet, nothing is
+// told of the topic: only then it is known what was decided at the same time.
+func (d Remote) TeamNews(ctx context.Context) (news []decision.News, silent []string, err error) {
+	untold := map[string]bool{}
+	err = d.read(ctx, func(v view) error {
+		clear(untold)
+		rows, err := v.Query(ctx, "SELECT decision_id FROM team_decisions WHERE told = 0 AND sequence IS NOT NULL")
+		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			untold[id] = true
+			return err
+		})
+	})
+	if err != nil || len(untold) == 0 {
+		return nil, nil, err
+	}
+	place, err := d.TeamPlace(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = eachTopic(ctx, d.Reader, "", func(topic []decision.Placed) {
+		if len(decision.ForTeam(topic, place.since)) > 0 {
+			return
+		}
+		inStream := decision.InStream(topic)
+		for i, one := range inStream {
+			beside, newest := decision.BesideOwn(inStream, i), one.ID == topic[len(topic)-1].ID
+			switch {
+			case !untold[one.ID]:
+			case newest || beside != nil:
+				news = append(news, decision.News{Revision: one.Revision, Beside: beside, Newest: newest})
+			default:
+				silent = append(silent, one.ID)
+			}
+		}
+	})
+	return news, silent, err
+}
+
+// TeamTold notes that there is nothing more to tell of those decisions.
+func (d Remote) TeamTold(ctx context.Context, ids []string) error {
+	list, err := json.Marshal(append([]string{}, ids...))
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
+		_, err := t.Exec("UPDATE team_decisions SET told = 1 WHERE decision_id IN (SELECT value FROM json_each(?1))", string(list))
+		return err
+	})
+}

@@ -1,0 +1,121 @@
+package transfer
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+
+	"bridge/backend/platform/sqlitex"
+	"bridge/backend/storage/store/schema"
+)
+
+// Inspection is what a look through one whole database file found (STO-01).
+type Inspection struct {
+	Version    int      // user_version
+	Tables     []string // names, sorted
+	Upgraded   bool     // a primary store has all that this build adds
+	Problems   []string // integrity_check's lines; none when the file is sound
+	References []string // foreign_key_check's rows in words
+	// Foreign says why the file is no primary store; nil for one that is, or is
+	// still empty. It means nothing for the other databases.
+	Foreign error
+}
+
+// Inspect reads the whole database at path and leaves the file and everything
+// beside it as they are, to the byte and the time. live says that a process
+// may be writing: then a log is shared with it. An error means that the file
+// could not be read as a database at all.
+func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
+	var seen Inspection
+	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+		if seen, err = quickInspect(ctx, path, pool); err != nil {
+			return err
+		}
+		if seen.Problems, err = integrity(ctx, pool, seen.Tables); err != nil {
+			return err
+		}
+		seen.References, err = sqlitex.Texts(ctx, pool, `SELECT 'a row of ' || "table" || ' names a missing row of ' || parent FROM pragma_foreign_key_check LIMIT 100`)
+		return err
+	})
+	return seen, sqlitex.Error(path, err)
+}
+
+// QuickInspect is Inspect without the reading of the whole file: what version and
+// tables it has. Problems and References stay empty.
+func QuickInspect(ctx context.Context, path string, live bool) (Inspection, error) {
+	var seen Inspection
+	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
+		seen, err = quickInspect(ctx, path, pool)
+		return err
+	})
+	return seen, sqlitex.Error(path, err)
+}
+
+func quickInspect(ctx context.Context, path string, pool *sql.DB) (Inspection, error) {
+	found, tables, err := schema.Read(ctx, pool)
+	if err != nil {
+		return Inspection{}, err
+	}
+	return Inspection{
+		Version: found.Version, Foreign: schema.CheckOurs(path, found, tables), Upgraded: found.IsUpgraded(), Tables: slices.Sorted(maps.Keys(tables)),
+	}, nil
+}
+
+// integrity runs SQLite's integrity check. Beside a search index it checks table
+// by table: the lists of words are then read as pages and rows, but not word by
+// word, which would take longer than all the rest and guard what can be rebuilt.
+func integrity(ctx context.Context, pool *sql.DB, tables []string) (problems []string, err error) {
+	const found = " WHERE integrity_check <> 'ok'"
+	if !slices.Contains(tables, "search_words_data") {
+		return sqlitex.Texts(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check"+found)
+	}
+	for _, table := range tables {
+		some, err := sqlitex.Texts(ctx, pool, "SELECT integrity_check FROM pragma_integrity_check(?1)"+found, table)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, some...)
+	}
+	return problems, nil
+}
+
+// Counts returns the number of rows of every table of the database at path,
+// read like Inspect.
+func Counts(ctx context.Context, path string, live bool) (counts map[string]int, err error) {
+	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
+		counts = map[string]int{}
+		names, err := sqlitex.Texts(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+			AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name`)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			var count int
+			if err := pool.QueryRowContext(ctx, "SELECT count(*) FROM "+sqlitex.QuoteName(name)).Scan(&count); err != nil {
+				return err
+			}
+			counts[name] = count
+		}
+		return nil
+	})
+	return counts, sqlitex.Error(path, err)
+}
+
+// HasRows reports whether one of the tables that says picks has a row in the
+// database at path, which is read like by Inspect.
+func HasRows(ctx context.Context, path string, live bool, says func(table string) bool) (has bool, err error) {
+	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
+		names, err := sqlitex.Texts(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND sql NOT LIKE 'CREATE VIRTUAL%'`)
+		if err != nil {
+			return err
+		}
+		for _, name := range slices.DeleteFunc(names, func(name string) bool { return !says(name) }) {
+			if err := pool.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+sqlitex.QuoteName(name)+")").Scan(&has); err != nil || has {
+				return err
+			}
+		}
+		return nil
+	})
+	return has, sqlitex.Error(path, err)
+}

@@ -1,0 +1,284 @@
+package upgrade
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/sqlitex"
+	"bridge/backend/storage/store/schema"
+)
+
+// safeCopy is what is kept of a store before its schema changes: a whole copy
+// beside it, or before the additive step 8 to 9 a snapshot of its schema and
+// small tables. The zero value stands for a store with nothing to keep.
+type safeCopy struct {
+	pending string // "" when nothing had to be copied
+	final   string // the name it is published under
+	whole   bool
+}
+
+func (c safeCopy) where() string {
+	if c.final == "" {
+		return ""
+	}
+	return " as " + c.final
+}
+
+// discard removes a copy that was never published: the store itself still has
+// all it holds.
+func (c safeCopy) discard() error {
+	if c.pending == "" {
+		return nil
+	}
+	return os.Remove(c.pending)
+}
+
+// copyStore copies the store to a pending name and checks the copy. An empty
+// store and one whose numbered schema stays need none.
+func (m *migration) copyStore(ctx context.Context) (safeCopy, error) {
+	var err error
+	if m.from, err = m.number(ctx, "PRAGMA user_version"); err != nil {
+		return safeCopy{}, err
+	}
+	names, err := m.tables(ctx)
+	if err != nil || len(names) == 0 || m.from == schema.Version {
+		return safeCopy{}, err
+	}
+	if m.from == schema.Version-1 {
+		return m.snapshotMetadata(ctx, names)
+	}
+	return m.copyWhole(ctx)
+}
+
+func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
+	final := fmt.Sprintf("%s.backup-%d-to-%d-%s", m.path, m.from, schema.Version, stampName(m.Now()))
+	kept := safeCopy{pending: pendingName(final), final: final, whole: true}
+	if err := sqlitex.CreateEmpty(kept.pending); err != nil {
+		return safeCopy{}, err
+	}
+	err := m.conn.Raw(func(driver any) error { return backUp(driver, kept.pending) })
+	if err == nil {
+		err = m.at("copy written")
+	}
+	if err == nil {
+		err = checkCopy(ctx, kept.pending, m.from)
+	}
+	if err == nil {
+		err = sqlitex.SyncFile(kept.pending)
+	}
+	if err != nil {
+		return safeCopy{}, errors.Join(fmt.Errorf("copying the store before its upgrade: %w", err), kept.discard())
+	}
+	return kept, nil
+}
+
+// backUp copies every page as one consistent state; other programs may read
+// and write meanwhile.
+func backUp(driver any, to string) error {
+	source, ok := driver.(interface {
+		NewBackup(string) (*sqlite.Backup, error)
+	})
+	if !ok {
+		return fmt.Errorf("the driver %T cannot back up", driver)
+	}
+	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(to))
+	if err != nil {
+		return err
+	}
+	_, err = backup.Step(-1)
+	return errors.Join(err, backup.Finish())
+}
+
+// checkCopy reads the whole copy without leaving anything beside it.
+func checkCopy(ctx context.Context, path string, version int) error {
+	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro", "immutable=1"))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var verdict string
+	if err := pool.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
+		return err
+	}
+	if verdict != "ok" {
+		return bridge.Errorf(bridge.Storage, "the store is damaged, so it is not upgraded: %s", verdict)
+	}
+	var copied int
+	if err := pool.QueryRowContext(ctx, "PRAGMA user_version").Scan(&copied); err != nil {
+		return err
+	}
+	if copied != version {
+		return fmt.Errorf("the copy has version %d, not %d", copied, version)
+	}
+	return nil
+}
+
+// publish gives the copy its name. It runs under the store's lock: what is
+// published is what is upgraded. The copy it returns has no pending file.
+func (m *migration) publish(kept safeCopy) (safeCopy, error) {
+	if kept.pending == "" {
+		return kept, m.at("copy published")
+	}
+	wanted := kept.final
+	err := disk.Publish(kept.pending, kept.final)
+	for n := 2; errors.Is(err, fs.ErrExist); n++ {
+		ext := filepath.Ext(wanted)
+		kept.final = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(wanted, ext), n, ext)
+		err = disk.Publish(kept.pending, kept.final)
+	}
+	if err != nil {
+		return kept, err
+	}
+	m.Log.Info("the store was copied before its upgrade", "copy", kept.final, "whole", kept.whole)
+	kept.pending = ""
+	return kept, m.at("copy published")
+}
+
+// MetadataSnapshot is the file kept before the additive step 8 to 9 (VER-03).
+type MetadataSnapshot struct {
+	Kind       string                `json:"kind"` // always "schema-and-metadata"
+	FullBackup bool                  `json:"fullBackup"`
+	Note       string                `json:"note"`
+	Store      string                `json:"store"`
+	From       int                   `json:"from"`
+	To         int                   `json:"to"`
+	CreatedAt  int64                 `json:"createdAt"` // Unix milliseconds
+	Schema     []string              `json:"schema"`    // SQL, in the order of creation
+	RowCounts  map[string]int        `json:"rowCounts"`
+	Tables     map[string][][]string `json:"tables"` // SQL literals, the first row names the columns
+}
+
+const snapshotNote = "This is not a full backup: it holds the schema and the identity tables, no messages, no decisions and no history."
+
+// identityTables are small and are what step 9 adds to.
+var identityTables = []string{"session_bindings", "peer_names", "peer_name_owners"}
+
+func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeCopy, error) {
+	snapshot := MetadataSnapshot{
+		Kind: "schema-and-metadata", Note: snapshotNote, Store: filepath.Base(m.path), From: m.from, To: schema.Version,
+		CreatedAt: m.Now().UnixMilli(), RowCounts: map[string]int{}, Tables: map[string][][]string{},
+	}
+	var err error
+	if snapshot.Schema, err = m.texts(ctx, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"); err != nil {
+		return safeCopy{}, err
+	}
+	for _, name := range names {
+		if snapshot.RowCounts[name], err = m.number(ctx, "SELECT count(*) FROM "+sqlitex.QuoteName(name)); err != nil {
+			return safeCopy{}, err
+		}
+	}
+	for _, name := range identityTables {
+		if snapshot.Tables[name], err = m.literals(ctx, name); err != nil {
+			return safeCopy{}, err
+		}
+	}
+	dir := filepath.Join(filepath.Dir(m.path), ".migration-snapshots")
+	if err := disk.MakeDir(dir); err != nil {
+		return safeCopy{}, err
+	}
+	final := filepath.Join(dir, fmt.Sprintf("%s.schema-and-metadata-%d-to-%d-%s.json", filepath.Base(m.path), m.from, schema.Version, stampName(m.Now())))
+	return m.writeSnapshot(snapshot, safeCopy{pending: pendingName(final), final: final})
+}
+
+func (m *migration) writeSnapshot(snapshot MetadataSnapshot, kept safeCopy) (safeCopy, error) {
+	data, err := json.MarshalIndent(snapshot, "", "  ")
+	if err != nil {
+		return safeCopy{}, fmt.Errorf("describing the store before its upgrade: %w", err)
+	}
+	if err := disk.WriteNew(kept.pending, data, disk.PrivateFile); err != nil {
+		return safeCopy{}, err
+	}
+	if err := m.at("copy written"); err != nil {
+		return safeCopy{}, errors.Join(err, kept.discard())
+	}
+	return kept, nil
+}
+
+// literals returns a table's rows as SQL literals under a row of column names.
+func (m *migration) literals(ctx context.Context, table string) ([][]string, error) {
+	columns, err := m.texts(ctx, "SELECT name FROM pragma_table_info('"+table+"') ORDER BY cid")
+	if err != nil || len(columns) == 0 {
+		return nil, err
+	}
+	quoted := make([]string, len(columns))
+	for i, column := range columns {
+		quoted[i] = "quote(" + sqlitex.QuoteName(column) + ")"
+	}
+	all := [][]string{columns}
+	rows, err := m.conn.QueryContext(ctx, "SELECT "+strings.Join(quoted, ", ")+" FROM "+table) //nolint:gosec // names of the store's own tables and columns, quoted
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		cells := make([]string, len(columns))
+		into := make([]any, len(columns))
+		for i := range cells {
+			into[i] = &cells[i]
+		}
+		err := rows.Scan(into...)
+		all = append(all, cells)
+		return err
+	})
+	return all, err
+}
+
+func (m *migration) texts(ctx context.Context, query string) ([]string, error) {
+	var texts []string
+	rows, err := m.conn.QueryContext(ctx, query)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		texts = append(texts, text)
+		return err
+	})
+	return texts, err
+}
+
+// restore compares every table with the whole copy and writes back the rows of
+// those that differ. A snapshot of metadata has no rows to compare.
+func (m *migration) restore(ctx context.Context, kept safeCopy) error {
+	if !kept.whole {
+		return nil
+	}
+	if _, err := m.conn.ExecContext(ctx, "ATTACH DATABASE ? AS kept", "file:"+sqlitex.EscapePath(kept.final)+"?mode=ro&immutable=1"); err != nil {
+		return fmt.Errorf("opening the copy %s: %w", kept.final, err)
+	}
+	names, err := m.tables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := m.restoreTable(ctx, sqlitex.QuoteName(name)); err != nil {
+			return fmt.Errorf("restoring the table %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (m *migration) restoreTable(ctx context.Context, name string) error {
+	differs, err := m.number(ctx, fmt.Sprintf(`SELECT (SELECT count(*) FROM main.%[1]s) <> (SELECT count(*) FROM kept.%[1]s)
+		OR EXISTS (SELECT * FROM main.%[1]s EXCEPT SELECT * FROM kept.%[1]s)
+		OR EXISTS (SELECT * FROM kept.%[1]s EXCEPT SELECT * FROM main.%[1]s)`, name))
+	if err != nil || differs == 0 {
+		return err
+	}
+	return m.exec(ctx, fmt.Sprintf("DELETE FROM main.%[1]s; INSERT INTO main.%[1]s SELECT * FROM kept.%[1]s", name))
+}
+
+// pendingName is an unfinished file's name beside final, in the form that the
+// doctor knows.
+func pendingName(final string) string {
+	return filepath.Join(filepath.Dir(final), "."+filepath.Base(final)+".bridge-tmp-"+rand.Text()[:10])
+}
+
+func stampName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }

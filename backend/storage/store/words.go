@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"bridge/backend/core/decision"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/search"
+	"bridge/backend/storage/store/fulltext"
+	"bridge/backend/storage/store/schema"
+)
+
+// WordQuery asks for messages, decisions and lines of jobs' transcripts by their words.
+type WordQuery struct {
+	Words  search.Query
+	Kinds  []search.Kind
+	Before int64 // Unix milliseconds, exclusive; 0 for no bound
+	Skip   int   // hits before the first one wanted
+	Limit  int
+	// Fits chooses among the hits; nil takes all.
+	Fits func(WordHit) bool
+}
+
+// WordHit is one of Message, Decision and Said, by its kind.
+type WordHit struct {
+	Kind     search.Kind
+	ID       string
+	At       int64
+	Message  mail.HistoryRow
+	Decision decision.Revision
+	Said     Said
+}
+
+// SearchWords returns what holds all the words, the best first by BM25 and the
+// newer of equals, and how many rows the index is behind. It ranks the newest
+// 2,000 of each kind that fit, by those words that are
+// in at most 2,000 documents; where all are in more, the newest come first. There
+// is nothing behind those.
+// Without an index it fails with a sentence that says why.
+func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, behind int64, err error) {
+	ranked, behind, err := r.index.Rank(ctx, fulltext.WordQuery{Words: q.Words, Kinds: q.Kinds, Before: q.Before, Most: q.Skip + q.Limit, Choosy: q.Fits != nil})
+	if err != nil {
+		return nil, 0, err
+	}
+	hits = []WordHit{}
+	passed := 0
+	for chunk := range slices.Chunk(ranked, max(q.Skip+q.Limit, 1)) {
+		found, err := r.hits(ctx, chunk)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, hit := range found {
+			if len(hits) == q.Limit || q.Fits != nil && !q.Fits(hit) {
+				continue
+			}
+			if passed++; passed > q.Skip {
+				hits = append(hits, hit)
+			}
+		}
+		if len(hits) == q.Limit {
+			break
+		}
+	}
+	return hits, behind, nil
+}
+
+// hits reads what the documents stand for, in their order. What the store does
+// not have any more, after an older state was restored, is left out.
+func (r *Reader) hits(ctx context.Context, documents []fulltext.Ranked) ([]WordHit, error) {
+	ids := map[search.Kind][]string{}
+	for _, one := range documents {
+		ids[one.Kind] = append(ids[one.Kind], one.ID)
+	}
+	rows, err := r.named(ctx, ids[search.Message])
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := r.revisionsNamed(ctx, ids[search.Decision])
+	if err != nil {
+		return nil, err
+	}
+	lines, err := r.saidNamed(ctx, ids[search.Run])
+	if err != nil {
+		return nil, err
+	}
+	var hits []WordHit
+	for _, one := range documents {
+		hit := WordHit{Kind: one.Kind, ID: one.ID, At: one.At}
+		var found bool
+		switch one.Kind {
+		case search.Message:
+			hit.Message, found = rows[one.ID]
+		case search.Decision:
+			hit.Decision, found = revisions[one.ID]
+		case search.Run:
+			hit.Said, found = lines[one.ID]
+		}
+		if found {
+			hits = append(hits, hit)
+		}
+	}
+	return hits, nil
+}
+
+// inOrder returns the given messages, those that are stored, in the order of the ids.
+func (r *Reader) inOrder(ctx context.Context, ids []string) ([]mail.HistoryRow, error) {
+	found, err := r.named(ctx, ids)
+	rows := make([]mail.HistoryRow, 0, len(ids))
+	for _, id := range ids {
+		if row, there := found[id]; there {
+			rows = append(rows, row)
+		}
+	}
+	return rows, err
+}
+
+// named returns the given messages, those that are stored, whole over the store
+// and the archive.
+func (r *Reader) named(ctx context.Context, ids []string) (map[string]mail.HistoryRow, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	wanted := make([]mail.HistoryRow, len(ids))
+	for i, id := range ids {
+		wanted[i].ID = id
+	}
+	found, err := r.byID(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := r.archive(ctx)
+	var archived map[string]mail.HistoryRow
+	if archive != nil && err == nil {
+		archived, err = archive.byID(ctx, wanted)
+	}
+	if errors.Is(err, schema.ErrArchive) {
+		err = nil
+	}
+	for id, row := range archived {
+		if mine, has := found[id]; has {
+			row = mine.With(row)
+		}
+		found[id] = row
+	}
+	return found, err
+}
+
+// revisionsNamed returns the given revisions of decisions, those that are stored.
+func (r *Reader) revisionsNamed(ctx context.Context, ids []string) (map[string]decision.Revision, error) {
+	found := map[string]decision.Revision{}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	all, err := r.Decisions(ctx, decision.Lookup{History: true})
+	for _, rev := range all {
+		if slices.Contains(ids, rev.ID) {
+			found[rev.ID] = rev
+		}
+	}
+	return found, err
+}

@@ -1,0 +1,98 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// givenUp are the words that were given up for the field's own, each with what is
+// said instead. Names of JSON members, columns and files that other programs know,
+// such as a lease's "loan", stay as they are: they stand in strings.
+var givenUp = map[string]string{
+	"lend": "lease", "lends": "lease", "lent": "leased", "lending": "leasing", "loan": "lease", "loans": "leases",
+	"keeper": "reconnector or checkpointer", "caretaker": "the part's own name", "calm": "throttle, or idle",
+	"glance": "a quick look", "supplement": "sidecar", "cold": "archive", "grams": "trigrams", "hunt": "search",
+	"readdress": "reassign", "urge": "priority", "displace": "back up", "heights": "layers",
+}
+
+// givenUpPhrases are the same in comments.
+var givenUpPhrases = regexp.MustCompile(`(?i)\b(made anew|can not|on loan|that seldom|has the home for itself)\b`)
+
+// checkWords returns one sentence for each given-up word in a declared name, and for
+// each given-up phrase in a comment.
+func checkWords(sources []source) []string {
+	var problems []string
+	for _, source := range sources {
+		if strings.HasPrefix(source.path, "backend/testing/archtest/") {
+			continue
+		}
+		say := func(node ast.Node, found, instead string) {
+			problems = append(problems, fmt.Sprintf("%s:%d: %q was given up: say %s", source.path, source.set.Position(node.Pos()).Line, found, instead))
+		}
+		for name := range declaredNames(source.file) {
+			for _, word := range wordsOf(name.Name) {
+				if instead, given := givenUp[word]; given {
+					say(name, name.Name, instead)
+				}
+			}
+		}
+		for _, comment := range source.file.Comments {
+			if found := givenUpPhrases.FindString(comment.Text()); found != "" {
+				say(comment, found, "it in one plain word")
+			}
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// declaredNames are the names that a file gives, of whatever kind.
+func declaredNames(file *ast.File) map[*ast.Ident]bool {
+	names := map[*ast.Ident]bool{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch declared := node.(type) {
+		case *ast.FuncDecl:
+			names[declared.Name] = true
+		case *ast.TypeSpec:
+			names[declared.Name] = true
+		case *ast.ValueSpec:
+			for _, name := range declared.Names {
+				names[name] = true
+			}
+		case *ast.Field:
+			for _, name := range declared.Names {
+				names[name] = true
+			}
+		case *ast.AssignStmt:
+			for _, to := range declared.Lhs {
+				if name, ok := to.(*ast.Ident); ok && declared.Tok.String() == ":=" {
+					names[name] = true
+				}
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// wordsOf parts a name at its capitals and underscores: tryLend is try and lend.
+func wordsOf(name string) []string {
+	var words []string
+	word := ""
+	for _, r := range name + "_" {
+		if r == '_' || unicode.IsUpper(r) {
+			if word != "" {
+				words = append(words, strings.ToLower(word))
+			}
+			word = ""
+		}
+		if r != '_' {
+			word += string(r)
+		}
+	}
+	return words
+}

@@ -1,0 +1,180 @@
+package realcli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bridge/backend/platform/proc"
+)
+
+// insideVar marks the process that runs inside the namespace.
+const insideVar = "BRIDGE_TEST_ISOLATED"
+
+// Isolated reports whether this process runs in the namespaces made by Isolate:
+// after Enter nothing that it starts can reach beyond its loopback, or sees the
+// machine's /tmp.
+func Isolated() bool { return os.Getenv(insideVar) == "1" }
+
+// Isolate runs this same program again, with the same arguments, in a network
+// namespace that holds nothing but a loopback and in a mount namespace whose /tmp
+// will be a temporary folder of its own, and returns its exit code. When it ends,
+// however it ends, every process that it left behind is killed by its id, and the
+// folder is removed. What it leaves when it ends by itself is named, and fails it. An
+// error means that the system does not permit namespaces.
+func Isolate() (code int, err error) {
+	dir, err := temporary()
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // whoever might still write there has been killed
+	runtime.LockOSThread()  // Pdeathsig follows the thread
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, fmt.Errorf("becoming the parent of orphans: %w", err)
+	}
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), insideVar+"=1", "TMPDIR="+dir)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("making namespaces: %w", err)
+	}
+	go func() {
+		<-stop
+		cmd.Process.Kill() //nolint:errcheck // it may be at its end
+	}()
+	err = cmd.Wait()
+	grace := lastGrace
+	if cmd.ProcessState.ExitCode() < 0 { // it was ended, and could not tidy up
+		grace = 0
+	}
+	left := proc.EndAllBelow(grace)
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		return 0, fmt.Errorf("running in namespaces: %w", err)
+	}
+	code = cmd.ProcessState.ExitCode()
+	if left != "" && code >= 0 {
+		fmt.Print(left)
+		code = max(code, 1)
+	}
+	return code, nil
+}
+
+// lastGrace is how long what is about to end may take for that.
+const lastGrace = 10 * time.Second
+
+// maxTemporary is the most bytes in the name of a folder for homes that leaves
+// enough for the names of the sockets in them: 107 is what the system allows.
+const maxTemporary = 50
+
+// temporary makes the folder for all that the tests make.
+func temporary() (string, error) {
+	parent := os.TempDir()
+	if len(parent) > maxTemporary-len("/cli0123456789") {
+		parent = "/tmp"
+	}
+	dir, err := os.MkdirTemp(parent, "cli")
+	if err != nil {
+		return "", fmt.Errorf("making a folder for the tests: %w", err)
+	}
+	return dir, nil
+}
+
+// Enter makes the namespaces of Isolate ready: with a /tmp of its own and with a
+// loopback. The one who was started by Isolate does it first of all.
+func Enter() error {
+	if err := ownTemporary(os.Getenv("TMPDIR")); err != nil {
+		return fmt.Errorf("making a /tmp of its own: %w", err)
+	}
+	return raiseLoopback()
+}
+
+// ownTemporary puts dir in the place of /tmp. The CLIs have fixed names there, in
+// folders that belong to whoever came first: within a user namespace everybody is
+// root, and what the machine's root left there is not theirs. What this run was
+// started with stays where it is.
+func ownTemporary(dir string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keeping mounts to itself: %w", err)
+	}
+	for _, name := range keptOfTemporary() {
+		from, to := filepath.Join("/tmp", name), filepath.Join(dir, name)
+		info, err := os.Stat(from)
+		if err != nil {
+			continue
+		}
+		if info.IsDir() {
+			err = os.Mkdir(to, 0o700)
+		} else {
+			err = os.WriteFile(to, nil, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+		if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("keeping %s: %w", from, err)
+		}
+	}
+	if err := unix.Mount(dir, "/tmp", "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return os.Setenv("TMPDIR", "/tmp")
+}
+
+// keptOfTemporary names what of /tmp this run was started with: its program, its
+// working folder, and what its environment says of Bridge and Go.
+func keptOfTemporary() []string {
+	program, _ := os.Executable()
+	folder, _ := os.Getwd()
+	paths := append([]string{program, folder, os.Getenv("HOME")}, filepath.SplitList(os.Getenv("PATH"))...)
+	for _, pair := range os.Environ() {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "BRIDGE_") || strings.HasPrefix(name, "GO") {
+			paths = append(paths, value)
+		}
+	}
+	var names []string
+	for _, path := range paths {
+		within, ok := strings.CutPrefix(filepath.Clean(path), "/tmp/")
+		name, _, _ := strings.Cut(within, "/")
+		if ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// raiseLoopback brings up the loopback of a fresh namespace.
+func raiseLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("raising the loopback: %w", err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return fmt.Errorf("raising the loopback: %w", err)
+	}
+	lo.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+		return fmt.Errorf("raising the loopback: %w", err)
+	}
+	return nil
+}

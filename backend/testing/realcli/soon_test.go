@@ -1,0 +1,15 @@
+package realcli_test
+
+import (
+	"context"
+	"testing"
+
+	"bridge/backend/testing/trial"
+)
+
+// soon is a context for one wait.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
