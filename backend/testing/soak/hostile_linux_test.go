@@ -374,12 +374,16 @@ func TestRMT_01_AThousandWrongCodesAreRefusedInFlatMemory(t *testing.T) {
 		})
 	}
 	var invited api.Invited
-	pid, before, burnt := inviter.broker(), 0, 0
+	pid, before, burnt, dropped := inviter.broker(), 0, 0, 0
 	for i := range 1000 {
 		if i == 100 { // warm
 			before = memory(t, pid)
 		}
 		err := guess(i)
+		for deadline := time.Now().Add(trial.Patience); isDropped(err) && time.Now().Before(deadline); {
+			dropped++
+			err = guess(i)
+		}
 		switch code := bridge.CodeOf(err); {
 		case err == nil:
 			t.Fatalf("the code %08d opens it; it was %s", i, invited.Code)
@@ -393,7 +397,7 @@ func TestRMT_01_AThousandWrongCodesAreRefusedInFlatMemory(t *testing.T) {
 		}
 	}
 	grown := memory(t, pid) - before
-	t.Logf("1000 guesses, %d invitations; the broker has grown by %d KiB over the last 900", burnt, grown>>10)
+	t.Logf("1000 guesses, %d more dropped, %d invitations; the broker has grown by %d KiB over the last 900", dropped, burnt, grown>>10)
 	if grown > 16<<20 {
 		t.Errorf("the broker has grown by %d MiB", grown>>20)
 	}
@@ -401,6 +405,13 @@ func TestRMT_01_AThousandWrongCodesAreRefusedInFlatMemory(t *testing.T) {
 		t.Errorf("%d invitations were needed for 1000 guesses: each takes three", burnt)
 	}
 	two.pair() // and the owner's own PC comes in all the same
+}
+
+// isDropped reports whether the inviter closed a connection without an answer. It does so
+// if its listener ends with an invitation while the connection waits to be accepted, or if
+// too many strangers are connected (SEC-12). No code was tried then.
+func isDropped(err error) bool {
+	return bridge.CodeOf(err) == bridge.Unavailable && strings.Contains(err.Error(), "closed the connection before it answered")
 }
 
 // TestRMT_01_AMachineInTheMiddleOfAPairingGetsNothing: whoever stands between the two
