@@ -22,7 +22,7 @@ import (
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func noEnv(string) string { return "" }
@@ -234,7 +234,7 @@ func TestDSK_01_AnUnusableHomeIsSaidAndTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.retry()
-	deadline := time.Now().Add(trial.Patience)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		if _, err := l.ticket(t.Context()); err == nil {
 			break

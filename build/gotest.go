@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // skip is a test that did not run, or ran with less, and why.
@@ -109,7 +109,7 @@ func (p project) goStep(call goCall) step {
 		s.args = append(s.args, "-count=1")
 	}
 	if p.long { // the last limit counts
-		s.env, s.args = append(slices.Clone(call.env), trial.Env+"=1"), append(s.args, "-timeout="+longLimit.String())
+		s.env, s.args = append(slices.Clone(call.env), testkit.Env+"=1"), append(s.args, "-timeout="+longLimit.String())
 	}
 	return s
 }

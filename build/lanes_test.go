@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // Lanes are one stage: what is flaky in one of them excuses nothing in another, and all of
@@ -216,7 +216,7 @@ func TestStagesOfTwoLanesRunBesideEachOther(t *testing.T) {
 		{name: "alone", lane: "one", after: []string{"after-b"}, run: func(context.Context, project) error { ran = 100; return nil }},
 	}
 	var got []string
-	for _, r := range runStages(t.Context(), p, all, trial.Patience) {
+	for _, r := range runStages(t.Context(), p, all, testkit.Patience) {
 		got = append(got, fmt.Sprintf("%s %t %s", r.name, r.err == nil, r.skipped))
 	}
 	want := []string{"first true ", "a true ", "b false ", "after-a true ", "after-b true needs b", "after-both true needs b", "after-a-there true ", "last true ", "alone true needs after-b"}
@@ -265,7 +265,7 @@ func TestASecondLookIsAloneAmongTheLanes(t *testing.T) {
 			{name: "d", lane: "one", run: works},
 			{name: "e", lane: "two", run: works},
 			{name: "f", lane: "one", after: []string{"e"}, run: looks("f")},
-		}, trial.Patience)
+		}, testkit.Patience)
 		for _, r := range results {
 			if want := strings.Contains("acf", r.name); r.err != nil || len(r.notes.flaky) > 0 != want {
 				t.Fatalf("%s ends with %v, flaky %v", r.name, r.err, r.notes.flaky)

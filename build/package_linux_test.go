@@ -16,7 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"bridge/backend/platform/disk"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // packageTestVariable has the stage `package` run these tests, which build what
@@ -36,7 +36,7 @@ func madePackages(t *testing.T) project {
 }
 
 func TestDSK_05_TheSameCheckoutElsewhereMakesTheSamePackages(t *testing.T) {
-	trial.Long(t, "it builds every package twice")
+	testkit.Long(t, "it builds every package twice")
 	p := madePackages(t)
 	r, err := p.release(t.Context())
 	if err != nil {

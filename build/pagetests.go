@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // vitest runs the page's own tests and notes those that failed.
@@ -32,7 +32,7 @@ func (p project) vitest(ctx context.Context) error {
 // others are done, each by itself and at most twice.
 func (p project) playwright(ctx context.Context, env []string) error {
 	if p.long {
-		env = append(env, trial.Env+"=1")
+		env = append(env, testkit.Env+"=1")
 	}
 	begin := p.failures()
 	report, err := p.playwrightOnce(ctx, step{dir: "frontend", env: env, name: "npx", args: []string{"playwright", "test"}})

@@ -77,7 +77,7 @@ var buildPrograms = []string{
 // faceCLIs are the folders of what the agent CLIs meet of Bridge. All else would bring
 // the longest stage into every run.
 var faceCLIs = []string{
-	"backend/agent", "backend/doors/hook", "backend/core/host", "backend/doors/mcpserver", "backend/owner/prompts", "backend/testing/realcli", "backend/jobs/runner", "backend/doors/worker", "build/clis", "cmd/bridge-hook", "cmd/bridge-mcp", "cmd/bridge-worker",
+	"backend/agent", "backend/doors/hook", "backend/core/hooks", "backend/doors/mcpserver", "backend/owner/prompts", "backend/testing/realcli", "backend/jobs/runner", "backend/doors/worker", "build/clis", "cmd/bridge-hook", "cmd/bridge-mcp", "cmd/bridge-worker",
 }
 
 // affected finds the packages that have a changed file, or use one that has.

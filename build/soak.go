@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // runSoak builds the program, kills it under load and lets its writes and syncs fail, each
@@ -46,7 +46,7 @@ func (p project) soakCall(args []string) (call step, figure string, err error) {
 	call = step{env: []string{"BRIDGE_TEST_BIN=" + p.binary()}, name: "go"}
 	at := slices.IndexFunc(args, func(arg string) bool { return arg == "-hours" || strings.HasPrefix(arg, "-hours=") })
 	if at < 0 {
-		call.env = append(call.env, trial.Env+"=1")
+		call.env = append(call.env, testkit.Env+"=1")
 		call.args = append([]string{"test", "-count=1", "-p=1", "-timeout", "2h", "-v", "./backend/testing/soak", "./backend/testing/faults"}, args...)
 		return call, figure, nil
 	}

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // realCLIs is the package that drives the real agent CLIs. Its own tests and
@@ -392,7 +392,7 @@ func (p project) goCalls(atOnce int, packages []string) (calls []goCall) {
 	}
 	if len(watched) > 0 {
 		flags := []string{"-race", sqliteUnwatched, packageLimit, "-p=" + strconv.Itoa(atOnce)}
-		calls = append(calls, goCall{env: []string{"CGO_ENABLED=1", trial.QuickExit}, args: append(flags, watched...), yields: atOnce > 1})
+		calls = append(calls, goCall{env: []string{"CGO_ENABLED=1", testkit.QuickExit}, args: append(flags, watched...), yields: atOnce > 1})
 	}
 	if len(plain) > 0 {
 		flags := []string{packageLimit, "-p=" + strconv.Itoa(atOnce)}

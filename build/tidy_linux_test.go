@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // builtTidy is the program that ends what tests leave.
@@ -93,7 +93,7 @@ func TestTestsEndWithTheirRun(t *testing.T) {
 		t.Fatalf("the tests say %q, %v", line, err)
 	}
 	// With the run ends who reads what its tests say.
-	if err := errors.Join(says.Close(), run.Process.Kill(), lives.SetReadDeadline(time.Now().Add(trial.Patience))); err != nil {
+	if err := errors.Join(says.Close(), run.Process.Kill(), lives.SetReadDeadline(time.Now().Add(testkit.Patience))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(lives); err != nil {
@@ -111,7 +111,7 @@ func TestARunIsEndedByEitherSignal(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(trial.Patience):
+		case <-time.After(testkit.Patience):
 			t.Errorf("it runs on after %s", s)
 		}
 		stop()

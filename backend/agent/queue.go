@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"bridge/backend/core/chat"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 // queueTimeout bounds one run of `codex queue`. Starting a cold CLI takes part
@@ -43,7 +43,7 @@ func (q Queue) Push(ctx context.Context, thread, message string) (result chat.Qu
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
-		return chat.QueueRefused, "codex could not be started: " + host.ShortReason(err.Error())
+		return chat.QueueRefused, "codex could not be started: " + hooks.ShortReason(err.Error())
 	}
 	err := cmd.Wait()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it ended well, though something that it started holds its output
@@ -69,7 +69,7 @@ func judgeExit(err error, thread, output string) (chat.QueueResult, string) {
 			return known.result, known.reason
 		}
 	}
-	return chat.QueueUnclear, fmt.Sprintf("codex exited with %d: %s", exit.ExitCode(), host.ShortReason(cmp.Or(failure, output)))
+	return chat.QueueUnclear, fmt.Sprintf("codex exited with %d: %s", exit.ExitCode(), hooks.ShortReason(cmp.Or(failure, output)))
 }
 
 // refusals are the ends that are known to have queued nothing, by exit code and

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/platform/proc"
 )
 
@@ -26,7 +26,7 @@ func CodexTerminals(cwd, dataDir string) Terminals {
 		if len(words) > 1 && slices.Contains([]string{"exec", "e", "review", "app-server", "mcp-server", "queue"}, words[1]) || slices.Contains(words, "app-server") {
 			return true
 		}
-		return !sameFolder(folderOf(process.Cwd, words), cwd) || dataDir != "" && !sameFolder(host.CLIDataDir(bridge.Codex, getenv(process.Environ)("HOME"), getenv(process.Environ)), dataDir)
+		return !sameFolder(folderOf(process.Cwd, words), cwd) || dataDir != "" && !sameFolder(hooks.CLIDataDir(bridge.Codex, getenv(process.Environ)("HOME"), getenv(process.Environ)), dataDir)
 	})
 }
 

@@ -15,9 +15,9 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/broker/entry"
-	"bridge/backend/broker/feed"
+	"bridge/backend/broker/events"
+	"bridge/backend/broker/mux"
 	"bridge/backend/broker/presence"
-	"bridge/backend/broker/serving"
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
@@ -63,7 +63,7 @@ type Pace = wake.Pace
 // Broker serves one home: it joins the parts and answers the local link.
 type Broker struct {
 	*core
-	operations map[string]serving.Operation
+	operations map[string]mux.Operation
 }
 
 var _ ipc.Handler = (*Broker)(nil)
@@ -86,7 +86,7 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 	}
 	c := &core{
 		opts: opts, ledger: wake.Ledger{DB: opts.DB, Log: opts.Log, Now: opts.Now},
-		feed: feed.New(opts.Now().UnixMilli()),
+		feed: events.New(opts.Now().UnixMilli()),
 	}
 	c.Presence = presence.New(presence.Options{
 		Known: known, Prefs: prefs, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: func() { c.changed() }, Terminals: c.opts.terminals,
@@ -202,35 +202,35 @@ func (b *Broker) explain(op string, err error) error {
 }
 
 // index is what this broker serves, by name.
-func (b *Broker) index() map[string]serving.Operation {
-	index := map[string]serving.Operation{}
-	for _, o := range []serving.Operation{
-		serving.By(api.OpRegister, b.sessions.register),
-		serving.By(api.OpLeave, b.sessions.leave),
-		serving.By(api.OpAutoWake, b.sessions.autoWake),
-		serving.By(api.OpHook, b.hooks.hook),
-		serving.By(api.OpAck, b.leases.ack),
-		serving.By(api.OpNack, b.leases.nack),
-		serving.By(api.OpSend, b.messages.send),
-		serving.By(api.OpSent, b.messages.sendStatus),
-		serving.By(api.OpInbox, b.inbox.inbox),
-		serving.By(api.OpWait, b.inbox.wait),
-		serving.By(api.OpSearch, b.history.searchHistory),
-		serving.By(api.OpDecide, b.decisions.decide),
-		serving.By(api.OpDecisions, b.decisions.decisions),
+func (b *Broker) index() map[string]mux.Operation {
+	index := map[string]mux.Operation{}
+	for _, o := range []mux.Operation{
+		mux.By(api.OpRegister, b.sessions.register),
+		mux.By(api.OpLeave, b.sessions.leave),
+		mux.By(api.OpAutoWake, b.sessions.autoWake),
+		mux.By(api.OpHook, b.hooks.hook),
+		mux.By(api.OpAck, b.leases.ack),
+		mux.By(api.OpNack, b.leases.nack),
+		mux.By(api.OpSend, b.messages.send),
+		mux.By(api.OpSent, b.messages.sendStatus),
+		mux.By(api.OpInbox, b.inbox.inbox),
+		mux.By(api.OpWait, b.inbox.wait),
+		mux.By(api.OpSearch, b.history.searchHistory),
+		mux.By(api.OpDecide, b.decisions.decide),
+		mux.By(api.OpDecisions, b.decisions.decisions),
 		byOwner(b, api.OpPinDecision, "pins by this command", func(ctx context.Context, args api.DecideArgs) (api.DecideResult, error) {
 			return b.DecideOwner(ctx, "", args)
 		}),
 		byOwner(b, api.OpWithdrawDecision, "withdraws decisions", b.WithdrawOwner),
-		serving.By(api.OpPeers, b.status.peers),
-		serving.By(api.OpStatus, b.status.status),
-		serving.By(api.OpNeeds, b.needs),
-		serving.By(api.OpWakeWait, b.wakeHooks.wakeWait),
-		serving.By(api.OpTake, b.channels.take),
-		serving.By(api.OpMod, b.mods.modWait),
-		serving.By(api.OpModReport, b.mods.modReport),
-		serving.By(api.OpSubscribe, b.subscribe),
-		serving.By(api.OpRetire, b.retire),
+		mux.By(api.OpPeers, b.status.peers),
+		mux.By(api.OpStatus, b.status.status),
+		mux.By(api.OpNeeds, b.needs),
+		mux.By(api.OpWakeWait, b.wakeHooks.wakeWait),
+		mux.By(api.OpTake, b.channels.take),
+		mux.By(api.OpMod, b.mods.modWait),
+		mux.By(api.OpModReport, b.mods.modReport),
+		mux.By(api.OpSubscribe, b.subscribe),
+		mux.By(api.OpRetire, b.retire),
 	} {
 		index[o.Name] = o
 	}
@@ -241,10 +241,10 @@ func (b *Broker) index() map[string]serving.Operation {
 		index[row.Name] = b.delegated(row)
 	}
 	for _, row := range api.QuestionOperations() {
-		index[row.Name] = serving.ByPart(func() serving.Part { return b.questions }, row, errNoQuestions)
+		index[row.Name] = mux.ByPart(func() mux.Part { return b.questions }, row, errNoQuestions)
 	}
 	for _, row := range api.PromptOperations() {
-		index[row.Name] = serving.ByPart(func() serving.Part { return b.prompts }, row, errNoPrompts)
+		index[row.Name] = mux.ByPart(func() mux.Part { return b.prompts }, row, errNoPrompts)
 	}
 	index[api.OpApprove.Name] = approving(b)
 	for _, row := range api.NetworkOperations() {

@@ -28,7 +28,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 	"bridge/backend/storage/store/transfer"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // bench is one broker on a real store and a real socket, which a test may end
@@ -224,7 +224,7 @@ func (b *bench) stage(messageID string) bridge.Stage {
 // about.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	for !done() {
 		select {

@@ -7,8 +7,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
-	"bridge/backend/core/reach"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
 )
@@ -27,9 +27,9 @@ func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, 
 	}
 	if request.ToParent {
 		note := chat.ParentNote(child.ID, child.Title, request.Body)
-		return p.chatByMail(ctx, target.Name, request, note, chat.Parent, reach.Note(target))
+		return p.chatByMail(ctx, target.Name, request, note, chat.Parent, delivery.Note(target))
 	}
-	route := reach.To(target, request.Child, request.Body)
+	route := delivery.To(target, request.Child, request.Body)
 	switch {
 	case route.Transport == "":
 		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
@@ -44,20 +44,20 @@ func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, 
 
 // chatTarget finds the session, live or away, and the child in its list: a
 // child that is not in it is refused (CHT-10).
-func (p *chats) chatTarget(request chat.Request) (reach.Facts, session.Child, error) {
+func (p *chats) chatTarget(request chat.Request) (delivery.Facts, session.Child, error) {
 	p.Lock()
 	defer p.Unlock()
 	s, live := p.Roster.Get(request.Session)
 	if !live {
 		known, ok := p.Roster.Known(request.Session)
 		if !ok {
-			return reach.Facts{}, session.Child{}, bridge.Errorf(bridge.NotFound, "no local session has the id %q", request.Session)
+			return delivery.Facts{}, session.Child{}, bridge.Errorf(bridge.NotFound, "no local session has the id %q", request.Session)
 		}
 		if request.Child != "" {
-			return reach.Facts{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s is away, and so are its native children", known.Name)
+			return delivery.Facts{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s is away, and so are its native children", known.Name)
 		}
 		// Away, nothing can queue for it: only its mail waits.
-		return reach.Facts{Kind: known.Kind, Name: known.Name, Away: true}, session.Child{}, nil
+		return delivery.Facts{Kind: known.Kind, Name: known.Name, Away: true}, session.Child{}, nil
 	}
 	target := p.Boxes.Facts(s)
 	if request.Child == "" {
@@ -65,7 +65,7 @@ func (p *chats) chatTarget(request chat.Request) (reach.Facts, session.Child, er
 	}
 	at := slices.IndexFunc(s.Children, func(c session.Child) bool { return c.ID == request.Child })
 	if at < 0 {
-		return reach.Facts{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", s.Name)
+		return delivery.Facts{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", s.Name)
 	}
 	return target, s.Children[at], nil
 }
@@ -83,7 +83,7 @@ func (p *chats) chatByMail(ctx context.Context, name string, request chat.Reques
 // message is stored first, as handed to the queue: a crash at any moment leaves
 // it either never launched or never launched again. Only a certain refusal
 // makes it ordinary mail.
-func (p *chats) chatByQueue(ctx context.Context, name string, route reach.Route, request chat.Request) (chat.Outcome, error) {
+func (p *chats) chatByQueue(ctx context.Context, name string, route delivery.Route, request chat.Request) (chat.Outcome, error) {
 	message := p.messageTo(name, request)
 	if err := p.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		return chat.Outcome{}, err
@@ -112,7 +112,7 @@ func (p *chats) chatByQueue(ctx context.Context, name string, route reach.Route,
 // chatToChild puts the owner's words into a native child's own queue. What may
 // have come in is kept in the history; what certainly did not leaves nothing:
 // it must not fall to the parent.
-func (p *chats) chatToChild(ctx context.Context, name string, route reach.Route, request chat.Request) chat.Outcome {
+func (p *chats) chatToChild(ctx context.Context, name string, route delivery.Route, request chat.Request) chat.Outcome {
 	result, reason := p.pushToQueue(ctx, route.Thread, request.Body)
 	outcome, _ := chat.OutcomeOf(request.Child, route.Taken, route.Refused, result, reason)
 	if result != chat.QueueAccepted && result != chat.QueueUnclear {

@@ -13,11 +13,11 @@ import (
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
-	"bridge/backend/core/reach"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // codex puts a program in codex's place: it appends the message of every queue
@@ -30,7 +30,7 @@ func (b *bench) codex(script string) (arrived func() []string) {
 	if err := os.WriteFile(bin, []byte("#!/bin/sh\nprintf '%s\\036' \"$5\" >> "+log+"\n"+script+"\n"), 0o700); err != nil { //nolint:forbidigo // a test's program
 		b.t.Fatal(err)
 	}
-	b.queue = agent.Queue{Bin: bin, Timeout: trial.Patience}
+	b.queue = agent.Queue{Bin: bin, Timeout: testkit.Patience}
 	return func() []string {
 		raw, err := os.ReadFile(log)
 		if err != nil {
@@ -298,7 +298,7 @@ func TestCHT_19_ARefusedWakeLeavesTheMailUnreadAndSaysWhy(t *testing.T) {
 	from.mustSend(api.SendArgs{To: "web", Body: "wake up"})
 	eventually(t, "the diagnosis says why", func() bool {
 		peers, err := b.broker.Peers(t.Context())
-		return err == nil && peers[1].Wake == reach.WakeFailed && strings.Contains(peers[1].Detail, "too old")
+		return err == nil && peers[1].Wake == delivery.WakeFailed && strings.Contains(peers[1].Detail, "too old")
 	})
 	wantBodies(t, "the mail is unread", web.look(), "wake up")
 }
@@ -371,7 +371,7 @@ func TestCHT_19_WhyTheQueueRefusedIsSaidWhateverElseIsKnown(t *testing.T) {
 	tests := []struct {
 		name, script, reason string
 		hooks                []session.Event // that reported before
-		transport            reach.Way
+		transport            delivery.Way
 	}{
 		{"no hook has reported", refuses, "codex knows no session of this id", nil, "tools only"},
 		{"busy", refuses, "codex knows no session of this id", []session.Event{session.EventPrompt}, "hooks"},
@@ -395,12 +395,12 @@ func TestCHT_19_WhyTheQueueRefusedIsSaidWhateverElseIsKnown(t *testing.T) {
 			}
 			b.chat(chat.Request{Session: web.ID, Body: "hello"})
 			got := diagnosis()
-			if got.Transport != tt.transport || got.Wake != reach.WakeFailed || !strings.Contains(got.Problem, tt.reason) || !strings.HasSuffix(got.Detail, got.Problem) {
+			if got.Transport != tt.transport || got.Wake != delivery.WakeFailed || !strings.Contains(got.Problem, tt.reason) || !strings.HasSuffix(got.Detail, got.Problem) {
 				t.Errorf("the diagnosis is %+v, want why: %q", got, tt.reason)
 			}
 			b.codex("exit 0")
 			b.chat(chat.Request{Session: web.ID, Body: "hello again"})
-			if got := diagnosis(); got.Wake == reach.WakeFailed || got.Problem != "" {
+			if got := diagnosis(); got.Wake == delivery.WakeFailed || got.Problem != "" {
 				t.Errorf("after the queue took something the diagnosis is %+v", got)
 			}
 		})

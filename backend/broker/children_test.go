@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/proc"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // childrenOf waits until the broker shows the children of a session so, one line
@@ -24,7 +24,7 @@ func (b *bench) childrenOf(name, want string) api.Peer {
 	b.t.Helper()
 	changes, stop := b.broker.Watch()
 	defer stop()
-	ctx, cancel := context.WithTimeout(b.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(b.t.Context(), testkit.Patience)
 	defer cancel()
 	for {
 		peers, err := b.broker.Peers(ctx)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"bridge/backend/broker/feed"
+	"bridge/backend/broker/events"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/needs"
@@ -21,7 +21,7 @@ type core struct {
 	parts
 	opts      Options
 	ledger    wake.Ledger
-	feed      *feed.Feed
+	feed      *events.Feed
 	jobs      Delegated // nil where there are none; set before anybody connects
 	network   Network   // as jobs
 	questions Questions // as jobs

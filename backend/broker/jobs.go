@@ -3,8 +3,8 @@ package broker
 import (
 	"context"
 
+	"bridge/backend/broker/mux"
 	"bridge/backend/broker/presence"
-	"bridge/backend/broker/serving"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/session"
@@ -14,7 +14,7 @@ import (
 
 // Delegated serves the operations of delegated jobs in the broker's process.
 type Delegated interface {
-	serving.Part
+	mux.Part
 	// JobOf returns the name of the running job that a process is part of, "" for none. It
 	// fails with Denied when nobody can tell.
 	JobOf(process job.Process) (string, error)
@@ -31,8 +31,8 @@ func (b *Broker) Delegate(jobs Delegated) { b.jobs = jobs }
 
 // delegated is an operation that the jobs serve. Where there are none, a runner keeps
 // its result until a broker comes that has.
-func (b *Broker) delegated(row api.Row) serving.Operation {
-	return serving.ByPart(func() serving.Part { return b.jobs }, row, errNoJobs)
+func (b *Broker) delegated(row api.Row) mux.Operation {
+	return mux.ByPart(func() mux.Part { return b.jobs }, row, errNoJobs)
 }
 
 // insideOf names the job that a new connection comes from the inside of, "" for none.

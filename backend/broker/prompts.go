@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"bridge/backend/broker/mux"
 	"bridge/backend/broker/presence"
-	"bridge/backend/broker/serving"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc"
@@ -15,7 +15,7 @@ import (
 // Prompts serves the operations about permission prompts of interactive sessions in the
 // broker's process.
 type Prompts interface {
-	serving.Part
+	mux.Part
 	// Has reports whether an approval of that id is one of them.
 	Has(id string) bool
 	// Heard is told each hook and plugin call of a known session.
@@ -31,9 +31,9 @@ var errNoPrompts = bridge.Errorf(bridge.Unsupported, "this Bridge does not answe
 
 // approving is the owner's answer by command: to a prompt of a session, else to what a
 // job asks.
-func approving(b *Broker) serving.Operation {
+func approving(b *Broker) mux.Operation {
 	ofJob := b.delegated(api.OpApprove.Row)
-	return serving.Operation{Row: ofJob.Row, Serve: func(ctx context.Context, l *link, raw json.RawMessage) (any, error) {
+	return mux.Operation{Row: ofJob.Row, Serve: func(ctx context.Context, l *link, raw json.RawMessage) (any, error) {
 		var args api.ApproveArgs
 		if b.prompts != nil && bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args) == nil && b.prompts.Has(args.Approval) {
 			return b.prompts.Handle(ctx, l.Conn, ofJob.Name, raw)

@@ -3,7 +3,7 @@ package broker
 import (
 	"context"
 
-	"bridge/backend/broker/serving"
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/platform/ipc/api"
@@ -11,7 +11,7 @@ import (
 
 // Questions serves the operations about what sessions ask their owner in the broker's
 // process.
-type Questions interface{ serving.Part }
+type Questions interface{ mux.Part }
 
 // Ask has questions serve what belongs to them, before anybody connects.
 func (b *Broker) Ask(questions Questions) { b.questions = questions }
@@ -44,8 +44,8 @@ func (b *Broker) WithdrawOwner(ctx context.Context, args api.WithdrawDecisionArg
 }
 
 // byOwner returns an operation that method serves for the owner alone.
-func byOwner[A any](b *Broker, op api.Op[A, api.DecideResult], does string, method func(context.Context, A) (api.DecideResult, error)) serving.Operation {
-	return serving.By(op, func(ctx context.Context, l *link, args A) (api.DecideResult, error) {
+func byOwner[A any](b *Broker, op api.Op[A, api.DecideResult], does string, method func(context.Context, A) (api.DecideResult, error)) mux.Operation {
+	return mux.By(op, func(ctx context.Context, l *link, args A) (api.DecideResult, error) {
 		by, err := b.Asker(ctx, l.Conn, api.Caller{})
 		if err == nil {
 			err = by.OnlyOwner(does)

@@ -11,7 +11,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // everyRole is written out: a new role is decided here for every operation.
@@ -109,7 +109,7 @@ func TestJOB_11_EveryOperationIsOpenToItsRolesAlone(t *testing.T) {
 		client := b.dial(role)
 		for op, roles := range operationRoles {
 			t.Run(fmt.Sprintf("JOB-11 %s as %s", op, role), func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
 				var answer json.RawMessage
 				err := client.Call(ctx, op, api.Empty{}, &answer)

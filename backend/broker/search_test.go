@@ -8,13 +8,13 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // finds asks until the index has everything and returns topics and snippets.
 func (p peer) finds(args api.SearchArgs) []string {
 	p.b.t.Helper()
-	for deadline := time.Now().Add(trial.Patience); ; {
+	for deadline := time.Now().Add(testkit.Patience); ; {
 		result, err := p.SearchHistory(p.b.t.Context(), args)
 		if err == nil && result.Behind == 0 {
 			found := []string{}

@@ -14,7 +14,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 	"bridge/backend/storage/store/transfer"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // status is the answer without its times, which must lie within the test's own.
@@ -25,7 +25,7 @@ func (p peer) status(messageID string) []api.SentStage {
 		p.b.t.Fatalf("%s asks for %s: %+v, %v", p.Name, messageID, answer, err)
 	}
 	for i, r := range answer.Recipients {
-		if age := p.b.now().Sub(time.UnixMilli(r.At)); age < -time.Second || age > trial.Patience {
+		if age := p.b.now().Sub(time.UnixMilli(r.At)); age < -time.Second || age > testkit.Patience {
 			p.b.t.Errorf("%s was %s at %v", r.Name, r.Stage, time.UnixMilli(r.At))
 		}
 		answer.Recipients[i].At = 0

@@ -11,7 +11,7 @@ import (
 	"bridge/backend/core/chat"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // What the page shows before the owner sends is what the broker answers after it,
@@ -91,7 +91,7 @@ func TestCHT_03_CHT_17_ThePageIsToldThatAWakeHookCameAndLeft(t *testing.T) {
 	told := func(what string) {
 		select {
 		case <-changes:
-		case <-time.After(trial.Patience):
+		case <-time.After(testkit.Patience):
 			t.Fatalf("nothing tells the page of %q", what)
 		}
 		if got := b.peerNamed("p").Reach.Owner; !strings.Contains(got, what) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"bridge/backend/agent"
-	"bridge/backend/core/reach"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/proc"
@@ -74,10 +74,10 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 		peer.Children = append(peer.Children, api.Child{ID: c.ID, Title: c.Title, State: c.State()})
 	}
 	facts := p.Boxes.Facts(s)
-	peer.Transport, peer.Wake, peer.Detail = reach.Mail(facts)
+	peer.Transport, peer.Wake, peer.Detail = delivery.Mail(facts)
 	var problems []string
 	if s.Serverless {
-		problems = append(problems, reach.ServerEnded(s.Kind))
+		problems = append(problems, delivery.ServerEnded(s.Kind))
 	}
 	if problem := p.Boxes[s.ID].Queue.Problem(); problem != "" {
 		problems = append(problems, problem)
@@ -92,7 +92,7 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 		peer.Detail += " " + peer.Problem
 	}
 	facts.Problem = len(problems) > 0
-	peer.Reach = reach.WordsOf(facts)
+	peer.Reach = delivery.WordsOf(facts)
 	if s.ChildrenNote != "" {
 		peer.Detail += " Its native children are known from its events only: " + s.ChildrenNote + "."
 	}

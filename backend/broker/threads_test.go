@@ -11,7 +11,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // thread is one server of a host that serves many threads from process 77.
@@ -47,7 +47,7 @@ func (b *bench) roll() string {
 
 func (b *bench) wantRoll(when, want string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(b.t.Context(), testkit.Patience)
 	defer cancel()
 	for got := b.roll(); got != want; got = b.roll() {
 		select {

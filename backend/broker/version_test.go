@@ -4,13 +4,13 @@ import (
 	"context"
 	"testing"
 
-	"bridge/backend/broker/serving"
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
 )
 
 func TestMSG_01_ACallerOfANewerVersionIsServed(t *testing.T) {
-	operation := serving.By(api.Op[session.HookCall, string]{}, func(_ context.Context, _ *link, call session.HookCall) (string, error) {
+	operation := mux.By(api.Op[session.HookCall, string]{}, func(_ context.Context, _ *link, call session.HookCall) (string, error) {
 		return call.SessionID, nil
 	})
 	got, err := operation.Serve(t.Context(), nil, []byte(`{"sessionId":"s1","whatComesNext":{"more":true}}`))

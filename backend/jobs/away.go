@@ -5,18 +5,18 @@ import (
 
 	"bridge/backend/broker"
 	"bridge/backend/core/job"
-	"bridge/backend/jobs/away"
+	"bridge/backend/jobs/paired"
 )
 
 // Away are the jobs that paired PCs do for this one.
-func (j *Jobs) Away() *away.Jobs { return j.away }
+func (j *Jobs) Away() *paired.Jobs { return j.away }
 
 // awayBook is the registry, and the way to supervisors, as jobs on paired PCs see them.
 type awayBook struct{ *core }
 
-func newAway(c *core) *away.Jobs {
+func newAway(c *core) *paired.Jobs {
 	book := awayBook{c}
-	return away.New(away.Options{Registry: book, Supervisors: book, Files: c.files, Life: c.life, Now: c.opts.Now, Log: c.opts.Log})
+	return paired.New(paired.Options{Registry: book, Supervisors: book, Files: c.files, Life: c.life, Now: c.opts.Now, Log: c.opts.Log})
 }
 
 func (j awayBook) All() []job.Job                                { return j.all() }
@@ -41,7 +41,7 @@ func (j awayBook) Show(name string, change func(*job.Job) (atOnce bool), anyway 
 			_, err := r.Update(name, update)
 			return err
 		})
-	case away.Differs(shown, present):
+	case paired.Differs(shown, present):
 		j.noteLocked(name, update)
 	case anyway:
 		j.publish()

@@ -19,21 +19,21 @@ import (
 	"bridge/backend/core/job/runs"
 	"bridge/backend/core/remote"
 	"bridge/backend/jobs/gitwork"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/jobs/landing"
-	"bridge/backend/jobs/record"
-	"bridge/backend/network/peering"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing"
+	"bridge/backend/network/pairing/pairingtest"
 	"bridge/backend/network/remotejobs"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // twoPCs are a laptop, whose session asks, and a desk, which does jobs for it.
 type twoPCs struct {
 	t            *testing.T
 	laptop, desk *bench
-	ends         [2]*peeringtest.End
+	ends         [2]*pairingtest.End
 	root         string // what the desk allows
 	boss         session
 	drop         atomic.Pointer[func(remote.Frame) bool] // frames of the desk that get lost
@@ -61,7 +61,7 @@ func (c changed) Diff(context.Context, string) (landing.Diff, error) {
 
 // lossy loses what its owner wants lost.
 type lossy struct {
-	peering.Transport
+	pairing.Transport
 	loses *atomic.Pointer[func(remote.Frame) bool]
 }
 
@@ -72,7 +72,7 @@ func (l lossy) Send(ctx context.Context, id string, frame remote.Frame) error {
 	return l.Transport.Send(ctx, id, frame)
 }
 
-func newTwoPCs(t *testing.T, join peeringtest.Join, can ...string) *twoPCs {
+func newTwoPCs(t *testing.T, join pairingtest.Join, can ...string) *twoPCs {
 	t.Helper()
 	p := &twoPCs{t: t, laptop: prepared(t), desk: prepared(t), root: grounds(t)}
 	p.policy = remote.Policy{Enabled: true, RemoteJobs: remote.RemoteJobs{
@@ -107,7 +107,7 @@ func newTwoPCs(t *testing.T, join peeringtest.Join, can ...string) *twoPCs {
 
 func overBoth(t *testing.T, test func(*testing.T, *twoPCs)) {
 	t.Helper()
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) { test(t, newTwoPCs(t, join, remote.Capability, remote.ReadsCapability)) })
 	}
 }
@@ -223,7 +223,7 @@ func TestRMT_08_WhatNoJobOnAPairedPCHas(t *testing.T) {
 }
 
 func TestRMT_03_APeerThatDoesNotKnowJobsHasToBeUpdated(t *testing.T) {
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			p := newTwoPCs(t, join, "messages-v1")
 			_, err := p.boss.spawn("01", p.args())
@@ -249,7 +249,7 @@ func TestRMT_15_WithoutALinkCommandsFailAtOnce(t *testing.T) {
 			err := do()
 			wantCode(t, what, err, bridge.Unavailable)
 			wantText(t, err.Error(), "no link to desk", "nothing was sent")
-			trial.Within(t, 5*time.Second, time.Since(began), what+": refused")
+			testkit.Within(t, 5*time.Second, time.Since(began), what+": refused")
 		}
 		if len(p.laptop.jobs.Views()) != 1 {
 			t.Errorf("there are %+v", p.laptop.jobs.Views())
@@ -543,7 +543,7 @@ func TestRMT_15_AResultThatCannotBeStoredComesLater(t *testing.T) {
 }
 
 func TestRMT_12_APCThatIsPairedNoMoreEndsWhatIsKnownOfIt(t *testing.T) {
-	p := newTwoPCs(t, peeringtest.InMemory, remote.Capability)
+	p := newTwoPCs(t, pairingtest.InMemory, remote.Capability)
 	p.working()
 	p.requester.Close()
 	one, _ := p.laptop.jobs.Find(first)
@@ -674,7 +674,7 @@ func TestRMT_18_ALogIsWaitedForWithoutALink(t *testing.T) {
 	overBoth(t, func(t *testing.T, p *twoPCs) {
 		p.working()
 		p.ends[0].Cut()
-		if log, err := p.laptop.jobs.ReadLog(first, 0); err != nil || log != (record.Log{}) {
+		if log, err := p.laptop.jobs.ReadLog(first, 0); err != nil || log != (jobfiles.Log{}) {
 			t.Errorf("of a job that goes on %+v is read, %v", log, err)
 		}
 	})
@@ -712,7 +712,7 @@ func TestRMT_18_WhatAJobChangedIsReadInParts(t *testing.T) {
 }
 
 func TestRMT_18_APeerThatDoesNotLetReadHasToBeUpdated(t *testing.T) {
-	p := newTwoPCs(t, peeringtest.InMemory, remote.Capability)
+	p := newTwoPCs(t, pairingtest.InMemory, remote.Capability)
 	p.working()
 	_, err := p.laptop.jobs.ReadLog(first, 0)
 	wantCode(t, "the log", err, bridge.Unsupported)

@@ -14,7 +14,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/orphans"
 	"bridge/backend/platform/proc"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // rewind has the book say what a broker had written that died while it began run n.
@@ -154,7 +154,7 @@ func TestJOB_02_ADeadRunnerOfAnEarlierRunIsNotThisOnes(t *testing.T) {
 		if one.Run != 2 || one.Host != nil {
 			t.Errorf("as its next runner is started it has %+v", one.Host)
 		}
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it is not continued")
 	}
 }

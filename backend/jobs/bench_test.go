@@ -27,7 +27,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/rules"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 const (
@@ -272,14 +272,14 @@ func (s session) mail(want int) []api.InboxMessage {
 // eventually waits for what sends no signal.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(trial.Patience)
+	deadline := time.NewTimer(testkit.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {
 		select {
 		case <-deadline.C:
-			t.Fatalf("%s: not within %s", what, trial.Patience)
+			t.Fatalf("%s: not within %s", what, testkit.Patience)
 		case <-tick.C:
 		}
 	}
@@ -299,7 +299,7 @@ func (b *bench) started() *runner {
 	select {
 	case folder := <-b.starts:
 		return b.runnerIn(folder)
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		b.t.Fatal("no runner was started")
 		return nil
 	}
@@ -374,7 +374,7 @@ func (r *runner) finish(words string) {
 // orders waits for orders.
 func (r *runner) orders() []api.Order {
 	r.b.t.Helper()
-	ctx, cancel := context.WithTimeout(r.b.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(r.b.t.Context(), testkit.Patience)
 	defer cancel()
 	orders, err := r.RunnerWait(ctx)
 	if err != nil {

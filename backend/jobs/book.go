@@ -11,7 +11,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/remote"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/disk"
 )
 
@@ -132,7 +132,7 @@ func (j *core) find(name string) (job.Job, error) {
 	if err == nil || !job.IsName(name) || j.checkName(name) != nil {
 		return one, err
 	}
-	kept, readErr := record.ReadEntry(j.files.Entry(name))
+	kept, readErr := jobfiles.ReadEntry(j.files.Entry(name))
 	if errors.Is(readErr, fs.ErrNotExist) || host != "" && (kept.Remote == nil || kept.Remote.Host != host) {
 		return one, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 )
@@ -369,7 +369,7 @@ func TestJOB_10_ALogIsReadByItsBytes(t *testing.T) {
 	b := newBench(t)
 	s := b.join("boss", "s1")
 	s.mustSpawn("01", `{"prompt":"x"}`)
-	if got, err := b.jobs.ReadLog(first, 0); err != nil || got != (record.Log{}) {
+	if got, err := b.jobs.ReadLog(first, 0); err != nil || got != (jobfiles.Log{}) {
 		t.Errorf("before a word: %+v, %v", got, err)
 	}
 	text := strings.Repeat("a", 128<<10-1) + "ä and the end"

@@ -17,7 +17,7 @@ import (
 	"bridge/backend/jobs/gitwork"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // noBroker stands where nobody asks and nobody is told anything.
@@ -71,7 +71,7 @@ func deadly(t *testing.T, at int, before bool) (path, count string) {
 // A broker that dies at any moment of a finish loses nothing: the next one says what
 // became of it, repeats nothing, and the same finish again comes to its end.
 func TestJOB_18_ABrokerThatDiesInAFinishLosesNothing(t *testing.T) {
-	stride := trial.Stride(t, 48)
+	stride := testkit.Stride(t, 48)
 	for _, action := range []gitwork.Action{gitwork.Squash, gitwork.Merge, gitwork.Apply, gitwork.Discard} {
 		t.Run("JOB-18 "+string(action), func(t *testing.T) {
 			_, calls := dieAndGoOn(t, action, 0, false)

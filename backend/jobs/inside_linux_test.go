@@ -19,7 +19,7 @@ import (
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The test's own program is also a runner, what runs inside its job, and a
@@ -73,7 +73,7 @@ func testInside(raw string) int {
 	if json.Unmarshal([]byte(raw), &in) != nil {
 		return 1
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	answers := map[string]string{}
 	for name, try := range in.ways() {

@@ -18,10 +18,10 @@ import (
 	"bridge/backend/broker"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/jobs/away"
 	"bridge/backend/jobs/gitwork"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/jobs/landing"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/paired"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -35,7 +35,7 @@ type Options struct {
 	Settings func() (config.Jobs, error)
 	Broker   Broker
 	// Transcripts keeps what was said; nil keeps it in the runs' own files alone.
-	Transcripts record.Transcripts
+	Transcripts jobfiles.Transcripts
 	// ArchiveAge is how old an ended job goes to the archive; 0 is no age.
 	ArchiveAge time.Duration
 	// Start starts the runner of the job whose folder that is, apart from this
@@ -116,17 +116,17 @@ type Jobs struct {
 // parts themselves. Each part has a file by its noun.
 type core struct {
 	opts  Options
-	files record.Files
+	files jobfiles.Files
 	began time.Time
 	ready chan struct{}         // capacity 1: somebody may be able to start
 	shown atomic.Pointer[shown] // for those who only read
-	heard record.Heard
+	heard jobfiles.Heard
 	parts
 	// checkName refuses a name for which jobs.json has more than one job.
 	checkName func(name string) error
 
 	mu       sync.Mutex // guards the registry and what goes with its jobs; held while jobs.json is written
-	registry record.Registry
+	registry jobfiles.Registry
 	file     job.File
 	book     *job.Registry
 	limits   job.Limits     // as the owner said last
@@ -153,7 +153,7 @@ type parts struct {
 	views     *views                // what is shown of all this
 	landings  *landing.Repositories // the repositories of jobs, and what the owner does with their work
 	said      *transcripts          // what was said in runs
-	away      *away.Jobs            // jobs that paired PCs do
+	away      *paired.Jobs          // jobs that paired PCs do
 }
 
 // Open reads the book. Run begins the work.
@@ -168,9 +168,9 @@ func Open(opts Options) (*Jobs, error) {
 		opts.CheckFolder = config.ReservedFolders(opts.Home, os.Getenv).Check
 	}
 	c := &core{
-		opts: opts, files: record.Files{Home: opts.Home.Dir(), Archive: opts.Home.ArchiveDir()}, began: opts.Now(), ready: make(chan struct{}, 1), slots: map[string]int{},
+		opts: opts, files: jobfiles.Files{Home: opts.Home.Dir(), Archive: opts.Home.ArchiveDir()}, began: opts.Now(), ready: make(chan struct{}, 1), slots: map[string]int{},
 		runs: map[string]*run{}, bound: map[*ipc.Conn]*run{},
-		registry: record.Registry{
+		registry: jobfiles.Registry{
 			Path: filepath.Join(opts.Home.Dir(), "jobs.json"), Pending: opts.Home.PendingJobWrites(),
 			Kept: filepath.Join(opts.Home.ArchiveDir(), "pending-job-writes"), Hold: opts.Hold,
 		},

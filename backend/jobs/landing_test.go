@@ -18,7 +18,7 @@ import (
 	"bridge/backend/jobs/gitwork"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // yard is a bench with a repository of the owner's.
@@ -611,7 +611,7 @@ func TestRWM_19_AReadThatRacesTheCleanUpIsRight(t *testing.T) {
 			if got != moment {
 				t.Fatalf("it is at %q, want %q", got, moment)
 			}
-		case <-time.After(trial.Patience):
+		case <-time.After(testkit.Patience):
 			t.Fatalf("the clean-up does not come to %q", moment)
 		}
 		if moment == gitwork.RemovalUnlocked { // git has removed all of its files but some

@@ -25,7 +25,7 @@ import (
 	"bridge/backend/platform/orphans"
 	"bridge/backend/platform/proc"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The ways to tell the processes of a job whose runner is killed.
@@ -92,7 +92,7 @@ func testLeft(raw string) int {
 	if json.Unmarshal([]byte(raw), &l) != nil || publish(l.Ready, []byte(fmt.Sprint(os.Getpid()))) != nil {
 		return 1
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	until(ctx, func() bool { _, err := os.Stat(l.Go); return err == nil })
 	if syscall.Kill(l.Runner, syscall.SIGKILL) != nil {
@@ -170,7 +170,7 @@ func TestSEC_08_WhatKillsItsRunnerIsNobodyAndGone(t *testing.T) {
 				t.Skip("SKIPPED, no control group was tried: this process can make none")
 			}
 			b := prepared(t)
-			b.look = trial.Patience * 10 // the test looks
+			b.look = testkit.Patience * 10 // the test looks
 			runners := b.runnersOf("test-leaving-runner")
 			b.up()
 			boss := b.join("boss", "s1")

@@ -13,7 +13,7 @@ import (
 	"bridge/backend/core/chat"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 )
@@ -376,7 +376,7 @@ func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, e
 	if stop != "" && control.Message == job.GoOn {
 		order = api.Order{ID: id, Kind: api.OrderGoOn}
 	}
-	j.heard.Note(id, record.Way{State: chat.Queued, At: j.opts.Now().UnixMilli()})
+	j.heard.Note(id, jobfiles.Way{State: chat.Queued, At: j.opts.Now().UnixMilli()})
 	if order.Kind == api.OrderMessage && (r.nextTurn || stop != "" && stop != job.ForSilence) {
 		delivery = job.InLine // it is not the agent's before its turn has ended, or the run goes on
 	}

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/orphans"
 	"bridge/backend/platform/proc"
@@ -58,7 +58,7 @@ func (j *results) finish(name string, number int) error {
 		}
 		if state.Run == number {
 			if _, err := r.Update(name, func(one *job.Job) {
-				record.NoteWorktree(one, state.Worktree)
+				jobfiles.NoteWorktree(one, state.Worktree)
 				one.SessionID = cmp.Or(state.Session, one.SessionID)
 			}); err != nil {
 				return err
@@ -159,7 +159,7 @@ type leftover struct {
 // leftOf is what goes with the ended run. A job that was cancelled goes on with no
 // words.
 func (j *results) leftOf(one job.Job) leftover {
-	begun, err := record.BegunToSay(j.files.Folder(one.Name), one.Run)
+	begun, err := jobfiles.BegunToSay(j.files.Folder(one.Name), one.Run)
 	j.logged("read what "+one.Name+" was told", err)
 	j.mu.Lock()
 	defer j.mu.Unlock()

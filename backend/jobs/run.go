@@ -9,7 +9,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -31,7 +31,7 @@ type run struct {
 	late []string
 	// said are the ids of the words that it was told, also of those whose outcome is known.
 	said      []string
-	begun     map[string]bool // of orders, once the run has ended: what record.BegunToSay tells
+	begun     map[string]bool // of orders, once the run has ended: what jobfiles.BegunToSay tells
 	approvals map[string]job.Approval
 	agents    []job.Process   // as its runner wrote them down
 	asked     map[string]bool // whom this process has told of which approval
@@ -195,7 +195,7 @@ func (j *core) reopen(one job.Job) {
 }
 
 func (j *core) readOrders(r *run) error {
-	data, err := disk.ReadLimited(j.ordersPath(r.job), record.MaxEntryBytes)
+	data, err := disk.ReadLimited(j.ordersPath(r.job), jobfiles.MaxEntryBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

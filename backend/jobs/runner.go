@@ -10,7 +10,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -190,11 +190,11 @@ func (j *runners) stateLocked(r *run, state runs.StateFile) error {
 		present.SessionID, present.Layer = cmp.Or(state.Session, present.SessionID), cmp.Or(string(state.Layer), present.Layer)
 		// What somebody asked for counts from the next turn on, whatever this one has (JOB-05).
 		present.Model, present.Title = cmp.Or(present.Model, state.Model), cmp.Or(present.Title, state.Title)
-		record.NoteWorktree(present, state.Worktree)
+		jobfiles.NoteWorktree(present, state.Worktree)
 		present.Tokens, present.CostUSD = max(state.Tokens, present.Tokens), max(state.CostUSD, present.CostUSD)
 	}
 	moves := state.State == job.Running && one.State != job.Running || state.State == job.Waiting && !sameWait(one.Wait, state.Wait)
-	placed := record.NoteWorktree(&one, state.Worktree)
+	placed := jobfiles.NoteWorktree(&one, state.Worktree)
 	if !moves && !placed && cmp.Or(state.Session, one.SessionID) == one.SessionID {
 		j.noteLocked(r.job, update)
 		return nil

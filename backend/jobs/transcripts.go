@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/core/job"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 )
 
 // transcripts is the part about what was said in runs.
@@ -26,5 +26,5 @@ func (j *transcripts) keep(ctx context.Context, one job.Job) error {
 	}
 	j.keeping.Lock()
 	defer j.keeping.Unlock()
-	return record.Keep(ctx, j.opts.Transcripts, j.opts.Home.Dir(), one)
+	return jobfiles.Keep(ctx, j.opts.Transcripts, j.opts.Home.Dir(), one)
 }

@@ -9,7 +9,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -17,7 +17,7 @@ import (
 // waits for no disk.
 type views struct {
 	*core
-	shelf record.Shelf
+	shelf jobfiles.Shelf
 }
 
 // Views lists every job, the newest first.
@@ -65,7 +65,7 @@ func (j *views) view(one job.Job, agent agentState) api.JobView {
 		Job: one.Name, By: one.Owner, Agent: one.Agent, ACPAgent: one.ACPAgent, Title: one.Title, Status: one.State, Wait: one.Wait, Model: one.Model,
 		Effort: one.Effort, Access: one.Access, Layer: one.Layer, Workdir: one.Place(), Session: one.SessionID,
 		Tokens: one.Tokens, CostUSD: one.CostUSD, StartedAt: int64(one.StartedAt), EndedAt: int64(one.FinishedAt),
-		Progress: api.JobProgress{Percent: one.Percent, ETAMinutes: record.Minutes(one.ETAAt.Time(), j.opts.Now()), Note: one.ProgressNote},
+		Progress: api.JobProgress{Percent: one.Percent, ETAMinutes: jobfiles.Minutes(one.ETAAt.Time(), j.opts.Now()), Note: one.ProgressNote},
 		Ended:    one.Ended, Remote: one.Remote,
 	}
 	if one.Mirror != nil {
@@ -125,17 +125,17 @@ func (j *views) unreadable(name string, err error) string {
 
 // ReadLog reads the log of a run from that byte on, also of one in the archive
 // (JOB-10).
-func (j *views) ReadLog(name string, from int64) (record.Log, error) {
+func (j *views) ReadLog(name string, from int64) (jobfiles.Log, error) {
 	if !job.IsName(name) {
-		return record.Log{}, bridge.Errorf(bridge.NotFound, "there is no run named %q", name)
+		return jobfiles.Log{}, bridge.Errorf(bridge.NotFound, "there is no run named %q", name)
 	}
 	if one, err := j.find(name); err == nil && one.Mirror != nil {
 		return j.away.ReadLog(j.life, one, from)
 	}
-	log, err := record.ReadLog(name, from, j.files.Home, j.files.Archive)
+	log, err := jobfiles.ReadLog(name, from, j.files.Home, j.files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err := j.find(name)
-		return record.Log{}, err // it has said nothing yet, or there is none
+		return jobfiles.Log{}, err // it has said nothing yet, or there is none
 	}
 	return log, err
 }

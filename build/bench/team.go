@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/network/hub/enrol"
+	"bridge/backend/network/hub/join"
 	"bridge/backend/network/hub/server"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
@@ -196,7 +196,7 @@ func (h *hubProcess) publisher(ctx context.Context, folder string) (*nats.Conn, 
 
 // enrolledPC is a PC of the team that is no broker.
 type enrolledPC struct {
-	enrol.Membership
+	join.Membership
 	identity link.Identity
 	login    []nats.Option
 }
@@ -209,7 +209,7 @@ func enrolled(ctx context.Context, admin *server.Client, address, folder, name s
 	if err != nil {
 		return pc, err
 	}
-	err = enrol.Join(ctx, pc.identity, name, address, invited.Code, func(m enrol.Membership) error { pc.Membership = m; return nil })
+	err = join.Join(ctx, pc.identity, name, address, invited.Code, func(m join.Membership) error { pc.Membership = m; return nil })
 	if err != nil {
 		return pc, err
 	}

@@ -23,7 +23,7 @@ import (
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // These tests drive the built desktop app: BRIDGE_DESKTOP_BIN names it, with
@@ -135,7 +135,7 @@ func (p *program) ends(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the program does not end")
 	}
 	if p.err != nil {
@@ -708,7 +708,7 @@ func TestSTO_17_TheAppMakesNoStoreInALostOnesPlace(t *testing.T) {
 		app := d.app()
 		select {
 		case <-app.ended:
-		case <-time.After(trial.Patience):
+		case <-time.After(testkit.Patience):
 			t.Fatal("it does not end")
 		}
 		if app.cmd.ProcessState.ExitCode() != 3 || !strings.Contains(sentence, " is lost: ") || !strings.HasSuffix(app.output.String(), "bridge-desktop: "+sentence) {

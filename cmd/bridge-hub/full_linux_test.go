@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestHUB_05_StatusAndCheckSayThatTheDiskIsFull(t *testing.T) {
@@ -26,7 +26,7 @@ func TestHUB_05_StatusAndCheckSayThatTheDiskIsFull(t *testing.T) {
 	says := func(wanted bool) {
 		t.Helper()
 		const words = "FULL: the disk is full since "
-		for deadline := time.Now().Add(trial.Patience); strings.Contains(run(t, h.home, "status"), words) != wanted; {
+		for deadline := time.Now().Add(testkit.Patience); strings.Contains(run(t, h.home, "status"), words) != wanted; {
 			if time.Now().After(deadline) {
 				t.Fatalf("status does not say %v that the disk is full", wanted)
 			}

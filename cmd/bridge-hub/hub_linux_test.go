@@ -20,11 +20,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	"bridge/backend/network/hub/enrol"
 	"bridge/backend/network/hub/hubtest"
+	"bridge/backend/network/hub/join"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 const runsMain = "BRIDGE_HUB_TEST_MAIN"
@@ -82,7 +82,7 @@ func (h *hub) start(port, natsPort string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	late := time.AfterFunc(trial.Patience, func() { _ = h.cmd.Process.Signal(syscall.SIGQUIT) }) // it says what it is at
+	late := time.AfterFunc(testkit.Patience, func() { _ = h.cmd.Process.Signal(syscall.SIGQUIT) }) // it says what it is at
 	line, err := bufio.NewReader(out).ReadString('\n')
 	late.Stop()
 	_, h.address, _ = strings.Cut(strings.TrimSpace(line), "PCs join at ")
@@ -105,7 +105,7 @@ func (h *hub) kill() {
 // pc is a PC of the team.
 type pc struct {
 	identity link.Identity
-	member   enrol.Membership
+	member   join.Membership
 }
 
 func (h *hub) join(name string) *pc {
@@ -131,7 +131,7 @@ func (h *hub) join(name string) *pc {
 	if p.identity, err = link.OpenIdentity(h.t.TempDir()); err != nil {
 		h.t.Fatal(err)
 	}
-	err = enrol.Join(h.t.Context(), p.identity, name, h.address, invited.Code, func(m enrol.Membership) error { p.member = m; return nil })
+	err = join.Join(h.t.Context(), p.identity, name, h.address, invited.Code, func(m join.Membership) error { p.member = m; return nil })
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func (s *sender) run(ctx context.Context, js jetstream.JetStream, to string, wor
 // takeAll takes what waits in a PC's inbox until nothing does, by what each said.
 func (p *pc) takeAll(t *testing.T, js jetstream.JetStream) map[string]int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	consumer, err := js.Consumer(ctx, subject.MessageStream("crew"), subject.Consumer(p.identity.ID))
 	if err != nil {
@@ -230,7 +230,7 @@ func TestHUB_05_AKilledHubLosesNothingThatItAcknowledged(t *testing.T) {
 	h := startHub(t, t.TempDir())
 	anna, bert := h.join("anna"), h.join("bert")
 	_, port, _ := strings.Cut(strings.TrimPrefix(anna.member.URLs[0], "tls://127.0.0.1"), ":")
-	_, join, _ := strings.Cut(h.address, ":")
+	_, joinPort, _ := strings.Cut(h.address, ":")
 	_, js := anna.connect(t)
 	s := &sender{acked: map[string]bool{}, count: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
@@ -243,12 +243,12 @@ func TestHUB_05_AKilledHubLosesNothingThatItAcknowledged(t *testing.T) {
 		for range 100 {
 			select {
 			case <-s.count:
-			case <-time.After(trial.Patience):
+			case <-time.After(testkit.Patience):
 				t.Fatal("nothing is acknowledged any more")
 			}
 		}
 		h.kill()
-		h.start(join, port)
+		h.start(joinPort, port)
 	}
 	stop()
 	workers.Wait()
@@ -280,7 +280,7 @@ func TestHUB_03_CommandsOfTheTeam(t *testing.T) {
 	}
 	select {
 	case <-closed:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Error("bert is still connected")
 	}
 	if out := run(t, h.home, "status"); !strings.Contains(out, "Hub of the team crew, node hub-1") || !strings.Contains(out, "0 of 1 PCs are up") {

@@ -20,7 +20,7 @@ import (
 	"bridge/backend/network/hub/hubtest"
 	"bridge/backend/network/hub/server"
 	"bridge/backend/network/hub/subject"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // smallDisk is a file system of its own with a node's home on it.
@@ -79,7 +79,7 @@ func (n *nodes) leader() (node int) {
 func (f *traffic) keeps(js jetstream.JetStream, from, to *pc, what string) {
 	f.t.Helper()
 	at := subject.Subject{Team: "crew", From: from.identity.ID, To: to.identity.ID, Sort: subject.Message}.String()
-	ctx, cancel := context.WithTimeout(f.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), testkit.Patience)
 	defer cancel()
 	for i := range kept {
 		id := fmt.Sprintf("%s %d", what, i)
@@ -103,7 +103,7 @@ const kept = 30
 // goes sees a PC say something durable to another one, at whichever node it is.
 func (w *watcher) goes(to *pc) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), testkit.Patience)
 	defer cancel()
 	for {
 		err := w.hub.Inbox.Store(ctx, to.identity.ID, remote.Frame{Type: "x"})
@@ -123,7 +123,7 @@ func (w *watcher) goes(to *pc) {
 // there; the team goes on by the other two; and the node comes back whole by itself when
 // there is room, so that any other one can go then.
 func TestHUB_07_ANodeWhoseDiskIsFull(t *testing.T) {
-	trial.Long(t, "it takes a minute")
+	testkit.Long(t, "it takes a minute")
 	if !hubtest.OnANetworkOfItsOwn(t) {
 		return
 	}

@@ -22,7 +22,7 @@ import (
 	"bridge/backend/network/hub/server"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // nodes are the three of a hub, with the same keys, each on a machine of its own. The PCs
@@ -63,7 +63,7 @@ func (n *nodes) start(i int) { n.hubs[i].start("4779", "4780") }
 // patienceWithNodes is for as long as the engine may take until its nodes agree: it sees only
 // after a while that one lags, and may have to send it everything more than once. On a
 // machine that does much else it was seen to take more than two minutes.
-const patienceWithNodes = 4 * trial.Patience
+const patienceWithNodes = 4 * testkit.Patience
 
 // ask asks a node until its answer will do: one that has just come back may be asked while
 // its streams have no leader. It asks as the commands do, without a program for each time.
@@ -89,7 +89,7 @@ func (n *nodes) ask(asked int, will func(context.Context, *server.Client) error)
 			n.t.Fatalf("%s: %v", n.hubs[asked].more[1], why)
 		}
 	}
-	if took := time.Since(began); took > trial.Patience/4 {
+	if took := time.Since(began); took > testkit.Patience/4 {
 		n.t.Logf("%s: what was asked for came after %s; before that: %v", n.hubs[asked].more[1], took.Round(time.Millisecond), why)
 	}
 }
@@ -263,7 +263,7 @@ func (f *traffic) tell() {
 // until waits until it is so; something must happen all the time.
 func (f *traffic) until(what string, is func() bool) {
 	f.t.Helper()
-	silent := time.NewTimer(trial.Patience)
+	silent := time.NewTimer(testkit.Patience)
 	defer silent.Stop()
 	for {
 		f.mu.Lock()
@@ -274,7 +274,7 @@ func (f *traffic) until(what string, is func() bool) {
 		}
 		select {
 		case <-f.came:
-			silent.Reset(trial.Patience)
+			silent.Reset(testkit.Patience)
 		case <-silent.C:
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -344,7 +344,7 @@ func (p *pc) watch(t *testing.T) *watcher {
 // says it, hub-1 for example.
 func (w *watcher) at(but string) string {
 	w.t.Helper()
-	late := time.After(trial.Patience)
+	late := time.After(testkit.Patience)
 	for {
 		if state := w.hub.State(); state.Up && state.Server != but {
 			return state.Server
@@ -369,7 +369,7 @@ func (w *watcher) moves(from string, began time.Time) {
 	took := time.Since(began)
 	w.longest = max(w.longest, took)
 	w.t.Logf("the PC went to %s after %s", to, took.Round(time.Millisecond))
-	trial.Within(w.t, mostAway, took, "the PC went from "+from+" to "+to)
+	testkit.Within(w.t, mostAway, took, "the PC went from "+from+" to "+to)
 }
 
 // round does something bad to the node to which a PC talks, sees that the others carry on
@@ -420,7 +420,7 @@ func TestHUB_07_ThreeNodesLoseNothing(t *testing.T) {
 	if !hubtest.OnANetworkOfItsOwn(t) {
 		return
 	}
-	rounds := trial.Rounds(t, 3, 200)
+	rounds := testkit.Rounds(t, 3, 200)
 	n := startNodes(t, func(home string) string { return home })
 	anna, bert, carl := n.hubs[0].join("anna"), n.hubs[1].join("bert"), n.hubs[2].join("carl")
 	if len(anna.member.URLs) != len(n.hubs) {

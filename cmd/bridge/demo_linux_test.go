@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // shown is a `bridge demo` in a folder of its own for what is temporary.
@@ -26,7 +26,7 @@ type shown struct {
 
 func showDemo(t *testing.T, flags ...string) *shown {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 	t.Cleanup(cancel)
 	s := &shown{cmd: exec.CommandContext(ctx, "bridge", append([]string{"demo", "--no-open"}, flags...)...), folder: shortDir(t)}
 	s.cmd.Env = append(os.Environ(), "TMPDIR="+s.folder)
@@ -45,7 +45,7 @@ func showDemo(t *testing.T, flags ...string) *shown {
 // waitFor returns once a file of the demo's is there.
 func (s *shown) waitFor(t *testing.T, pattern string) string {
 	t.Helper()
-	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); <-time.After(time.Millisecond) {
 		found, err := filepath.Glob(filepath.Join(s.folder, "bridge-demo-*", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestDSK_06_TheDemoLeavesNothingWheneverItIsEnded(t *testing.T) {
 			if late != (end.signal == syscall.SIGHUP) {
 				continue // ended in the same way as by SIGINT
 			}
-			if odd := number%2 == 1; !late && !trial.IsLong() && odd != (end.signal == syscall.SIGTERM) {
+			if odd := number%2 == 1; !late && !testkit.IsLong() && odd != (end.signal == syscall.SIGTERM) {
 				continue // a short run tries one signal at each moment
 			}
 			t.Run(name+" at "+strings.ReplaceAll(moment, "/", " "), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/creack/pty"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // misleading is what an agent may write to lead its owner astray: it takes back the line,
@@ -113,7 +113,7 @@ func asked(t *testing.T, command string) {
 // awaitText waits until a command prints what fits the pattern, and returns all of it.
 func awaitText(t *testing.T, command, pattern string) string {
 	t.Helper()
-	for end := time.Now().Add(trial.Patience); ; {
+	for end := time.Now().Add(testkit.Patience); ; {
 		text := runBridge(t, nil, "", command).stdout
 		if regexp.MustCompile(pattern).MatchString(text) {
 			return text
@@ -138,7 +138,7 @@ func onTerminal(t *testing.T, program string, args ...string) string {
 	if _, err := io.WriteString(terminal, "n\n"); err != nil {
 		t.Fatal(err)
 	}
-	ended := time.AfterFunc(trial.Patience, func() { _ = cmd.Process.Kill() })
+	ended := time.AfterFunc(testkit.Patience, func() { _ = cmd.Process.Kill() })
 	said, _ := io.ReadAll(terminal) // its end is an error on Linux
 	if err := cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // paired are two homes that know each other as laptop and desk; desk allows laptop's
@@ -67,7 +67,7 @@ func (p paired) pair(t *testing.T) {
 // linked waits until laptop has a link to desk.
 func (p paired) linked(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(trial.Patience); ; {
+	for deadline := time.Now().Add(testkit.Patience); ; {
 		got := runBridge(t, nil, "", "network", "--json", "--home", p.laptop)
 		var network api.Network
 		if json.Unmarshal([]byte(got.stdout), &network) == nil && len(network.Peers) == 1 && network.Peers[0].Up {
@@ -91,7 +91,7 @@ func kill(t *testing.T, s *serving) {
 // reports whether it saw that.
 func (p paired) underWay(t *testing.T, size int64) bool {
 	t.Helper()
-	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		if done, _ := filepath.Glob(filepath.Join(p.desk, "inbox", "*")); len(done) > 0 {
 			return false
 		}
@@ -152,7 +152,7 @@ func killInTheMiddle(t *testing.T, victim string, size int64) bool {
 		laptop = serve(t, homes.laptop)
 	}
 	var arrived []string
-	for deadline := time.Now().Add(trial.Patience); len(arrived) == 0; {
+	for deadline := time.Now().Add(testkit.Patience); len(arrived) == 0; {
 		arrived, _ = filepath.Glob(filepath.Join(homes.desk, "inbox", "*", "large"))
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came: %s", runBridge(t, nil, "", "files", "--json", "--home", homes.laptop).stdout)
@@ -165,7 +165,7 @@ func killInTheMiddle(t *testing.T, victim string, size int64) bool {
 	if sha256.Sum256(data) != want {
 		t.Error("other bytes have arrived")
 	}
-	for deadline := time.Now().Add(trial.Patience); ; {
+	for deadline := time.Now().Add(testkit.Patience); ; {
 		got := runBridge(t, nil, "", "files", "--home", homes.laptop).stdout
 		if strings.Contains(got, "ago") || strings.Contains(got, "now") {
 			break

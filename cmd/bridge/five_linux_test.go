@@ -21,7 +21,7 @@ import (
 	"bridge/backend/network/hub/server"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // five are the PCs of a team, at a hub of three nodes, each on a machine of its own.
@@ -56,7 +56,7 @@ func (m *onMachine) serve() {
 	if err != nil {
 		m.Fatal(err)
 	}
-	late := time.AfterFunc(trial.Patience, func() { _ = m.cmd.Process.Kill() })
+	late := time.AfterFunc(testkit.Patience, func() { _ = m.cmd.Process.Kill() })
 	defer late.Stop()
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		_ = m.cmd.Wait()
@@ -77,7 +77,7 @@ func (m *onMachine) await(what string, is func() bool) {
 	m.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for late := time.After(trial.Patience); !is(); {
+	for late := time.After(testkit.Patience); !is(); {
 		select {
 		case <-again.C:
 		case <-late:
@@ -237,7 +237,7 @@ func (f *five) whole() {
 
 func (m *onMachine) awaitHub(what string, is func(server.Status) bool) {
 	m.Helper()
-	for deadline := time.Now().Add(trial.Patience); ; {
+	for deadline := time.Now().Add(testkit.Patience); ; {
 		said, err := exec.CommandContext(m.Context(), "bridge-hub", "status", "--json", "--home", m.home).Output() //nolint:gosec // a program of this test
 		var status server.Status
 		if err == nil && json.Unmarshal(said, &status) == nil && is(status) {
@@ -341,7 +341,7 @@ func (m *onMachine) approves() {
 // while a node is killed that two of them talk to and that one of them works for the
 // others by.
 func TestHUB_07_FivePCsAtThreeNodes(t *testing.T) {
-	trial.Long(t, "five PCs at three nodes take most of a minute")
+	testkit.Long(t, "five PCs at three nodes take most of a minute")
 	if !hubtest.OnANetworkOfItsOwn(t) {
 		return
 	}

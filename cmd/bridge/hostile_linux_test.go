@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // prompt is how soon everything must say that a home cannot be served: hosts
@@ -36,7 +36,7 @@ type ran struct {
 
 func runBridge(t *testing.T, env []string, stdin string, args ...string) ran {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bridge", args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -105,7 +105,7 @@ func usedHome(t *testing.T, home string) {
 // answer, "" when the server ended before, and how the server ended.
 func askMCP(t *testing.T, home string) (answer string, how ran) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bridge", "mcp", "--agent", "claude", "--name", "alpha", "--session", "h1", "--cwd", "/", "--home", home)
 	var stderr bytes.Buffer
@@ -370,7 +370,7 @@ func TestVER_06_STO_01_HostileHomes(t *testing.T) {
 			began := time.Now()
 			_, how := askMCP(t, home)
 			check("mcp", how, h.mcp, mcpSays)
-			trial.Within(t, prompt, time.Since(began), "mcp answered")
+			testkit.Within(t, prompt, time.Since(began), "mcp answered")
 		})
 	}
 }
@@ -514,7 +514,7 @@ func TestMSG_03_ServerEndsWithItsHost(t *testing.T) {
 		if err != nil {
 			t.Errorf("mcp ended with %v", err)
 		}
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Error("mcp waits on although its host has gone")
 		_ = cmd.Process.Kill()
 	}
@@ -554,7 +554,7 @@ func TestMSG_01_AStoppedBrokerIsNamed(t *testing.T) {
 	began := time.Now()
 	_, how := askMCP(t, home)
 	said("mcp", how, 0)
-	trial.Within(t, prompt, time.Since(began), "mcp answered")
+	testkit.Within(t, prompt, time.Since(began), "mcp answered")
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // hubAccount makes the hub's account, as its package does, and a home for it that
@@ -150,7 +150,7 @@ func (s hubService) hub(args ...string) string {
 // shows waits until the hub's status holds a text.
 func (s hubService) shows(text string) {
 	s.Helper()
-	for deadline := time.Now().Add(trial.Patience); ; <-time.After(50 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; <-time.After(50 * time.Millisecond) {
 		output, _ := s.asHub("status").CombinedOutput() // it may not be up yet
 		if strings.Contains(string(output), text) {
 			return

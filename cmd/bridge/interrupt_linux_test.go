@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // waitForFile returns once the file is there.
 func waitForFile(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		if _, err := os.Lstat(path); err == nil {
 			return
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // trace is what alone is left of a store: a file of the home, made by hand or
@@ -154,7 +154,7 @@ func refusedByAll(t *testing.T, home, sign string) {
 	if answer, how := askMCP(t, home); how.code != 0 || answer != sentence {
 		t.Errorf("the session's tool: %+v", how)
 	}
-	trial.Within(t, soon, time.Since(began), "the session's tool answered")
+	testkit.Within(t, soon, time.Since(began), "the session's tool answered")
 	if got := runBridge(t, nil, stopEvent, "hook", "claude", "Stop", "--home", home); got.code != 0 || got.stdout != "{}\n" {
 		t.Errorf("hook: %+v", got)
 	}
@@ -184,7 +184,7 @@ func TestSTO_17_ARunningBrokerSaysThatItsStoreIsLost(t *testing.T) {
 	if err != nil || !strings.Contains(answers.String(), "decide refused") {
 		t.Errorf("a decision: %v, %s", err, answers.String())
 	}
-	trial.Within(t, soon, time.Since(began), "the session's tool answered")
+	testkit.Within(t, soon, time.Since(began), "the session's tool answered")
 	page := visit(t, s.link)
 	var report struct {
 		OK       bool

@@ -14,7 +14,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // natsServer runs a NATS server of a team's own, as its configuration file says, until it
@@ -30,7 +30,7 @@ func natsServer(config, at string) error {
 		return err
 	}
 	server.Start()
-	if !server.ReadyForConnections(trial.Patience) {
+	if !server.ReadyForConnections(testkit.Patience) {
 		return errors.New("the NATS server does not come up")
 	}
 	if err := os.WriteFile(at+".tmp", []byte(server.ClientURL()), 0o600); err != nil {

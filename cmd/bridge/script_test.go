@@ -41,7 +41,7 @@ import (
 	"bridge/backend/doors/worker/runjob"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestMain makes the test binary the programs of the scripts: bridge itself, an
@@ -222,7 +222,7 @@ func exitCode(err error) int {
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	deadline := time.Now().Add(trial.Patience)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		got := exitCode(ts.Exec(args[1], args[2:]...))
 		if got == want {
@@ -257,7 +257,7 @@ func term(ts *testscript.TestScript, _ bool, _ []string) {
 func endBroker(ts *testscript.TestScript, _ bool, _ []string) {
 	home := ts.Getenv("BRIDGE_HOME")
 	endBrokers(filepath.Dir(home))
-	deadline := time.Now().Add(trial.Patience)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		if _, err := brokerOf("--home", home); err != nil {
 			return
@@ -348,7 +348,7 @@ func session(args []string, output io.Writer) error {
 	if at < 0 {
 		return errors.New("usage: session FLAGS -- TOOL JSON ...")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	// An interrupted session ends its server first: one left behind would start a broker
 	// again when the script's have been ended.
@@ -416,7 +416,7 @@ func openPage(file string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	browser := http.Client{Jar: jar, Timeout: trial.Patience}
+	browser := http.Client{Jar: jar, Timeout: testkit.Patience}
 	address, err := url.Parse(strings.TrimSpace(string(link)))
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The tests of this file run a real systemd in namespaces of its own: once as
@@ -149,8 +149,8 @@ func underFirstProcess(t *testing.T, kind, accounts, dir string) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	defer func() { _ = cmd.Process.Kill() }()      // and with it everything inside
-	deadline := time.Now().Add(3 * trial.Patience) // the test inside has patience of its own
+	defer func() { _ = cmd.Process.Kill() }()        // and with it everything inside
+	deadline := time.Now().Add(3 * testkit.Patience) // the test inside has patience of its own
 	for {
 		if code, err := os.ReadFile(filepath.Join(dir, "code")); err == nil {
 			if output, _ := os.ReadFile(filepath.Join(dir, "output")); strings.TrimSpace(string(code)) != "0" {
@@ -198,7 +198,7 @@ func (s served) says(text string, want int, args ...string) {
 // logged waits until the service has said in its log that it serves.
 func (s served) logged(args ...string) {
 	s.Helper()
-	for deadline := time.Now().Add(trial.Patience); !strings.Contains(s.run(0, args...), "host=service"); <-time.After(50 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); !strings.Contains(s.run(0, args...), "host=service"); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.Fatalf("the service does not say that it serves:\n%s", s.run(0, args...))
 		}
@@ -226,7 +226,7 @@ func (s served) status() serviceStatus {
 // until waits for a state of the service.
 func (s served) until(what string, is func(serviceStatus) bool) serviceStatus {
 	s.Helper()
-	deadline := time.Now().Add(trial.Patience)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		status := s.status()
 		if is(status) {
@@ -250,7 +250,7 @@ func (s served) login() (logout func()) {
 	if err := manager.Start(); err != nil {
 		s.Fatal(err)
 	}
-	deadline := time.Now().Add(trial.Patience)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		state, _ := exec.Command("systemctl", "--user", "is-system-running").Output() // degraded is a state, too
 		if word := strings.TrimSpace(string(state)); word == "running" || word == "degraded" {
@@ -382,7 +382,7 @@ func (s served) session(tool, arguments string) string {
 
 func awaitSystemd(t *testing.T) {
 	t.Helper()
-	deadline := time.Now().Add(trial.Patience)
+	deadline := time.Now().Add(testkit.Patience)
 	for exec.Command("systemctl", "is-active", "--quiet", "multi-user.target").Run() != nil {
 		if time.Now().After(deadline) {
 			t.Fatal("systemd does not come up")

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/session"
 )
 
@@ -41,7 +41,7 @@ func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd
 		return nil, nil
 	}
 	if err != nil && bridge.CodeOf(err) != bridge.Unsupported {
-		return nil, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s's own store could not be read (%v)", kind, host.ShortReason(err.Error())))
+		return nil, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s's own store could not be read (%v)", kind, hooks.ShortReason(err.Error())))
 	}
 	return children, err
 }
@@ -49,5 +49,5 @@ func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd
 // childTitleOf makes one printable line of what a store calls a child.
 func childTitleOf(words string) string {
 	words = strings.ToValidUTF8(words[:min(len(words), maxStoredBytes)], "")
-	return host.Shorten(bridge.VisibleLine(strings.Join(strings.Fields(words), " ")), maxChildTitle)
+	return hooks.Shorten(bridge.VisibleLine(strings.Join(strings.Fields(words), " ")), maxChildTitle)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/session"
 )
 
@@ -70,7 +70,7 @@ func claudeSubagents(root *os.Root, sessionID, cwd string) (string, error) {
 // claudeProjects names the project that holds the session's transcript: that of
 // its working folder, else all there are.
 func claudeProjects(root *os.Root, sessionID, cwd string) ([]string, error) {
-	slug := host.ClaudeProject(cwd)
+	slug := hooks.ClaudeProject(cwd)
 	if slug != "" && exists(root, path.Join("projects", slug, sessionID+".jsonl")) {
 		return []string{slug}, nil
 	}
@@ -99,11 +99,11 @@ func claudeChild(root *os.Root, name, id string) (session.Child, bool) {
 		return session.Child{}, false
 	}
 	var meta struct {
-		AgentType   host.Text  `json:"agentType"`
-		Description host.Text  `json:"description"`
-		Finished    host.Truth `json:"finished"`
-		Stopped     host.Truth `json:"stoppedByUser"`
-		Swept       host.Truth `json:"sweptByStop"`
+		AgentType   hooks.Text  `json:"agentType"`
+		Description hooks.Text  `json:"description"`
+		Finished    hooks.Truth `json:"finished"`
+		Stopped     hooks.Truth `json:"stoppedByUser"`
+		Swept       hooks.Truth `json:"sweptByStop"`
 	}
 	if json.Unmarshal(raw, &meta) != nil || meta.AgentType == "" && meta.Description == "" {
 		return session.Child{}, false
@@ -123,8 +123,8 @@ func claudeParent(root *os.Root, name, sessionID, id string) bool {
 	}
 	line, _, whole := bytes.Cut(raw, []byte("\n"))
 	var first struct {
-		SessionID host.Text `json:"sessionId"`
-		AgentID   host.Text `json:"agentId"`
+		SessionID hooks.Text `json:"sessionId"`
+		AgentID   hooks.Text `json:"agentId"`
 	}
 	if !whole { // being written, or one long line: its place alone tells
 		return true

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/session"
 )
 
@@ -145,7 +145,7 @@ func (t codexThread) spawnedBy() string {
 	var source struct {
 		Subagent struct {
 			Spawn struct {
-				Parent host.Text `json:"parent_thread_id"`
+				Parent hooks.Text `json:"parent_thread_id"`
 			} `json:"thread_spawn"`
 		} `json:"subagent"`
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/session"
 )
 
@@ -74,7 +74,7 @@ const claudeRoot, claudeKids = "s-1", "projects/-app/s-1/subagents/"
 
 func TestCHT_10_ClaudesStoreTellsItsChildren(t *testing.T) {
 	meta := func(description, more string) string {
-		return fmt.Sprintf(`{"agentType":"general-purpose","description":%s,"spawnDepth":1,"new":[1]%s}`, host.Encode(description), more)
+		return fmt.Sprintf(`{"agentType":"general-purpose","description":%s,"spawnDepth":1,"new":[1]%s}`, hooks.Encode(description), more)
 	}
 	line := func(sessionID, id string) string {
 		return fmt.Sprintf(`{"isSidechain":true,"agentId":%q,"sessionId":%q}`, id, sessionID) + "\n{}\n"

@@ -10,7 +10,7 @@ import (
 	"path"
 	"time"
 
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 // The bounds of one look for a prompt: of longer transcripts the end is read, and
@@ -91,7 +91,7 @@ func isEntered(line []byte, text string, since int64) bool {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 	}
-	if json.Unmarshal(line, &row) != nil || row.Type != "user" || row.Origin.Kind != "plugin" || row.Origin.Name != host.ClaudeMod {
+	if json.Unmarshal(line, &row) != nil || row.Type != "user" || row.Origin.Kind != "plugin" || row.Origin.Name != hooks.ClaudeMod {
 		return false
 	}
 	var content string

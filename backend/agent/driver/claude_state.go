@@ -9,7 +9,7 @@ import (
 	"bridge/backend/agent/driver/jobstate"
 	"bridge/backend/agent/driver/run"
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 )
 
@@ -71,7 +71,7 @@ func (s *claudeState) linkSession(folder string) error {
 	if resolved, err := filepath.EvalSymlinks(folder); err == nil {
 		folder = resolved
 	}
-	project := host.ClaudeProject(folder)
+	project := hooks.ClaudeProject(folder)
 	found, err := filepath.Glob(filepath.Join(s.real, "projects", "*", s.session+".jsonl"))
 	if err == nil && len(found) > 0 && jobstate.IsPlain(found[0]) {
 		project = filepath.Base(filepath.Dir(found[0]))

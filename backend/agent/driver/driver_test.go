@@ -15,7 +15,7 @@ import (
 	"bridge/backend/agent/driver/run"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func spec(access job.Access) job.Spec {
@@ -99,7 +99,7 @@ func TestSEC_13_ClaudeReadsItsTitleOnItsInput(t *testing.T) {
 		if title != "" {
 			want = append(want, `"subtype":"rename_session"`, `"title":"`+title+`"`)
 		}
-		deadline := time.Now().Add(trial.Patience)
+		deadline := time.Now().Add(testkit.Patience)
 		for missing := "all"; missing != ""; time.Sleep(5 * time.Millisecond) {
 			text, _ := os.ReadFile(said) // it may not be there so far
 			missing = ""

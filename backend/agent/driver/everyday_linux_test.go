@@ -13,7 +13,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The test's own program is also the sandbox.
@@ -184,7 +184,7 @@ func runIn(t *testing.T, s job.Spec, script string) (string, int) {
 	}
 	select {
 	case <-p.Ended():
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		p.Terminate()
 		t.Fatal("it did not end")
 	}

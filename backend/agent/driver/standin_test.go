@@ -24,7 +24,7 @@ import (
 	"bridge/backend/agent/driver/drivertest"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The test's own program is also each of the CLIs.
@@ -293,7 +293,7 @@ func (s *stage) Spec(t *testing.T) job.Spec {
 	return job.Spec{
 		Job: string(s.kind) + "-job-0a1b2c3d", Token: rand.Text(), Kind: s.kind, Command: []string{self, "standin-" + string(s.kind)},
 		Folder: t.TempDir(), StateFolder: t.TempDir(), Access: job.AccessAsk,
-		Env: []string{"HOME=" + s.home, "STANDIN_STAGE=" + s.server.URL, trial.QuickExit}, ACP: job.ACPAgent{Name: "stand-in"},
+		Env: []string{"HOME=" + s.home, "STANDIN_STAGE=" + s.server.URL, testkit.QuickExit}, ACP: job.ACPAgent{Name: "stand-in"},
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // scripts are stand-ins that say what each CLI was seen to say.
@@ -228,7 +228,7 @@ func TestJOB_21_ACLIThatHangsIsEnded(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	err := talk(ctx, []string{program}, os.Environ(), []string{"x"}, func([]byte) bool { return false })
-	trial.Within(t, 20*time.Second, time.Since(begun), "talk ended")
+	testkit.Within(t, 20*time.Second, time.Since(begun), "talk ended")
 	if err == nil {
 		t.Error("talk = nil")
 	}

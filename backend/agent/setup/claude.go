@@ -7,7 +7,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 // claudeExecForm is the first version seen to take a hook's arguments as a
@@ -49,15 +49,15 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 		settings.parts = append(settings.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})
 	}
 	if in.CLI.Version != "" && agent.CompareVersions(in.CLI.Version, claudePrompts) >= 0 {
-		asking := hookGroup{Hooks: []hookEntry{in.claudeHook(host.PermissionEvent, promptSeconds)}}
-		settings.parts = append(settings.parts, part{Path: []string{"hooks", host.PermissionEvent}, Element: true, Value: encode(asking)})
-		failed := hookGroup{Hooks: []hookEntry{in.claudeHook(host.FailedEvent, 5)}}
-		settings.parts = append(settings.parts, part{Path: []string{"hooks", host.FailedEvent}, Element: true, Value: encode(failed)})
-		over := in.claudeHook(host.BatchEvent, 5)
+		asking := hookGroup{Hooks: []hookEntry{in.claudeHook(hooks.PermissionEvent, promptSeconds)}}
+		settings.parts = append(settings.parts, part{Path: []string{"hooks", hooks.PermissionEvent}, Element: true, Value: encode(asking)})
+		failed := hookGroup{Hooks: []hookEntry{in.claudeHook(hooks.FailedEvent, 5)}}
+		settings.parts = append(settings.parts, part{Path: []string{"hooks", hooks.FailedEvent}, Element: true, Value: encode(failed)})
+		over := in.claudeHook(hooks.BatchEvent, 5)
 		over.Async = true // the turn does not wait for it
-		settings.parts = append(settings.parts, part{Path: []string{"hooks", host.BatchEvent}, Element: true, Value: encode(hookGroup{Hooks: []hookEntry{over}})})
+		settings.parts = append(settings.parts, part{Path: []string{"hooks", hooks.BatchEvent}, Element: true, Value: encode(hookGroup{Hooks: []hookEntry{over}})})
 	}
-	for _, event := range []string{host.WakeEvent, host.WakeStandbyEvent} {
+	for _, event := range []string{hooks.WakeEvent, hooks.WakeStandbyEvent} {
 		waiting := in.claudeHook(event, wakeSeconds)
 		waiting.AsyncRewake = true
 		settings.parts = append(settings.parts, part{Path: []string{"hooks", "Stop"}, Element: true, Value: encode(hookGroup{Hooks: []hookEntry{waiting}})})

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 // The three files of the mod. claude loads them from its folder of skills without
@@ -31,7 +31,7 @@ const (
 // claudeMod lays the mod out, or says why it stays away: a folder of that name
 // that Bridge did not write is somebody's.
 func (in Input) claudeMod(config string, before *installed) (documents []document, note string) {
-	folder := filepath.Join(config, "skills", host.ClaudeMod)
+	folder := filepath.Join(config, "skills", hooks.ClaudeMod)
 	manifest := filepath.Join(folder, ".claude-plugin", "plugin.json")
 	if before.file(manifest) == nil && !isClaudeMod(folder, manifest) {
 		return nil, folder + " is not Bridge's and is left alone: without Bridge's mod there, your words reach an idle claude by a wake hook, " +

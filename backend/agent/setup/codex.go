@@ -7,7 +7,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 // codexToolApproval is the first version tried with the settings that say of one
@@ -22,13 +22,13 @@ const codexPrompts = "0.169.0"
 // trust.
 func connectCodex(ctx context.Context, in Input, before *installed) (layout, error) {
 	folder := in.folder("CODEX_HOME", ".codex")
-	hooks := in.codexHooks(filepath.Join(folder, "hooks.json"))
+	events := in.codexHooks(filepath.Join(folder, "hooks.json"))
 	config := in.codexConfig(filepath.Join(folder, "config.toml"))
-	want := layout{documents: []document{hooks, config}}
+	want := layout{documents: []document{events, config}}
 	rules, note := in.codexDenies(folder)
 	want.documents = append(want.documents, rules...)
 	want.notes = addNote(want.notes, note)
-	trust, err := in.codexTrust(ctx, hooks, before)
+	trust, err := in.codexTrust(ctx, events, before)
 	if err != nil {
 		want.notes = addNote(want.notes, "Codex could not be asked for the checksums of its hooks ("+err.Error()+
 			"), so it does not trust Bridge's yet: start codex, type /hooks and trust them. Until then mail waits for the tool inbox.")
@@ -48,7 +48,7 @@ func (in Input) codexHooks(path string) document {
 		unread:  unreadByCodex,
 		verdict: in.verdict,
 	}
-	hooks := []struct {
+	commands := []struct {
 		event   string
 		seconds int
 	}{
@@ -59,19 +59,19 @@ func (in Input) codexHooks(path string) document {
 		{"SubagentStart", 5},
 		{"SubagentStop", 5},
 		{"SessionEnd", 3}, // codex allows no more than 3 at the end
-		{host.PermissionEvent, 5},
-		{host.InterruptEvent, 3},
+		{hooks.PermissionEvent, 5},
+		{hooks.InterruptEvent, 3},
 	}
 	if in.CLI.Version == "" || agent.CompareVersions(in.CLI.Version, codexPrompts) < 0 {
-		hooks = hooks[:len(hooks)-2]
+		commands = commands[:len(commands)-2]
 	}
-	for _, hook := range hooks {
+	for _, hook := range commands {
 		line := in.hookLine(bridge.Codex, hook.event)
 		if in.windows() {
 			line = cmdLine(in.hookWords(bridge.Codex, hook.event))
 		}
 		// A hook that codex waits for would keep its dialog away.
-		entry := hookEntry{Type: "command", Command: line, Timeout: hook.seconds, Async: hook.event == host.PermissionEvent}
+		entry := hookEntry{Type: "command", Command: line, Timeout: hook.seconds, Async: hook.event == hooks.PermissionEvent}
 		group := hookGroup{Hooks: []hookEntry{entry}}
 		doc.parts = append(doc.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})
 	}

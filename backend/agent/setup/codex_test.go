@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bridge/backend/agent"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 // A hook that codex waits for keeps its dialog away, so the one that tells of a prompt
@@ -18,11 +18,11 @@ func TestNED_02_CodexNeverWaitsForTheHookOfAPrompt(t *testing.T) {
 		for _, part := range in.codexHooks("/hooks.json").parts {
 			event := part.Path[1]
 			found[event] = string(part.Value)
-			if isAsync := strings.Contains(string(part.Value), `"async":true`); isAsync != (event == host.PermissionEvent) {
+			if isAsync := strings.Contains(string(part.Value), `"async":true`); isAsync != (event == hooks.PermissionEvent) {
 				t.Errorf("codex %s: the hook %s is %s", version, event, part.Value)
 			}
 		}
-		for _, event := range []string{host.PermissionEvent, host.InterruptEvent} {
+		for _, event := range []string{hooks.PermissionEvent, hooks.InterruptEvent} {
 			if (found[event] != "") != want {
 				t.Errorf("codex %s: the hook %s is %q", version, event, found[event])
 			}

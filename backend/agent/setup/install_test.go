@@ -14,7 +14,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 // person is a user's home folder with a Bridge beside it.
@@ -516,7 +516,7 @@ func TestMSG_11_SeveralHooksOfOneEvent(t *testing.T) {
 	p.in.Bridge = "/moved/bridge"
 	p.install(bridge.Claude)
 	settings := p.get(".claude/settings.json")
-	for _, event := range []string{"Stop", host.WakeEvent, host.WakeStandbyEvent} {
+	for _, event := range []string{"Stop", hooks.WakeEvent, hooks.WakeStandbyEvent} {
 		if n := strings.Count(settings, "/moved/bridge hook claude "+event+" "); n != 1 {
 			t.Errorf("%d hooks for %s:\n%s", n, event, settings)
 		}
@@ -550,9 +550,9 @@ var longForms = map[bridge.AgentKind]struct{ file, text string }{
 
 // withHooks puts Bridge's own hooks into one of the texts.
 func withHooks(text string, in Input, kind bridge.AgentKind) string {
-	for _, event := range []string{"Stop", "PostToolUse", host.WakeEvent, host.WakeStandbyEvent} {
+	for _, event := range []string{"Stop", "PostToolUse", hooks.WakeEvent, hooks.WakeStandbyEvent} {
 		entry := hookEntry{Type: "command", Command: in.hookLine(kind, event), Timeout: 5}
-		if event == host.WakeEvent || event == host.WakeStandbyEvent {
+		if event == hooks.WakeEvent || event == hooks.WakeStandbyEvent {
 			entry.Timeout, entry.AsyncRewake = wakeSeconds, true
 		}
 		text = strings.Replace(text, "OURS("+event+")", string(encode(hookGroup{Hooks: []hookEntry{entry}})), 1)
@@ -601,7 +601,7 @@ func TestMSG_11_TheLongFormOfAHookIsReplacedWhereItStands(t *testing.T) {
 				now := lists(t, p.get(older.file))
 				for event, want := range theirs {
 					for i, command := range want {
-						for _, ours := range []string{event, host.WakeEvent, host.WakeStandbyEvent} {
+						for _, ours := range []string{event, hooks.WakeEvent, hooks.WakeStandbyEvent} {
 							if command == old.hookLine(kind, ours) {
 								want[i] = p.in.hookLine(kind, ours)
 							}

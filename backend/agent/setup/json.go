@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 // encode returns value as one line of JSON without HTML escapes.
-func encode(value any) []byte { return host.Encode(value) }
+func encode(value any) []byte { return hooks.Encode(value) }
 
 // indented is encode over several lines, for a file.
 func indented(value any) []byte {

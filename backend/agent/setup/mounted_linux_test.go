@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // mounted has each of the files of a kind mounted from a folder beside the home, as a dev
 // container has those of its host, and returns what the host has.
 func (p *person) mounted(files []string, flags uintptr) (host func() map[string]string) {
 	p.Helper()
-	trial.PrivateMounts(p)
+	testkit.PrivateMounts(p)
 	folder := p.TempDir()
 	for _, name := range files {
 		from := filepath.Join(folder, strings.ReplaceAll(name, "/", "_"))
 		if err := os.WriteFile(from, []byte(p.get(name)), 0o640); err != nil {
 			p.Fatal(err)
 		}
-		trial.Bind(p, from, filepath.Join(p.in.Home, name), flags)
+		testkit.Bind(p, from, filepath.Join(p.in.Home, name), flags)
 	}
 	return func() map[string]string {
 		p.Helper()

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The plugin's own tests, with a stand-in for opencode and one for our process.
@@ -28,7 +28,7 @@ func TestOpenCodePlugin(t *testing.T) {
 	if err := os.WriteFile(plugin, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, node, filepath.Join("testdata", "plugin_test.mjs"), plugin, dir).CombinedOutput()
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // world is a home with the real CLIs, the model behind them, and the stand-in
@@ -75,7 +75,7 @@ func newWorld(t *testing.T, kind bridge.AgentKind) *world {
 }
 
 func (w *world) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if w.Failed() {
 		log, _ := os.ReadFile(w.log)
@@ -97,7 +97,7 @@ func must(t *testing.T, err error) {
 }
 
 func (w *world) soon() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	w.Cleanup(cancel)
 	return ctx
 }
@@ -115,7 +115,7 @@ type entry struct {
 	Stdin  struct {
 		ToolName string `json:"tool_name"`
 	}
-	Ack    host.PluginAck `json:"confirm"`
+	Ack    hooks.PluginAck `json:"confirm"`
 	Failed string
 }
 
@@ -235,7 +235,7 @@ func TestMSG_11_RealClaude(t *testing.T) {
 	_, err = w.home.Claude(w.soon(), w.home.Project("p"), "play script:turn", "--allowedTools", "Bash")
 	must(t, err)
 
-	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", host.WakeEvent, host.WakeStandbyEvent} {
+	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStart", "SubagentStop", "SessionEnd", hooks.WakeEvent, hooks.WakeStandbyEvent} {
 		w.first("hook "+event, func(e entry) bool { return e.Hook == event })
 	}
 	for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} {

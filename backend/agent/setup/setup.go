@@ -19,7 +19,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/platform/disk"
 )
 
@@ -30,7 +30,7 @@ const maxConfigBytes = 64 << 20
 // connectors lay out, for each kind, what has to be in which files to connect
 // Bridge to the CLI. before is what an earlier installation recorded, or nil.
 //
-// host.For is the same choice for what hooks say. They are two because every hook
+// hooks.For is the same choice for what hooks say. They are two because every hook
 // call links that one, and none may link what reads and writes settings.
 var connectors = map[bridge.AgentKind]func(ctx context.Context, in Input, before *installed) (layout, error){
 	bridge.Claude:      connectClaude,
@@ -72,7 +72,7 @@ func (in Input) windows() bool { return in.OS == "windows" || in.OS == "" && run
 // folder returns the folder that an environment variable names, or elements
 // below the user's home.
 func (in Input) folder(variable string, elements ...string) string {
-	return host.Folder(in.Home, in.Env, variable, elements...)
+	return hooks.Folder(in.Home, in.Env, variable, elements...)
 }
 
 // Edit is one change of a file. Before is nil when the file is made, After when

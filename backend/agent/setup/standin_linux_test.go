@@ -15,7 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/session"
 )
 
@@ -98,23 +98,23 @@ func standInHook(log *journal, kind bridge.AgentKind, event string) error {
 	if err != nil {
 		return err
 	}
-	if event == host.WakeEvent || event == host.WakeStandbyEvent { // nothing wakes this session
+	if event == hooks.WakeEvent || event == hooks.WakeStandbyEvent { // nothing wakes this session
 		log.add(map[string]any{"hook": event})
 		return nil
 	}
-	call, err := host.For(kind).ParseHook(event, stdin)
+	call, err := hooks.For(kind).ParseHook(event, stdin)
 	if err != nil {
 		return err
 	}
 	log.add(map[string]any{"hook": event, "call": call, "stdin": json.RawMessage(stdin)})
 	mail := "MAIL-" + event + "-MAIL"
 	var stop struct {
-		Active host.Truth `json:"stop_hook_active"`
+		Active hooks.Truth `json:"stop_hook_active"`
 	}
 	if json.Unmarshal(stdin, &stop) == nil && bool(stop.Active) { // the turn goes on because of our mail
 		mail = ""
 	}
-	_, err = os.Stdout.Write(host.For(kind).FormatHook(call, mail))
+	_, err = os.Stdout.Write(hooks.For(kind).FormatHook(call, mail))
 	return err
 }
 
@@ -128,11 +128,11 @@ func standInPlugin(log *journal, home string) error {
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, bridge.MaxFrameBytes)
 	for lines.Scan() {
-		var request host.PluginRequest
+		var request hooks.PluginRequest
 		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
 			return err
 		}
-		reply := host.PluginReply{ID: request.ID}
+		reply := hooks.PluginReply{ID: request.ID}
 		switch {
 		case request.Prompt != nil, request.Settled != nil: // its owner leaves it to the terminal
 			log.add(map[string]any{"plugin": "prompt", "prompt": request.Prompt, "settled": request.Settled})
@@ -142,7 +142,7 @@ func standInPlugin(log *journal, home string) error {
 		case request.Back != "":
 			give(home, strings.TrimPrefix(request.Back, "loan-"), leased[request.Back])
 		default:
-			call, err := host.For(bridge.OpenCode).ParseHook(request.Event, request.Call)
+			call, err := hooks.For(bridge.OpenCode).ParseHook(request.Event, request.Call)
 			if err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func standInPlugin(log *journal, home string) error {
 				give(home, "mail-"+request.Event, text)
 			}
 			if push {
-				if err := errors.Join(out.Encode(reply), out.Encode(host.PluginPush{Mail: call.SessionID, Wake: pushed == "wake"})); err != nil {
+				if err := errors.Join(out.Encode(reply), out.Encode(hooks.PluginPush{Mail: call.SessionID, Wake: pushed == "wake"})); err != nil {
 					return err
 				}
 				continue

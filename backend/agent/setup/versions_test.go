@@ -11,7 +11,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 )
 
 func TestMSG_11_NothingIsWrittenForAnOpenCodeOfAnotherMajorVersion(t *testing.T) {
@@ -92,21 +92,21 @@ func TestNED_02_MSG_11_WhatProvesAnAnswerIsInstalledAndTakenBack(t *testing.T) {
 			if err := json.Unmarshal([]byte(p.get(".claude/settings.json")), &settings); err != nil {
 				t.Fatal(err)
 			}
-			hooks := settings["hooks"].(map[string]any)
-			delete(hooks, host.FailedEvent)
-			delete(hooks, host.BatchEvent)
+			events := settings["hooks"].(map[string]any)
+			delete(events, hooks.FailedEvent)
+			delete(events, hooks.BatchEvent)
 			p.put(".claude/settings.json", string(encode(settings)))
 		}
 		p.in.CLI.Version = "2.1.329"
 		plan := p.install(bridge.Claude)
-		if at := slices.IndexFunc(plan.Edits, func(e Edit) bool { return e.Path == filepath.Join(p.in.Home, ".claude", "settings.json") }); at < 0 || strings.Contains(string(plan.Edits[at].Before), host.BatchEvent) {
+		if at := slices.IndexFunc(plan.Edits, func(e Edit) bool { return e.Path == filepath.Join(p.in.Home, ".claude", "settings.json") }); at < 0 || strings.Contains(string(plan.Edits[at].Before), hooks.BatchEvent) {
 			t.Errorf("%s: the plan is %+v", older, plan.Edits)
 		}
 		settings := p.get(".claude/settings.json")
-		for event, isAsync := range map[string]bool{host.FailedEvent: false, host.BatchEvent: true} {
-			hooks := hooksOf(t, settings, event)
-			if len(hooks) != 1 || hooks[0].Async != isAsync || hooks[0].Timeout != 5 || !strings.Contains(hooks[0].Command, "claude "+event) {
-				t.Errorf("%s: the hooks of %s are %+v", older, event, hooks)
+		for event, isAsync := range map[string]bool{hooks.FailedEvent: false, hooks.BatchEvent: true} {
+			commands := hooksOf(t, settings, event)
+			if len(commands) != 1 || commands[0].Async != isAsync || commands[0].Timeout != 5 || !strings.Contains(commands[0].Command, "claude "+event) {
+				t.Errorf("%s: the hooks of %s are %+v", older, event, commands)
 			}
 		}
 		if again := p.install(bridge.Claude); !again.Empty() {
@@ -116,7 +116,7 @@ func TestNED_02_MSG_11_WhatProvesAnAnswerIsInstalledAndTakenBack(t *testing.T) {
 		if diff := cmp.Diff(before, p.tree()); diff != "" && older != "taken out" {
 			t.Errorf("%s: taken back (-before +after)\n%s", older, diff)
 		}
-		if _, left := p.tree()[".claude/settings.json"]; left && strings.Contains(p.get(".claude/settings.json"), host.BatchEvent) {
+		if _, left := p.tree()[".claude/settings.json"]; left && strings.Contains(p.get(".claude/settings.json"), hooks.BatchEvent) {
 			t.Errorf("%s: it was not taken back: %s", older, p.get(".claude/settings.json"))
 		}
 	}

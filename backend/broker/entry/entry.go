@@ -5,8 +5,8 @@ package entry
 import (
 	"context"
 
+	"bridge/backend/broker/mux"
 	"bridge/backend/broker/presence"
-	"bridge/backend/broker/serving"
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc/api"
 )
@@ -32,11 +32,11 @@ type Options struct {
 // Operations returns what serves api.OpTicket, api.OpEntry and api.OpLaunch. Each fails
 // with Unavailable where no dashboard is served, and the latter two with Denied inside an
 // agent's session.
-func Operations(opts Options) []serving.Operation {
-	return []serving.Operation{
-		serving.By(api.OpTicket, opts.ticket),
-		serving.By(api.OpEntry, opts.entry),
-		serving.By(api.OpLaunch, opts.launchLink),
+func Operations(opts Options) []mux.Operation {
+	return []mux.Operation{
+		mux.By(api.OpTicket, opts.ticket),
+		mux.By(api.OpEntry, opts.entry),
+		mux.By(api.OpLaunch, opts.launchLink),
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
-	"bridge/backend/core/reach"
 	"bridge/backend/core/session"
 )
 
@@ -30,8 +30,8 @@ func (all Boxes) ForHooks(s *session.Session, free []mail.Delivery) []mail.Deliv
 }
 
 // Facts is what the table of transports asks of a session.
-func (all Boxes) Facts(s *session.Session) reach.Facts {
-	facts := reach.Facts{
+func (all Boxes) Facts(s *session.Session) delivery.Facts {
+	facts := delivery.Facts{
 		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
 		Threads: s.Host == session.HostServer, Mod: all.HasMod(s), AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"bridge/backend/agent"
+	"bridge/backend/broker/activity"
 	"bridge/backend/broker/mailbox"
-	"bridge/backend/broker/turns"
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/decision"
 	"bridge/backend/core/session"
@@ -32,9 +32,9 @@ type Presence struct {
 	sync.Mutex // guards who is here
 	Roster     *session.Roster
 	Conns      map[*ipc.Conn]*Link
-	Boxes      mailbox.Boxes // by peer id, for live sessions
-	Turns      turns.Turns   // when sessions were at work
-	Serverless Serverless    // live sessions whose MCP server has ended
+	Boxes      mailbox.Boxes  // by peer id, for live sessions
+	Turns      activity.Turns // when sessions were at work
+	Serverless Serverless     // live sessions whose MCP server has ended
 
 	opts   Options
 	linked int // connections so far

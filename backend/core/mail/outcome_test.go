@@ -6,23 +6,23 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
-	"bridge/backend/core/reach"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/session"
 )
 
 // TestMSG_07_CHT_03_CHT_04_CHT_07_CHT_08_CHT_20_WhatStartsATurnNow is the verdict
 // read from outside: by kind, state, policy, and what is open.
 func TestMSG_07_CHT_03_CHT_04_CHT_07_CHT_08_CHT_20_WhatStartsATurnNow(t *testing.T) {
-	facts := func(kind bridge.AgentKind, change ...func(*reach.Facts)) reach.Facts {
-		f := reach.Facts{Kind: kind, SessionID: "h1", Hooks: true}
+	facts := func(kind bridge.AgentKind, change ...func(*delivery.Facts)) delivery.Facts {
+		f := delivery.Facts{Kind: kind, SessionID: "h1", Hooks: true}
 		for _, one := range change {
 			one(&f)
 		}
 		return f
 	}
-	busy, channel, waiting := func(f *reach.Facts) { f.Busy = true }, func(f *reach.Facts) { f.Channel = true }, func(f *reach.Facts) { f.Waiting = true }
-	plugin, mod, failed := func(f *reach.Facts) { f.Plugin = true }, func(f *reach.Facts) { f.Mod = true }, func(f *reach.Facts) { f.Failed = true }
-	silent, unknown := func(f *reach.Facts) { f.Hooks = false }, func(f *reach.Facts) { f.SessionID = "" }
+	busy, channel, waiting := func(f *delivery.Facts) { f.Busy = true }, func(f *delivery.Facts) { f.Channel = true }, func(f *delivery.Facts) { f.Waiting = true }
+	plugin, mod, failed := func(f *delivery.Facts) { f.Plugin = true }, func(f *delivery.Facts) { f.Mod = true }, func(f *delivery.Facts) { f.Failed = true }
+	silent, unknown := func(f *delivery.Facts) { f.Hooks = false }, func(f *delivery.Facts) { f.SessionID = "" }
 	peer := bridge.Message{From: bridge.Address{Agent: bridge.Codex}, To: "*", ConversationID: "c", Body: "look"}
 	owner := bridge.Message{From: bridge.OwnerAddress(), To: "web", ConversationID: "c", Body: "look"}
 	slash, note, far := owner, owner, peer
@@ -30,7 +30,7 @@ func TestMSG_07_CHT_03_CHT_04_CHT_07_CHT_08_CHT_20_WhatStartsATurnNow(t *testing
 	for _, tt := range []struct {
 		name  string
 		m     bridge.Message
-		facts reach.Facts
+		facts delivery.Facts
 		want  Via
 	}{
 		{"claude, nothing waits", peer, facts(bridge.Claude), ""},

@@ -5,7 +5,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
-	"bridge/backend/core/reach"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/session"
 )
 
@@ -46,24 +46,24 @@ func Direct(m bridge.Message, target *session.Session) bool {
 // moment, "" where it starts none. The policy allows it, the session is idle, and
 // its host has a way to be woken (seed 4.4). What a mod enters goes before the
 // kind's own waker.
-func WakeNow(m bridge.Message, s *session.Session, f reach.Facts) Via {
+func WakeNow(m bridge.Message, s *session.Session, f delivery.Facts) Via {
 	switch {
 	case f.Busy || !MayWake(m, Direct(m, s), s.Wake):
 		return ""
 	case f.Mod && IsForMod(Delivery{Message: m}):
 		return ViaMod
-	case !reach.CanWake(f):
+	case !delivery.CanWake(f):
 		return ""
 	}
-	switch reach.WakerOf(f.Kind) {
-	case reach.HookWaker:
+	switch delivery.WakerOf(f.Kind) {
+	case delivery.HookWaker:
 		if f.Channel {
 			return ViaChannel
 		}
 		return ViaWakeHook
-	case reach.QueueWaker:
+	case delivery.QueueWaker:
 		return ViaQueue
-	case reach.PluginWaker:
+	case delivery.PluginWaker:
 		return ViaPlugin
 	default:
 		return ""

@@ -9,7 +9,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/doors/cli/usage"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -56,5 +56,5 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 	if !one.Carried {
 		told = "will be told"
 	}
-	return a.print(shape.QuestionOf(one), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(one.By.Name), told, bridge.OneLine(one.Answer.Words())))
+	return a.print(dto.QuestionOf(one), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(one.By.Name), told, bridge.OneLine(one.Answer.Words())))
 }

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/core/prompt"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/usage"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -42,7 +42,7 @@ func needsCommand(a *App) *cobra.Command {
 				return err
 			}
 			list := needs.List(facts, a.Now())
-			return a.print(shape.Needs{Needs: list}, needs.Text(list, a.Now(), lineOf(home)))
+			return a.print(dto.Needs{Needs: list}, needs.Text(list, a.Now(), lineOf(home)))
 		},
 	})
 	cmd.Flags().StringVar(&away, "away", "", "on or off: keep permission prompts of sessions on the page while you are away")
@@ -71,5 +71,5 @@ func (a *App) switchAway(ctx context.Context, word string) error {
 	if on && now.AnswerPrompts == prompt.Off {
 		text += "Prompts of sessions stay in their terminals all the same: answerPrompts is off in the settings.\n"
 	}
-	return a.print(shape.Prompting{AnswerPrompts: string(now.AnswerPrompts), Away: now.Away}, text)
+	return a.print(dto.Prompting{AnswerPrompts: string(now.AnswerPrompts), Away: now.Away}, text)
 }

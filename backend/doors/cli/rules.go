@@ -9,7 +9,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/rule"
 	"bridge/backend/doors/cli/usage"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 )
@@ -37,7 +37,7 @@ func rulesCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(shape.Rules{Rules: shape.Each(live, shape.RuleOf)}, rule.Text(live))
+			return a.print(dto.Rules{Rules: dto.Each(live, dto.RuleOf)}, rule.Text(live))
 		},
 	})
 	cmd.Flags().StringVar(&id, "take-back", "", "the id of a rule that ends")
@@ -53,5 +53,5 @@ func (a *App) takeBackRule(ctx context.Context, client *ipc.Client, id string) e
 	if asked, handed := len(taken.Asked), len(taken.Handed); asked+handed > 0 {
 		text += fmt.Sprintf("Of what it had allowed, %d is asked again, and of %d the agent may have acted already.\n", asked, handed)
 	}
-	return a.print(shape.TakenBack{Rule: shape.RuleOf(taken.Rule), Asked: shape.List(taken.Asked), Handed: shape.List(taken.Handed)}, text)
+	return a.print(dto.TakenBack{Rule: dto.RuleOf(taken.Rule), Asked: dto.List(taken.Asked), Handed: dto.List(taken.Handed)}, text)
 }

@@ -14,8 +14,8 @@ import (
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/report"
 	"bridge/backend/doors/cli/usage"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/runs"
-	"bridge/backend/doors/dashboard/shape"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -29,7 +29,7 @@ type statusReport struct {
 	Broker  api.Status `json:"broker"`
 	Home    string     `json:"home"`
 	// Jobs are those that go on or stand in line, the newest first.
-	Jobs []shape.Run `json:"jobs"`
+	Jobs []dto.Run `json:"jobs"`
 	// Needs is what needs the owner (NED-01); null where that is not told.
 	Needs []needs.Item `json:"needs"`
 	// Storage is how the storage stands at a quick look; null when none was
@@ -108,7 +108,7 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
 		return err
 	}
-	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []shape.Run{}}
+	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []dto.Run{}}
 	storage := lookAtStorage(ctx, a, home, nil, &full)
 	full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
 	text := fmt.Sprintf("No broker runs for %s.\n%s%s%s", home.Dir(), startsOne(home), storage, report.Agents(full.Agents, lineOf(home)))

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // A damaged archive.db is a finding, and the page goes on.
@@ -56,7 +56,7 @@ func TestSTO_15_TheStateIsToldWithADamagedArchive(t *testing.T) {
 	var state struct {
 		Storage struct{ Errors *int }
 	}
-	deadline := time.After(trial.Patience)
+	deadline := time.After(testkit.Patience)
 	for get(d.URL()+"/api/state", &state); state.Storage.Errors == nil || *state.Storage.Errors == 0; get(d.URL()+"/api/state", &state) {
 		select {
 		case <-deadline:

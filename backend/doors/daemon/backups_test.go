@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // backups is what a daemon was asked to start.
@@ -32,7 +32,7 @@ func TestSTO_10_TheDaemonBacksUpOnlyWhenAskedTo(t *testing.T) {
 			if tt.want {
 				select {
 				case <-asked:
-				case <-time.After(trial.Patience):
+				case <-time.After(testkit.Patience):
 					t.Error("no backup was started")
 				}
 			}

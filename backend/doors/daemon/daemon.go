@@ -30,15 +30,15 @@ import (
 	"bridge/backend/core/rule"
 	"bridge/backend/doors/dashboard"
 	"bridge/backend/doors/dashboard/guard"
-	"bridge/backend/doors/dashboard/queue"
+	"bridge/backend/doors/dashboard/needsview"
 	"bridge/backend/jobs"
 	"bridge/backend/jobs/gitwork"
 	"bridge/backend/network/files"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/network/remotejobs"
 	"bridge/backend/network/sharing"
 	"bridge/backend/owner/prompts"
-	"bridge/backend/owner/prompts/threads"
+	"bridge/backend/owner/prompts/codexthreads"
 	"bridge/backend/owner/questions"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/disk"
@@ -106,7 +106,7 @@ type Daemon struct {
 	prompts   *prompts.Prompts
 	rules     *rules.Rules
 	jobs      *jobs.Jobs                               // nil where there are none
-	peering   *peering.Peering                         // nil where the pairs cannot be read
+	peering   *pairing.Peering                         // nil where the pairs cannot be read
 	executor  *remotejobs.Executor                     // nil where there are no jobs
 	requester *remotejobs.Requester                    // like it
 	frames    map[string]func(remote.PC, remote.Frame) // what serves those of a type; set before links are
@@ -144,7 +144,9 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d.loops.Go(d.expireLoop)
 	d.startBackups()
 	d.loops.Go(d.sizesLoop)
-	d.loops.Go(func() { threads.New(threads.Options{Broker: d.broker, Desk: d.prompts, Log: opts.Log}).Run(d.ctx) })
+	d.loops.Go(func() {
+		codexthreads.New(codexthreads.Options{Broker: d.broker, Desk: d.prompts, Log: opts.Log}).Run(d.ctx)
+	})
 	if opts.IdleExit > 0 {
 		d.loops.Go(d.idleLoop)
 	}
@@ -548,7 +550,7 @@ func (d *Daemon) startJobs(context.Context) (err error) {
 // startPeering takes up the links with other PCs, as far as the owner wants them. A
 // list of pairs that cannot be read keeps nobody from their mail.
 func (d *Daemon) startPeering(context.Context) (err error) {
-	d.peering, err = peering.Open(peering.Options{
+	d.peering, err = pairing.Open(pairing.Options{
 		Home: d.opts.Home, Release: d.opts.Version, Now: d.opts.Now, Log: d.opts.Log,
 		Settings: d.network, Forget: forget(d.opts.Home), Capabilities: d.capabilities(), Serve: d.serveFrame, ServeStored: storedFor(d), Changed: peersChanged(d),
 	})
@@ -634,7 +636,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 	}
 	delegated, jobOf := delegatedJobs(d)
 	peers, lists := linked(d)
-	var asked queue.Questions
+	var asked needsview.Questions
 	if d.questions != nil {
 		asked = d.questions
 	}

@@ -21,7 +21,7 @@ import (
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/sqlitex"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,7 +88,7 @@ func done(t *testing.T, what string, signal <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-signal:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("never: %s", what)
 	}
 }
@@ -227,7 +227,7 @@ func TestMSG_01_TheNextBackgroundBrokerIsAskedToLeaveToo(t *testing.T) {
 			go func() { serving <- one.server.Serve(socket) }()
 			select {
 			case <-one.retired:
-			case <-time.After(trial.Patience):
+			case <-time.After(testkit.Patience):
 				failed = errors.Join(failed, errors.New("nobody asked it to leave"))
 			}
 			failed = errors.Join(failed, socket.Close())

@@ -7,7 +7,7 @@ import (
 
 	"bridge/backend/doors/dashboard"
 	"bridge/backend/network/files"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/network/sharing"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
@@ -17,7 +17,7 @@ import (
 // network serves the owner's operations about other PCs: each by the part that it is
 // about.
 type network struct {
-	peering *peering.Peering
+	peering *pairing.Peering
 	files   *files.Transfers
 	sharing *sharing.Sharing
 	// settings are the owner's, as they are now.

@@ -11,8 +11,8 @@ import (
 	"bridge/backend/agent/connect"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 )
 
 // agentsAge is how long a list of the agent CLIs is kept: looking starts every
@@ -57,32 +57,32 @@ func (a *agents) forget() {
 // them Bridge is connected to.
 func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 	if a.of == nil {
-		return exchange.WriteJSON(w, shape.Agents{Agents: []shape.Agent{}, Command: "bridge install"})
+		return httpjson.WriteJSON(w, dto.Agents{Agents: []dto.Agent{}, Command: "bridge install"})
 	}
-	return exchange.WriteJSON(w, shape.Agents{
-		Agents: shape.Each(a.known(r.Context()), agentShape), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
+	return httpjson.WriteJSON(w, dto.Agents{
+		Agents: dto.Each(a.known(r.Context()), agentShape), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
 	})
 }
 
 // connected answers GET /api/agents/connected: which agent CLIs are connected, and whether
 // their sessions may start agents without a question. It starts none of them.
 func (a *agents) connected(w http.ResponseWriter, _ *http.Request) error {
-	list := shape.Connected{Agents: []shape.Standing{}}
+	list := dto.Connected{Agents: []dto.Standing{}}
 	if a.of == nil {
-		return exchange.WriteJSON(w, list)
+		return httpjson.WriteJSON(w, list)
 	}
 	standings, err := a.of.Standings()
 	if err != nil {
 		return err
 	}
 	for _, one := range standings {
-		list.Agents = append(list.Agents, shape.Standing{Kind: one.Kind, Jobs: one.Jobs})
+		list.Agents = append(list.Agents, dto.Standing{Kind: one.Kind, Jobs: one.Jobs})
 	}
-	return exchange.WriteJSON(w, list)
+	return httpjson.WriteJSON(w, list)
 }
 
-func agentShape(a connect.Agent) shape.Agent {
-	return shape.Agent{
+func agentShape(a connect.Agent) dto.Agent {
+	return dto.Agent{
 		Kind: a.Kind, Found: a.Found, Path: a.Path, Version: a.Version,
 		Connected: a.Connected, Jobs: a.Jobs, Detail: a.Detail, Refused: a.Refused, Missing: a.Missing,
 	}
@@ -128,7 +128,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 		return bridge.Errorf(bridge.NotFound, "there is no agent CLI of the kind %q", r.PathValue("kind"))
 	}
 	var request changeRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if request.Consent != (request.Digest != "") {
@@ -146,7 +146,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 		return err
 	}
 	if !request.Consent {
-		return exchange.WriteJSON(w, changeOf(planned, false))
+		return httpjson.WriteJSON(w, changeOf(planned, false))
 	}
 	if planned.Digest() != request.Digest {
 		return bridge.Errorf(bridge.Conflict, "the files are not as they were when the change was shown: nothing was changed, look at it again")
@@ -156,17 +156,17 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 	}
 	a.forget()
 	a.log.Info("an agent's settings were changed from the page", "agent", kind, "files", len(planned.Edits))
-	return exchange.WriteJSON(w, changeOf(planned, true))
+	return httpjson.WriteJSON(w, changeOf(planned, true))
 }
 
-func changeOf(plan setup.Plan, done bool) shape.Change {
-	notes := shape.List(plan.Notes)
+func changeOf(plan setup.Plan, done bool) dto.Change {
+	notes := dto.List(plan.Notes)
 	if plan.Doubt != "" {
 		notes = append(slices.Clone(notes), plan.Doubt)
 	}
-	wire := shape.Change{Kind: plan.Kind, Done: done, Digest: plan.Digest(), Edits: []shape.Edit{}, Notes: notes}
+	wire := dto.Change{Kind: plan.Kind, Done: done, Digest: plan.Digest(), Edits: []dto.Edit{}, Notes: notes}
 	for _, edit := range plan.Edits {
-		wire.Edits = append(wire.Edits, shape.Edit{Path: edit.Path, Verb: edit.Verb(), Adds: edit.Adds, Diff: edit.Diff()})
+		wire.Edits = append(wire.Edits, dto.Edit{Path: edit.Path, Verb: edit.Verb(), Adds: edit.Adds, Diff: edit.Diff()})
 	}
 	return wire
 }

@@ -14,7 +14,7 @@ import (
 	"bridge/backend/agent/connect"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/config"
 )
 
@@ -69,15 +69,15 @@ func withClaude(t *testing.T, change ...func(*connect.Agents)) (w *world, settin
 	return newWorld(t, func(o *Options) { o.Agents = agents }), filepath.Join(userHome, ".claude", "settings.json")
 }
 
-func claudeOf(t *testing.T, w *world) shape.Agent {
+func claudeOf(t *testing.T, w *world) dto.Agent {
 	t.Helper()
-	for _, one := range decode[shape.Agents](t, w.get("/api/agents")).Agents {
+	for _, one := range decode[dto.Agents](t, w.get("/api/agents")).Agents {
 		if one.Kind == bridge.Claude {
 			return one
 		}
 	}
 	t.Fatal("claude is not listed")
-	return shape.Agent{}
+	return dto.Agent{}
 }
 
 func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
@@ -86,7 +86,7 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 		t.Fatalf("before: %+v", one)
 	}
 	const path = "/api/agents/claude/connect"
-	shown := decode[shape.Change](t, w.post(path, `{}`))
+	shown := decode[dto.Change](t, w.post(path, `{}`))
 	if shown.Done || len(shown.Edits) == 0 || shown.Edits[0].Verb != "makes" || len(shown.Edits[0].Diff) == 0 {
 		t.Fatalf("the change is not shown: %+v", shown)
 	}
@@ -97,7 +97,7 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 	refused(t, "a digest without consent", w.post(path, `{"digest":"`+shown.Digest+`"}`), http.StatusBadRequest)
 	refused(t, "another change", w.post(path, `{"consent":true,"digest":"0000"}`), http.StatusConflict)
 
-	if done := decode[shape.Change](t, w.post(path, `{"consent":true,"digest":"`+shown.Digest+`"}`)); !done.Done {
+	if done := decode[dto.Change](t, w.post(path, `{"consent":true,"digest":"`+shown.Digest+`"}`)); !done.Done {
 		t.Fatalf("not done: %+v", done)
 	}
 	if text, err := os.ReadFile(settings); err != nil || !strings.Contains(string(text), "/usr/bin/bridge") {
@@ -107,8 +107,8 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 		t.Errorf("after: %+v", one)
 	}
 
-	back := decode[shape.Change](t, w.post("/api/agents/claude/disconnect", `{}`))
-	decode[shape.Change](t, w.post("/api/agents/claude/disconnect", `{"consent":true,"digest":"`+back.Digest+`"}`))
+	back := decode[dto.Change](t, w.post("/api/agents/claude/disconnect", `{}`))
+	decode[dto.Change](t, w.post("/api/agents/claude/disconnect", `{"consent":true,"digest":"`+back.Digest+`"}`))
 	if _, err := os.Stat(settings); !os.IsNotExist(err) {
 		t.Errorf("the settings are still there: %v", err)
 	}
@@ -119,7 +119,7 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 
 func TestDSK_06_AChangedFileIsNotOverwrittenByAnOldConsent(t *testing.T) {
 	w, settings := withClaude(t)
-	shown := decode[shape.Change](t, w.post("/api/agents/claude/connect", `{}`))
+	shown := decode[dto.Change](t, w.post("/api/agents/claude/connect", `{}`))
 	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +134,8 @@ func TestDSK_06_AChangedFileIsNotOverwrittenByAnOldConsent(t *testing.T) {
 
 func TestDSK_06_WhatIsMissingOfAConnectedAgentIsTold(t *testing.T) {
 	w, settings := withClaude(t)
-	shown := decode[shape.Change](t, w.post("/api/agents/claude/connect", `{}`))
-	decode[shape.Change](t, w.post("/api/agents/claude/connect", `{"consent":true,"digest":"`+shown.Digest+`"}`))
+	shown := decode[dto.Change](t, w.post("/api/agents/claude/connect", `{}`))
+	decode[dto.Change](t, w.post("/api/agents/claude/connect", `{"consent":true,"digest":"`+shown.Digest+`"}`))
 	if err := os.WriteFile(settings, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +188,8 @@ func TestDSK_06_OneAgentIsChangedAtATime(t *testing.T) {
 	<-slow.held
 	refused(t, "a second change", w.post("/api/agents/codex/disconnect", `{}`), http.StatusConflict)
 	close(slow.release)
-	decode[shape.Change](t, <-first)
-	decode[shape.Change](t, w.post("/api/agents/codex/disconnect", `{}`))
+	decode[dto.Change](t, <-first)
+	decode[dto.Change](t, w.post("/api/agents/codex/disconnect", `{}`))
 }
 
 func TestDSK_06_AgentsAreLookedAtAgainWhenTheListIsOld(t *testing.T) {
@@ -226,7 +226,7 @@ func TestJOB_26_TheSwitchOnThePage(t *testing.T) {
 	allowed := func() bool {
 		t.Helper()
 		w.clock.Advance(agentsAge)
-		quick := decode[shape.Connected](t, w.get("/api/agents/connected")).Agents
+		quick := decode[dto.Connected](t, w.get("/api/agents/connected")).Agents
 		if len(quick) != 1 || quick[0].Kind != bridge.Claude {
 			t.Fatalf("connected are %+v", quick)
 		}
@@ -246,8 +246,8 @@ func TestJOB_26_TheSwitchOnThePage(t *testing.T) {
 	}
 	consent := func(jobs string) {
 		t.Helper()
-		shown := decode[shape.Change](t, w.post(path, `{`+strings.TrimSuffix(jobs, ",")+`}`))
-		decode[shape.Change](t, w.post(path, `{`+jobs+`"consent":true,"digest":"`+shown.Digest+`"}`))
+		shown := decode[dto.Change](t, w.post(path, `{`+strings.TrimSuffix(jobs, ",")+`}`))
+		decode[dto.Change](t, w.post(path, `{`+jobs+`"consent":true,"digest":"`+shown.Digest+`"}`))
 	}
 	if none := w.get("/api/agents/connected").body; strings.TrimSpace(none) != `{"agents":[]}` {
 		t.Errorf("before one is connected: %s", none)
@@ -256,7 +256,7 @@ func TestJOB_26_TheSwitchOnThePage(t *testing.T) {
 	if allowed() || in() {
 		t.Error("a new connection lets sessions start agents")
 	}
-	shown := decode[shape.Change](t, w.post(path, `{"jobs":true}`))
+	shown := decode[dto.Change](t, w.post(path, `{"jobs":true}`))
 	if len(shown.Edits) != 1 || !strings.Contains(shown.Edits[0].Adds, setup.JobsConsent) {
 		t.Errorf("the owner is shown %+v", shown.Edits)
 	}

@@ -14,10 +14,10 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
 	"bridge/backend/core/session"
-	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/guard"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/doors/dashboard/runs"
-	"bridge/backend/doors/dashboard/shape"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -35,10 +35,10 @@ type chatRequest struct {
 // readChat reads and checks the body of an owner's message.
 func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
 	var request chatRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return chatRequest{}, err
 	}
-	if err := exchange.CheckOwnerBody(request.Body); err != nil {
+	if err := httpjson.CheckOwnerBody(request.Body); err != nil {
 		return chatRequest{}, err
 	}
 	if request.Target != nil && *request.Target != "parent" {
@@ -171,13 +171,13 @@ func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Reque
 // answer tells how far the owner's words came, with a receipt where there is
 // something to look up.
 func (c *chats) answer(w http.ResponseWriter, outcome chat.Outcome, issued handle) error {
-	answer := shape.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
+	answer := dto.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
 	if outcome.Message != "" {
 		issued.message, issued.by, issued.at = outcome.Message, outcome.Transport, c.now().UnixMilli()
 		receipt := c.handles.issue(issued)
 		answer.Receipt = &receipt
 	}
-	return exchange.WriteJSON(w, answer)
+	return httpjson.WriteJSON(w, answer)
 }
 
 // bound refuses words that come faster than a person types.
@@ -202,10 +202,10 @@ type ownerSend struct {
 // messageAny answers POST /api/messages: the owner to one session or to all.
 func (c *chats) messageAny(w http.ResponseWriter, r *http.Request) error {
 	var request ownerSend
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
-	if err := exchange.CheckOwnerBody(request.Body); err != nil {
+	if err := httpjson.CheckOwnerBody(request.Body); err != nil {
 		return err
 	}
 	if request.To == "" {
@@ -228,11 +228,11 @@ func (c *chats) messageAny(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("send the owner's message: %w", err)
 	}
-	return exchange.WriteJSON(w, shape.Sent{ID: sent.ID, ConversationID: sent.ConversationID, Recipients: shape.Each(sent.Recipients, recipientShape)})
+	return httpjson.WriteJSON(w, dto.Sent{ID: sent.ID, ConversationID: sent.ConversationID, Recipients: dto.Each(sent.Recipients, recipientShape)})
 }
 
-func recipientShape(r api.Recipient) shape.Recipient {
-	return shape.Recipient{Name: r.Name, Online: r.Online, Wake: r.Wake}
+func recipientShape(r api.Recipient) dto.Recipient {
+	return dto.Recipient{Name: r.Name, Online: r.Online, Wake: r.Wake}
 }
 
 // delivery answers GET /api/chat-delivery/<id> (CHT-09) for the handles
@@ -243,11 +243,11 @@ func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return bridge.Errorf(bridge.NotFound, "this dashboard gave no such receipt")
 	}
-	answer := shape.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
+	answer := dto.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
 	if issued.note {
 		heard := c.runs.Heard(issued.message)
 		answer.State, answer.UpdatedAt = heard.State, max(heard.At, issued.at)
-		return exchange.WriteJSON(w, answer)
+		return httpjson.WriteJSON(w, answer)
 	}
 	reader, err := c.reader(r.Context())
 	if err != nil {
@@ -255,21 +255,21 @@ func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	}
 	row, err := reader.Find(r.Context(), issued.message)
 	if bridge.CodeOf(err) == bridge.NotFound {
-		return exchange.WriteJSON(w, answer) // unclear when sent, and not there
+		return httpjson.WriteJSON(w, answer) // unclear when sent, and not there
 	}
 	if err != nil {
 		return fmt.Errorf("look a receipt up: %w", err)
 	}
 	for _, to := range row.Deliveries {
-		answer.State, answer.UpdatedAt = receiptOf(delivery{Delivery: to})
+		answer.State, answer.UpdatedAt = receiptOf(deliveryView{Delivery: to})
 	}
-	return exchange.WriteJSON(w, answer)
+	return httpjson.WriteJSON(w, answer)
 }
 
 // receiptOf puts a delivery's facts into the words of a receipt: delivered is
 // nothing but a durable consumption (CHT-09). What expired unread is queued no
 // more and was not delivered.
-func receiptOf(d delivery) (chat.State, int64) {
+func receiptOf(d deliveryView) (chat.State, int64) {
 	read := d.Read()
 	switch {
 	case read.Happened():

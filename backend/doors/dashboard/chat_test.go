@@ -15,8 +15,8 @@ import (
 	"bridge/backend/core/chat"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 )
@@ -118,7 +118,7 @@ func badSends() []badSend {
 		{"invalid UTF-8", toClaude, "{\"body\":\"\xff\"}", 400},
 		{"half a character", toClaude, `{"body":"a\ud800"}`, 400},
 		{"too long", toClaude, jsonBody(map[string]any{"body": long}), 413},
-		{"far too long", toClaude, `{"body":"` + strings.Repeat("a", exchange.MaxRequestBytes) + `"}`, 413},
+		{"far too long", toClaude, `{"body":"` + strings.Repeat("a", httpjson.MaxRequestBytes) + `"}`, 413},
 		{"unknown name", "/api/sessions/nobody/message", `{"body":"x"}`, 404},
 		{"a peer id", "/api/sessions/peer-1/message", `{"body":"x"}`, 404},
 		{"a host session id", "/api/sessions/host-1/message", `{"body":"x"}`, 404},
@@ -161,7 +161,7 @@ func TestCHT_13_AClientThatWritesAllBeforeItReadsHearsThatItIsTooMuch(t *testing
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	r := w.request(http.MethodPost, toClaude, `{"body":"`+strings.Repeat("a", exchange.DrainBytes/2)+`"}`)
+	r := w.request(http.MethodPost, toClaude, `{"body":"`+strings.Repeat("a", httpjson.DrainBytes/2)+`"}`)
 	if err := r.Write(conn); err != nil {
 		t.Fatalf("the request could not be written: %v", err)
 	}
@@ -208,13 +208,13 @@ func TestCHT_13_TooManyMessagesAre429(t *testing.T) {
 
 func TestCHT_09_AReceiptIsDeliveredOnlyOnceConsumptionIsStored(t *testing.T) {
 	w := chatting(t)
-	sent := decode[shape.Chat](t, w.post(toClaude, `{"body":"x"}`))
-	receipt := func() shape.Receipt {
+	sent := decode[dto.Chat](t, w.post(toClaude, `{"body":"x"}`))
+	receipt := func() dto.Receipt {
 		t.Helper()
-		return decode[shape.Receipt](t, w.get("/api/chat-delivery/"+*sent.Receipt))
+		return decode[dto.Receipt](t, w.get("/api/chat-delivery/"+*sent.Receipt))
 	}
 	messageID := w.broker.sent()[0].MessageID
-	want := shape.Receipt{ID: *sent.Receipt, State: chat.Queued, Transport: chat.Bridge, UpdatedAt: fixedTime.UnixMilli()}
+	want := dto.Receipt{ID: *sent.Receipt, State: chat.Queued, Transport: chat.Bridge, UpdatedAt: fixedTime.UnixMilli()}
 	if got := receipt(); got != want {
 		t.Errorf("stored: %+v, want %+v", got, want)
 	}
@@ -235,14 +235,14 @@ func TestCHT_09_AReceiptIsDeliveredOnlyOnceConsumptionIsStored(t *testing.T) {
 
 func TestCHT_09_CHT_16_ANewInstanceKnowsNoOldHandlesButTheMessages(t *testing.T) {
 	w := chatting(t)
-	sent := decode[shape.Chat](t, w.post(toClaude, `{"body":"x"}`))
+	sent := decode[dto.Chat](t, w.post(toClaude, `{"body":"x"}`))
 	messageID := w.broker.sent()[0].MessageID
 	for _, id := range []string{"unknown", messageID, ""} {
 		refused(t, "receipt "+id, w.get("/api/chat-delivery/"+id), http.StatusNotFound)
 	}
 	next := newWorld(t, func(o *Options) { o.Reader = w.board.sources.open })
 	refused(t, "another instance's handle", next.get("/api/chat-delivery/"+*sent.Receipt), http.StatusNotFound)
-	if got := decode[shape.Messages](t, next.get("/api/messages?peer=claude-app")).Messages; len(got) != 1 || got[0].ID != messageID {
+	if got := decode[dto.Messages](t, next.get("/api/messages?peer=claude-app")).Messages; len(got) != 1 || got[0].ID != messageID {
 		t.Errorf("after a restart the history has %+v, want the owner's message", got)
 	}
 }
@@ -272,7 +272,7 @@ func TestCHT_09_HandlesAreBounded(t *testing.T) {
 }
 
 func TestCHT_09_AnExpiredMessageIsNotDelivered(t *testing.T) {
-	d := sampleDelivery(func(d *delivery) { d.Handed, d.Expired = fact(14, 1), fact(15, 0) })
+	d := sampleDelivery(func(d *deliveryView) { d.Handed, d.Expired = fact(14, 1), fact(15, 0) })
 	if state, _ := receiptOf(d); state != chat.Unconfirmed {
 		t.Errorf("state %s, want unconfirmed", state)
 	}
@@ -281,26 +281,26 @@ func TestCHT_09_AnExpiredMessageIsNotDelivered(t *testing.T) {
 func TestCHT_02_AnUnclearOutcomeIsUnconfirmedAndNotRepeated(t *testing.T) {
 	w := chatting(t)
 	w.broker.failSend = fmt.Errorf("send: %w", context.DeadlineExceeded)
-	sent := decode[shape.Chat](t, w.post(toClaude, `{"body":"x"}`))
+	sent := decode[dto.Chat](t, w.post(toClaude, `{"body":"x"}`))
 	if sent.State != chat.Unconfirmed || sent.Receipt == nil {
 		t.Fatalf("answer %+v, want unconfirmed with a receipt", sent)
 	}
 	if got := len(w.broker.sent()); got != 1 {
 		t.Errorf("sent %d times, want once", got)
 	}
-	if got := decode[shape.Receipt](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chat.Unconfirmed {
+	if got := decode[dto.Receipt](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chat.Unconfirmed {
 		t.Errorf("receipt %+v, want unconfirmed", got)
 	}
 	// The broker had stored it all the same.
 	w.append(bridge.Message{ID: w.broker.sent()[0].MessageID, From: bridge.OwnerAddress(), To: "claude-app", ConversationID: "c", Body: "x", CreatedAt: fixedTime.UnixMilli()}, "peer-1")
-	if got := decode[shape.Receipt](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chat.Queued {
+	if got := decode[dto.Receipt](t, w.get("/api/chat-delivery/"+*sent.Receipt)); got.State != chat.Queued {
 		t.Errorf("receipt of a stored message %+v, want queued", got)
 	}
 }
 
 func TestCHT_10_AChildTakesNoDirectInput(t *testing.T) {
 	w := chatting(t)
-	got := decode[shape.Chat](t, w.post(toClaude, `{"body":"x","child":"child-1"}`))
+	got := decode[dto.Chat](t, w.post(toClaude, `{"body":"x","child":"child-1"}`))
 	if got.State != chat.NotSupported || got.Receipt != nil || !strings.Contains(got.Detail, "parent") {
 		t.Errorf("answer %+v, want not-supported without a receipt and with the parent option", got)
 	}
@@ -311,7 +311,7 @@ func TestCHT_10_AChildTakesNoDirectInput(t *testing.T) {
 
 func TestCHT_11_ANoteToTheParentCarriesTheChildsIDAndTitle(t *testing.T) {
 	w := chatting(t)
-	got := decode[shape.Chat](t, w.post(toClaude, `{"body":"stop digging","child":"child-1","target":"parent"}`))
+	got := decode[dto.Chat](t, w.post(toClaude, `{"body":"stop digging","child":"child-1","target":"parent"}`))
 	if got.State != chat.Queued || got.Transport != chat.Parent || got.Receipt == nil {
 		t.Errorf("answer %+v, want queued over parent with a receipt", got)
 	}
@@ -324,7 +324,7 @@ func TestCHT_11_ANoteToTheParentCarriesTheChildsIDAndTitle(t *testing.T) {
 			t.Errorf("the note %q lacks %q", sent[0].Body, part)
 		}
 	}
-	if got := decode[shape.Receipt](t, w.get("/api/chat-delivery/"+*got.Receipt)); got.Transport != chat.Parent {
+	if got := decode[dto.Receipt](t, w.get("/api/chat-delivery/"+*got.Receipt)); got.Transport != chat.Parent {
 		t.Errorf("receipt %+v, want transport parent", got)
 	}
 }
@@ -332,7 +332,7 @@ func TestCHT_11_ANoteToTheParentCarriesTheChildsIDAndTitle(t *testing.T) {
 func TestCHT_01_MailToASessionThatIsAwayWaits(t *testing.T) {
 	w := chatting(t)
 	w.broker.leave("peer-1")
-	got := decode[shape.Chat](t, w.post(toClaude, `{"body":"x"}`))
+	got := decode[dto.Chat](t, w.post(toClaude, `{"body":"x"}`))
 	if got.State != chat.Queued || !strings.Contains(got.Detail, "when it is back") {
 		t.Errorf("answer %+v", got)
 	}
@@ -347,7 +347,7 @@ func TestCHT_01_TheExactNameDecidesWhateverElseItMayMean(t *testing.T) {
 	// One that calls itself by another's id.
 	w.broker.join(t, session.Session{ID: "peer-4", Kind: bridge.Codex, Name: "peer-1", Cwd: "/"})
 	for name, id := range map[string]string{"claude": "peer-3", "peer-1": "peer-4"} {
-		decode[shape.Chat](t, w.post("/api/sessions/"+name+"/message", `{"body":"for `+name+`"}`))
+		decode[dto.Chat](t, w.post("/api/sessions/"+name+"/message", `{"body":"for `+name+`"}`))
 		rows, err := w.db.Conversation(t.Context(), id, 0, 10)
 		if err != nil {
 			t.Fatal(err)
@@ -370,11 +370,11 @@ func TestCHT_01_WithoutABrokerNothingIsAccepted(t *testing.T) {
 
 func TestTheOwnerWritesToAll(t *testing.T) {
 	w := chatting(t)
-	got := decode[shape.Sent](t, w.post("/api/messages", `{"to":"*","body":"stand-up"}`))
+	got := decode[dto.Sent](t, w.post("/api/messages", `{"to":"*","body":"stand-up"}`))
 	if got.ID == "" || got.ConversationID == "" || len(got.Recipients) != 2 || !got.Recipients[0].Online {
 		t.Errorf("answer %+v, want both sessions", got)
 	}
-	got = decode[shape.Sent](t, w.post("/api/messages", `{"to":"codex-api","body":"hello"}`))
+	got = decode[dto.Sent](t, w.post("/api/messages", `{"to":"codex-api","body":"hello"}`))
 	if len(got.Recipients) != 1 || got.Recipients[0].Name != "codex-api" {
 		t.Errorf("answer %+v, want codex-api alone", got)
 	}

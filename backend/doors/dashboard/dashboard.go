@@ -23,12 +23,12 @@ import (
 	"bridge/backend/core/decision"
 	"bridge/backend/core/mail"
 	"bridge/backend/doors/dashboard/activity"
-	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/guard"
+	"bridge/backend/doors/dashboard/httpjson"
+	"bridge/backend/doors/dashboard/needsview"
 	"bridge/backend/doors/dashboard/network"
-	"bridge/backend/doors/dashboard/queue"
 	"bridge/backend/doors/dashboard/runs"
-	"bridge/backend/doors/dashboard/shape"
 	"bridge/backend/doors/dashboard/storage"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
@@ -77,9 +77,9 @@ type Options struct {
 	// Settings are those of config.json; nil where they cannot be changed.
 	Settings Settings
 	// PutAway remembers news that was put away; nil where nothing can.
-	PutAway queue.PutAway
+	PutAway needsview.PutAway
 	// Questions are what sessions ask; nil where there are none.
-	Questions queue.Questions
+	Questions needsview.Questions
 	// Prompts are the permission prompts of sessions; nil where there are none.
 	Prompts runs.Prompts
 	// Rules are the owner's standing rules; nil where there are none.
@@ -105,7 +105,7 @@ type Options struct {
 
 // Rules are the owner's standing rules; *rules.Rules is one.
 type Rules interface {
-	queue.Rules
+	needsview.Rules
 	runs.Rules
 }
 
@@ -217,7 +217,7 @@ type Dashboard struct {
 	chats     *chats
 	runs      *runs.Runs
 	network   *network.Network
-	queue     *queue.Queue
+	queue     *needsview.Queue
 	activity  *activity.Activity
 	storage   *storage.Reports
 	tasks     *storage.Tasks
@@ -258,10 +258,10 @@ func New(opts Options) *Dashboard {
 	d.chats.runs = d.runs
 	d.network = newNetwork(opts, d.settings.changing)
 	d.states = &states{
-		sources: from, instance: shape.Instance{Name: opts.Name, Version: opts.Version, Home: opts.Home}, runs: d.runs, storage: d.storage,
+		sources: from, instance: dto.Instance{Name: opts.Name, Version: opts.Version, Home: opts.Home}, runs: d.runs, storage: d.storage,
 		began: opts.Now().UnixMilli(),
 	}
-	d.queue = queue.New(queue.Options{PutAway: opts.PutAway, Questions: opts.Questions, Rules: opts.Rules, Gather: d.states.facts, Changed: d.states.forget, Now: opts.Now, Log: opts.Log})
+	d.queue = needsview.New(needsview.Options{PutAway: opts.PutAway, Questions: opts.Questions, Rules: opts.Rules, Gather: d.states.facts, Changed: d.states.forget, Now: opts.Now, Log: opts.Log})
 	d.states.queue = d.queue
 	d.settings.changed = d.states.forget
 	d.tasks = storage.NewTasks(storage.Options{
@@ -388,7 +388,7 @@ func noRoute(w http.ResponseWriter, allowed []string) error {
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	return exchange.Refusal{Status: http.StatusMethodNotAllowed, Sentence: "this address does not take that method"}
+	return httpjson.Refusal{Status: http.StatusMethodNotAllowed, Sentence: "this address does not take that method"}
 }
 
 // response remembers whether the answer has begun, so that a late error does

@@ -22,14 +22,14 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
 	"bridge/backend/core/decision"
-	"bridge/backend/core/reach"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/session"
 	"bridge/backend/doors/dashboard/guard"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 const testSecret config.Secret = "0123456789abcdef0123456789abcdef"
@@ -291,8 +291,8 @@ func (b *liveBroker) Status(context.Context) (api.Status, error) {
 	for _, s := range b.roster.Live() {
 		peer := api.Peer{
 			ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: b.children[s.ID],
-			AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Transport: "hooks", Wake: reach.WakeOpen, Detail: "Hooks hand mail over.",
-			Reach: reach.WordsOf(factsOf(s)),
+			AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Transport: "hooks", Wake: delivery.WakeOpen, Detail: "Hooks hand mail over.",
+			Reach: delivery.WordsOf(factsOf(s)),
 		}
 		if s.Busy {
 			peer.State = "busy"
@@ -306,15 +306,15 @@ func (b *liveBroker) Status(context.Context) (api.Status, error) {
 }
 
 // factsOf tells of a session with hooks, one of which waits, and without a queue.
-func factsOf(s *session.Session) reach.Facts {
-	return reach.Facts{
+func factsOf(s *session.Session) delivery.Facts {
+	return delivery.Facts{
 		Kind: s.Kind, Name: s.Name, Busy: s.Busy, Hooks: true, Waiting: true, AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
 	}
 }
 
 // Chat is what the real broker does without an agent's queue.
 func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
-	target := reach.Facts{Away: true}
+	target := delivery.Facts{Away: true}
 	b.mu.Lock()
 	if known, ok := b.roster.Known(request.Session); ok {
 		target.Name = known.Name
@@ -328,9 +328,9 @@ func (b *liveBroker) Chat(ctx context.Context, request chat.Request) (chat.Outco
 	if request.Child != "" && at < 0 {
 		return chat.Outcome{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", target.Name)
 	}
-	route, body := reach.To(target, request.Child, request.Body), request.Body
+	route, body := delivery.To(target, request.Child, request.Body), request.Body
 	if request.ToParent {
-		route, body = reach.Route{Transport: chat.Parent, Detail: "stored"}, chat.ParentNote(request.Child, children[at].Title, body)
+		route, body = delivery.Route{Transport: chat.Parent, Detail: "stored"}, chat.ParentNote(request.Child, children[at].Title, body)
 	}
 	if route.Transport == "" {
 		return chat.Outcome{State: chat.NotSupported, Transport: chat.Parent, Detail: route.Detail}, nil
@@ -455,7 +455,7 @@ func (w *world) append(message bridge.Message, to ...string) {
 // eventually polls until ok or the deadline.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(trial.Patience)
+	deadline := time.After(testkit.Patience)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -8,8 +8,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -28,7 +28,7 @@ func (d decisions) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, found)
+	return httpjson.WriteJSON(w, found)
 }
 
 // history answers GET /api/decisions/<topic>/history (DEC-18): every
@@ -55,7 +55,7 @@ func (d decisions) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read the team's order of a topic: %w", err)
 	}
-	return exchange.WriteJSON(w, shape.History{Topic: topic, Decisions: found, AtOnce: together})
+	return httpjson.WriteJSON(w, dto.History{Topic: topic, Decisions: found, AtOnce: together})
 }
 
 // notices answers GET /api/decisions/<topic>/notices: the messages that
@@ -81,7 +81,7 @@ func (d decisions) notices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, shape.Messages{Messages: people.messages(rows)})
+	return httpjson.WriteJSON(w, dto.Messages{Messages: people.messages(rows)})
 }
 
 // decisionRequest is the body of POST /api/decisions.
@@ -96,7 +96,7 @@ type decisionRequest struct {
 // pin answers POST /api/decisions: the owner pins a decision, or revises one (PGE-04).
 func (d decisions) pin(w http.ResponseWriter, r *http.Request) error {
 	var request decisionRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if request.Scope == nil {
@@ -111,7 +111,7 @@ func (d decisions) pin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("pin a decision: %w", err)
 	}
-	return exchange.WriteJSON(w, shape.Decided{Decision: pinned.Decision, DeliveredTo: shape.List(pinned.DeliveredTo)})
+	return httpjson.WriteJSON(w, dto.Decided{Decision: pinned.Decision, DeliveredTo: dto.List(pinned.DeliveredTo)})
 }
 
 // withdrawRequest is the body of POST /api/decisions/<topic>/withdraw.
@@ -129,7 +129,7 @@ func (d decisions) withdraw(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var request withdrawRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if d.broker == nil {
@@ -141,7 +141,7 @@ func (d decisions) withdraw(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("withdraw a decision: %w", err)
 	}
-	return exchange.WriteJSON(w, shape.Decided{Decision: ended.Decision, DeliveredTo: shape.List(ended.DeliveredTo)})
+	return httpjson.WriteJSON(w, dto.Decided{Decision: ended.Decision, DeliveredTo: dto.List(ended.DeliveredTo)})
 }
 
 // readTopic reads the topic of the address.
@@ -157,29 +157,29 @@ func readTopic(r *http.Request) (string, error) {
 }
 
 // find returns what lookup asks for, and beside it what cannot be read.
-func (d decisions) find(ctx context.Context, lookup decision.Lookup) (shape.Decisions, error) {
+func (d decisions) find(ctx context.Context, lookup decision.Lookup) (dto.Decisions, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {
-		return shape.Decisions{}, err
+		return dto.Decisions{}, err
 	}
 	found, err := reader.Decisions(ctx, lookup)
 	if err != nil {
-		return shape.Decisions{}, fmt.Errorf("read decisions: %w", err)
+		return dto.Decisions{}, fmt.Errorf("read decisions: %w", err)
 	}
-	wire := shape.Decisions{Decisions: shape.List(found)}
+	wire := dto.Decisions{Decisions: dto.List(found)}
 	unreadable, err := reader.UnreadableDecisions(ctx, lookup.Topic)
 	if err != nil {
-		return shape.Decisions{}, fmt.Errorf("read decisions: %w", err)
+		return dto.Decisions{}, fmt.Errorf("read decisions: %w", err)
 	}
 	for _, row := range unreadable {
-		wire.Unreadable = append(wire.Unreadable, shape.Unreadable{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
+		wire.Unreadable = append(wire.Unreadable, dto.Unreadable{ID: row.Key, Topic: row.Topic, Why: row.Why, Newer: row.Newer})
 	}
 	return wire, nil
 }
 
 // readLookup reads q and scope. An omitted scope asks for every scope.
 func readLookup(r *http.Request) (decision.Lookup, error) {
-	params, err := exchange.Params(r)
+	params, err := httpjson.Params(r)
 	if err != nil {
 		return decision.Lookup{}, err
 	}

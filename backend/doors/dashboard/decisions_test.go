@@ -18,7 +18,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/storage/store"
 )
 
@@ -105,7 +105,7 @@ func TestHUB_06_AHistoryTellsWhatWasDecidedAtOnce(t *testing.T) {
 	if _, refused, err := w.db.Remote().ImportTeam(t.Context(), read, store.TeamPlace{Stream: "s1", Sequence: 3}); err != nil || len(refused) > 0 {
 		t.Fatal(refused, err)
 	}
-	got := decode[shape.History](t, w.get("/api/decisions/db/history")).AtOnce
+	got := decode[dto.History](t, w.get("/api/decisions/db/history")).AtOnce
 	if diff := cmp.Diff(map[string]string{"t2": "t3"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -136,7 +136,7 @@ func TestDEC_18_HistoryGivesEveryRevisionOfExactlyThatTopic(t *testing.T) {
 			if diff := cmp.Diff(tt.want, ids(t, a)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := decode[shape.History](t, a).Topic; got != tt.topic {
+			if got := decode[dto.History](t, a).Topic; got != tt.topic {
 				t.Errorf("topic %q, want %q", got, tt.topic)
 			}
 		})
@@ -324,7 +324,7 @@ func TestDEC_21_ATopicsNoticesAreFetchedForTheTopic(t *testing.T) {
 	}
 	for path, want := range map[string]string{"db": "told-d1 told-d0", "%20DB": "told-d1 told-d0", "other": "told-d2", "nothing": ""} {
 		var got []string
-		for _, m := range decode[shape.Messages](t, w.get("/api/decisions/"+path+"/notices")).Messages {
+		for _, m := range decode[dto.Messages](t, w.get("/api/decisions/"+path+"/notices")).Messages {
 			got = append(got, m.ID)
 			if m.Kind != "decision" || len(m.Deliveries) != 2 {
 				t.Errorf("%s: the notice %+v is no decision for two", path, m)

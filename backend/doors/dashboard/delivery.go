@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
-	"bridge/backend/core/reach"
 	"bridge/backend/core/session"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -20,8 +20,8 @@ type recipient struct {
 	live  *api.Peer // nil while it is away
 }
 
-// delivery turns stored facts into what people see of one delivery.
-type delivery struct {
+// deliveryView is one delivery as people see it, made of stored facts.
+type deliveryView struct {
 	mail.Delivery
 	to      recipient
 	maxHops int
@@ -29,8 +29,8 @@ type delivery struct {
 	zone    *time.Location
 }
 
-func (d delivery) wire() shape.Delivery {
-	return shape.Delivery{
+func (d deliveryView) wire() dto.Delivery {
+	return dto.Delivery{
 		ID:     d.Recipient,
 		Name:   d.to.name,
 		Agent:  d.to.agent,
@@ -42,7 +42,7 @@ func (d delivery) wire() shape.Delivery {
 
 // steps are the six marks. A step is not possible when a later one came first,
 // when the message expired, or when it may wake nobody.
-func (d delivery) steps() []shape.Step {
+func (d deliveryView) steps() []dto.Step {
 	facts := d.Facts()
 	furthest := 0
 	for i, fact := range facts {
@@ -50,9 +50,9 @@ func (d delivery) steps() []shape.Step {
 			furthest = i
 		}
 	}
-	steps := make([]shape.Step, len(facts))
+	steps := make([]dto.Step, len(facts))
 	for i, stage := range bridge.Stages() {
-		step := shape.Step{Stage: stage, Via: facts[i].Via, Evidence: facts[i].Evidence, Possible: true}
+		step := dto.Step{Stage: stage, Via: facts[i].Via, Evidence: facts[i].Evidence, Possible: true}
 		switch {
 		case facts[i].Happened():
 			step.At = &facts[i].At
@@ -74,7 +74,7 @@ func (d delivery) steps() []shape.Step {
 
 // neverWakes says why the message may not wake its recipient, "" when it may.
 // The rule itself is mail's; this puts it into words.
-func (d delivery) neverWakes() string {
+func (d deliveryView) neverWakes() string {
 	policy := session.Policy{AutoWake: true, WakeOnDirect: true, MaxHops: d.maxHops}
 	if !mail.MayWake(d.Message, true, policy) {
 		if mail.Quiet(d.ConversationID) {
@@ -82,7 +82,7 @@ func (d delivery) neverWakes() string {
 		}
 		return fmt.Sprintf("at hop %d mail wakes nobody", d.Hop)
 	}
-	if why := reach.NeverWakes(d.to.agent); why != "" {
+	if why := delivery.NeverWakes(d.to.agent); why != "" {
 		return why
 	}
 	if d.to.live == nil {
@@ -100,7 +100,7 @@ func (d delivery) neverWakes() string {
 }
 
 // note says where the message is, as one would say it to a person.
-func (d delivery) note() string {
+func (d deliveryView) note() string {
 	switch d.Stage() {
 	case bridge.StageRefused:
 		return d.Remote.Words()
@@ -135,7 +135,7 @@ func (d delivery) note() string {
 }
 
 // clock is the time of day, with the day where it is not the message's own.
-func (d delivery) clock(at int64) string {
+func (d deliveryView) clock(at int64) string {
 	then, created := time.UnixMilli(at).In(d.zone), time.UnixMilli(d.CreatedAt).In(d.zone)
 	if then.YearDay() == created.YearDay() && then.Year() == created.Year() {
 		return then.Format("15:04")

@@ -17,8 +17,8 @@ func at(hour, minute int) int64 {
 }
 
 // sampleDelivery is a message written at 14:00 to a claude session.
-func sampleDelivery(change func(*delivery)) delivery {
-	d := delivery{
+func sampleDelivery(change func(*deliveryView)) deliveryView {
+	d := deliveryView{
 		Delivery: mail.Delivery{Message: bridge.Message{
 			ID: "m", Recipient: "p", From: bridge.Address{ID: "s", Name: "codex-api", Agent: bridge.Codex},
 			To: "claude-app", ConversationID: "m", CreatedAt: at(14, 0),
@@ -39,29 +39,29 @@ func fact(hour, minute int) mail.Fact { return mail.Fact{At: at(hour, minute), E
 func TestTheNoteSaysThePresentTruth(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(*delivery)
+		change func(*deliveryView)
 		want   string
 	}{
 		{"idle", nil, "waiting for its next turn"},
-		{"busy", func(d *delivery) { d.to.live.State = "busy" }, "waiting for its next safe step"},
-		{"away", func(d *delivery) { d.to.live = nil }, "waiting for the session to come back"},
-		{"no broker", func(d *delivery) { d.broker, d.to.live = false, nil }, "waiting for a broker to run"},
-		{"woken", func(d *delivery) { d.Woken = fact(14, 1) }, "woken 14:01, waiting for its turn to begin"},
-		{"woken and busy", func(d *delivery) { d.Woken, d.to.live.State = fact(14, 1), "busy" }, "waiting for its next safe step"},
-		{"handed", func(d *delivery) { d.Handed = fact(14, 1) }, "handed over, waiting for a sign of activity"},
-		{"consumed", func(d *delivery) { d.Consumed = fact(14, 2) }, "read 14:02"},
-		{"consumed the next day", func(d *delivery) { d.Consumed.At = at(38, 2) }, "read 5 Mar 14:02"},
-		{"read before stages were kept", func(d *delivery) { d.ReadAt = at(14, 2) }, "read 14:02"},
-		{"answered", func(d *delivery) { d.Consumed, d.Answered = fact(14, 2), fact(14, 5) }, "answered 14:05"},
-		{"expired", func(d *delivery) { d.Expired.At = at(38, 0) }, "expired after 24 h"},
-		{"expired after a week", func(d *delivery) { d.Expired.At = at(14+7*24, 0) }, "expired after 7 d"},
-		{"expired after being handed", func(d *delivery) { d.Handed, d.Expired.At = fact(14, 1), at(38, 0) }, "expired after 24 h"},
-		{"for another PC", func(d *delivery) { d.Remote.Host, d.to.live = "desk", nil }, "waiting for desk"},
-		{"there", func(d *delivery) { d.Remote = mail.Crossing{Host: "desk", Arrived: fact(14, 1)} }, "on desk since 14:01"},
-		{"refused there", func(d *delivery) {
+		{"busy", func(d *deliveryView) { d.to.live.State = "busy" }, "waiting for its next safe step"},
+		{"away", func(d *deliveryView) { d.to.live = nil }, "waiting for the session to come back"},
+		{"no broker", func(d *deliveryView) { d.broker, d.to.live = false, nil }, "waiting for a broker to run"},
+		{"woken", func(d *deliveryView) { d.Woken = fact(14, 1) }, "woken 14:01, waiting for its turn to begin"},
+		{"woken and busy", func(d *deliveryView) { d.Woken, d.to.live.State = fact(14, 1), "busy" }, "waiting for its next safe step"},
+		{"handed", func(d *deliveryView) { d.Handed = fact(14, 1) }, "handed over, waiting for a sign of activity"},
+		{"consumed", func(d *deliveryView) { d.Consumed = fact(14, 2) }, "read 14:02"},
+		{"consumed the next day", func(d *deliveryView) { d.Consumed.At = at(38, 2) }, "read 5 Mar 14:02"},
+		{"read before stages were kept", func(d *deliveryView) { d.ReadAt = at(14, 2) }, "read 14:02"},
+		{"answered", func(d *deliveryView) { d.Consumed, d.Answered = fact(14, 2), fact(14, 5) }, "answered 14:05"},
+		{"expired", func(d *deliveryView) { d.Expired.At = at(38, 0) }, "expired after 24 h"},
+		{"expired after a week", func(d *deliveryView) { d.Expired.At = at(14+7*24, 0) }, "expired after 7 d"},
+		{"expired after being handed", func(d *deliveryView) { d.Handed, d.Expired.At = fact(14, 1), at(38, 0) }, "expired after 24 h"},
+		{"for another PC", func(d *deliveryView) { d.Remote.Host, d.to.live = "desk", nil }, "waiting for desk"},
+		{"there", func(d *deliveryView) { d.Remote = mail.Crossing{Host: "desk", Arrived: fact(14, 1)} }, "on desk since 14:01"},
+		{"refused there", func(d *deliveryView) {
 			d.Remote = mail.Crossing{Host: "desk", Refused: mail.Fact{At: at(14, 1), Evidence: "messages of laptop are not allowed here"}}
 		}, "desk refused it: messages of laptop are not allowed here"},
-		{"another zone", func(d *delivery) { d.Consumed, d.zone = fact(14, 2), time.FixedZone("", 2*3600) }, "read 16:02"},
+		{"another zone", func(d *deliveryView) { d.Consumed, d.zone = fact(14, 2), time.FixedZone("", 2*3600) }, "read 16:02"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,27 +83,27 @@ func TestTheStripTellsWhatWillNotHappen(t *testing.T) {
 	)
 	tests := []struct {
 		name   string
-		change func(*delivery)
+		change func(*deliveryView)
 		done   []int
 		never  []int
 	}{
 		{"fresh", nil, []int{accepted, durable}, nil},
-		{"woken", func(d *delivery) { d.Woken = fact(14, 1) }, []int{accepted, durable, woken}, nil},
-		{"read at a safe step", func(d *delivery) { d.Handed, d.Consumed = fact(14, 1), fact(14, 2) }, []int{accepted, durable, handed, consumed}, []int{woken}},
-		{"taken by a tool", func(d *delivery) { d.Consumed = fact(14, 2) }, []int{accepted, durable, consumed}, []int{woken, handed}},
-		{"expired", func(d *delivery) { d.Expired = fact(15, 0) }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
-		{"refused there", func(d *delivery) { d.Remote = mail.Crossing{Host: "desk", Refused: fact(14, 1)} }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
-		{"there", func(d *delivery) { d.Remote, d.to.live = mail.Crossing{Host: "desk", Arrived: fact(14, 1)}, nil }, []int{accepted, durable}, nil},
-		{"a decision", func(d *delivery) { d.Hop, d.ConversationID = 100, "decision-1" }, []int{accepted, durable}, []int{woken}},
-		{"at the hop limit", func(d *delivery) { d.Hop = 6 }, []int{accepted, durable}, []int{woken}},
-		{"below the hop limit", func(d *delivery) { d.Hop = 5 }, []int{accepted, durable}, nil},
-		{"a higher limit", func(d *delivery) { d.Hop, d.maxHops = 6, 7 }, []int{accepted, durable}, nil},
-		{"auto-wake off", func(d *delivery) { d.to.live.AutoWake = false }, []int{accepted, durable}, []int{woken}},
-		{"auto-wake off, direct on", func(d *delivery) { d.to.live.AutoWake, d.to.live.WakeOnDirect = false, true }, []int{accepted, durable}, nil},
-		{"auto-wake off, to all", func(d *delivery) { d.To, d.to.live.AutoWake, d.to.live.WakeOnDirect = "*", false, true }, []int{accepted, durable}, []int{woken}},
-		{"the owner, auto-wake off", func(d *delivery) { d.From, d.to.live.AutoWake = bridge.OwnerAddress(), false }, []int{accepted, durable}, nil},
-		{"antigravity", func(d *delivery) { d.to.agent = bridge.Antigravity }, []int{accepted, durable}, []int{woken}},
-		{"away", func(d *delivery) { d.to.live = nil }, []int{accepted, durable}, nil},
+		{"woken", func(d *deliveryView) { d.Woken = fact(14, 1) }, []int{accepted, durable, woken}, nil},
+		{"read at a safe step", func(d *deliveryView) { d.Handed, d.Consumed = fact(14, 1), fact(14, 2) }, []int{accepted, durable, handed, consumed}, []int{woken}},
+		{"taken by a tool", func(d *deliveryView) { d.Consumed = fact(14, 2) }, []int{accepted, durable, consumed}, []int{woken, handed}},
+		{"expired", func(d *deliveryView) { d.Expired = fact(15, 0) }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
+		{"refused there", func(d *deliveryView) { d.Remote = mail.Crossing{Host: "desk", Refused: fact(14, 1)} }, []int{accepted, durable}, []int{woken, handed, consumed, answered}},
+		{"there", func(d *deliveryView) { d.Remote, d.to.live = mail.Crossing{Host: "desk", Arrived: fact(14, 1)}, nil }, []int{accepted, durable}, nil},
+		{"a decision", func(d *deliveryView) { d.Hop, d.ConversationID = 100, "decision-1" }, []int{accepted, durable}, []int{woken}},
+		{"at the hop limit", func(d *deliveryView) { d.Hop = 6 }, []int{accepted, durable}, []int{woken}},
+		{"below the hop limit", func(d *deliveryView) { d.Hop = 5 }, []int{accepted, durable}, nil},
+		{"a higher limit", func(d *deliveryView) { d.Hop, d.maxHops = 6, 7 }, []int{accepted, durable}, nil},
+		{"auto-wake off", func(d *deliveryView) { d.to.live.AutoWake = false }, []int{accepted, durable}, []int{woken}},
+		{"auto-wake off, direct on", func(d *deliveryView) { d.to.live.AutoWake, d.to.live.WakeOnDirect = false, true }, []int{accepted, durable}, nil},
+		{"auto-wake off, to all", func(d *deliveryView) { d.To, d.to.live.AutoWake, d.to.live.WakeOnDirect = "*", false, true }, []int{accepted, durable}, []int{woken}},
+		{"the owner, auto-wake off", func(d *deliveryView) { d.From, d.to.live.AutoWake = bridge.OwnerAddress(), false }, []int{accepted, durable}, nil},
+		{"antigravity", func(d *deliveryView) { d.to.agent = bridge.Antigravity }, []int{accepted, durable}, []int{woken}},
+		{"away", func(d *deliveryView) { d.to.live = nil }, []int{accepted, durable}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 )
@@ -65,12 +65,12 @@ func (p *directory) who(id string) recipient {
 	return recipient{name: id}
 }
 
-func (p *directory) archive(row mail.HistoryRow) shape.Archived {
+func (p *directory) archive(row mail.HistoryRow) dto.Archived {
 	names := make([]string, len(row.Deliveries))
 	for i, d := range row.Deliveries {
 		names[i] = p.who(d.Recipient).name
 	}
-	wire := shape.Archived{
+	wire := dto.Archived{
 		ID:         row.ID,
 		FromName:   row.From.Name,
 		FromAgent:  row.From.Agent,
@@ -86,18 +86,18 @@ func (p *directory) archive(row mail.HistoryRow) shape.Archived {
 	return wire
 }
 
-func (p *directory) messages(rows []mail.HistoryRow) []shape.Message {
-	wires := make([]shape.Message, len(rows))
+func (p *directory) messages(rows []mail.HistoryRow) []dto.Message {
+	wires := make([]dto.Message, len(rows))
 	for i, row := range rows {
-		wires[i] = shape.Message{
+		wires[i] = dto.Message{
 			Archived:       p.archive(row),
 			ConversationID: row.ConversationID,
-			Kind:           shape.KindOf(row),
+			Kind:           dto.KindOf(row),
 			State:          row.Stage(),
-			Deliveries:     make([]shape.Delivery, len(row.Deliveries)),
+			Deliveries:     make([]dto.Delivery, len(row.Deliveries)),
 		}
 		for j, stored := range row.Deliveries {
-			wires[i].Deliveries[j] = delivery{
+			wires[i].Deliveries[j] = deliveryView{
 				Delivery: stored,
 				to:       p.who(stored.Recipient),
 				maxHops:  p.maxHops,

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 )
 
 // writeError answers with {"error"} and logs what is ours to mend. The log
@@ -17,14 +17,14 @@ func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // nobody reads the answer
 	}
-	status, sentence := exchange.AnswerFor(err)
+	status, sentence := httpjson.AnswerFor(err)
 	if status >= http.StatusInternalServerError {
 		d.log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, "err", chain(err))
 	}
 	if w.begun {
 		return
 	}
-	body, err := exchange.Encode(shape.Error{Error: sentence})
+	body, err := httpjson.Encode(dto.Error{Error: sentence})
 	if err != nil {
 		panic(err) // a string always encodes
 	}
@@ -55,5 +55,5 @@ func (d *Dashboard) recoverPanic(w *response, r *http.Request) {
 	if w.begun {
 		panic(http.ErrAbortHandler)
 	}
-	d.writeError(w, r, exchange.Refusal{Status: http.StatusInternalServerError, Sentence: exchange.Hidden})
+	d.writeError(w, r, httpjson.Refusal{Status: http.StatusInternalServerError, Sentence: httpjson.Hidden})
 }

@@ -18,7 +18,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // openEvents opens a stream and returns its lines as they come.
@@ -45,7 +45,7 @@ func openEvents(t *testing.T, w *world) (<-chan string, *http.Response) {
 // awaitLine reads until the wanted line comes.
 func awaitLine(t *testing.T, lines <-chan string, want string) {
 	t.Helper()
-	deadline := time.After(trial.Patience)
+	deadline := time.After(testkit.Patience)
 	for {
 		select {
 		case line, open := <-lines:
@@ -123,7 +123,7 @@ func TestCloseEndsTheStreamsAndRefusesNewOnes(t *testing.T) {
 	if err := w.board.Close(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(trial.Patience)
+	deadline := time.After(testkit.Patience)
 	for open := true; open; {
 		select {
 		case _, open = <-lines:
@@ -310,7 +310,7 @@ func TestASlowClientIsDropped(t *testing.T) {
 	if err := w.request(http.MethodGet, "/api/events", "").Write(conn); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(trial.Patience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(conn); err != nil {

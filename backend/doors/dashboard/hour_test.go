@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 )
 
 func TestDSK_06_TheLastHoursCount(t *testing.T) {
@@ -25,7 +25,7 @@ func TestDSK_06_TheLastHoursCount(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var hour hourCount
-			look := func(at time.Time, holds int) shape.LastHour {
+			look := func(at time.Time, holds int) dto.LastHour {
 				t.Helper()
 				got, err := hour.at(at, func(since int64) (int, error) {
 					if want := at.Add(-time.Hour).UnixMilli(); since != want {

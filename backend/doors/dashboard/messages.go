@@ -6,8 +6,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 )
 
 // messages tells what was said, and what became of it.
@@ -17,11 +17,11 @@ type messages struct{ *sources }
 // or gone, newest first. Whoever asks looks at the session, so its native
 // children are looked up too.
 func (m messages) list(w http.ResponseWriter, r *http.Request) error {
-	params, err := exchange.Params(r)
+	params, err := httpjson.Params(r)
 	if err != nil {
 		return err
 	}
-	span, err := exchange.ReadPage(params, bridge.RecentMessages, bridge.RecentMessages)
+	span, err := httpjson.ReadPage(params, bridge.RecentMessages, bridge.RecentMessages)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (m messages) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read a session's messages: %w", err)
 	}
-	return exchange.WriteJSON(w, shape.Messages{Messages: people.messages(rows)})
+	return httpjson.WriteJSON(w, dto.Messages{Messages: people.messages(rows)})
 }
 
 // show answers GET /api/messages/<id>: one message of any store, with its
@@ -70,7 +70,7 @@ func (m messages) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, people.messages([]mail.HistoryRow{row})[0])
+	return httpjson.WriteJSON(w, people.messages([]mail.HistoryRow{row})[0])
 }
 
 // usualArchiveLimit is the seed's default (4.6).
@@ -79,11 +79,11 @@ const usualArchiveLimit = 100
 // searchArchive answers GET /api/archive/messages (STO-12): messages of every
 // store whose body holds the query literally, newest first.
 func (m messages) searchArchive(w http.ResponseWriter, r *http.Request) error {
-	params, err := exchange.Params(r)
+	params, err := httpjson.Params(r)
 	if err != nil {
 		return err
 	}
-	span, err := exchange.ReadPage(params, usualArchiveLimit, bridge.MaxHistoryLimit)
+	span, err := httpjson.ReadPage(params, usualArchiveLimit, bridge.MaxHistoryLimit)
 	if err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func (m messages) searchArchive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found := make([]shape.Archived, len(rows))
+	found := make([]dto.Archived, len(rows))
 	for i, row := range rows {
 		found[i] = people.archive(row)
 	}
-	return exchange.WriteJSON(w, shape.Archive{Messages: found})
+	return httpjson.WriteJSON(w, dto.Archive{Messages: found})
 }

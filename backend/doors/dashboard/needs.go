@@ -45,7 +45,7 @@ func (p *directory) expired(rows []mail.HistoryRow) (facts []needs.ExpiredFact) 
 			to := p.who(d.Recipient)
 			facts = append(facts, needs.ExpiredFact{
 				Message: row.ID, Recipient: d.Recipient, From: row.From.Name, To: to.name, At: d.Expired.At,
-				Note: delivery{Delivery: d, to: to, maxHops: p.maxHops, broker: p.broker, zone: p.zone}.note(),
+				Note: deliveryView{Delivery: d, to: to, maxHops: p.maxHops, broker: p.broker, zone: p.zone}.note(),
 			})
 		}
 	}

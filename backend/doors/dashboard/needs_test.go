@@ -13,7 +13,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/needs"
 	"bridge/backend/core/question"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/config"
 )
 
@@ -49,7 +49,7 @@ func TestNED_01_NewsIsPutAwayAndTakenBackForEveryPlaceThatShowsIt(t *testing.T) 
 	w.clock.Advance(16 * time.Minute)
 	listed := func() []string {
 		t.Helper()
-		page := needIDs(decode[shape.State](t, w.get("/api/state")).Needs)
+		page := needIDs(decode[dto.State](t, w.get("/api/state")).Needs)
 		facts, err := w.board.Needs(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -64,13 +64,13 @@ func TestNED_01_NewsIsPutAwayAndTakenBackForEveryPlaceThatShowsIt(t *testing.T) 
 		t.Fatalf("at first %q", got)
 	}
 	path := "/api/needs/" + url.PathEscape(mail)
-	if got := decode[shape.Needs](t, w.post(path, `{"away":true}`)); len(got.Needs) != 0 {
+	if got := decode[dto.Needs](t, w.post(path, `{"away":true}`)); len(got.Needs) != 0 {
 		t.Errorf("the answer still has %q", needIDs(got.Needs))
 	}
 	if got := listed(); len(got) != 0 {
 		t.Errorf("put away, and there is still %q", got)
 	}
-	decode[shape.Needs](t, w.post(path, `{"away":false}`))
+	decode[dto.Needs](t, w.post(path, `{"away":false}`))
 	if got := listed(); !slices.Equal(got, []string{mail}) {
 		t.Errorf("taken back: %q", got)
 	}
@@ -84,7 +84,7 @@ func TestNED_01_NewsIsPutAwayAndTakenBackForEveryPlaceThatShowsIt(t *testing.T) 
 func TestNED_01_WhatHasToBeDealtWithCannotBePutAway(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Jobs, o.PutAway = toldJobs{}, &keptAway{} })
 	refused(t, "an approval", w.post("/api/needs/approval:q-2", `{"away":true}`), http.StatusConflict)
-	if got := needIDs(decode[shape.State](t, w.get("/api/state")).Needs); !slices.Equal(got, []string{"approval:q-2"}) {
+	if got := needIDs(decode[dto.State](t, w.get("/api/state")).Needs); !slices.Equal(got, []string{"approval:q-2"}) {
 		t.Errorf("the list is %q", got)
 	}
 	none := newWorld(t)
@@ -135,7 +135,7 @@ func TestNED_03_OnlyAWholeAnswerToAnOpenQuestionIsTaken(t *testing.T) {
 	}
 	none := newWorld(t)
 	refused(t, "no questions.db", none.post(open, `{"text":"x"}`), http.StatusServiceUnavailable)
-	if got := decode[shape.Questions](t, none.get("/api/questions")); got.Questions == nil || len(got.Questions) != 0 {
+	if got := decode[dto.Questions](t, none.get("/api/questions")); got.Questions == nil || len(got.Questions) != 0 {
 		t.Errorf("without questions.db: %+v", got)
 	}
 }

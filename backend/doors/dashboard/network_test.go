@@ -15,16 +15,16 @@ import (
 	"time"
 
 	"bridge/backend/core/remote"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/network/link"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 )
 
 // linkedPC is a PC of a test, with real links on loopback.
 type linkedPC struct {
-	*peering.Peering
+	*pairing.Peering
 	t    *testing.T
 	home config.Home
 	now  *clock
@@ -41,7 +41,7 @@ func newLinkedPC(t *testing.T, name string) *linkedPC {
 	}
 	pc := &linkedPC{t: t, home: home, now: &clock{now: time.Now()}}
 	pc.write(fmt.Sprintf(`{"theirs":{"deep":[1]},"network":{"name":%q,"port":0,"mine":"kept"}}`, name))
-	pc.Peering, err = peering.Open(peering.Options{
+	pc.Peering, err = pairing.Open(pairing.Options{
 		Home: home, Release: "1.2.3", Now: pc.now.Now, Log: slog.New(slog.DiscardHandler), Look: time.Millisecond,
 		Settings: func() (config.Network, error) {
 			settings, err := home.Config()
@@ -88,9 +88,9 @@ func paged(t *testing.T, pc *linkedPC) *world {
 	})
 }
 
-func (w *world) network() shape.Network {
+func (w *world) network() dto.Network {
 	w.t.Helper()
-	return decode[shape.Network](w.t, w.get("/api/network"))
+	return decode[dto.Network](w.t, w.get("/api/network"))
 }
 
 func (w *world) remove(path string) answer {
@@ -103,7 +103,7 @@ func pairedPage(t *testing.T) (w *world, desk, laptop *linkedPC) {
 	t.Helper()
 	desk, laptop = newLinkedPC(t, "desk"), newLinkedPC(t, "laptop")
 	w = paged(t, desk)
-	invited := decode[shape.Network](t, w.post("/api/network/invite", "{}")).Invitation
+	invited := decode[dto.Network](t, w.post("/api/network/invite", "{}")).Invitation
 	if _, err := laptop.Join(t.Context(), invited.Addresses[0], invited.Code); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRMT_01_ThePageShowsACodeAndWhoCameWithIt(t *testing.T) {
 		t.Errorf("before: %+v", before)
 	}
 	opened := desk.now.Now().UnixMilli()
-	invited := decode[shape.Network](t, w.post("/api/network/invite", "{}"))
+	invited := decode[dto.Network](t, w.post("/api/network/invite", "{}"))
 	invitation := invited.Invitation
 	if invitation == nil || invitation.State != "open" || len(invitation.Code) != 9 || invitation.Code[4] != '-' || invitation.ExpiresAt-opened != 600_000 || invitation.BurntAt != 3 || !invitation.LocalOnly {
 		t.Fatalf("the invitation is %+v", invitation)
@@ -144,7 +144,7 @@ func TestRMT_01_ThePageShowsACodeAndWhoCameWithIt(t *testing.T) {
 	if len(after.Peers) != 1 || after.Peers[0].Name != "laptop" || after.Peers[0].Fingerprint != want || after.ID == "" || len(after.Fingerprint) != 14 {
 		t.Errorf("paired: %+v", after)
 	}
-	if after.Peers[0].May != "laptop may do nothing here." || after.Peers[0].Allowed != (shape.PCAllowed{}) {
+	if after.Peers[0].May != "laptop may do nothing here." || after.Peers[0].Allowed != (dto.PCAllowed{}) {
 		t.Errorf("it may: %+v", after.Peers[0])
 	}
 }
@@ -152,7 +152,7 @@ func TestRMT_01_ThePageShowsACodeAndWhoCameWithIt(t *testing.T) {
 func TestRMT_01_ThreeWrongCodesBurnWhatThePageShows(t *testing.T) {
 	desk, laptop := newLinkedPC(t, "desk"), newLinkedPC(t, "laptop")
 	w := paged(t, desk)
-	invitation := decode[shape.Network](t, w.post("/api/network/invite", "{}")).Invitation
+	invitation := decode[dto.Network](t, w.post("/api/network/invite", "{}")).Invitation
 	for range 3 {
 		_, _ = laptop.Join(t.Context(), invitation.Addresses[0], "0000-0000")
 	}
@@ -164,11 +164,11 @@ func TestRMT_01_ThreeWrongCodesBurnWhatThePageShows(t *testing.T) {
 func TestRMT_01_AnInvitationIsWithdrawnOrExpires(t *testing.T) {
 	desk := newLinkedPC(t, "desk")
 	w := paged(t, desk)
-	decode[shape.Network](t, w.post("/api/network/invite", "{}"))
-	if gone := decode[shape.Network](t, w.remove("/api/network/invite")).Invitation; gone.State != "expired" || gone.Code != "" {
+	decode[dto.Network](t, w.post("/api/network/invite", "{}"))
+	if gone := decode[dto.Network](t, w.remove("/api/network/invite")).Invitation; gone.State != "expired" || gone.Code != "" {
 		t.Errorf("withdrawn it is %+v", gone)
 	}
-	decode[shape.Network](t, w.post("/api/network/invite", "{}"))
+	decode[dto.Network](t, w.post("/api/network/invite", "{}"))
 	desk.now.Advance(10*time.Minute - time.Millisecond)
 	if open := w.network().Invitation; open.State != "open" {
 		t.Errorf("just before ten minutes it is %+v", open)
@@ -210,7 +210,7 @@ func TestRMT_01_ACodeIsEnteredOnThePageAndKeptOutOfTheLog(t *testing.T) {
 		}
 	}
 	typed := strings.ToLower(strings.ReplaceAll(invitation.Code, "-", " "))
-	paired := decode[shape.Paired](t, enter(address, typed))
+	paired := decode[dto.Paired](t, enter(address, typed))
 	if paired.Name != "laptop" || len(paired.Fingerprint) != 14 || paired.May != "laptop may do nothing here." {
 		t.Errorf("paired: %+v", paired)
 	}
@@ -239,12 +239,12 @@ func TestRMT_01_UnpairingTakesAwayWhatTheNameWasAllowed(t *testing.T) {
 	w, desk, _ := pairedPage(t)
 	network := w.network()
 	id := network.Peers[0].ID
-	plan := decode[shape.NetworkPlan](t, w.put("/api/network/policy", fmt.Sprintf(`{"revision":%q,"peers":[{"id":%q,"messages":true,"files":true}]}`, network.Policy.Revision, id)))
+	plan := decode[dto.NetworkPlan](t, w.put("/api/network/policy", fmt.Sprintf(`{"revision":%q,"peers":[{"id":%q,"messages":true,"files":true}]}`, network.Policy.Revision, id)))
 	if !plan.Network.Peers[0].Allowed.Messages {
 		t.Fatalf("allowed: %+v", plan.Network.Peers[0])
 	}
 	refused(t, "an unknown one", w.remove("/api/network/peers/"+strings.Repeat("0", 64)), http.StatusNotFound)
-	if after := decode[shape.Network](t, w.remove("/api/network/peers/"+id)); len(after.Peers) != 0 || len(after.Policy.Unpaired) != 0 {
+	if after := decode[dto.Network](t, w.remove("/api/network/peers/"+id)); len(after.Peers) != 0 || len(after.Policy.Unpaired) != 0 {
 		t.Errorf("afterwards: %+v", after)
 	}
 	if text := desk.read(); strings.Contains(text, "laptop") || !strings.Contains(text, `"mine"`) || !strings.Contains(text, `"theirs"`) {
@@ -279,11 +279,11 @@ func TestRMT_06_ThePageAllowsAndTheNextRequestKnows(t *testing.T) {
 	}
 	before := desk.read()
 	says := "laptop may start codex and claude jobs that edit files below " + root + " (besides these they read the system and their agents' settings, and their agents reach the network); nothing else."
-	preview := decode[shape.NetworkPlan](t, w.put("/api/network/policy", body(true)))
+	preview := decode[dto.NetworkPlan](t, w.put("/api/network/policy", body(true)))
 	if preview.Saved || desk.read() != before || preview.Network.Peers[0].May != says || len(preview.Changes) != 2 {
 		t.Errorf("the preview: %+v", preview)
 	}
-	if at := slices.IndexFunc(preview.Changes, func(c shape.NetworkChange) bool { return c.Name == "laptop" }); at < 0 || preview.Changes[at].After != says || preview.Changes[at].Before != "laptop may do nothing here." {
+	if at := slices.IndexFunc(preview.Changes, func(c dto.NetworkChange) bool { return c.Name == "laptop" }); at < 0 || preview.Changes[at].After != says || preview.Changes[at].Before != "laptop may do nothing here." {
 		t.Errorf("it says: %+v", preview.Changes)
 	}
 	if !slices.ContainsFunc(preview.Warnings, func(s string) bool { return strings.Contains(s, "runs as you") }) {
@@ -292,7 +292,7 @@ func TestRMT_06_ThePageAllowsAndTheNextRequestKnows(t *testing.T) {
 	if allowed, _ := desk.Network(); allowed.Peers[0].Allowed.Jobs {
 		t.Fatal("a preview allowed it")
 	}
-	saved := decode[shape.NetworkPlan](t, w.put("/api/network/policy", body(false)))
+	saved := decode[dto.NetworkPlan](t, w.put("/api/network/policy", body(false)))
 	if !saved.Saved || saved.Network.Peers[0].May != says || saved.Network.Policy.Revision == network.Policy.Revision {
 		t.Errorf("saved: %+v", saved)
 	}
@@ -334,7 +334,7 @@ func TestRMT_06_AnEditMadeMeanwhileIsNeverLost(t *testing.T) {
 		}
 	}
 	again := fmt.Sprintf(`{"revision":%q,"enabled":true}`, w.network().Policy.Revision)
-	decode[shape.NetworkPlan](t, w.put("/api/network/policy", again))
+	decode[dto.NetworkPlan](t, w.put("/api/network/policy", again))
 	if text := desk.read(); !strings.Contains(text, "edited by hand") || !strings.Contains(text, `"enabled"`) {
 		t.Errorf("the file is %s", text)
 	}
@@ -383,7 +383,7 @@ func TestRMT_06_WhatWasAllowedCanBeTakenBackWhateverBecameOfIt(t *testing.T) {
 		t.Errorf("the policy is %+v", network.Policy)
 	}
 	body := fmt.Sprintf(`{"revision":%q,"allowRoots":[%q],"peers":[{"id":%q,"jobs":false}],"forget":["old"]}`, network.Policy.Revision, gone, network.Peers[0].ID)
-	after := decode[shape.NetworkPlan](t, w.put("/api/network/policy", body)).Network
+	after := decode[dto.NetworkPlan](t, w.put("/api/network/policy", body)).Network
 	if after.Peers[0].Allowed.Jobs || len(after.Policy.Unpaired) != 0 || len(after.Policy.Roots) != 1 {
 		t.Errorf("afterwards: %+v", after)
 	}
@@ -423,12 +423,12 @@ func TestHUB_06_ThePageSharesDecisionsWithTheWholeTeam(t *testing.T) {
 			t.Errorf("%s: %d %s, want a refusal that says %q; the file is %s", members, a.status, a.body, says, file())
 		}
 	}
-	preview := decode[shape.NetworkPlan](t, put(`"dryRun":true,"team":{"team":"crew","decisions":true}`))
-	want := []shape.NetworkChange{{Name: "@crew", Before: remote.TeamWords("crew", true, false), After: remote.TeamWords("crew", true, true)}}
+	preview := decode[dto.NetworkPlan](t, put(`"dryRun":true,"team":{"team":"crew","decisions":true}`))
+	want := []dto.NetworkChange{{Name: "@crew", Before: remote.TeamWords("crew", true, false), After: remote.TeamWords("crew", true, true)}}
 	if !slices.Equal(preview.Changes, want) || file() != settings { // one sentence for all of them
 		t.Errorf("the preview says %+v, the file is %s", preview.Changes, file())
 	}
-	saved := decode[shape.NetworkPlan](t, put(`"team":{"team":"crew","decisions":true}`)).Network
+	saved := decode[dto.NetworkPlan](t, put(`"team":{"team":"crew","decisions":true}`)).Network
 	if !saved.Team.Decisions || saved.Peers[1].Allowed.Decisions || !strings.Contains(saved.Peers[1].May, "share decisions") || strings.Contains(saved.Peers[2].May, "share decisions") {
 		t.Errorf("saved: %+v %+v", saved.Team, saved.Peers)
 	}
@@ -448,11 +448,11 @@ func TestHUB_06_ThePageSharesDecisionsWithTheWholeTeam(t *testing.T) {
 	if got := kept.Network; kept.Theirs["deep"][0] != 1 || got.Mine != "kept" || got.Decisions.Note != "mine" || !slices.Equal(got.Decisions.AllowPeers, []string{"desk", "@former", "@crew"}) {
 		t.Errorf("the file is %s", file())
 	}
-	sealed := decode[shape.NetworkPlan](t, put(`"team":{"team":"crew","seal":true}`))
+	sealed := decode[dto.NetworkPlan](t, put(`"team":{"team":"crew","seal":true}`))
 	if len(sealed.Changes) != 1 || !strings.Contains(sealed.Changes[0].After, "only that one can read") || !sealed.Network.Team.Seal || !strings.Contains(file(), `{"seal": true}`) {
 		t.Errorf("HUB-02 sealed: %+v, the file is %s", sealed, file())
 	}
-	after := decode[shape.NetworkPlan](t, put(`"team":{"team":"crew","decisions":false},"forget":["@former"]`))
+	after := decode[dto.NetworkPlan](t, put(`"team":{"team":"crew","decisions":false},"forget":["@former"]`))
 	if len(after.Changes) != 2 || after.Network.Team.Decisions || len(after.Network.Policy.OtherTeams) != 0 || !after.Network.Peers[0].Allowed.Decisions {
 		t.Errorf("afterwards: %+v", after)
 	}
@@ -512,13 +512,13 @@ func TestRMT_06_SettingsAndPolicySavedAtOnceAreBothKept(t *testing.T) {
 // toldPeering is what a PC tells of its links, for the golden files.
 type toldPeering struct {
 	network    api.Network
-	invitation peering.InvitationStatus
+	invitation pairing.InvitationStatus
 }
 
 func (p toldPeering) Network() (api.Network, error)       { return p.network, nil }
 func (p toldPeering) OwnAddresses() []string              { return []string{"192.168.1.20", "fd00::20"} }
-func (p toldPeering) Invite() (peering.Invitation, error) { return peering.Invitation{}, nil }
-func (p toldPeering) Invited() peering.InvitationStatus   { return p.invitation }
+func (p toldPeering) Invite() (pairing.Invitation, error) { return pairing.Invitation{}, nil }
+func (p toldPeering) Invited() pairing.InvitationStatus   { return p.invitation }
 func (p toldPeering) Withdraw(string)                     {}
 func (p toldPeering) Unpair(string) error                 { return nil }
 func (p toldPeering) Refresh()                            {}
@@ -557,7 +557,7 @@ func TestTheShapesOfTheNetworkAreThoseOfTheGoldenFiles(t *testing.T) {
 					Waits: &api.Waits{Decisions: 2, Why: "the disk is full", Since: at, Words: "2 decisions for the team wait, because the disk is full"},
 				},
 			},
-			invitation: peering.InvitationStatus{
+			invitation: pairing.InvitationStatus{
 				ID: "an id", State: link.InvitationOpen, WrongCodes: 1, ExpiresAt: fixedTime.Add(10 * time.Minute), Code: "7K3M-QX9T", Addresses: []string{"192.168.1.20:4778"},
 			},
 		}

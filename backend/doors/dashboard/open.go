@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 )
 
 // openPatience is how long a browser's start may take to fail: one that lasts
@@ -26,7 +26,7 @@ func (b browser) open(w http.ResponseWriter, r *http.Request) error {
 	var request struct {
 		URL string `json:"url"`
 	}
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	link, err := url.Parse(request.URL)
@@ -45,5 +45,5 @@ func (b browser) open(w http.ResponseWriter, r *http.Request) error {
 		}
 	case <-time.After(openPatience):
 	}
-	return exchange.WriteJSON(w, shape.Done{})
+	return httpjson.WriteJSON(w, dto.Done{})
 }

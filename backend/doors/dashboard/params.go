@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/httpjson"
 )
 
 // params are the parameters of the addresses that are read, by their pattern. An
@@ -26,7 +26,7 @@ var params = map[string][]string{
 // checkParams refuses what the address does not know: a parameter that is passed
 // over in silence would seem to have counted.
 func checkParams(pattern string, r *http.Request) error {
-	given, err := exchange.Params(r)
+	given, err := httpjson.Params(r)
 	if err != nil {
 		return err
 	}

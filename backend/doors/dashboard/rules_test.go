@@ -13,7 +13,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/rule"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/rules"
 )
@@ -41,7 +41,7 @@ func ruled(t *testing.T) (*world, *rules.Rules) {
 }
 
 // steady is an answer without what differs from run to run.
-func steady(body string, list []shape.Rule) string {
+func steady(body string, list []dto.Rule) string {
 	body = regexp.MustCompile(`rule-[0-9a-f]{8}`).ReplaceAllString(body, "rule-5d1e9a0b")
 	return strings.ReplaceAll(body, list[0].Folder, "/src/api")
 }
@@ -49,7 +49,7 @@ func steady(body string, list []shape.Rule) string {
 func TestNED_04_RulesAreListedWithTheirUsesAndTakenBack(t *testing.T) {
 	w, kept := ruled(t)
 	answer := w.get("/api/rules")
-	list := decode[shape.Rules](t, answer).Rules
+	list := decode[dto.Rules](t, answer).Rules
 	if len(list) != 2 || list[0].Uses != 1 || *list[0].LastUse != fixedTime.UnixMilli() || list[0].LastFor != "codex-job-0a1b2c3d" || list[1].Uses != 0 || list[1].LastUse != nil {
 		t.Fatalf("listed: %+v", list)
 	}
@@ -57,12 +57,12 @@ func TestNED_04_RulesAreListedWithTheirUsesAndTakenBack(t *testing.T) {
 	kept.OnTakenBack(func(id string) rules.Undone { return rules.Undone{Asked: []string{"q-2"}, Handed: []string{"q-1"}} })
 	taken := w.do(w.request(http.MethodDelete, "/api/rules/"+list[0].ID, "", func(r *http.Request) { r.Header.Del("Content-Type") }))
 	golden(t, "rule-taken", steady(taken.body, list))
-	if left := decode[shape.Rules](t, w.get("/api/rules")).Rules; len(left) != 1 || left[0].ID != list[1].ID {
+	if left := decode[dto.Rules](t, w.get("/api/rules")).Rules; len(left) != 1 || left[0].ID != list[1].ID {
 		t.Errorf("left: %+v", left)
 	}
 	refused(t, "one that never was", w.do(w.request(http.MethodDelete, "/api/rules/rule-00000000", "{}")), http.StatusNotFound)
 	w.clock.Advance(time.Hour)
-	if left := decode[shape.Rules](t, w.get("/api/rules")).Rules; len(left) != 0 {
+	if left := decode[dto.Rules](t, w.get("/api/rules")).Rules; len(left) != 0 {
 		t.Errorf("after its time: %+v", left)
 	}
 }
@@ -80,7 +80,7 @@ func TestNED_04_FromNowOnGoesWithAllowAlone(t *testing.T) {
 	} {
 		refused(t, name, w.post("/api/approvals/q-2", body), http.StatusBadRequest)
 	}
-	approval := decode[shape.Approval](t, w.post("/api/approvals/q-2", `{"decision":"allow",`+exact+`}`))
+	approval := decode[dto.Approval](t, w.post("/api/approvals/q-2", `{"decision":"allow",`+exact+`}`))
 	if approval.State != "answered" || approval.FromNowOn != nil {
 		t.Errorf("from now on: %+v", approval)
 	}
@@ -110,12 +110,12 @@ func TestNED_04_NED_02_APromptOfASessionIsAllowedFromNowOn(t *testing.T) {
 		kept = rules.Open(rules.Options{Path: filepath.Join(t.TempDir(), "rules.json"), Now: o.Now, Log: slog.New(slog.DiscardHandler)})
 		o.Prompts, o.Rules = onePrompt{&one}, kept
 	})
-	shown := decode[shape.Approvals](t, w.get("/api/approvals")).Approvals[0].FromNowOn
+	shown := decode[dto.Approvals](t, w.get("/api/approvals")).Approvals[0].FromNowOn
 	if shown == nil || !shown.Exact || strings.Join(shown.Words, " ") != "go test ./api" || shown.Least != 2 || shown.Folder != folder {
 		t.Fatalf("offered: %+v", shown)
 	}
 	body := `{"decision":"allow","rule":{"match":"prefix","words":["go","test"],"folder":"this"}}`
-	if got := decode[shape.Approval](t, w.post("/api/approvals/p-1", body)); got.Decision != job.Allow || got.FromNowOn != nil {
+	if got := decode[dto.Approval](t, w.post("/api/approvals/p-1", body)); got.Decision != job.Allow || got.FromNowOn != nil {
 		t.Errorf("from now on: %+v", got)
 	}
 	again := ask()
@@ -127,7 +127,7 @@ func TestNED_04_NED_02_APromptOfASessionIsAllowedFromNowOn(t *testing.T) {
 	}
 	one = ask()
 	one.OnlyTold = "its dialog is elsewhere"
-	if shown := decode[shape.Approvals](t, w.get("/api/approvals")).Approvals[0].FromNowOn; shown != nil {
+	if shown := decode[dto.Approvals](t, w.get("/api/approvals")).Approvals[0].FromNowOn; shown != nil {
 		t.Errorf("what cannot be answered here is offered: %+v", shown)
 	}
 	if live, err := kept.Live(); err != nil || len(live) != 1 {

@@ -13,12 +13,12 @@ import (
 	"bridge/backend/core/job/runs"
 	"bridge/backend/core/rule"
 	"bridge/backend/core/session"
+	"bridge/backend/doors/dashboard/dto"
 	pages "bridge/backend/doors/dashboard/runs"
-	"bridge/backend/doors/dashboard/shape"
 	"bridge/backend/jobs"
 	"bridge/backend/jobs/gitwork"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/jobs/landing"
-	"bridge/backend/jobs/record"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -80,15 +80,15 @@ func (t toldJobs) Detail(name string) (jobs.Detail, error) {
 	return jobs.Detail{}, bridge.Errorf(bridge.NotFound, "there is no job named %q", name)
 }
 
-func (toldJobs) ReadLog(name string, from int64) (record.Log, error) {
+func (toldJobs) ReadLog(name string, from int64) (jobfiles.Log, error) {
 	if name != working {
-		return record.Log{}, bridge.Errorf(bridge.NotFound, "there is no job named %q", name)
+		return jobfiles.Log{}, bridge.Errorf(bridge.NotFound, "there is no job named %q", name)
 	}
 	const log = "14:00:00 reads the tests\n"
 	if from > int64(len(log)) {
-		return record.Log{}, bridge.Errorf(bridge.Invalid, "from must be 0 to %d, not %d", len(log), from)
+		return jobfiles.Log{}, bridge.Errorf(bridge.Invalid, "from must be 0 to %d, not %d", len(log), from)
 	}
-	return record.Log{Text: log[from:], Next: int64(len(log)), Size: int64(len(log))}, nil
+	return jobfiles.Log{Text: log[from:], Next: int64(len(log)), Size: int64(len(log))}, nil
 }
 
 func (toldJobs) Approvals() []job.Approval {
@@ -183,19 +183,19 @@ func (t toldJobs) Finish(_ context.Context, args api.JobFinishArgs) (api.JobFini
 func TestJOB_18_TheDiffTheCommentsAndTheFinishOfARun(t *testing.T) {
 	w := furnished(t)
 	run := "/api/runs/" + working
-	diff := decode[shape.RunDiff](t, w.get(run+"/diff"))
+	diff := decode[dto.RunDiff](t, w.get(run+"/diff"))
 	if diff.Base != "3f6c1f0" || diff.Head != "9c0a41d" || len(diff.Files) != 2 || diff.Files[0].Patch == "" || diff.Files[1].From != "logo.png" || !diff.Files[1].Binary {
 		t.Errorf("the diff is %+v", diff)
 	}
-	said := decode[shape.Said](t, w.post(run+"/comments", `{"comments":[{"path":"parser.go","line":1,"side":"new","body":"Why two?"}]}`))
+	said := decode[dto.Said](t, w.post(run+"/comments", `{"comments":[{"path":"parser.go","line":1,"side":"new","body":"Why two?"}]}`))
 	if said.Job != working || *said.Delivery != job.ToRunning {
 		t.Errorf("of comments it says %+v", said)
 	}
-	done := decode[shape.Finished](t, w.post(run+"/finish", `{"action":"squash","message":"Two"}`))
+	done := decode[dto.Finished](t, w.post(run+"/finish", `{"action":"squash","message":"Two"}`))
 	if !done.Done || done.Commit != "Two" || done.Action != "squash" || done.Checkout != "/src/app" {
 		t.Errorf("it is finished as %+v", done)
 	}
-	tried := decode[shape.Finished](t, w.post(run+"/finish", `{"action":"merge","dryRun":true}`))
+	tried := decode[dto.Finished](t, w.post(run+"/finish", `{"action":"merge","dryRun":true}`))
 	if tried.Done || len(tried.Conflicts) != 1 {
 		t.Errorf("the dry run says %+v", tried)
 	}
@@ -203,7 +203,7 @@ func TestJOB_18_TheDiffTheCommentsAndTheFinishOfARun(t *testing.T) {
 	if met.status != 409 {
 		t.Fatalf("status %d: %s", met.status, met.body)
 	}
-	if got := decode[shape.Conflicting](t, answer{status: 200, body: met.body}); got.Error.Error == "" || len(got.Conflicts) != 1 || got.Done {
+	if got := decode[dto.Conflicting](t, answer{status: 200, body: met.body}); got.Error.Error == "" || len(got.Conflicts) != 1 || got.Done {
 		t.Errorf("it meets %+v", got)
 	}
 	for _, tt := range []struct {
@@ -226,7 +226,7 @@ func TestJOB_18_TheDiffTheCommentsAndTheFinishOfARun(t *testing.T) {
 
 func TestJOB_10_TheLogIsReadByOffset(t *testing.T) {
 	w := furnished(t)
-	if got := decode[shape.RunLog](t, w.get("/api/runs/"+working+"?from=25")); got.Text != "" || got.Next != 25 || got.Size != 25 {
+	if got := decode[dto.RunLog](t, w.get("/api/runs/"+working+"?from=25")); got.Text != "" || got.Next != 25 || got.Size != 25 {
 		t.Errorf("at its end it is %+v", got)
 	}
 	for from, status := range map[string]int{"26": 400, "-1": 400, "x": 400, "": 400, "01": 400} {
@@ -239,7 +239,7 @@ func TestJOB_10_TheLogIsReadByOffset(t *testing.T) {
 
 func TestJOB_07_AnAnswerThatComesTooLateMeetsThePresentRecord(t *testing.T) {
 	w := furnished(t)
-	answered := decode[shape.Approval](t, w.post("/api/approvals/q-2", `{"decision":"deny","reason":"not the folder out"}`))
+	answered := decode[dto.Approval](t, w.post("/api/approvals/q-2", `{"decision":"deny","reason":"not the folder out"}`))
 	if answered.State != job.ApprovalAnswered || answered.Decision != job.Deny || answered.AnsweredBy != "you" || answered.Reason != "not the folder out" {
 		t.Errorf("the record is %+v: it is answered, and nothing more", answered)
 	}
@@ -247,7 +247,7 @@ func TestJOB_07_AnAnswerThatComesTooLateMeetsThePresentRecord(t *testing.T) {
 	if late.status != 409 {
 		t.Fatalf("status %d: %s", late.status, late.body)
 	}
-	if got := decode[shape.AnsweredBefore](t, answer{status: 200, body: late.body}); got.Error.Error == "" || got.Approval.Decision != job.Allow || got.Approval.State != job.ApprovalDelivered {
+	if got := decode[dto.AnsweredBefore](t, answer{status: 200, body: late.body}); got.Error.Error == "" || got.Approval.Decision != job.Allow || got.Approval.State != job.ApprovalDelivered {
 		t.Errorf("it meets %+v", got)
 	}
 	for body, status := range map[string]int{
@@ -289,7 +289,7 @@ func TestJOB_05_WordsAndSettingsAreToldApart(t *testing.T) {
 			refused(t, what, a, tt.status)
 			continue
 		}
-		if said := decode[shape.Said](t, a); said.Job != working || (said.Delivery != nil) != (tt.path == "message") {
+		if said := decode[dto.Said](t, a); said.Job != working || (said.Delivery != nil) != (tt.path == "message") {
 			t.Errorf("%s: %+v", what, said)
 		}
 	}
@@ -312,8 +312,8 @@ func TestWhereNoJobsAreServedListsAreEmptyAndTheRestIsNotThere(t *testing.T) {
 }
 
 // Heard knows of no words.
-func (toldJobs) Heard(string) record.Way {
-	return record.Way{State: chat.Delivered, At: fixedTime.UnixMilli() + 5_000}
+func (toldJobs) Heard(string) jobfiles.Way {
+	return jobfiles.Way{State: chat.Delivered, At: fixedTime.UnixMilli() + 5_000}
 }
 
 // notedJobs remembers what was said.
@@ -357,11 +357,11 @@ func TestCHT_12_ANoteGoesToAJobAboutAVerifiedNativeChild(t *testing.T) {
 	for _, other := range []string{"codex-job-ffffffff", "claude-app", "laptop%2F" + working} {
 		refused(t, other, w.post("/api/jobs/"+other+"/message", note), 404)
 	}
-	got := decode[shape.Chat](t, w.post(path, note))
+	got := decode[dto.Chat](t, w.post(path, note))
 	if got.State != chat.Queued || got.Transport != chat.Parent || got.Receipt == nil || got.Detail == "" {
 		t.Fatalf("it answers %+v", got)
 	}
-	receipt := decode[shape.Receipt](t, w.get("/api/chat-delivery/"+*got.Receipt))
+	receipt := decode[dto.Receipt](t, w.get("/api/chat-delivery/"+*got.Receipt))
 	if receipt.State != chat.Delivered || receipt.Transport != chat.Parent || receipt.UpdatedAt != fixedTime.UnixMilli()+5_000 {
 		t.Errorf("the receipt is %+v", receipt)
 	}
@@ -391,17 +391,17 @@ func (toldJobs) KeptUsage() []api.AgentUsage {
 
 func TestJOB_21_TheModelsAndLimitsThatTheAgentsTell(t *testing.T) {
 	w := furnished(t)
-	models := decode[shape.Models](t, w.get("/api/models?agent=codex")).Agents
+	models := decode[dto.Models](t, w.get("/api/models?agent=codex")).Agents
 	if len(models) != 1 || models[0].Agent != bridge.Codex || models[0].AsOf != 1_795_000_000_000 || models[0].Note != "n" || len(models[0].Models) != 2 ||
 		models[0].Models[0].ID != "big" || !models[0].Models[0].Default || models[0].Models[0].Efforts[0] != "low" || models[0].Models[1].Efforts == nil {
 		t.Errorf("the models are %+v", models)
 	}
-	usage := decode[shape.Usage](t, w.get("/api/usage")).Agents
+	usage := decode[dto.Usage](t, w.get("/api/usage")).Agents
 	if len(usage) != 2 || usage[0].Plan != "plus" || usage[0].Limits[0].UsedPercent != 12.5 || *usage[0].Limits[0].ResetsAt != 7 || usage[0].Limits[1].ResetsAt != nil ||
 		usage[1].Note != "not told by this CLI" || usage[1].Limits == nil {
 		t.Errorf("the limits are %+v", usage)
 	}
-	kept := decode[shape.Usage](t, w.get("/api/usage/kept")).Agents
+	kept := decode[dto.Usage](t, w.get("/api/usage/kept")).Agents
 	if len(kept) != 1 || kept[0].Agent != bridge.Claude || kept[0].AsOf != 5 || kept[0].Limits[0].UsedPercent != 42 {
 		t.Errorf("what was told before is %+v", kept)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/search"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/storage/store"
 )
 
@@ -33,7 +33,7 @@ const (
 //   - limit is 1 to 100, 20 when it is not given.
 //   - cursor is the next of an answer: the same question goes on behind that page.
 //
-// The answer is {results: [...], behind: n, next: "..."}, see shape.Search and shape.Hit. The best
+// The answer is {results: [...], behind: n, next: "..."}, see dto.Search and dto.Hit. The best
 // come first, among the newest 2,000 of each kind that fit; words that are in more
 // than 2,000 documents do not rank, and where all are, the newest come first.
 // snippet is a list of {text, hit}: plain text, never HTML. link opens the hit in
@@ -58,14 +58,14 @@ func (m messages) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := shape.Search{Results: make([]shape.Hit, min(len(hits), limit)), Behind: behind}
+	answer := dto.Search{Results: make([]dto.Hit, min(len(hits), limit)), Behind: behind}
 	for i := range answer.Results {
 		answer.Results[i] = people.hit(hits[i], query.Words)
 	}
 	if len(hits) > limit {
 		answer.Next = cursorAfter(query, hits[:limit], m.now())
 	}
-	return exchange.WriteJSON(w, answer)
+	return httpjson.WriteJSON(w, answer)
 }
 
 // mostSkipped bounds how far a search goes on: no more are ranked.
@@ -87,24 +87,24 @@ func cursorAfter(query store.WordQuery, page []store.WordHit, now time.Time) str
 
 func readCursor(cursor string, query *store.WordQuery) error {
 	skip, before, _ := strings.Cut(cursor, ".")
-	skipped, ok := exchange.WholeNumber(skip)
-	at, timed := exchange.WholeNumber(before)
+	skipped, ok := httpjson.WholeNumber(skip)
+	at, timed := httpjson.WholeNumber(before)
 	if !ok || !timed || skipped > mostSkipped {
 		return bridge.Errorf(bridge.Invalid, "cursor must be the next of an earlier answer")
 	}
 	query.Skip, query.Before = int(skipped), at
 	if at == 0 {
-		query.Before = math.MinInt64 // as in exchange.ReadPage
+		query.Before = math.MinInt64 // as in httpjson.ReadPage
 	}
 	return nil
 }
 
 func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
-	params, err := exchange.Params(r)
+	params, err := httpjson.Params(r)
 	if err != nil {
 		return query, err
 	}
-	span, err := exchange.ReadPage(params, usualHits, mostHits)
+	span, err := httpjson.ReadPage(params, usualHits, mostHits)
 	if err != nil {
 		return query, err
 	}
@@ -126,10 +126,10 @@ func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
 	return query, nil
 }
 
-func (p *directory) hit(hit store.WordHit, words search.Query) shape.Hit {
+func (p *directory) hit(hit store.WordHit, words search.Query) dto.Hit {
 	if hit.Kind == search.Decision {
 		rev := hit.Decision
-		return shape.Hit{
+		return dto.Hit{
 			Kind: hit.Kind, ID: rev.ID, At: hit.At, AuthorName: rev.Author.Name, AuthorAgent: rev.Author.Agent,
 			Topic: rev.Topic, Current: rev.Current,
 			Snippet: words.Snippet(rev.Text), Link: "#/decisions/" + url.PathEscape(rev.Topic),
@@ -137,13 +137,13 @@ func (p *directory) hit(hit store.WordHit, words search.Query) shape.Hit {
 	}
 	if hit.Kind == search.Run {
 		said := hit.Said
-		return shape.Hit{
+		return dto.Hit{
 			Kind: hit.Kind, ID: hit.ID, At: hit.At, AuthorName: said.Job, AuthorAgent: said.Agent, Said: said.Kind,
 			Snippet: words.Snippet(said.Body), Link: "#/runs/" + url.PathEscape(said.Job),
 		}
 	}
 	row := p.archive(hit.Message)
-	return shape.Hit{
+	return dto.Hit{
 		Kind: hit.Kind, ID: row.ID, At: hit.At, AuthorName: row.FromName, AuthorAgent: row.FromAgent,
 		Target: row.ToTarget, Recipients: row.Recipients,
 		Snippet: words.Snippet(row.Body), Link: "#/overview?m=" + url.QueryEscape(row.ID),

@@ -13,18 +13,18 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/core/search"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // found asks for words until the index has everything.
-func (w *world) found(query string) shape.Search {
+func (w *world) found(query string) dto.Search {
 	w.t.Helper()
-	for deadline := time.Now().Add(trial.Patience); ; {
+	for deadline := time.Now().Add(testkit.Patience); ; {
 		answer := w.get("/api/search?" + query)
 		if answer.status != http.StatusServiceUnavailable { // the index is being opened
-			if wire := decode[shape.Search](w.t, answer); wire.Behind == 0 {
+			if wire := decode[dto.Search](w.t, answer); wire.Behind == 0 {
 				return wire
 			}
 		}
@@ -83,7 +83,7 @@ func TestSearchWithoutAnIndexSaysSo(t *testing.T) {
 	defer plain.Close()
 	w.board.sources.open = func(context.Context) (Reader, error) { return plain, nil }
 	refused(t, "no index", w.get("/api/search?q=a"), http.StatusServiceUnavailable)
-	decode[shape.Archive](t, w.get("/api/archive/messages?query=a"))
+	decode[dto.Archive](t, w.get("/api/archive/messages?query=a"))
 }
 
 func TestSearchGives20HitsUnlessAskedForMore(t *testing.T) {

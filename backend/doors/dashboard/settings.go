@@ -9,8 +9,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/prompt"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/config"
 )
 
@@ -93,13 +93,13 @@ func (s *settings) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, s.shape(r.Context(), config))
+	return httpjson.WriteJSON(w, s.shape(r.Context(), config))
 }
 
 // change answers PUT /api/settings with the settings after the change.
 func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 	var request settingsRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if s.of == nil {
@@ -122,7 +122,7 @@ func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 	if request.AnswerPrompts != nil {
 		s.changed()
 	}
-	return exchange.WriteJSON(w, s.shape(r.Context(), changed))
+	return httpjson.WriteJSON(w, s.shape(r.Context(), changed))
 }
 
 // switchLogin switches whether the desktop app starts at login (DSK-04).
@@ -137,18 +137,18 @@ func noSettings() error {
 	return bridge.Errorf(bridge.Unavailable, "the settings cannot be changed from here: they are in config.json")
 }
 
-func (s *settings) shape(ctx context.Context, c config.Config) shape.Settings {
-	wire := shape.Settings{
+func (s *settings) shape(ctx context.Context, c config.Config) dto.Settings {
+	wire := dto.Settings{
 		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect,
-		Desktop: shape.Desktop{Notifications: c.Desktop.Notifications}, Claude: shape.Claude{StatusLine: c.Claude.StatusLine},
+		Desktop: dto.Desktop{Notifications: c.Desktop.Notifications}, Claude: dto.Claude{StatusLine: c.Claude.StatusLine},
 		AnswerPrompts: string(c.AnswerPrompts),
 		ServedPort:    servedPort(ctx),
 	}
 	if quiet := c.Desktop.Quiet; quiet != (config.Quiet{}) {
-		wire.Desktop.Quiet = &shape.Quiet{From: quiet.From, To: quiet.To}
+		wire.Desktop.Quiet = &dto.Quiet{From: quiet.From, To: quiet.To}
 	}
 	if login := s.login; login != nil {
-		wire.Login = &shape.Login{On: login.Enabled(), Why: login.Unavailable()}
+		wire.Login = &dto.Login{On: login.Enabled(), Why: login.Unavailable()}
 	}
 	return wire
 }

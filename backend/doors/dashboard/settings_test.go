@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/config"
 )
 
@@ -39,11 +39,11 @@ func (w *world) put(path, body string) answer {
 
 func TestDSK_06_SettingsAreShownAndChangedAndUnknownOnesSurvive(t *testing.T) {
 	w, home := withSettings(t, `{"port":4800,"theirs":{"deep":[1]},"desktop":{"notifications":true,"x":1}}`)
-	before := decode[shape.Settings](t, w.get("/api/settings"))
+	before := decode[dto.Settings](t, w.get("/api/settings"))
 	if before.Port != 4800 || before.AutoWake || !before.WakeOnDirect || !before.Desktop.Notifications || before.ServedPort == 0 {
 		t.Errorf("before: %+v", before)
 	}
-	after := decode[shape.Settings](t, w.put("/api/settings", `{"port":4801,"autoWake":true,"desktop":{"notifications":false}}`))
+	after := decode[dto.Settings](t, w.put("/api/settings", `{"port":4801,"autoWake":true,"desktop":{"notifications":false}}`))
 	if after.Port != 4801 || !after.AutoWake || !after.WakeOnDirect || after.Desktop.Notifications || after.ServedPort != before.ServedPort {
 		t.Errorf("after: %+v", after)
 	}
@@ -63,33 +63,33 @@ func TestDSK_06_SettingsAreShownAndChangedAndUnknownOnesSurvive(t *testing.T) {
 
 func TestDSK_06_EachSettingChangesAloneAndIsKept(t *testing.T) {
 	w, home := withSettings(t, "")
-	want := decode[shape.Settings](t, w.get("/api/settings"))
+	want := decode[dto.Settings](t, w.get("/api/settings"))
 	quiet := w.put("/api/settings", `{"desktop":{"quiet":{"from":"22:00","to":"07:00"}}}`)
-	if got := decode[shape.Settings](t, quiet).Desktop; got.Quiet == nil || *got.Quiet != (shape.Quiet{From: "22:00", To: "07:00"}) {
+	if got := decode[dto.Settings](t, quiet).Desktop; got.Quiet == nil || *got.Quiet != (dto.Quiet{From: "22:00", To: "07:00"}) {
 		t.Errorf("NED-05: quiet hours are %+v", got)
 	}
 	if config, err := home.Config(); err != nil || config.Desktop.Quiet.From != "22:00" {
 		t.Errorf("NED-05: config.json has %+v, %v", config.Desktop.Quiet, err)
 	}
 	none := w.put("/api/settings", `{"desktop":{"quiet":{"from":"","to":""}}}`)
-	if diff := cmp.Diff(want, decode[shape.Settings](t, none)); diff != "" {
+	if diff := cmp.Diff(want, decode[dto.Settings](t, none)); diff != "" {
 		t.Errorf("NED-05: without quiet hours:\n%s", diff)
 	}
-	for body, change := range map[string]func(*shape.Settings){
-		`{"port":4801}`:                       func(s *shape.Settings) { s.Port = 4801 },
-		`{"autoWake":true}`:                   func(s *shape.Settings) { s.AutoWake = true },
-		`{"wakeOnDirect":false}`:              func(s *shape.Settings) { s.WakeOnDirect = false },
-		`{"desktop":{"notifications":false}}`: func(s *shape.Settings) { s.Desktop.Notifications = false },
-		`{"desktop":{}}`:                      func(*shape.Settings) {},
-		`{"claude":{"statusLine":false}}`:     func(s *shape.Settings) { s.Claude.StatusLine = false },
+	for body, change := range map[string]func(*dto.Settings){
+		`{"port":4801}`:                       func(s *dto.Settings) { s.Port = 4801 },
+		`{"autoWake":true}`:                   func(s *dto.Settings) { s.AutoWake = true },
+		`{"wakeOnDirect":false}`:              func(s *dto.Settings) { s.WakeOnDirect = false },
+		`{"desktop":{"notifications":false}}`: func(s *dto.Settings) { s.Desktop.Notifications = false },
+		`{"desktop":{}}`:                      func(*dto.Settings) {},
+		`{"claude":{"statusLine":false}}`:     func(s *dto.Settings) { s.Claude.StatusLine = false },
 	} {
 		change(&want)
-		if diff := cmp.Diff(want, decode[shape.Settings](t, w.put("/api/settings", body))); diff != "" {
+		if diff := cmp.Diff(want, decode[dto.Settings](t, w.put("/api/settings", body))); diff != "" {
 			t.Errorf("%s:\n%s", body, diff)
 		}
 	}
 	again := newWorld(t, func(o *Options) { o.Settings = home })
-	kept := decode[shape.Settings](t, again.get("/api/settings"))
+	kept := decode[dto.Settings](t, again.get("/api/settings"))
 	kept.ServedPort = want.ServedPort
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("what was kept:\n%s", diff)
@@ -158,10 +158,10 @@ func TestDSK_04_TheStartAtLoginIsSwitchedFromThePage(t *testing.T) {
 	}
 	start := &login{}
 	w := newWorld(t, func(o *Options) { o.Settings, o.Login = home, start })
-	if before := decode[shape.Settings](t, w.get("/api/settings")); before.Login == nil || before.Login.On {
+	if before := decode[dto.Settings](t, w.get("/api/settings")); before.Login == nil || before.Login.On {
 		t.Errorf("before: %+v", before.Login)
 	}
-	if after := decode[shape.Settings](t, w.put("/api/settings", `{"login":true}`)); after.Login == nil || !after.Login.On || !start.on {
+	if after := decode[dto.Settings](t, w.put("/api/settings", `{"login":true}`)); after.Login == nil || !after.Login.On || !start.on {
 		t.Errorf("after: %+v, in force %v", after.Login, start.on)
 	}
 	if _, err := os.Stat(home.ConfigFile()); !os.IsNotExist(err) {
@@ -171,7 +171,7 @@ func TestDSK_04_TheStartAtLoginIsSwitchedFromThePage(t *testing.T) {
 	refused(t, "a switch that fails", w.put("/api/settings", `{"login":false}`), http.StatusServiceUnavailable)
 
 	elsewhere, _ := withSettings(t, "")
-	if shown := decode[shape.Settings](t, elsewhere.get("/api/settings")); shown.Login != nil {
+	if shown := decode[dto.Settings](t, elsewhere.get("/api/settings")); shown.Login != nil {
 		t.Errorf("without a desktop app: %+v", shown.Login)
 	}
 	refused(t, "no desktop app", elsewhere.put("/api/settings", `{"login":true}`), http.StatusNotImplemented)

@@ -10,10 +10,10 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/needs"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/queue"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
+	"bridge/backend/doors/dashboard/needsview"
 	"bridge/backend/doors/dashboard/runs"
-	"bridge/backend/doors/dashboard/shape"
 	"bridge/backend/doors/dashboard/storage"
 	"bridge/backend/platform/ipc/api"
 )
@@ -41,10 +41,10 @@ type stateCache struct {
 // states tells what there is now, all of it in one answer.
 type states struct {
 	*sources
-	instance shape.Instance
+	instance dto.Instance
 	runs     *runs.Runs
 	storage  *storage.Reports
-	queue    *queue.Queue
+	queue    *needsview.Queue
 	began    int64 // when this dashboard did, Unix milliseconds
 	cache    stateCache
 	hour     hourCount
@@ -55,13 +55,13 @@ type states struct {
 // above exactCount then stands for n milliseconds, in which few come beside them.
 type hourCount struct {
 	mu   sync.Mutex // guards last
-	last shape.LastHour
+	last dto.LastHour
 }
 
 // exactCount is up to where each state counts anew.
 const exactCount = 1000
 
-func (h *hourCount) at(now time.Time, count func(since int64) (int, error)) (shape.LastHour, error) {
+func (h *hourCount) at(now time.Time, count func(since int64) (int, error)) (dto.LastHour, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	age := now.UnixMilli() - h.last.At
@@ -70,9 +70,9 @@ func (h *hourCount) at(now time.Time, count func(since int64) (int, error)) (sha
 	}
 	messages, err := count(now.Add(-time.Hour).UnixMilli())
 	if err != nil {
-		return shape.LastHour{}, err
+		return dto.LastHour{}, err
 	}
-	h.last = shape.LastHour{Messages: messages, At: now.UnixMilli()}
+	h.last = dto.LastHour{Messages: messages, At: now.UnixMilli()}
 	return h.last, nil
 }
 
@@ -87,13 +87,13 @@ func (s *states) show(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return exchange.WriteJSON(w, state)
+		return httpjson.WriteJSON(w, state)
 	}
 	body, _, err := s.cached(r.Context(), now)
 	if err != nil {
 		return err
 	}
-	return exchange.WriteBody(w, body)
+	return httpjson.WriteBody(w, body)
 }
 
 // facts are what the owner's needs are decided from, and those of them that are.
@@ -121,7 +121,7 @@ func (s *states) cached(ctx context.Context, now live) ([]byte, needs.Facts, err
 	if err != nil {
 		return nil, needs.Facts{}, err
 	}
-	body, err := exchange.Encode(state)
+	body, err := httpjson.Encode(state)
 	if err != nil {
 		return nil, needs.Facts{}, err
 	}
@@ -129,29 +129,29 @@ func (s *states) cached(ctx context.Context, now live) ([]byte, needs.Facts, err
 	return body, facts, nil
 }
 
-func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (shape.State, needs.Facts, error) {
+func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (dto.State, needs.Facts, error) {
 	reader, err := s.reader(ctx)
 	if err != nil {
-		return shape.State{}, needs.Facts{}, err
+		return dto.State{}, needs.Facts{}, err
 	}
 	rows, err := reader.Recent(ctx, bridge.RecentMessages)
 	if err != nil {
-		return shape.State{}, needs.Facts{}, fmt.Errorf("read recent messages: %w", err)
+		return dto.State{}, needs.Facts{}, fmt.Errorf("read recent messages: %w", err)
 	}
 	at := s.now()
 	hour, err := s.hour.at(at, func(since int64) (int, error) { return reader.CountSince(ctx, since) })
 	if err != nil {
-		return shape.State{}, needs.Facts{}, fmt.Errorf("count the last hour's messages: %w", err)
+		return dto.State{}, needs.Facts{}, fmt.Errorf("count the last hour's messages: %w", err)
 	}
 	people, err := s.directory(ctx, reader, now)
 	if err != nil {
-		return shape.State{}, needs.Facts{}, err
+		return dto.State{}, needs.Facts{}, err
 	}
-	state := shape.State{
+	state := dto.State{
 		Revision: now.status.Revision,
 		Instance: s.instance,
-		Broker:   shape.Broker{State: "offline"},
-		Peers:    shape.Each(now.status.Peers, peerShape),
+		Broker:   dto.Broker{State: "offline"},
+		Peers:    dto.Each(now.status.Peers, peerShape),
 		Messages: people.messages(rows),
 		LastHour: hour,
 		Storage:  looked.Sum(),
@@ -163,7 +163,7 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 	looked.Into(&facts, s.instance.Home)
 	s.runs.Into(&state, &facts)
 	if now.on {
-		state.Broker = shape.Broker{State: "live", Host: now.status.Host, PID: &now.status.PID}
+		state.Broker = dto.Broker{State: "live", Host: now.status.Host, PID: &now.status.PID}
 	} else {
 		facts.NoBroker = s.began
 	}
@@ -171,10 +171,10 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 	return state, facts, nil
 }
 
-func peerShape(p api.Peer) shape.Peer {
-	return shape.Peer{
+func peerShape(p api.Peer) dto.Peer {
+	return dto.Peer{
 		ID: p.ID, Name: p.Name, Agent: p.Agent, Cwd: p.Cwd, State: p.State, SessionID: p.SessionID, Since: p.Since,
-		Children: shape.Each(p.Children, func(c api.Child) shape.Child { return shape.Child{ID: c.ID, Title: c.Title, State: c.State} }),
+		Children: dto.Each(p.Children, func(c api.Child) dto.Child { return dto.Child{ID: c.ID, Title: c.Title, State: c.State} }),
 		AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, Unread: p.Unread,
 		Transport: p.Transport, Wake: p.Wake, Detail: p.Detail, CLI: p.CLI, Problem: p.Problem, Reach: p.Reach,
 	}

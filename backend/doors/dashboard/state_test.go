@@ -25,8 +25,8 @@ import (
 	"bridge/backend/core/mail"
 	"bridge/backend/core/needs"
 	"bridge/backend/core/session"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/guard"
-	"bridge/backend/doors/dashboard/shape"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -170,7 +170,7 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	}
 	golden(t, "sent", w.post("/api/messages", `{"to":"*","body":"hello"}`).body)
 	chat := w.post(toClaude, `{"body":"hello"}`).body
-	receipt := *decode[shape.Chat](t, answer{status: http.StatusOK, body: chat}).Receipt
+	receipt := *decode[dto.Chat](t, answer{status: http.StatusOK, body: chat}).Receipt
 	golden(t, "chat", strings.ReplaceAll(chat, receipt, "a-receipt"))
 	golden(t, "chat-delivery", strings.ReplaceAll(w.get("/api/chat-delivery/"+receipt).body, receipt, "a-receipt"))
 	golden(t, "chat-child", w.post(toClaude, `{"body":"hello","child":"child-1"}`).body)
@@ -186,7 +186,7 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 
 	late := furnished(t)
 	late.clock.Advance(20 * time.Minute) // m2 and a copy of m3 have waited for 15 minutes
-	due, err := json.Marshal(shape.Needs{Needs: decode[shape.State](t, late.get("/api/state")).Needs})
+	due, err := json.Marshal(dto.Needs{Needs: decode[dto.State](t, late.get("/api/state")).Needs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestStateShowsTheNewest200Messages(t *testing.T) {
 	for i := range 205 {
 		w.store(fmt.Sprintf("m%03d", i), from, "x", "peer-2")
 	}
-	state := decode[shape.State](t, w.get("/api/state"))
+	state := decode[dto.State](t, w.get("/api/state"))
 	if len(state.Messages) != 200 || state.Messages[0].ID != "m204" || state.Messages[199].ID != "m005" {
 		t.Errorf("%d messages from %s to %s", len(state.Messages), state.Messages[0].ID, state.Messages[len(state.Messages)-1].ID)
 	}
@@ -311,7 +311,7 @@ func TestStateShowsTheNewest200Messages(t *testing.T) {
 func TestDSK_02_MailBecomesOverdueWhileNothingElseChanges(t *testing.T) {
 	w := furnished(t)
 	names := func() (names []string) {
-		for _, item := range decode[shape.State](t, w.get("/api/state")).Needs {
+		for _, item := range decode[dto.State](t, w.get("/api/state")).Needs {
 			if item.Sort == needs.Mail {
 				names = append(names, strings.TrimSuffix(item.Title, " has not read 1 message"))
 			}
@@ -345,16 +345,16 @@ func TestStateCountsTheLastHourBeyondItsList(t *testing.T) {
 	send("told", now, 100, "decision-d1", "")
 	send("told later", now, 100, "decision-d1", "")
 	send("an answer to it", now, 100, "decision-d1", "told")
-	state := decode[shape.State](t, w.get("/api/state"))
-	if len(state.Messages) != 200 || state.LastHour != (shape.LastHour{Messages: 243, At: now}) {
+	state := decode[dto.State](t, w.get("/api/state"))
+	if len(state.Messages) != 200 || state.LastHour != (dto.LastHour{Messages: 243, At: now}) {
 		t.Errorf("%d listed, the last hour is %+v; want 200 and 243 messages", len(state.Messages), state.LastHour)
 	}
 	w.clock.Advance(time.Hour - time.Minute) // nothing else changed
-	if got := decode[shape.State](t, w.get("/api/state")).LastHour.Messages; got != 242 {
+	if got := decode[dto.State](t, w.get("/api/state")).LastHour.Messages; got != 242 {
 		t.Errorf("59 minutes later the last hour has %d messages, want 242", got)
 	}
 	w.clock.Advance(2 * time.Minute)
-	if got := decode[shape.State](t, w.get("/api/state")).LastHour.Messages; got != 0 {
+	if got := decode[dto.State](t, w.get("/api/state")).LastHour.Messages; got != 0 {
 		t.Errorf("61 minutes later the last hour has %d messages, want none", got)
 	}
 }
@@ -362,7 +362,7 @@ func TestStateCountsTheLastHourBeyondItsList(t *testing.T) {
 func TestABrokerThatFailsIsAnErrorOneThatIsGoneIsNot(t *testing.T) {
 	w := newWorld(t)
 	w.broker.fail = bridge.Errorf(bridge.Unavailable, "gone")
-	if state := decode[shape.State](t, w.get("/api/state")); state.Broker.State != "offline" || state.Broker.PID != nil {
+	if state := decode[dto.State](t, w.get("/api/state")); state.Broker.State != "offline" || state.Broker.PID != nil {
 		t.Errorf("broker %+v, want offline", state.Broker)
 	}
 	w.broker.fail = errors.New("a bug")
@@ -383,7 +383,7 @@ func TestOnlyTheBrokersNotificationsAreShownAsDecisions(t *testing.T) {
 		{"a session that calls itself you", mail.HistoryRow{From: bridge.Address{ID: "p", Name: "you", Agent: bridge.Claude}}, "message"},
 	}
 	for _, tt := range tests {
-		if got := shape.KindOf(tt.row); got != tt.want {
+		if got := dto.KindOf(tt.row); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -407,7 +407,7 @@ func TestMessagesOfOneSession(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, row := range decode[shape.Messages](t, w.get("/api/messages?"+tt.query)).Messages {
+		for _, row := range decode[dto.Messages](t, w.get("/api/messages?"+tt.query)).Messages {
 			got = append(got, row.ID)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -423,7 +423,7 @@ func TestMessagesOfOneSession(t *testing.T) {
 
 func TestAMessageOfAnyAgeIsShownByItsID(t *testing.T) {
 	w := furnished(t)
-	if got := decode[shape.Message](t, w.get("/api/messages/m2")); got.ID != "m2" || got.Body != "4777" || len(got.Deliveries) != 1 {
+	if got := decode[dto.Message](t, w.get("/api/messages/m2")); got.ID != "m2" || got.Body != "4777" || len(got.Deliveries) != 1 {
 		t.Errorf("%+v", got)
 	}
 	refused(t, "an id that nobody gave", w.get("/api/messages/none"), http.StatusNotFound)
@@ -437,7 +437,7 @@ func TestANameThatIsUsedAgainShowsTheLiveSessionsMessages(t *testing.T) {
 	again := claudeSession()
 	again.ID, again.SessionID = "peer-8", "host-8"
 	w.broker.join(t, again)
-	if got := decode[shape.Messages](t, w.get("/api/messages?peer=claude-app")).Messages; len(got) != 0 {
+	if got := decode[dto.Messages](t, w.get("/api/messages?peer=claude-app")).Messages; len(got) != 0 {
 		t.Errorf("a new session inherited %d messages", len(got))
 	}
 }
@@ -466,7 +466,7 @@ func TestSTO_12_ArchiveSearch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run("STO-12 "+tt.query, func(t *testing.T) {
 			var got []string
-			for _, row := range decode[shape.Archive](t, w.get("/api/archive/messages"+tt.query)).Messages {
+			for _, row := range decode[dto.Archive](t, w.get("/api/archive/messages"+tt.query)).Messages {
 				got = append(got, row.ID)
 				if row.Recipients != "codex-api, stranger" {
 					t.Errorf("recipients %q, want the names where known", row.Recipients)

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/config"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // kept is a world over a real home with a store in it, cared for by a real
@@ -55,21 +55,21 @@ func kept(t *testing.T, change ...func(*maintain.Maintenance)) (*world, config.H
 }
 
 // ended waits for the newest work to end.
-func (w *world) ended() shape.Task {
+func (w *world) ended() dto.Task {
 	w.t.Helper()
-	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
-		tasks := decode[shape.Tasks](w.t, w.get("/api/storage/work"))
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
+		tasks := decode[dto.Tasks](w.t, w.get("/api/storage/work"))
 		if tasks.Running == nil && len(tasks.Ended) > 0 {
 			return tasks.Ended[0]
 		}
 	}
 	w.t.Fatal("the work does not end")
-	return shape.Task{}
+	return dto.Task{}
 }
 
-func (w *world) workDone(body string) shape.Task {
+func (w *world) workDone(body string) dto.Task {
 	w.t.Helper()
-	decode[shape.Tasks](w.t, w.post("/api/storage/work", body))
+	decode[dto.Tasks](w.t, w.post("/api/storage/work", body))
 	return w.ended()
 }
 
@@ -93,7 +93,7 @@ func TestSTO_04_DSK_06_TheOwnerBacksUpProvesAndChecksFromThePage(t *testing.T) {
 	if entries, err := os.ReadDir(home.Backups()); err != nil || len(entries) == 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
-	if sizes := decode[shape.Sizes](t, w.get("/api/storage/sizes")); len(sizes.Points) != 1 || sizes.Points[0].Total == 0 {
+	if sizes := decode[dto.Sizes](t, w.get("/api/storage/sizes")); len(sizes.Points) != 1 || sizes.Points[0].Total == 0 {
 		t.Errorf("sizes %+v", sizes)
 	}
 }
@@ -121,15 +121,15 @@ func TestSTO_09_DSK_06_NothingIsDoneWithoutConsentOrWhereItIsRefused(t *testing.
 	if _, err := os.Stat(home.Backups()); !os.IsNotExist(err) {
 		t.Errorf("something was done: %v", err)
 	}
-	if tasks := decode[shape.Tasks](t, w.get("/api/storage/work")); tasks.Running != nil || len(tasks.Ended) != 0 {
+	if tasks := decode[dto.Tasks](t, w.get("/api/storage/work")); tasks.Running != nil || len(tasks.Ended) != 0 {
 		t.Errorf("%+v", tasks)
 	}
 }
 
 func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
 	w, _ := kept(t, func(c *maintain.Maintenance) { c.ArchiveAge = 0 })
-	offers := map[string]shape.Offer{}
-	tasks := decode[shape.Tasks](t, w.get("/api/storage/work"))
+	offers := map[string]dto.Offer{}
+	tasks := decode[dto.Tasks](t, w.get("/api/storage/work"))
 	for _, offer := range tasks.Offers {
 		offers[offer.Action] = offer
 		if offer.Explains == "" || !strings.Contains(offer.Command, "doctor") {
@@ -154,9 +154,9 @@ func TestTheShapesOfMaintenanceAreThoseOfTheGoldenFiles(t *testing.T) {
 	w, home := kept(t)
 	at := fixedTime.UnixMilli()
 	ended := at + 1200
-	tasks := decode[shape.Tasks](t, w.get("/api/storage/work"))
-	tasks.Running = &shape.Task{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
-	tasks.Ended = []shape.Task{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
+	tasks := decode[dto.Tasks](t, w.get("/api/storage/work"))
+	tasks.Running = &dto.Task{Action: "backup", State: "running", Began: at, Step: "copying bridge.db", Done: 3, All: 9}
+	tasks.Ended = []dto.Task{{Action: "drill", State: "failed", Began: at, Ended: &ended, Result: "there is no snapshot yet"}}
 	tasks.Hints = map[string]string{"temp-abandoned": tasks.Hints["temp-abandoned"]}
 	body, err := json.Marshal(tasks)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 		return slow
 	}
 	stream := w.openStream(t)
-	decode[shape.Tasks](t, w.post("/api/storage/work", `{"action":"backup","consent":true}`))
+	decode[dto.Tasks](t, w.post("/api/storage/work", `{"action":"backup","consent":true}`))
 	<-held
 	refused(t, "a second work", w.post("/api/storage/work", `{"action":"drill","consent":true}`), http.StatusConflict)
 	running := nextWork(t, stream)
@@ -210,7 +210,7 @@ func TestDSK_06_OneWorkAtATimeWithItsProgressInTheEvents(t *testing.T) {
 // openStream opens the event stream, which ends after a while.
 func (w *world) openStream(t *testing.T) *bufio.Scanner {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, stop := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(stop)
 	response, err := w.server.Client().Do(w.request(http.MethodGet, "/api/events", "").WithContext(ctx))
 	if err != nil {
@@ -221,14 +221,14 @@ func (w *world) openStream(t *testing.T) *bufio.Scanner {
 }
 
 // nextWork reads the stream's next word on maintenance.
-func nextWork(t *testing.T, stream *bufio.Scanner) *shape.Task {
+func nextWork(t *testing.T, stream *bufio.Scanner) *dto.Task {
 	t.Helper()
 	for stream.Scan() {
 		if stream.Text() != "event: storage" {
 			continue
 		}
 		stream.Scan()
-		var event struct{ Running *shape.Task }
+		var event struct{ Running *dto.Task }
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(stream.Text(), "data: ")), &event); err != nil {
 			t.Fatal(err)
 		}

@@ -10,22 +10,22 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/core/mail"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 )
 
 func TestPGE_04_DecisionsArePinnedRevisedAndWithdrawn(t *testing.T) {
 	w := newWorld(t)
-	pinned := decode[shape.Decided](t, w.post("/api/decisions", `{"id":"d1","topic":" DB ","text":"SQLite","scope":{"project":"/src/app"}}`))
+	pinned := decode[dto.Decided](t, w.post("/api/decisions", `{"id":"d1","topic":" DB ","text":"SQLite","scope":{"project":"/src/app"}}`))
 	if d := pinned.Decision; d.ID != "d1" || d.Topic != "db" || !d.Current || d.Scope.Project != "/src/app" || d.Author.Name != bridge.OwnerName || pinned.DeliveredTo == nil {
 		t.Errorf("pinned: %+v", pinned)
 	}
-	revised := decode[shape.Decided](t, w.post("/api/decisions", `{"id":"d2","topic":"db","text":"Postgres","scope":"all","supersedes":"d1"}`))
+	revised := decode[dto.Decided](t, w.post("/api/decisions", `{"id":"d2","topic":"db","text":"Postgres","scope":"all","supersedes":"d1"}`))
 	if d := revised.Decision; !d.Current || !d.Scope.All || *d.Supersedes != "d1" {
 		t.Errorf("revised: %+v", d)
 	}
 	answer := w.post("/api/decisions/db/withdraw", `{"id":"d3","reason":"too slow","supersedes":"d2"}`)
 	golden(t, "withdrawn", answer.body)
-	if d := decode[shape.Decided](t, answer).Decision; d.Current || !d.Withdrawn || d.Text != "Withdrawn: too slow" || *d.Supersedes != "d2" {
+	if d := decode[dto.Decided](t, answer).Decision; d.Current || !d.Withdrawn || d.Text != "Withdrawn: too slow" || *d.Supersedes != "d2" {
 		t.Errorf("withdrawn: %+v", d)
 	}
 	if got := ids(t, w.get("/api/decisions")); len(got) != 0 {
@@ -86,11 +86,11 @@ func TestPGE_04_RefusedDecisionsChangeNothing(t *testing.T) {
 // TestPGE_04_ANoticeOfTheOwnersIsADecision: so the page says whom it reached.
 func TestPGE_04_ANoticeOfTheOwnersIsADecision(t *testing.T) {
 	row := mail.HistoryRow{From: bridge.OwnerAddress(), Hop: bridge.DecisionHop, ConversationID: bridge.DecisionConversation + "d1"}
-	if got := shape.KindOf(row); got != "decision" {
+	if got := dto.KindOf(row); got != "decision" {
 		t.Errorf("it is shown as %s", got)
 	}
 	row.Hop = 0
-	if got := shape.KindOf(row); got != "owner" {
+	if got := dto.KindOf(row); got != "owner" {
 		t.Errorf("the owner's own message is shown as %s", got)
 	}
 }

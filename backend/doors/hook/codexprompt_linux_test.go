@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 	"bridge/backend/core/prompt"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/brokertest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // codexTells runs codex's hook to its end, as the program is called.
@@ -38,7 +38,7 @@ func codexTells(t *testing.T, home config.Home, event, more string) (said string
 func newCodex(t *testing.T, threads bool) *asking {
 	t.Helper()
 	b := brokertest.Serve(t)
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)
 	if _, err := b.Home.UpdateConfig(func(c *config.Config) error { c.AnswerPrompts = prompt.Always; return nil }); err != nil {
 		t.Fatal(err)
@@ -65,14 +65,14 @@ func TestNED_02_ACodexAloneIsOnlyTold(t *testing.T) {
 		how         job.Elsewhere
 	}{
 		{"PostToolUse", `,"tool_name":"Bash","tool_input":{"command":"make clean"}`, prompt.WasAllowed},
-		{host.InterruptEvent, "", prompt.WasStopped},
+		{hooks.InterruptEvent, "", prompt.WasStopped},
 		{"Stop", "", prompt.WasAnswered},
 		{"UserPromptSubmit", `,"prompt":"else"`, prompt.WasGone},
 		{"SessionEnd", "", prompt.WasGone},
 	} {
 		t.Run(tt.event, func(t *testing.T) {
 			a := newCodex(t, false)
-			if said := codexTells(t, a.Home, host.PermissionEvent, codexCall); said != "" {
+			if said := codexTells(t, a.Home, hooks.PermissionEvent, codexCall); said != "" {
 				t.Errorf("the hook wrote %s", said)
 			}
 			card := a.state(job.ApprovalAsked, "")
@@ -93,7 +93,7 @@ func TestNED_02_ACodexAloneIsOnlyTold(t *testing.T) {
 // A background server tells of its prompts itself: its hook's would be a second card.
 func TestNED_02_TheHookOfABackgroundServerTellsNothing(t *testing.T) {
 	a := newCodex(t, true)
-	said := codexTells(t, a.Home, host.PermissionEvent, codexCall)
+	said := codexTells(t, a.Home, hooks.PermissionEvent, codexCall)
 	if cards := a.Prompts.Approvals(); said != "" || len(cards) != 0 {
 		t.Errorf("the hook wrote %q; the cards are %+v", said, cards)
 	}
@@ -107,7 +107,7 @@ func TestNED_02_WithoutABrokerCodexWaitsForNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := codexTells(t, home, host.PermissionEvent, codexCall); said != "" {
+	if said := codexTells(t, home, hooks.PermissionEvent, codexCall); said != "" {
 		t.Errorf("the hook wrote %s", said)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/config"
@@ -49,7 +49,7 @@ const (
 func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string, input io.Reader, output io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	adapter := host.For(kind)
+	adapter := hooks.For(kind)
 	stdin := readInput(ctx, input)
 	call, err := adapter.ParseHook(event, stdin)
 	if err != nil {
@@ -64,7 +64,7 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 // answer asks the broker, writes the host's answer, and only then confirms what
 // was in it: handing over is not consuming, and not handing over either until
 // the bytes are out.
-func answer(ctx context.Context, opts Options, adapter host.Adapter, call session.HookCall, output io.Writer) {
+func answer(ctx context.Context, opts Options, adapter hooks.Adapter, call session.HookCall, output io.Writer) {
 	note := "" // read first: a broker that hangs must not cost it
 	if call.Event == session.EventStart && call.ChildID == "" {
 		call.Ancestors = above() // they tell whether this is another process than before

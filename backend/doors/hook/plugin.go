@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc"
@@ -20,13 +20,13 @@ import (
 
 // Plugin serves an agent's plugin for as long as it lives: events and
 // confirmations come in as JSON lines, answers and mail signals go out
-// (host.PluginRequest). It keeps connected to the broker and registers each
+// (hooks.PluginRequest). It keeps connected to the broker and registers each
 // root session that the plugin reports.
 type Plugin struct {
 	opts        Options
 	kind        bridge.AgentKind
 	reconnector *ipc.Reconnector
-	adapter     host.Adapter
+	adapter     hooks.Adapter
 	host        proc.Process // the agent's process
 
 	outMu sync.Mutex
@@ -55,7 +55,7 @@ type registered struct {
 // RunPlugin serves until input ends. start starts a background broker.
 func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target ipc.Target, start ipc.Starter, input io.Reader, output io.Writer) error {
 	p := &Plugin{
-		opts: opts, kind: kind, adapter: host.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, leases: map[string]leased{}, prompts: map[string]*heldPrompt{}, tails: map[string]chan struct{}{},
+		opts: opts, kind: kind, adapter: hooks.For(kind), out: json.NewEncoder(output), sessions: map[string]registered{}, leases: map[string]leased{}, prompts: map[string]*heldPrompt{}, tails: map[string]chan struct{}{},
 	}
 	if above := proc.Ancestors(os.Getpid(), 1); len(above) == 1 {
 		p.host = above[0]
@@ -89,7 +89,7 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 		if err != nil {
 			return err
 		}
-		var request host.PluginRequest
+		var request hooks.PluginRequest
 		if err := json.Unmarshal(line, &request); err != nil {
 			p.opts.Log.Warn("a plugin's line is not understood", "err", err)
 			continue
@@ -113,7 +113,7 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 }
 
 // keyOf names the session that a line belongs to.
-func (p *Plugin) keyOf(request host.PluginRequest) string {
+func (p *Plugin) keyOf(request hooks.PluginRequest) string {
 	if request.Back != "" {
 		return p.leaseOf(request.Back).sessionID
 	}
@@ -176,22 +176,22 @@ func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
 	}
 }
 
-func (p *Plugin) answer(ctx context.Context, request host.PluginRequest) host.PluginReply {
+func (p *Plugin) answer(ctx context.Context, request hooks.PluginRequest) hooks.PluginReply {
 	switch {
 	case request.Ack != nil:
-		return host.PluginReply{ID: request.ID, Error: words(p.ack(ctx, *request.Ack))}
+		return hooks.PluginReply{ID: request.ID, Error: words(p.ack(ctx, *request.Ack))}
 	case request.Back != "":
-		return host.PluginReply{ID: request.ID, Error: words(p.nack(ctx, request.Back))}
+		return hooks.PluginReply{ID: request.ID, Error: words(p.nack(ctx, request.Back))}
 	}
 	call, err := p.adapter.ParseHook(request.Event, request.Call)
 	if err != nil {
-		return host.PluginReply{ID: request.ID, Error: words(err)}
+		return hooks.PluginReply{ID: request.ID, Error: words(err)}
 	}
 	reply, err := p.report(ctx, call)
 	if err != nil {
 		p.opts.Log.Warn("a plugin's event was not reported", "event", request.Event, "err", err)
 	}
-	return host.PluginReply{ID: request.ID, Text: reply.Text, Lease: reply.Lease, Error: words(err)}
+	return hooks.PluginReply{ID: request.ID, Text: reply.Text, Lease: reply.Lease, Error: words(err)}
 }
 
 // report makes sure that the session is registered and passes the event on.
@@ -284,7 +284,7 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 }
 
 // ack passes on what became of a lease, or keeps it for the next broker.
-func (p *Plugin) ack(ctx context.Context, c host.PluginAck) error {
+func (p *Plugin) ack(ctx context.Context, c hooks.PluginAck) error {
 	defer p.forgetLease(c.Lease.ID)
 	ack := api.Ack{Lease: c.Lease, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
 	err := p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Ack(ctx, ack) })
@@ -339,7 +339,7 @@ func (p *Plugin) event(event ipc.Event) {
 	if event.Name != api.EventMail || json.Unmarshal(event.Data, &arrived) != nil {
 		return
 	}
-	p.write(host.PluginPush{Mail: arrived.SessionID, Wake: arrived.Wake})
+	p.write(hooks.PluginPush{Mail: arrived.SessionID, Wake: arrived.Wake})
 }
 
 // signalAll follows dropped signals: each session may have mail that wakes it,
@@ -348,7 +348,7 @@ func (p *Plugin) signalAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id := range p.sessions {
-		p.write(host.PluginPush{Mail: id, Wake: true})
+		p.write(hooks.PluginPush{Mail: id, Wake: true})
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -24,7 +24,7 @@ type heldPrompt struct {
 const maxSaid = 8
 
 // prompted takes in a prompt, or what became of one.
-func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request host.PluginRequest) {
+func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request hooks.PluginRequest) {
 	if said := request.Settled; said != nil {
 		p.mu.Lock()
 		held := p.prompts[said.ID]
@@ -37,7 +37,7 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 		}
 		return
 	}
-	asked, err := host.ParseOpenCodePrompt(*request.Prompt)
+	asked, err := hooks.ParseOpenCodePrompt(*request.Prompt)
 	if err != nil {
 		p.opts.Log.Warn("a prompt is not understood", "err", err)
 		return
@@ -62,7 +62,7 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 
 // holdPrompt asks the owner for as long as the prompt is open, the next broker where one
 // has gone: nothing was decided there.
-func (p *Plugin) holdPrompt(ctx context.Context, id string, held *heldPrompt, asked host.Prompt) {
+func (p *Plugin) holdPrompt(ctx context.Context, id string, held *heldPrompt, asked hooks.Prompt) {
 	for ctx.Err() == nil {
 		known, err := p.reconnector.Client(ctx)
 		if err == nil {
@@ -91,7 +91,7 @@ func over(held *heldPrompt) bool {
 }
 
 // askOwner asks on one broker. Unavailable says that it has gone before it was answered.
-func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, asked host.Prompt) error {
+func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, asked hooks.Prompt) error {
 	client, err := ipc.Dial(ctx, p.reconnector.Target, ipc.Hello{Role: api.RolePlugin, PID: os.Getpid(), Version: p.opts.Version})
 	if err != nil {
 		return err
@@ -115,11 +115,11 @@ func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, aske
 			if answer.Decision == "" {
 				return nil
 			}
-			pushed := &host.PluginAnswer{ID: id, Allow: answer.Decision == job.Allow, Answers: answer.Answers}
+			pushed := &hooks.PluginAnswer{ID: id, Allow: answer.Decision == job.Allow, Answers: answer.Answers}
 			if !pushed.Allow {
-				pushed.Message = host.Denial(answer.Reason)
+				pushed.Message = hooks.Denial(answer.Reason)
 			}
-			p.write(host.PluginPush{Answer: pushed})
+			p.write(hooks.PluginPush{Answer: pushed})
 		case err := <-failed:
 			return err
 		case event := <-held.said:

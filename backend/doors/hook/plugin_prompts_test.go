@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 	"bridge/backend/core/prompt"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/testing/brokertest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // openCodeAsking is a plugin whose session's owner answers prompts, with no page open:
@@ -38,10 +38,10 @@ func asksFor(id, command string) string {
 }
 
 // answer returns the next answer of the owner's.
-func (p plugin) answer() host.PluginAnswer {
+func (p plugin) answer() hooks.PluginAnswer {
 	p.t.Helper()
 	for p.lines.Scan() {
-		var push host.PluginPush
+		var push hooks.PluginPush
 		if err := json.Unmarshal(p.lines.Bytes(), &push); err != nil {
 			p.t.Fatal(err)
 		}
@@ -50,13 +50,13 @@ func (p plugin) answer() host.PluginAnswer {
 		}
 	}
 	p.t.Fatalf("the plugin's child ended: %v", p.lines.Err())
-	return host.PluginAnswer{}
+	return hooks.PluginAnswer{}
 }
 
 // shown waits until the prompt of that command is so.
 func shownCard(t *testing.T, b brokertest.Running, command, what string, fits func(job.Approval) bool) job.Approval {
 	t.Helper()
-	for ends := time.Now().Add(trial.Patience); ; {
+	for ends := time.Now().Add(testkit.Patience); ; {
 		for _, one := range b.Prompts.Approvals() {
 			if one.Detail == command && fits(one) {
 				return one
@@ -74,12 +74,12 @@ func TestNED_02_TheOwnersAnswerReachesOpenCodeAndItsWordProvesIt(t *testing.T) {
 	for _, tt := range []struct {
 		decision job.Decision
 		reason   string
-		want     host.PluginAnswer
+		want     hooks.PluginAnswer
 		proof    string
 	}{
-		{job.Allow, "", host.PluginAnswer{ID: "per_1", Allow: true}, "allowed"},
-		{job.Deny, "not now", host.PluginAnswer{ID: "per_1", Message: "not now"}, "refused"},
-		{job.Deny, "", host.PluginAnswer{ID: "per_1", Message: "Your user refused this."}, "refused"},
+		{job.Allow, "", hooks.PluginAnswer{ID: "per_1", Allow: true}, "allowed"},
+		{job.Deny, "not now", hooks.PluginAnswer{ID: "per_1", Message: "not now"}, "refused"},
+		{job.Deny, "", hooks.PluginAnswer{ID: "per_1", Message: "Your user refused this."}, "refused"},
 	} {
 		b, p := openCodeAsking(t)
 		p.say(asksFor("per_1", "make"))
@@ -149,7 +149,7 @@ func TestNED_02_SilenceIsNoAnswerToOpenCode(t *testing.T) {
 	if _, err := b.Prompts.Answer(card.ID, job.Allow, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.answer(); !reflect.DeepEqual(got, host.PluginAnswer{ID: "per_2", Allow: true}) {
+	if got := p.answer(); !reflect.DeepEqual(got, hooks.PluginAnswer{ID: "per_2", Allow: true}) {
 		t.Errorf("the plugin is told %+v", got)
 	}
 }
@@ -168,7 +168,7 @@ func TestNED_02_TheOwnersChoiceReachesOpenCode(t *testing.T) {
 	if _, err := b.Prompts.Choose(card.ID, [][]string{{"B", "A"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.answer(); !reflect.DeepEqual(got, host.PluginAnswer{ID: "que_1", Allow: true, Answers: [][]string{{"B", "A"}}}) {
+	if got := p.answer(); !reflect.DeepEqual(got, hooks.PluginAnswer{ID: "que_1", Allow: true, Answers: [][]string{{"B", "A"}}}) {
 		t.Errorf("the plugin is told %+v", got)
 	}
 	p.say(`{"settled":{"id":"que_1","event":"delivered"}}`, `{"settled":{"id":"que_1","event":"allowed"}}`)

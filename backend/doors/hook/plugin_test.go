@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/brokertest"
@@ -52,10 +52,10 @@ func (p plugin) say(lines ...string) {
 }
 
 // reply returns the next answer, passing over pushes.
-func (p plugin) reply() host.PluginReply {
+func (p plugin) reply() hooks.PluginReply {
 	p.t.Helper()
 	for p.lines.Scan() {
-		var reply host.PluginReply
+		var reply hooks.PluginReply
 		if err := json.Unmarshal(p.lines.Bytes(), &reply); err != nil {
 			p.t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func (p plugin) reply() host.PluginReply {
 		}
 	}
 	p.t.Fatalf("the plugin's child ended: %v", p.lines.Err())
-	return host.PluginReply{}
+	return hooks.PluginReply{}
 }
 
 func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/proc"
@@ -53,7 +53,7 @@ func (p Program) Run(ctx context.Context) int {
 		fmt.Fprintf(p.Stderr, "bridge: %s\n", err)
 		return exitUsage
 	}
-	if p.LongForm != nil && host.IsStart(words[1]) {
+	if p.LongForm != nil && hooks.IsStart(words[1]) {
 		if code, done := become(p.LongForm(), append([]string{"hook"}, p.Args...)); done {
 			return code
 		} // it is not there: the session goes without its note, but not without its mail
@@ -65,14 +65,14 @@ func (p Program) Run(ctx context.Context) int {
 		return 0
 	}
 	opts := p.options(home, kind)
-	if kind == bridge.Claude && (words[1] == host.WakeEvent || words[1] == host.WakeStandbyEvent) {
+	if kind == bridge.Claude && (words[1] == hooks.WakeEvent || words[1] == hooks.WakeStandbyEvent) {
 		if p.headless() {
 			drain(ctx, p.Stdin)
 			return 0 // it would keep a run without a person from ending
 		}
-		return RunWake(ctx, opts, words[1] == host.WakeStandbyEvent, p.Stdin, p.Stderr)
+		return RunWake(ctx, opts, words[1] == hooks.WakeStandbyEvent, p.Stdin, p.Stderr)
 	}
-	if kind == bridge.Claude && words[1] == host.PermissionEvent {
+	if kind == bridge.Claude && words[1] == hooks.PermissionEvent {
 		if p.headless() { // a run without a person has its own way to ask
 			drain(ctx, p.Stdin)
 			return 0
@@ -81,11 +81,11 @@ func (p Program) Run(ctx context.Context) int {
 		RunPrompt(ctx, opts, pid, p.Stdin, p.Stdout)
 		return 0
 	}
-	if kind == bridge.Codex && words[1] == host.PermissionEvent {
+	if kind == bridge.Codex && words[1] == hooks.PermissionEvent {
 		TellPrompt(ctx, opts, p.Stdin)
 		return 0
 	}
-	if kind == bridge.Claude && host.IsOfPromptsOnly(words[1]) && !isThere(filepath.Join(home.Dir(), config.PromptsOpen)) {
+	if kind == bridge.Claude && hooks.IsOfPromptsOnly(words[1]) && !isThere(filepath.Join(home.Dir(), config.PromptsOpen)) {
 		drain(ctx, p.Stdin)
 		return 0
 	}
@@ -152,7 +152,7 @@ func CLIDataDir(kind bridge.AgentKind, getenv func(string) string) string {
 	if err != nil {
 		return ""
 	}
-	return host.CLIDataDir(kind, home, getenv)
+	return hooks.CLIDataDir(kind, home, getenv)
 }
 
 // AsksForHelp reports whether args are a person's question instead of a call.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -31,7 +31,7 @@ const (
 func RunPrompt(ctx context.Context, opts Options, pid int, input io.Reader, output io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, promptLife)
 	defer cancel()
-	asked, err := host.ParseClaudePrompt(readInputWithin(ctx, input))
+	asked, err := hooks.ParseClaudePrompt(readInputWithin(ctx, input))
 	if err != nil {
 		opts.Log.Debug("a prompt is not understood", "err", err)
 		return
@@ -56,7 +56,7 @@ func RunPrompt(ctx context.Context, opts Options, pid int, input io.Reader, outp
 func TellPrompt(ctx context.Context, opts Options, input io.Reader) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	asked, err := host.ParseCodexPrompt(readInput(ctx, input))
+	asked, err := hooks.ParseCodexPrompt(readInput(ctx, input))
 	if err != nil {
 		opts.Log.Debug("a prompt is not understood", "err", err)
 		return
@@ -72,7 +72,7 @@ func TellPrompt(ctx context.Context, opts Options, input io.Reader) {
 	}
 }
 
-func promptArgs(id string, p host.Prompt, pid int) api.PromptArgs {
+func promptArgs(id string, p hooks.Prompt, pid int) api.PromptArgs {
 	return api.PromptArgs{
 		ID: id, Call: p.Call, Kind: p.Kind, What: p.What, Detail: p.Detail, Why: p.Why, OnlyTold: p.OnlyTold, Caution: p.Caution, PID: pid, Choices: p.Choices,
 	}

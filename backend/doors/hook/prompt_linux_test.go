@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 	"bridge/backend/core/prompt"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/brokertest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // asking is a claude that asks for permission by its hook, and what its owner sees.
@@ -40,7 +40,7 @@ const conversation = "11111111-2222-4333-8444-555555555555"
 // newAsking is a session whose owner answers prompts from the page, which is open.
 func newAsking(t *testing.T, mode prompt.Mode) *asking {
 	b := brokertest.Serve(t)
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)
 	if _, err := b.Home.UpdateConfig(func(c *config.Config) error { c.AnswerPrompts = mode; return nil }); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func (a *asking) said() string {
 // hears is a later hook call of the same session.
 func (a *asking) hears(event, more string) {
 	a.Helper()
-	call, err := host.For(bridge.Claude).ParseHook(event, fmt.Appendf(nil, `{"session_id":%q,"hook_event_name":%q%s}`, conversation, event, more))
+	call, err := hooks.For(bridge.Claude).ParseHook(event, fmt.Appendf(nil, `{"session_id":%q,"hook_event_name":%q%s}`, conversation, event, more))
 	if err != nil {
 		a.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestNED_02_WithoutABrokerTheHookEndsAtOnce(t *testing.T) {
 	began := time.Now()
 	RunPrompt(t.Context(), Options{Home: home, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, 0,
 		strings.NewReader(`{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"ls"}}`), &out)
-	trial.Within(t, 10*time.Second, time.Since(began), "it ended")
+	testkit.Within(t, 10*time.Second, time.Since(began), "it ended")
 	if out.Len() != 0 {
 		t.Errorf("it wrote %q", &out)
 	}
@@ -400,17 +400,17 @@ func TestNED_02_AnAnswerIsProvenBeforeTheTurnEnds(t *testing.T) {
 		state    job.ApprovalState
 		how      job.Elsewhere
 	}{
-		{"denied, and the model reads the reason", job.Deny, host.BatchEvent, batch(`"not this <one>"`), job.ApprovalApplied, ""},
-		{"denied, and it reads what was said at the terminal", job.Deny, host.BatchEvent, batch(`"The user said: not this <one>"`), job.ApprovalWithdrawn, prompt.WasUnclear},
-		{"denied, and it reads no text", job.Deny, host.BatchEvent, batch(`[{"type":"text","text":"not this <one>"}]`), job.ApprovalWithdrawn, prompt.WasUnclear},
-		{"denied, and other calls are over", job.Deny, host.BatchEvent, strings.Replace(batch(`"not this <one>"`), "make clean", "make", 1), job.ApprovalDelivered, ""},
-		{"denied, and a child's calls are over", job.Deny, host.BatchEvent, `,"agent_id":"child-1"` + batch(`"not this <one>"`), job.ApprovalDelivered, ""},
-		{"denied, and it ran and failed", job.Deny, host.FailedEvent, sameCall, job.ApprovalWithdrawn, prompt.WasAllowed},
-		{"allowed, and it failed", job.Allow, host.FailedEvent, sameCall + `,"error":"Exit code 1"`, job.ApprovalApplied, ""},
-		{"allowed, and another failed", job.Allow, host.FailedEvent, strings.Replace(sameCall, "clean", "all", 1), job.ApprovalDelivered, ""},
-		{"allowed, and nobody heard that it ran", job.Allow, host.BatchEvent, batch(`"done"`), job.ApprovalDelivered, ""},
-		{"not answered, and it is over", "", host.BatchEvent, batch(`"The user said: no"`), job.ApprovalWithdrawn, prompt.WasAnswered},
-		{"not answered, and it failed", "", host.FailedEvent, sameCall, job.ApprovalWithdrawn, prompt.WasAllowed},
+		{"denied, and the model reads the reason", job.Deny, hooks.BatchEvent, batch(`"not this <one>"`), job.ApprovalApplied, ""},
+		{"denied, and it reads what was said at the terminal", job.Deny, hooks.BatchEvent, batch(`"The user said: not this <one>"`), job.ApprovalWithdrawn, prompt.WasUnclear},
+		{"denied, and it reads no text", job.Deny, hooks.BatchEvent, batch(`[{"type":"text","text":"not this <one>"}]`), job.ApprovalWithdrawn, prompt.WasUnclear},
+		{"denied, and other calls are over", job.Deny, hooks.BatchEvent, strings.Replace(batch(`"not this <one>"`), "make clean", "make", 1), job.ApprovalDelivered, ""},
+		{"denied, and a child's calls are over", job.Deny, hooks.BatchEvent, `,"agent_id":"child-1"` + batch(`"not this <one>"`), job.ApprovalDelivered, ""},
+		{"denied, and it ran and failed", job.Deny, hooks.FailedEvent, sameCall, job.ApprovalWithdrawn, prompt.WasAllowed},
+		{"allowed, and it failed", job.Allow, hooks.FailedEvent, sameCall + `,"error":"Exit code 1"`, job.ApprovalApplied, ""},
+		{"allowed, and another failed", job.Allow, hooks.FailedEvent, strings.Replace(sameCall, "clean", "all", 1), job.ApprovalDelivered, ""},
+		{"allowed, and nobody heard that it ran", job.Allow, hooks.BatchEvent, batch(`"done"`), job.ApprovalDelivered, ""},
+		{"not answered, and it is over", "", hooks.BatchEvent, batch(`"The user said: no"`), job.ApprovalWithdrawn, prompt.WasAnswered},
+		{"not answered, and it failed", "", hooks.FailedEvent, sameCall, job.ApprovalWithdrawn, prompt.WasAllowed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -459,13 +459,13 @@ func TestNED_02_WithoutAnOpenPromptItsHooksAskNobody(t *testing.T) {
 		return err == nil
 	}
 	entrypoint = "sdk-cli" // claude -p: nobody is asked, and all the same its words are read (RWM-20)
-	for _, event := range []string{host.WakeEvent, host.WakeStandbyEvent, host.PermissionEvent} {
+	for _, event := range []string{hooks.WakeEvent, hooks.WakeStandbyEvent, hooks.PermissionEvent} {
 		if said := run(event, large); said != "" {
 			t.Errorf("%s of a claude without a person says %q", event, said)
 		}
 	}
 	entrypoint = ""
-	if isOpen() || run(host.BatchEvent, large) != "" || run(host.FailedEvent, sameCall) != "" {
+	if isOpen() || run(hooks.BatchEvent, large) != "" || run(hooks.FailedEvent, sameCall) != "" {
 		t.Error("with no prompt open something is said")
 	}
 	a.ask("")
@@ -478,7 +478,7 @@ func TestNED_02_WithoutAnOpenPromptItsHooksAskNobody(t *testing.T) {
 	}
 	a.said()
 	a.state(job.ApprovalDelivered, "")
-	run(host.BatchEvent, `,"tool_calls":[{"tool_name":"Bash","tool_input":{"command":"make clean","description":"tidy up"},"tool_response":"no"}]`)
+	run(hooks.BatchEvent, `,"tool_calls":[{"tool_name":"Bash","tool_input":{"command":"make clean","description":"tidy up"},"tool_response":"no"}]`)
 	a.state(job.ApprovalApplied, "")
 	if isOpen() {
 		t.Error("no prompt is open, and its hooks are told that one is")

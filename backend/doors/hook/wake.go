@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/mail"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -15,7 +15,7 @@ import (
 )
 
 // The times of a hook that waits in the background of an idle session
-// (host.WakeEvent).
+// (hooks.WakeEvent).
 const (
 	// wakeLife bounds one wait; the host's own limit is a little longer.
 	wakeLife = 7000 * time.Second
@@ -35,7 +35,7 @@ const ExitWake = 2
 func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, errorOutput io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, wakeLife)
 	defer cancel()
-	call, err := host.For(bridge.Claude).ParseHook("Stop", readInputWithin(ctx, input))
+	call, err := hooks.For(bridge.Claude).ParseHook("Stop", readInputWithin(ctx, input))
 	if err != nil || call.ChildID != "" {
 		return 0
 	}

@@ -14,8 +14,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/doors/cli/usage"
-	"bridge/backend/network/hub/crew"
-	"bridge/backend/network/hub/own"
+	"bridge/backend/network/hub/externalnats"
+	"bridge/backend/network/hub/provision"
 	"bridge/backend/network/link"
 	"bridge/backend/platform/disk"
 )
@@ -40,12 +40,12 @@ func (a *App) rosterDir() (string, error) {
 }
 
 // withRoster does something with the roster that is there.
-func (a *App) withRoster(ctx context.Context, do func(*crew.Roster) error) error {
+func (a *App) withRoster(ctx context.Context, do func(*provision.Roster) error) error {
 	dir, err := a.rosterDir()
 	if err != nil {
 		return err
 	}
-	r, err := crew.Open(ctx, dir, a.Now)
+	r, err := provision.Open(ctx, dir, a.Now)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (a *App) withRoster(ctx context.Context, do func(*crew.Roster) error) error
 }
 
 func (a *App) rosterInit() *cobra.Command {
-	set := crew.Settings{}
+	set := provision.Settings{}
 	var creds, ca string
 	cmd := a.jsonFlag(&cobra.Command{
 		Use: "init", Short: "Make what the team needs on its server, and the team's key", Args: usage.None,
@@ -77,7 +77,7 @@ func (a *App) rosterInit() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r, err := crew.Init(cmd.Context(), dir, set, a.Now)
+		r, err := provision.Init(cmd.Context(), dir, set, a.Now)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func readFile(flag, what, path string) (string, error) {
 	if path == "" {
 		return "", bridge.Errorf(bridge.Invalid, "%s is missing: a %s", flag, what)
 	}
-	data, err := disk.ReadLimited(path, own.MaxFileBytes)
+	data, err := disk.ReadLimited(path, externalnats.MaxFileBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", bridge.Errorf(bridge.Invalid, "the %s %s is not there", what, path)
@@ -119,7 +119,7 @@ func (a *App) rosterAdd() *cobra.Command {
 			if err := a.onlyOwner(); err != nil {
 				return err
 			}
-			return a.withRoster(cmd.Context(), func(r *crew.Roster) error {
+			return a.withRoster(cmd.Context(), func(r *provision.Roster) error {
 				pc, err := r.Add(cmd.Context(), args[0], args[1])
 				if err != nil {
 					return err
@@ -131,7 +131,7 @@ func (a *App) rosterAdd() *cobra.Command {
 }
 
 // joinLine is what joins a PC.
-func joinLine(r *crew.Roster, name string) string {
+func joinLine(r *provision.Roster, name string) string {
 	set := r.Settings()
 	line := fmt.Sprintf("bridge join --nats %s --creds %s.creds --team %s --roster %s", strings.Join(set.URLs, ","), name, set.Team, r.Key())
 	if set.Access.CA != "" {
@@ -152,7 +152,7 @@ func (a *App) rosterRemove() *cobra.Command {
 			if err := a.onlyOwner(); err != nil {
 				return err
 			}
-			return a.withRoster(cmd.Context(), func(r *crew.Roster) error {
+			return a.withRoster(cmd.Context(), func(r *provision.Roster) error {
 				pc, err := r.Remove(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -172,7 +172,7 @@ func (a *App) rosterPublish() *cobra.Command {
 			if err := a.onlyOwner(); err != nil {
 				return err
 			}
-			return a.withRoster(cmd.Context(), func(r *crew.Roster) error {
+			return a.withRoster(cmd.Context(), func(r *provision.Roster) error {
 				if err := r.Publish(cmd.Context()); err != nil {
 					return err
 				}
@@ -190,8 +190,8 @@ func (a *App) rosterPrint() *cobra.Command {
 }
 
 // printRoster shows everything but the owner's credentials.
-func (a *App) printRoster(r *crew.Roster) error {
-	set, pcs := r.Settings(), append([]crew.PC{}, r.PCs()...)
+func (a *App) printRoster(r *provision.Roster) error {
+	set, pcs := r.Settings(), append([]provision.PC{}, r.PCs()...)
 	var b strings.Builder
 	fmt.Fprintf(&b, "Team %s at %s. Its key, which each PC is told by you and not by the server:\n\n  %s\n\n", set.Team, strings.Join(set.URLs, ", "), r.Key())
 	if len(pcs) == 0 {

@@ -19,7 +19,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestMSG_03_AnIdComesBackAsItWasWritten(t *testing.T) {
@@ -237,7 +237,7 @@ func TestMSG_10_AHostThatReadsNothingKeepsNoProcess(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("serve: %v", err)
 		}
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the session does not end while its host does not read")
 	}
 }

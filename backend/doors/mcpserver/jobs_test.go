@@ -19,7 +19,7 @@ import (
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/brokertest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // endsWith is a runner that ends at once with those words, and is gone then.
@@ -104,7 +104,7 @@ func TestJOB_01_WhoGivesUpAnAskHasItsResultAsMail(t *testing.T) {
 	w.call(3, "ask_codex", `{"prompt":"Count.","cwd":"/"}`)
 	select {
 	case <-begun:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("no runner was started")
 	}
 	w.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)

@@ -12,7 +12,7 @@ import (
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestMSG_12_SendStatusTellsASessionWhatBecameOfItsMail goes through the tool as
@@ -34,7 +34,7 @@ func TestMSG_12_SendStatusTellsASessionWhatBecameOfItsMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := fmt.Sprintf(`{"message_id":%q}`, sent.ID)
-	began := time.Now().Add(-trial.Patience).UnixMilli()
+	began := time.Now().Add(-testkit.Patience).UnixMilli()
 	check := func(call int, stage, evidence string) {
 		t.Helper()
 		w.call(call, "send_status", ask)

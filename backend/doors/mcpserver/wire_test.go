@@ -16,7 +16,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 	"bridge/backend/testing/brokertest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // wire is a host that speaks to one session's server line by line, with a real
@@ -89,7 +89,7 @@ func (w *wire) close() {
 			w.t.Errorf("the server ended with %v", err)
 		}
 		w.ended <- nil
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		w.t.Fatal("the server did not end with its input")
 	}
 }
@@ -104,7 +104,7 @@ func (w *wire) say(line string) {
 // next waits for the next line that fits.
 func (w *wire) next(what string, fits func(map[string]any) bool) map[string]any {
 	w.t.Helper()
-	late := time.After(trial.Patience)
+	late := time.After(testkit.Patience)
 	for {
 		select {
 		case line, ok := <-w.lines:
@@ -168,7 +168,7 @@ func (w *wire) send(body string) string {
 // reaches waits until a message is at a stage.
 func (w *wire) reaches(id string, stage bridge.Stage) {
 	w.t.Helper()
-	for deadline := time.Now().Add(trial.Patience); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; <-time.After(5 * time.Millisecond) {
 		row, err := w.db.Find(w.t.Context(), id)
 		if err == nil && row.Stage() == stage {
 			return

@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/disk"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 var errAsked = errors.New("asked whether a broker can serve")
@@ -153,7 +153,7 @@ func ended(t *testing.T, over <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-over:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("a start has not ended, or its lock is still held")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 const job = "codex-job-0a1b2c3d"
@@ -123,7 +123,7 @@ func (w *world) commit(dir, message string) string {
 }
 
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(w.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), testkit.Patience)
 	w.t.Cleanup(cancel)
 	return ctx
 }

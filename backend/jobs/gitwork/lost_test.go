@@ -15,7 +15,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // generated is how many repositories every run makes, at least.
@@ -25,7 +25,7 @@ const generated = 20
 // agent and an owner leave, lets random operations loose on them, and looks after each
 // for every file, every staged file and every commit that was there before it.
 func TestJOB_08_NoCommitAndNoFileIsEverLost(t *testing.T) {
-	count := trial.Rounds(t, generated, 200)
+	count := testkit.Rounds(t, generated, 200)
 	did := map[string]int{}
 	for seed := 1; seed <= count; seed++ {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {

@@ -14,13 +14,13 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/jobs/gitwork"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 )
 
 // Options says what it works with. All fields are required but Git and Pace.
 type Options struct {
 	Book  Book
-	Files record.Files
+	Files jobfiles.Files
 	Git   *gitwork.Git  // nil where this PC has none: then there are no worktrees and no diffs
 	Pace  time.Duration // how often worktrees are looked at
 	Now   func() time.Time

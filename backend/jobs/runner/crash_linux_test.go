@@ -26,7 +26,7 @@ import (
 	"bridge/backend/platform/orphans"
 	"bridge/backend/platform/proc"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // testRunJob is a runner's process: test-run-job HOME FOLDER SOCKET STEP. It kills
@@ -42,7 +42,7 @@ func testRunJob(args []string) int {
 	reconnector := &ipc.Reconnector{Target: ipc.Target{Socket: socket, Token: testToken}, Hello: ipc.Hello{Role: api.RoleRunner, PID: os.Getpid(), Version: "test"}}
 	go reconnector.Run(ctx)
 	o := testOptions(home, folder)
-	o.Broker, o.Patience = Link(reconnector), trial.Patience
+	o.Broker, o.Patience = Link(reconnector), testkit.Patience
 	o.At = func(at Step) {
 		if at == step {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -131,7 +131,7 @@ func (b *bench) process(socket string, step Step) (code int, out string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(b.Context(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, "test-run-job", b.home, b.folder, socket, string(step))
 	var output strings.Builder
@@ -380,7 +380,7 @@ func TestJOB_06_ACancelledJobLeavesNoProcess(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the job did not end")
 	}
 	if left, err := sandbox.Left(mark, nil); err != nil || len(left) > 0 {

@@ -23,7 +23,7 @@ import (
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The test's own program is also the agent's CLI and the runner.
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	folder, err := os.MkdirTemp("", "bridge-worker")
 	if err == nil {
 		worker := filepath.Join(folder, "bridge-worker")
-		err = errors.Join(trial.Build(worker, "bridge/cmd/bridge-worker"), os.Setenv(sandboxEnv, worker))
+		err = errors.Join(testkit.Build(worker, "bridge/cmd/bridge-worker"), os.Setenv(sandboxEnv, worker))
 	}
 	code := 1
 	if err == nil {
@@ -87,12 +87,12 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	home := t.TempDir()
-	b := &bench{T: t, home: home, folder: filepath.Join(home, "jobs", jobName), work: t.TempDir(), broker: newMemory(), wait: trial.Patience}
+	b := &bench{T: t, home: home, folder: filepath.Join(home, "jobs", jobName), work: t.TempDir(), broker: newMemory(), wait: testkit.Patience}
 	if err := os.MkdirAll(b.folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // a test that fails leaves nothing either
-		ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
 		if err := sandbox.End(ctx, sandbox.Mark{Job: jobName, Token: b.token()}, nil); err != nil {
 			t.Error(err)
@@ -138,7 +138,7 @@ func testOptions(home, folder string) Options {
 		Driver: driver.For, CheckFolder: func(string) error { return nil }, Git: git, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Fit: func(spec job.Spec) (job.Spec, error) {
 			self, err := os.Executable()
-			spec.Command, spec.Env = []string{self, "standin"}, []string{"HOME=" + home, trial.QuickExit}
+			spec.Command, spec.Env = []string{self, "standin"}, []string{"HOME=" + home, testkit.QuickExit}
 			return spec, err
 		},
 	}
@@ -249,7 +249,7 @@ func (b *bench) ended(done <-chan error) {
 		if err != nil {
 			b.Fatalf("Run: %v", err)
 		}
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		b.Fatal("the run did not end")
 	}
 }
@@ -315,7 +315,7 @@ func (m *memory) heard() int {
 // until waits for a report that fits, of those that came and those that come.
 func (m *memory) until(b *bench, what string, fits func(api.RunnerReport) bool) api.RunnerReport {
 	b.Helper()
-	limit := time.After(trial.Patience)
+	limit := time.After(testkit.Patience)
 	for seen := 0; ; {
 		m.mu.Lock()
 		reports, more := m.reports, m.more

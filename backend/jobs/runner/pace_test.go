@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // player is a driver whose agent does what a test says, in the test's own time.
@@ -433,7 +433,7 @@ func TestARunnerThatIsToldToEndLeavesNoResult(t *testing.T) {
 		if err == nil {
 			t.Error("it says that all is well")
 		}
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it did not end")
 	}
 	found, err := Look(b.folder)

@@ -16,7 +16,7 @@ import (
 	"bridge/backend/core/job/runs"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/orphans"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestJOB_03_AJobRunsFromItsSpecToItsEnvelope(t *testing.T) {
@@ -56,7 +56,7 @@ func TestJOB_03_AResultIsToldAgainAndTheJobNeverRunsTwice(t *testing.T) {
 		}
 	}
 	first := b.run()
-	b.broker, b.wait, b.at = newMemory(), trial.Patience, nil
+	b.broker, b.wait, b.at = newMemory(), testkit.Patience, nil
 	second := b.run()
 	if first.MessageID != second.MessageID || first.WrittenAt != second.WrittenAt {
 		t.Errorf("the envelopes are %+v and %+v", first, second)
@@ -338,7 +338,7 @@ func TestJOB_02_TheRunOutlivesTheBroker(t *testing.T) {
 	case <-concluded:
 	case err := <-done:
 		t.Fatalf("the run ended without a broker's word: %v", err)
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the run did not end")
 	}
 	before := len(b.broker.hellos)
@@ -373,7 +373,7 @@ func TestJOB_06_ARunWhoseHomeIsGoneEnds(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "is gone") {
 			t.Errorf("the run ended with %v", err)
 		}
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the run goes on")
 	}
 	if left := slices.DeleteFunc(agent, func(p job.Process) bool { return !orphans.Runs(p) }); len(left) > 0 {

@@ -13,7 +13,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing/pairingtest"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc/api"
 )
@@ -375,7 +375,7 @@ func TestRMT_20_AHostileSender(t *testing.T) {
 
 func TestRMT_20_APCThatKnowsNoFilesIsNamed(t *testing.T) {
 	t.Parallel()
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			a, b := join(t)
 			laptop := newPC(t, a, "desk")

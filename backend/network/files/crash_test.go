@@ -17,8 +17,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing"
+	"bridge/backend/network/pairing/pairingtest"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc/api"
 )
@@ -26,7 +26,7 @@ import (
 // wire is a transport as one program has it: it can be cut, and is when its program
 // has died.
 type wire struct {
-	peering.Transport
+	pairing.Transport
 	down *atomic.Bool
 	dead atomic.Bool
 }
@@ -169,7 +169,7 @@ var crashed = map[string][]byte{"a": noise(100), "b/empty": {}, "b/large": noise
 func TestRMT_20_AReceiverThatDiesAnywhere(t *testing.T) {
 	t.Parallel()
 	path := []string{made(t, crashed)}
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for step := int64(1); ; step++ {
@@ -184,7 +184,7 @@ func TestRMT_20_AReceiverThatDiesAnywhere(t *testing.T) {
 	}
 }
 
-func dieReceiving(t *testing.T, join peeringtest.Join, path []string, step int64) (done bool) {
+func dieReceiving(t *testing.T, join pairingtest.Join, path []string, step int64) (done bool) {
 	t.Helper()
 	t.Run(fmt.Sprintf("step %d", step), func(t *testing.T) {
 		a, b := join(t, remote.FilesCapability)
@@ -226,7 +226,7 @@ func dieReceiving(t *testing.T, join peeringtest.Join, path []string, step int64
 func TestRMT_20_ASenderThatDiesAnywhere(t *testing.T) {
 	t.Parallel()
 	path := []string{made(t, crashed)}
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			died := 0
@@ -266,7 +266,7 @@ func TestRMT_20_ASenderThatDiesAnywhere(t *testing.T) {
 func TestRMT_20_EachStepOfTheDiskMayFail(t *testing.T) {
 	t.Parallel()
 	path := []string{made(t, crashed)}
-	a, b := peeringtest.InMemory(t, remote.FilesCapability)
+	a, b := pairingtest.InMemory(t, remote.FilesCapability)
 	laptop, desk := newPC(t, a, "desk"), newPC(t, b, "laptop")
 	for fails := int64(1); ; fails++ {
 		var steps atomic.Int64
@@ -315,7 +315,7 @@ func TestRMT_20_WhateverHappensItArrivesOnce(t *testing.T) {
 			content[fmt.Sprintf("%d/f%d", i%3, i)] = noise(size)
 		}
 		events := rapid.MapOfN(rapid.IntRange(1, 40), rapid.SampledFrom([]string{"lose", "repeat", "cut", "sender", "receiver", "crash"}), 0, 6).Draw(rt, "events")
-		join := rapid.SampledFrom([]peeringtest.Join{peeringtest.Linked, peeringtest.InMemory}).Draw(rt, "transport")
+		join := rapid.SampledFrom([]pairingtest.Join{pairingtest.Linked, pairingtest.InMemory}).Draw(rt, "transport")
 		t.Run("one", func(t *testing.T) { arrivesOnce(t, join, content, events) })
 		if t.Failed() {
 			rt.Fatalf("with %v", events)
@@ -323,7 +323,7 @@ func TestRMT_20_WhateverHappensItArrivesOnce(t *testing.T) {
 	})
 }
 
-func arrivesOnce(t *testing.T, join peeringtest.Join, content map[string][]byte, events map[int]string) {
+func arrivesOnce(t *testing.T, join pairingtest.Join, content map[string][]byte, events map[int]string) {
 	a, b := join(t, remote.FilesCapability)
 	laptop, desk := newPC(t, a, "desk"), newPC(t, b, "laptop")
 	laptop.Close()

@@ -21,7 +21,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
@@ -31,7 +31,7 @@ import (
 // Options say what it works with. All are required but Disk, Pace and MarkEvery.
 type Options struct {
 	Home      config.Home
-	Transport peering.Transport
+	Transport pairing.Transport
 	// Policy is what the owner of this PC allows now.
 	Policy func() (remote.Policy, error)
 	// Changed is told that something that is shown is different now.

@@ -17,7 +17,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing/pairingtest"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc/api"
@@ -35,7 +35,7 @@ var quick = Pace{Look: time.Millisecond, Patience: 300 * time.Millisecond, Idle:
 type pc struct {
 	*Transfers
 	t    *testing.T
-	end  *peeringtest.End
+	end  *pairingtest.End
 	home config.Home
 
 	mu     sync.Mutex
@@ -43,7 +43,7 @@ type pc struct {
 	broken error
 }
 
-func newPC(t *testing.T, end *peeringtest.End, other string) *pc {
+func newPC(t *testing.T, end *pairingtest.End, other string) *pc {
 	t.Helper()
 	home, err := config.ResolveHome(t.TempDir(), func(string) string { return "" })
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *pc) allow(change func(*remote.Policy)) {
 // each runs a test over every transport.
 func each(t *testing.T, test func(t *testing.T, laptop, desk *pc)) {
 	t.Helper()
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := join(t, remote.FilesCapability)

@@ -6,7 +6,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing/pairingtest"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc/api"
 )
@@ -15,7 +15,7 @@ import (
 // noted as durable, or shown, was synced before, with the folder that has its name.
 func TestRMT_20_NothingIsNotedBeforeItIsOnTheDisk(t *testing.T) {
 	t.Parallel()
-	a, b := peeringtest.InMemory(t, remote.FilesCapability)
+	a, b := pairingtest.InMemory(t, remote.FilesCapability)
 	laptop, desk := newPC(t, a, "desk"), newPC(t, b, "laptop")
 	desk.Close()
 	unsynced := map[string]bool{} // files and folders whose last change may be lost

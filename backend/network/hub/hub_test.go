@@ -21,7 +21,7 @@ import (
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
 	"bridge/backend/platform/wire"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -74,7 +74,7 @@ func open(t *testing.T, n *hubtest.NATS, who hubtest.PC, change ...func(*hub.Opt
 // await waits until it stands as it should.
 func (p *pc) await(what string, is func() bool) {
 	p.t.Helper()
-	late := time.After(trial.Patience)
+	late := time.After(testkit.Patience)
 	for !is() {
 		select {
 		case <-p.changed:
@@ -101,7 +101,7 @@ func (p *pc) next(what string) heard {
 	select {
 	case came := <-p.frames:
 		return came
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		p.t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}

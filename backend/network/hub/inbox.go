@@ -66,7 +66,7 @@ func (i *Inbox) Store(ctx context.Context, id string, frame remote.Frame) error 
 		return err
 	}
 	at := subject.Subject{Team: h.opts.Team, From: h.opts.Self, To: id, Sort: subject.Message}.String()
-	body, err := seal(h, id, at, slices.Concat(whole.Head, whole.Body))
+	body, err := sealFor(h, id, at, slices.Concat(whole.Head, whole.Body))
 	if err != nil {
 		return err
 	}

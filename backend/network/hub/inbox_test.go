@@ -16,7 +16,7 @@ import (
 	"bridge/backend/network/hub/hubtest"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/platform/wire"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // lying is what lay in the hub for a PC, and how the PC answers for it.
@@ -64,7 +64,7 @@ func (l *lying) next(t *testing.T, want string) heard {
 			default:
 				t.Fatalf("after %s came %s, want %s", l.last, got.frame.Payload, want)
 			}
-		case <-time.After(trial.Patience):
+		case <-time.After(testkit.Patience):
 			t.Fatalf("%s did not come", want)
 		}
 	}
@@ -258,7 +258,7 @@ func TestHUB_05_WhatNobodyOfTheTeamSignedIsDropped(t *testing.T) {
 	}
 	select {
 	case <-done:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("what came behind it waits")
 	}
 	// All of it is counted, under the name that it stood under.

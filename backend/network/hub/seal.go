@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/network/hub/box"
+	"bridge/backend/network/hub/seal"
 )
 
-// seal seals what is said to one PC under a subject, where this PC's owner wants that.
+// sealFor seals what is said to one PC under a subject, where this PC's owner wants that.
 // Nothing goes unsealed then, whatever the hub says of the other PC.
-func seal(h *Hub, id, at string, body []byte) ([]byte, error) {
+func sealFor(h *Hub, id, at string, body []byte) ([]byte, error) {
 	if h.opts.Seal == nil || !h.opts.Seal() {
 		return body, nil
 	}
@@ -19,17 +19,17 @@ func seal(h *Hub, id, at string, body []byte) ([]byte, error) {
 		text, name = m.box, m.pc.Name
 	}
 	h.mu.Unlock()
-	key, is := box.KeyOf(id, text)
+	key, is := seal.KeyOf(id, text)
 	if !is {
 		return nil, bridge.Errorf(bridge.Unsupported, "this PC seals what it sends through its team (network.hub.seal), and %s has no key to seal to: "+
 			"it needs this release of Bridge or a newer one, and to have been there since", name)
 	}
-	return box.Seal(key, at, body)
+	return seal.Seal(key, at, body)
 }
 
 // unseal opens what was sealed to this PC; what is not sealed it leaves as it is.
 func unseal(h *Hub, at string, body []byte) ([]byte, error) {
-	if !box.IsSealed(body) {
+	if !seal.IsSealed(body) {
 		return body, nil
 	}
 	if h.opts.Open == nil {
@@ -44,7 +44,7 @@ func Keyless(h *Hub) []string {
 	defer h.mu.Unlock()
 	names := []string{}
 	for _, m := range h.names {
-		if _, is := box.KeyOf(m.pc.ID, m.box); !is && h.isOther(m) {
+		if _, is := seal.KeyOf(m.pc.ID, m.box); !is && h.isOther(m) {
 			names = append(names, m.pc.Name)
 		}
 	}

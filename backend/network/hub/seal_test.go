@@ -12,8 +12,8 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/hub"
-	"bridge/backend/network/hub/box"
 	"bridge/backend/network/hub/hubtest"
+	"bridge/backend/network/hub/seal"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/platform/wire"
 )
@@ -160,7 +160,7 @@ func TestHUB_02_WhatWasSealedIsNobodyElsesWord(t *testing.T) {
 	changed.Data[len(changed.Data)-1] ^= 1
 	const session = 32
 	fromEve := subject.Subject{Team: hubtest.Team, From: eve.ID, To: b.ID, Sort: subject.Frame}.String()
-	toEve, err := box.Seal(third.Key(), fromEve, []byte("to herself"))
+	toEve, err := seal.Seal(third.Key(), fromEve, []byte("to herself"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestHUB_02_AHubThatSwapsKeysIsNotBelieved(t *testing.T) {
 	desk := open(t, n, older) // of a release that opens nothing
 	a := open(t, n, one, opens(one), sealing)
 	a.sees(desk, true)
-	n.Note(older.ID, subject.Member{Name: "desk", Box: box.Text(eve.Key())})
+	n.Note(older.ID, subject.Member{Name: "desk", Box: seal.Text(eve.Key())})
 	known := n.Enrol("known") // the roster is read in order
 	a.await("the whole roster", func() bool { _, err := a.Of(known.ID); return err == nil })
 	frame := remote.Frame{Type: "x", Body: []byte(secret)}
@@ -235,7 +235,7 @@ func TestHUB_02_AHubThatSwapsKeysIsNotBelieved(t *testing.T) {
 	}
 	// Its own key counts, while it is away, too.
 	desk.Close()
-	n.Note(older.ID, subject.Member{Name: "desk", Box: box.Text(older.Key())})
+	n.Note(older.ID, subject.Member{Name: "desk", Box: seal.Text(older.Key())})
 	a.await("the key", func() bool { return !slices.Contains(hub.Keyless(a.Hub), "desk") })
 	if err := a.Inbox.Store(t.Context(), older.ID, frame); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestHUB_02_AHubThatSwapsKeysIsNotBelieved(t *testing.T) {
 	if all, readable := len(sees.has(one.ID+"."+older.ID, 1)), len(sees.has(secret, 0)); all != 1 || readable != 0 {
 		t.Errorf("the server carried %d, want 1, and read %d of them", all, readable)
 	}
-	if whole, err := wire.EncodeWhole(remote.Frame{Type: "x"}); err != nil || box.IsSealed(whole.Head) {
+	if whole, err := wire.EncodeWhole(remote.Frame{Type: "x"}); err != nil || seal.IsSealed(whole.Head) {
 		t.Errorf("what is not sealed looks as if it were: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/hub/box"
+	"bridge/backend/network/hub/seal"
 	"bridge/backend/network/hub/subject"
 )
 
@@ -145,7 +145,7 @@ func placeLocked(h *Hub, m *member, line subject.Line, age time.Duration) (chang
 		return false, err
 	}
 	if word.Opens {
-		m.box = box.Text(line.Key)
+		m.box = seal.Text(line.Key)
 	}
 	return hearLocked(h, m, line.Number, word, age, &line), nil
 }

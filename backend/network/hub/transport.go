@@ -54,7 +54,7 @@ func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, by func(c
 	}
 	// Whom it is for, this very process of it: what an earlier one was told is not.
 	at := subject.Subject{Team: h.opts.Team, From: h.opts.Self, To: id, Sort: subject.Frame}.String()
-	body, err := seal(h, id, at, slices.Concat(whole.Head, whole.Body))
+	body, err := sealFor(h, id, at, slices.Concat(whole.Head, whole.Body))
 	if err != nil {
 		return err
 	}

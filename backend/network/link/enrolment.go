@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/network/hub/box"
+	"bridge/backend/network/hub/seal"
 )
 
 // enrolment is what a PC meets a team's hub for: the same exchange as two PCs that pair,
@@ -74,7 +74,7 @@ func (i Identity) Key() []byte { return i.certificate.Leaf.RawSubjectPublicKeyIn
 // Open opens what was sealed to this PC under that subject.
 func (i Identity) Open(subject string, sealed []byte) ([]byte, error) {
 	private := i.certificate.PrivateKey.(ed25519.PrivateKey) //nolint:forcetypeassert,errcheck // OpenIdentity makes and takes no other
-	return box.Open(private, subject, sealed)
+	return seal.Open(private, subject, sealed)
 }
 
 // Sign signs with this PC's key, and says which one that is: its SHA-256 is the ID.

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bridge/backend/core/remote"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -138,7 +138,7 @@ func next[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case came := <-from:
 		return came
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("waited for %s, and nothing came", what)
 		panic("unreachable")
 	}

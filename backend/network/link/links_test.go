@@ -16,7 +16,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/platform/wire"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestRMT_02_FramesCrossALink(t *testing.T) {
@@ -106,7 +106,7 @@ func nextChange(a, b *pc, what string) {
 	select {
 	case <-a.changed:
 	case <-b.changed:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		a.t.Fatalf("waited for %s, and nothing changed", what)
 	}
 }
@@ -213,7 +213,7 @@ func TestRMT_02_OnlyPairedKeysAreLetIn(t *testing.T) {
 			conn, err := tls.Dial("tcp", b.address(), tt.config)
 			if err == nil { // the server's verdict on us comes after our handshake
 				defer conn.Close()
-				_ = conn.SetReadDeadline(time.Now().Add(trial.Patience))
+				_ = conn.SetReadDeadline(time.Now().Add(testkit.Patience))
 				_, err = conn.Read(make([]byte, 1))
 			}
 			if (err == nil) != tt.in {
@@ -236,7 +236,7 @@ func TestRMT_02_AResumedSessionOpensNothing(t *testing.T) {
 			return false, err
 		}
 		defer conn.Close()
-		_ = conn.SetReadDeadline(time.Now().Add(trial.Patience))
+		_ = conn.SetReadDeadline(time.Now().Add(testkit.Patience))
 		_, err = conn.Read(make([]byte, 1)) // takes any ticket in, too
 		return conn.ConnectionState().DidResume, err
 	}

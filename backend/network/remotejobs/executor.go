@@ -16,14 +16,14 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/platform/disk"
 )
 
 // Options say what an executor works with. All are required but Git and Knows.
 type Options struct {
 	Owned
-	Transport peering.Transport
+	Transport pairing.Transport
 	// Policy is what the owner of this PC allows now.
 	Policy func() (remote.Policy, error)
 	// CheckRoot refuses a folder of the policy in which no job may write (SEC-09): it allows

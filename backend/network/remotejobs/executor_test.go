@@ -21,12 +21,12 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/core/remote"
 	"bridge/backend/jobs"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing/pairingtest"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,8 +49,8 @@ type desk struct {
 	jobs      *jobs.Jobs
 	root      string
 	starts    chan string
-	laptop    *peeringtest.End
-	self      *peeringtest.End
+	laptop    *pairingtest.End
+	self      *pairingtest.End
 	responses chan remote.Response
 
 	executor *Executor
@@ -62,7 +62,7 @@ type desk struct {
 	now    time.Time
 }
 
-func newDesk(t *testing.T, join peeringtest.Join) *desk {
+func newDesk(t *testing.T, join pairingtest.Join) *desk {
 	t.Helper()
 	home, err := config.ResolveHome(filepath.Join(t.TempDir(), "h"), func(string) string { return "" })
 	if err == nil {
@@ -156,7 +156,7 @@ func (d *desk) askAs(supervisor, request string) (remote.Value, error) {
 			d.t.Fatalf("the answer is to %s, not to %s", response.Rid, rid)
 		}
 		return response.Value, response.Err
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		d.t.Fatal("no answer")
 		return remote.Value{}, nil
 	}
@@ -172,7 +172,7 @@ func (d *desk) spawn(name, cwd string) string {
 // overEach runs a test over each transport.
 func overEach(t *testing.T, test func(*testing.T, *desk)) {
 	t.Helper()
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) { test(t, newDesk(t, join)) })
 	}
 }
@@ -244,7 +244,7 @@ func TestHUB_03_TheJobsOfAPCThatIsGoneEnd(t *testing.T) {
 		d.executor.Look()
 		ends := func(name string) {
 			t.Helper()
-			again, late := time.NewTicker(5*time.Millisecond), time.After(trial.Patience)
+			again, late := time.NewTicker(5*time.Millisecond), time.After(testkit.Patience)
 			defer again.Stop()
 			for !asked(name) {
 				select {
@@ -404,7 +404,7 @@ func (s slow) Find(string) (job.Job, error) {
 }
 
 func TestRMT_14_SoManyAtOnceAndNoMore(t *testing.T) {
-	laptop, self := peeringtest.InMemory(t, remote.Capability)
+	laptop, self := pairingtest.InMemory(t, remote.Capability)
 	s := slow{began: make(chan struct{}, 100), free: make(chan struct{})}
 	policy := remote.Policy{Enabled: true, RemoteJobs: remote.RemoteJobs{Enabled: true, AllowPeers: []string{"laptop"}}}
 	executor := NewExecutor(Options{

@@ -13,8 +13,8 @@ import (
 	"bridge/backend/core/job/runs"
 	"bridge/backend/core/remote"
 	"bridge/backend/jobs/gitwork"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/jobs/landing"
-	"bridge/backend/jobs/record"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc/api"
 )
@@ -34,7 +34,7 @@ type Jobs interface {
 	AnswerAs(by bridge.Address, id string, decision job.Decision, reason string) error
 	Say(id string, control job.Control) (api.JobMessaged, error)
 	Cancel(name string) (api.JobStatus, error)
-	ReadLog(name string, from int64) (record.Log, error)
+	ReadLog(name string, from int64) (jobfiles.Log, error)
 	Diff(ctx context.Context, name string) (landing.Diff, error)
 }
 

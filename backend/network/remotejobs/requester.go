@@ -16,7 +16,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 )
 
 // Given are the jobs that this PC has given to paired ones, as its registry keeps them.
@@ -33,7 +33,7 @@ type Given interface {
 
 // RequesterOptions say what a requester works with. All are required but Pace.
 type RequesterOptions struct {
-	Transport peering.Transport
+	Transport pairing.Transport
 	Jobs      Given
 	Log       *slog.Logger
 	Pace      Pace

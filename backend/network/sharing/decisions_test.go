@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering/peeringtest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/network/pairing/pairingtest"
+	"bridge/backend/testing/testkit"
 )
 
 // decide records a decision for all sessions.
@@ -47,7 +47,7 @@ func (p *pc) awaitRefused(n int) {
 
 // One frame is at work, 16 wait, and what comes then is dropped.
 func TestRMT_22_OfMoreDecisionsThanThereIsRoomForNoneIsMissed(t *testing.T) {
-	one, other := peeringtest.InMemory(t, Capabilities()...)
+	one, other := pairingtest.InMemory(t, Capabilities()...)
 	laptop, desk := newPC(t, "laptop", one).everything("desk").start(), newPC(t, "desk", other).everything("laptop").start()
 	laptop.decide("of-laptop")
 	desk.decide("of-desk")
@@ -65,13 +65,13 @@ func TestRMT_22_OfMoreDecisionsThanThereIsRoomForNoneIsMissed(t *testing.T) {
 // spoken is a paired PC of which the test says the frames about decisions itself.
 type spoken struct {
 	t    *testing.T
-	end  *peeringtest.End
+	end  *pairingtest.End
 	to   *pc
 	came chan remote.Sync
 }
 
 func newSpoken(t *testing.T) (laptop *pc, desk *spoken) {
-	one, other := peeringtest.InMemory(t, Capabilities()...)
+	one, other := pairingtest.InMemory(t, Capabilities()...)
 	desk = &spoken{t: t, end: other, came: make(chan remote.Sync, 100)}
 	other.Serve(func(_ remote.PC, frame remote.Frame) {
 		if in, err := remote.ParseSync(frame.Payload, time.Now().UnixMilli()); err == nil && frame.Type == remote.DecisionsFrame {
@@ -96,7 +96,7 @@ func (s *spoken) says(sync remote.Sync) {
 // hears waits for the next frame of a kind, and passes over the others.
 func (s *spoken) hears(kind remote.SyncKind) remote.Sync {
 	s.t.Helper()
-	late := time.After(trial.Patience)
+	late := time.After(testkit.Patience)
 	for {
 		select {
 		case in := <-s.came:

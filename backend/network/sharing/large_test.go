@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing/pairingtest"
 )
 
 // large is the way to a team of many PCs, all of which are there and take everything.
@@ -64,10 +64,10 @@ func (s *Sharing) running() int {
 // something to do: for all the others nothing runs.
 func TestHUB_08_NothingRunsForPCsWithNothingToDo(t *testing.T) {
 	team := newLarge(1000)
-	p := newPC(t, "laptop", &peeringtest.End{Transport: team, Self: remote.PC{ID: "self", Name: "laptop"}})
+	p := newPC(t, "laptop", &pairingtest.End{Transport: team, Self: remote.PC{ID: "self", Name: "laptop"}})
 	p.allow(team.pcs[7].Name, remote.ShareDecisions)
 	p.start()
-	desk := &pc{name: team.pcs[500].Name, end: &peeringtest.End{Self: team.pcs[500].PC}}
+	desk := &pc{name: team.pcs[500].Name, end: &pairingtest.End{Self: team.pcs[500].PC}}
 	p.write("one", "api", desk)
 	for both := map[string]bool{}; len(both) < 2; both[<-team.sent] = true {
 	}

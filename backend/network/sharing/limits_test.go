@@ -8,7 +8,7 @@ import (
 
 	"bridge/backend/core/decision"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing/pairingtest"
 )
 
 // limit sets a limit for one test.
@@ -23,7 +23,7 @@ func limit(t *testing.T, of *remote.Limit, burst, perMinute int) {
 // waits, and none is lost.
 func TestSEC_12_DecisionsBeyondTheLimitComeLater(t *testing.T) {
 	limit(t, &remote.DecisionLimit, 50, 6000) // 100 a second
-	one, other := peeringtest.InMemory(t, Capabilities()...)
+	one, other := pairingtest.InMemory(t, Capabilities()...)
 	laptop, desk := newPC(t, "laptop", one).everything("desk"), newPC(t, "desk", other).everything("laptop").start()
 	const before, after = 200, 100
 	for i := range before {
@@ -49,7 +49,7 @@ func TestSEC_12_DecisionsBeyondTheLimitComeLater(t *testing.T) {
 // once: the rest waits at its sender, and comes in its order.
 func TestSEC_12_MessagesBeyondTheLimitComeLater(t *testing.T) {
 	limit(t, &remote.MessageLimit, 10, 1200) // 20 a second
-	one, other := peeringtest.InMemory(t, Capabilities()...)
+	one, other := pairingtest.InMemory(t, Capabilities()...)
 	laptop, desk := newPC(t, "laptop", one).start(), newPC(t, "desk", other).everything("laptop")
 	const all = 30
 	for i := range all {

@@ -11,8 +11,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering/peeringtest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/network/pairing/pairingtest"
+	"bridge/backend/testing/testkit"
 )
 
 // crossing is what a test knows of messages of one PC to the other.
@@ -62,7 +62,7 @@ func (p *pc) onFrame(n int, what func(remote.Frame) (before, after bool)) {
 // is lost, nothing came twice or out of order, and each sender knows what was read.
 func TestRMT_21_WhateverHappensEachMessageCrossesOnceInItsOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		one, other := peeringtest.InMemory(t, Capabilities()...)
+		one, other := pairingtest.InMemory(t, Capabilities()...)
 		laptop, desk := newPC(t, "laptop", one), newPC(t, "desk", other)
 		laptop.everything("desk").start()
 		desk.everything("laptop").start()
@@ -114,7 +114,7 @@ func TestRMT_21_WhateverHappensEachMessageCrossesOnceInItsOrder(t *testing.T) {
 			p.mu.Unlock()
 		}
 		relink(true, laptop, desk)
-		limit := time.Now().Add(trial.Patience)
+		limit := time.Now().Add(testkit.Patience)
 		for _, w := range ways {
 			for _, id := range w.sent {
 				for done := false; !done; {

@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 )
@@ -40,11 +40,11 @@ type Broker interface {
 // Options say what sharing works with. All are required but Team, Spool, Jobs, Refused,
 // Waits and Pace.
 type Options struct {
-	Transport peering.Transport
+	Transport pairing.Transport
 	// Spool keeps messages for PCs that are away; nil where they wait here alone.
-	Spool peering.Spool
+	Spool pairing.Spool
 	// Team is the way to the decisions of this PC's team; false while there is none.
-	Team func() (peering.TeamStream, bool)
+	Team func() (pairing.TeamStream, bool)
 	// Policy is what the owner of this PC allows now.
 	Policy func() (remote.Policy, error)
 	DB     *store.DB

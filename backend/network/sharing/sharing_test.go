@@ -25,12 +25,12 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing"
+	"bridge/backend/network/pairing/pairingtest"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -51,10 +51,10 @@ type pc struct {
 	t    *testing.T
 	name string
 	home config.Home
-	end  *peeringtest.End
+	end  *pairingtest.End
 	fast time.Duration // how far its clock is ahead
 
-	spool peering.Spool // set before start
+	spool pairing.Spool // set before start
 
 	db      *store.DB
 	broker  *broker.Broker
@@ -83,7 +83,7 @@ type shown struct {
 
 func (s shown) Peers(context.Context) ([]api.Peer, error) { return s.peers, nil }
 
-func newPC(t *testing.T, name string, end *peeringtest.End) *pc {
+func newPC(t *testing.T, name string, end *pairingtest.End) *pc {
 	t.Helper()
 	home, err := config.ResolveHome(filepath.Join(t.TempDir(), name), func(string) string { return "" })
 	if err != nil {
@@ -195,7 +195,7 @@ func (p *pc) stop() {
 
 // breaking is a PC's transport: a PC that breaks off sends nothing any more.
 type breaking struct {
-	*peeringtest.End
+	*pairingtest.End
 	p *pc
 }
 
@@ -225,13 +225,13 @@ func (b breaking) Send(ctx context.Context, id string, frame remote.Frame) error
 	return err
 }
 
-// Of is peering.Transport's.
+// Of is pairing.Transport's.
 func (b breaking) Of(id string) (remote.Status, error) {
 	status, err := b.End.Of(id)
 	return b.now(status), err
 }
 
-// Status is peering.Transport's.
+// Status is pairing.Transport's.
 func (b breaking) Status() (all []remote.Status) {
 	for _, status := range b.End.Status() {
 		all = append(all, b.now(status))
@@ -309,7 +309,7 @@ func (p *pc) await(what string, is func() bool) {
 	p.t.Helper()
 	changes, stop := p.broker.Watch()
 	defer stop()
-	limit := time.After(trial.Patience)
+	limit := time.After(testkit.Patience)
 	for !is() {
 		select {
 		case <-changes:
@@ -343,7 +343,7 @@ func (p *pc) mark(stage bridge.Stage, id, session string) {
 
 // overEach runs a test over each transport.
 func overEach(t *testing.T, test func(t *testing.T, laptop, desk *pc)) {
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			one, other := join(t, Capabilities()...)
 			test(t, newPC(t, "laptop", one), newPC(t, "desk", other))
@@ -353,7 +353,7 @@ func overEach(t *testing.T, test func(t *testing.T, laptop, desk *pc)) {
 
 // TestHUB_02_WhatCannotBeSealedWaitsAndSaysWhy: also for a PC that is there.
 func TestHUB_02_WhatCannotBeSealedWaitsAndSaysWhy(t *testing.T) {
-	one, other := peeringtest.Keyless(t, Capabilities()...)
+	one, other := pairingtest.Keyless(t, Capabilities()...)
 	laptop, desk := newPC(t, "laptop", one).start(), newPC(t, "desk", other)
 	desk.everything("laptop").start()
 	laptop.write("m-1", "api", desk)
@@ -465,7 +465,7 @@ func TestRMT_21_WhatTheOtherOwnerDoesNotAllowIsRefusedByName(t *testing.T) {
 // frames that are none; what its sender could not know, and a view that is not shown, is
 // answered and not counted.
 func TestHUB_04_WhatIsRefusedIsCountedByReason(t *testing.T) {
-	one, other := peeringtest.InMemory(t, Capabilities()...)
+	one, other := pairingtest.InMemory(t, Capabilities()...)
 	laptop, desk := newPC(t, "laptop", one).start(), newPC(t, "desk", other).start()
 	counted := func(want map[bridge.Code]int) {
 		t.Helper()
@@ -562,7 +562,7 @@ func TestRMT_21_TenThousandThatWaitCrossInOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("10,000 messages")
 	}
-	one, other := peeringtest.InMemory(t, Capabilities()...)
+	one, other := pairingtest.InMemory(t, Capabilities()...)
 	laptop, desk := newPC(t, "laptop", one).start(), newPC(t, "desk", other).everything("laptop")
 	const all = 10_000
 	var senders sync.WaitGroup
@@ -598,7 +598,7 @@ func TestRMT_21_TenThousandThatWaitCrossInOrder(t *testing.T) {
 // breakOff runs a scenario in which one of the two breaks off at its nth frame, before
 // or after it is out, and comes again; it reports whether it came to that frame.
 func breakOff(t *testing.T, n int, after, breaksLaptop bool) (broke bool) {
-	one, other := peeringtest.InMemory(t, Capabilities()...)
+	one, other := pairingtest.InMemory(t, Capabilities()...)
 	laptop, desk := newPC(t, "laptop", one), newPC(t, "desk", other)
 	laptop.everything("desk")
 	desk.everything("laptop")
@@ -636,7 +636,7 @@ func breakOff(t *testing.T, n int, after, breaksLaptop bool) (broke bool) {
 	}
 	until := func(what string, is func() bool) {
 		t.Helper()
-		limit := time.Now().Add(trial.Patience)
+		limit := time.Now().Add(testkit.Patience)
 		for done := false; !done; {
 			within(func() { done = is() })
 			if time.Now().After(limit) {
@@ -759,7 +759,7 @@ func TestRMT_22_DecisionsForAllAreExchangedAndAgreed(t *testing.T) {
 
 func TestRMT_22_OnlyWhatBothOwnersAllow(t *testing.T) {
 	for _, silent := range []string{"laptop", "desk"} {
-		one, other := peeringtest.InMemory(t, Capabilities()...)
+		one, other := pairingtest.InMemory(t, Capabilities()...)
 		laptop, desk := newPC(t, "laptop", one), newPC(t, "desk", other)
 		laptop.everything("desk")
 		desk.everything("laptop")
@@ -866,7 +866,7 @@ func TestRMT_23_APCShowsWhatItsOwnerAllows(t *testing.T) {
 }
 
 func TestRMT_03_APeerThatCannotShareHasToBeUpdated(t *testing.T) {
-	for name, join := range peeringtest.Transports(t) {
+	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := join(t, "remote-jobs-v1", "holograms-v1")

@@ -24,12 +24,12 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/hub"
-	"bridge/backend/network/hub/enrol"
+	"bridge/backend/network/hub/join"
 	"bridge/backend/network/hub/server"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
-	"bridge/backend/network/peering/peeringtest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/network/pairing/pairingtest"
+	"bridge/backend/testing/testkit"
 )
 
 const (
@@ -126,7 +126,7 @@ func (h *hubProcess) kill() {
 type awayPC struct {
 	*pc
 	identity link.Identity
-	member   enrol.Membership
+	member   join.Membership
 	others   []remote.PC
 	hub      *hub.Hub
 	lost     atomic.Int64 // how often the next acknowledgements are lost
@@ -149,7 +149,7 @@ func (h *hubProcess) enrol(name string) *awayPC {
 		m.identity, err = link.OpenIdentity(h.t.TempDir())
 	}
 	if err == nil {
-		err = enrol.Join(h.t.Context(), m.identity, name, h.address, invited.Code, func(joined enrol.Membership) error { m.member = joined; return nil })
+		err = join.Join(h.t.Context(), m.identity, name, h.address, invited.Code, func(joined join.Membership) error { m.member = joined; return nil })
 	}
 	if err != nil {
 		h.t.Fatal(err)
@@ -250,7 +250,7 @@ func (m *awayPC) on() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.end = &peeringtest.End{Transport: awayWay{m.hub, m}, Self: remote.PC{ID: m.identity.ID, Name: m.name}}
+	m.end = &pairingtest.End{Transport: awayWay{m.hub, m}, Self: remote.PC{ID: m.identity.ID, Name: m.name}}
 	m.start()
 	close(ready)
 }
@@ -372,7 +372,7 @@ func (m *awayPC) emptied() {
 // TestHUB_05_AWeekApartEverythingIsThereOnceInItsOrder: two PCs that are never on at the
 // same time write to each other, one of them without its hub for a week.
 func TestHUB_05_AWeekApartEverythingIsThereOnceInItsOrder(t *testing.T) {
-	count := trial.Rounds(t, 80, 10_000) // that wait on each side
+	count := testkit.Rounds(t, 80, 10_000) // that wait on each side
 	h := startHub(t)
 	laptop, desk := h.enrol("laptop"), h.enrol("desk")
 	meet(laptop, desk)

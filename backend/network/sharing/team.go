@@ -8,7 +8,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/hub"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/storage/store"
 )
 
@@ -106,7 +106,7 @@ func (t *team) look(ctx context.Context) error {
 
 // exchange reads the stream to its end, puts into it what it does not have, reads that
 // back in its place, and tells the sessions.
-func (t *team) exchange(ctx context.Context, way peering.TeamStream, name string) error {
+func (t *team) exchange(ctx context.Context, way pairing.TeamStream, name string) error {
 	place, err := t.read(ctx, way, name)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (t *team) tellWaits(ctx context.Context, why error) {
 
 // read reads what is new in the stream. Where it is another one than before, or went back
 // to an earlier state, it is read from its beginning.
-func (t *team) read(ctx context.Context, way peering.TeamStream, name string) (store.TeamPlace, error) {
+func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (store.TeamPlace, error) {
 	place, err := t.opts.DB.Remote().TeamPlace(ctx)
 	if err != nil {
 		return place, err
@@ -192,7 +192,7 @@ func (t *team) read(ctx context.Context, way peering.TeamStream, name string) (s
 }
 
 // readOn stores what was read behind a place, and what comes after it.
-func (t *team) readOn(ctx context.Context, way peering.TeamStream, place store.TeamPlace, said []hub.Said) (store.TeamPlace, error) {
+func (t *team) readOn(ctx context.Context, way pairing.TeamStream, place store.TeamPlace, said []hub.Said) (store.TeamPlace, error) {
 	for {
 		if len(said) > 0 {
 			place.Sequence, place.Mark = said[len(said)-1].Sequence, said[len(said)-1].Mark
@@ -208,7 +208,7 @@ func (t *team) readOn(ctx context.Context, way peering.TeamStream, place store.T
 }
 
 // keep stores a part of the stream with the place that it reaches to.
-func (t *team) keep(ctx context.Context, way peering.TeamStream, said []hub.Said, upTo store.TeamPlace) error {
+func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said, upTo store.TeamPlace) error {
 	var list []store.TeamDecision
 	places := map[uint64]hub.Said{}
 	for _, one := range said {
@@ -243,14 +243,14 @@ func (t *team) keep(ctx context.Context, way peering.TeamStream, said []hub.Said
 }
 
 // refuse counts what another PC put into the stream for nothing.
-func refuse(way peering.TeamStream, one hub.Said, why hub.Why, err error) {
+func refuse(way pairing.TeamStream, one hub.Said, why hub.Why, err error) {
 	if !one.Own {
 		way.Refuse(one, why, err)
 	}
 }
 
 // decidedIn is the decision in one place of the stream.
-func decidedIn(one hub.Said, way peering.TeamStream) (store.TeamDecision, error) {
+func decidedIn(one hub.Said, way pairing.TeamStream) (store.TeamDecision, error) {
 	if one.Refused != nil {
 		return store.TeamDecision{}, one.Refused
 	}
@@ -269,7 +269,7 @@ func decidedIn(one hub.Said, way peering.TeamStream) (store.TeamDecision, error)
 }
 
 // say puts what was decided here into the stream, in its order.
-func (t *team) say(ctx context.Context, way peering.TeamStream) error {
+func (t *team) say(ctx context.Context, way pairing.TeamStream) error {
 	own, err := t.opts.DB.Remote().ForTeam(ctx)
 	if err != nil || len(own) == 0 {
 		return err

@@ -22,10 +22,10 @@ import (
 	"bridge/backend/network/hub"
 	"bridge/backend/network/hub/hubtest"
 	"bridge/backend/network/hub/subject"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/platform/config"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // mate is one PC of a test's team: a store and a broker of its own, and a way to the hub.
@@ -119,8 +119,8 @@ func (m *mate) start() *mate {
 	return m
 }
 
-func (m *mate) stream() (peering.TeamStream, bool) {
-	return peering.TeamStream{
+func (m *mate) stream() (pairing.TeamStream, bool) {
+	return pairing.TeamStream{
 		Decisions: m.hub.Decisions(), Team: hubtest.Team, Hub: m.nats.ID, Self: m.who.ID, Called: func(pc remote.PC) string { return pc.Name },
 	}, m.hub.State().Up
 }
@@ -226,7 +226,7 @@ func (m *mate) await(what string, is func() bool) {
 	defer stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	late := time.After(trial.Patience)
+	late := time.After(testkit.Patience)
 	for !is() {
 		select {
 		case <-changes:
@@ -323,7 +323,7 @@ func TestHUB_06_TwoOwnersDecideOneTopicAtOnce(t *testing.T) {
 	for _, m := range []*mate{desk, laptop, tower} {
 		m.start()
 	}
-	rounds := trial.Rounds(t, 100, 1000)
+	rounds := testkit.Rounds(t, 100, 1000)
 	var both sync.WaitGroup
 	for i := range rounds {
 		for _, m := range []*mate{desk, laptop} {

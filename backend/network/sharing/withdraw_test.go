@@ -10,7 +10,7 @@ import (
 	"bridge/backend/core/decision"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/hub/hubtest"
-	"bridge/backend/network/peering/peeringtest"
+	"bridge/backend/network/pairing/pairingtest"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 )
@@ -97,7 +97,7 @@ func TestRMT_22_PGE_04_AnOlderBridgeGetsAWithdrawalAsText(t *testing.T) {
 		want bool
 	}{{"an older one", older, false}, {"one of this release", Capabilities(), true}} {
 		t.Run(tt.name, func(t *testing.T) {
-			one, other := peeringtest.InMemory(t, tt.can...)
+			one, other := pairingtest.InMemory(t, tt.can...)
 			desk := &spoken{t: t, end: other, came: make(chan remote.Sync, 100)}
 			other.Serve(func(_ remote.PC, frame remote.Frame) {
 				if in, err := remote.ParseSync(frame.Payload, time.Now().UnixMilli()); err == nil && frame.Type == remote.DecisionsFrame {

@@ -9,7 +9,7 @@ import (
 
 	"bridge/backend/broker"
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 	"bridge/backend/core/prompt"
 	"bridge/backend/core/rule"
@@ -397,7 +397,7 @@ func (p *Prompts) batchLocked(call session.HookCall) (changed bool) {
 		case len(said) == 0:
 		case one.State == job.ApprovalAsked:
 			changed = p.seeLocked(one, prompt.WentOn) || changed
-		case isRefusal && slices.Contains(said, session.TextKey(host.Denial(one.Reason))):
+		case isRefusal && slices.Contains(said, session.TextKey(hooks.Denial(one.Reason))):
 			changed = p.seeLocked(one, prompt.Refused) || changed
 		case isRefusal:
 			changed = p.seeLocked(one, prompt.Gone) || changed

@@ -17,7 +17,7 @@ import (
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/brokertest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // Fifty prompts of sixteen sessions at once, each held by a connection of its own as a
@@ -30,7 +30,7 @@ func TestNED_02_FiftyPromptsAtOnceEachGetTheirOwnAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Page.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	hostID := func(i int) string { return fmt.Sprintf("11111111-2222-4333-8444-%012d", i%sessions) }
 	for i := range sessions {

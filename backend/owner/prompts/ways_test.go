@@ -17,7 +17,7 @@ import (
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/brokertest"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 const conversation = "11111111-2222-4333-8444-555555555555"
@@ -63,7 +63,7 @@ func (h *held) ask(hook *ipc.Client, id string) {
 
 func (h *held) until(id string, fits func(job.Approval) bool) {
 	h.Helper()
-	for ends := time.Now().Add(trial.Patience); ; {
+	for ends := time.Now().Add(testkit.Patience); ; {
 		for _, one := range h.Prompts.Approvals() {
 			if one.ID == id && fits(one) {
 				return
@@ -228,7 +228,7 @@ func TestNED_02_TwentyPromptsOfASessionAreKept(t *testing.T) {
 	for i := 2; i <= 20; i++ {
 		h.ask(h.hook, fmt.Sprintf("prompt-%d", i))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience) // it would wait for an answer
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience) // it would wait for an answer
 	defer cancel()
 	answer, err := h.hook.Prompt(ctx, api.PromptArgs{
 		ID: "prompt-21", Kind: "command", What: "Bash", Detail: "make", Call: session.HookCall{Kind: bridge.Claude, Event: session.EventAsk, SessionID: conversation},

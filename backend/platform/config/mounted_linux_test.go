@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestRWM_13_MountedSettings(t *testing.T) {
 	for name, flags := range map[string]uintptr{"writable": 0, "read-only": unix.MS_RDONLY} {
 		t.Run(name, func(t *testing.T) {
 			home, host := newHome(t), filepath.Join(t.TempDir(), "host.json")
-			trial.PrivateMounts(t)
+			testkit.PrivateMounts(t)
 			writeConfig(t, home, "")
 			if err := os.WriteFile(host, []byte("{\"port\": 4000}\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			trial.Bind(t, host, home.ConfigFile(), flags)
+			testkit.Bind(t, host, home.ConfigFile(), flags)
 			_, err := home.UpdateConfig(func(c *Config) error { c.Port = 5000; return nil })
 			data, readErr := os.ReadFile(host)
 			if readErr != nil {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestRWM_13_AMountedFileIsWrittenInPlace: as a dev container mounts one settings file
@@ -24,7 +24,7 @@ func TestRWM_13_AMountedFileIsWrittenInPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			trial.PrivateMounts(t)
+			testkit.PrivateMounts(t)
 			host, folder := filepath.Join(dir, "host.json"), filepath.Join(dir, "folder")
 			if err := os.Mkdir(folder, 0o700); err != nil {
 				t.Fatal(err)
@@ -33,9 +33,9 @@ func TestRWM_13_AMountedFileIsWrittenInPlace(t *testing.T) {
 			put(t, host, "as it was")
 			put(t, path, "")
 			if test.folder != 0 {
-				trial.Bind(t, folder, folder, test.folder)
+				testkit.Bind(t, folder, folder, test.folder)
 			}
-			trial.Bind(t, host, path, test.file)
+			testkit.Bind(t, host, path, test.file)
 			err := Files{}.Overwrite(path, []byte("new"), PrivateFile, copies)
 			if test.refused == "" {
 				if err != nil || text(t, path) != "new" || text(t, host) != "new" {

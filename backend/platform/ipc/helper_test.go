@@ -19,7 +19,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/wire"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // childDials makes the test binary a process that only dials (another user's).
@@ -178,7 +178,7 @@ func within[T any](t testing.TB, what string, c <-chan T) T {
 	select {
 	case value := <-c:
 		return value
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("%s did not come", what)
 		panic("unreachable")
 	}
@@ -198,7 +198,7 @@ func (r *running) raw(t testing.TB) *line {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // a test may have closed it
-	if err := conn.SetDeadline(time.Now().Add(trial.Patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	return &line{t: t, conn: conn, reader: bufio.NewReader(conn)}

@@ -11,7 +11,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // keep runs k until the test ends or stop is called.
@@ -30,7 +30,7 @@ func keep(t *testing.T, link *Reconnector) (stop func()) {
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -250,7 +250,7 @@ func TestDialPatientlyWaitsForABrokerThatStarts(t *testing.T) {
 	}
 	connected := make(chan error, 1)
 	go func() {
-		client, err := DialPatiently(t.Context(), target, Hello{}, trial.Patience)
+		client, err := DialPatiently(t.Context(), target, Hello{}, testkit.Patience)
 		if err == nil {
 			err = client.Close()
 		}

@@ -14,7 +14,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/wire"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // nobody is a user that owns nothing.
@@ -32,7 +32,7 @@ func dialAsChild(socket string) int {
 		return 1
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(trial.Patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		fmt.Println(err)
 		return 1
 	}

@@ -15,21 +15,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // eventually polls until done reports true. It waits on the system, which sends
 // no signal for these things.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(trial.Patience)
+	deadline := time.NewTimer(testkit.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !done() {
 		select {
 		case <-deadline.C:
-			t.Fatalf("%s: not within %s", what, trial.Patience)
+			t.Fatalf("%s: not within %s", what, testkit.Patience)
 		case <-tick.C:
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestRWM_24_AProcessInATerminalIsFound(t *testing.T) {
@@ -42,7 +42,7 @@ func TestRWM_24_AProcessInATerminalIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := func(p Process) bool { return p.PID == inside.Process.Pid || p.PID == outside.Process.Pid }
-	for deadline := before.Add(trial.Patience); ; {
+	for deadline := before.Add(testkit.Patience); ; {
 		found, err := InTerminals(mine)
 		if err != nil || len(found) != 1 || found[0].PID != inside.Process.Pid {
 			t.Fatalf("found %+v, %v", found, err)

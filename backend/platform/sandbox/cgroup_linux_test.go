@@ -16,7 +16,7 @@ import (
 
 	"bridge/backend/core/job"
 	"bridge/backend/platform/proc"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The control group of a process is found by the mount that shows it.
@@ -102,7 +102,7 @@ func withCgroup(t *testing.T, mark Mark) Mark {
 
 func endAll(t *testing.T, mark Mark, known ...job.Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if err := End(ctx, mark, known); err != nil {
 		t.Error(err)
@@ -231,7 +231,7 @@ func TestSEC_08_ACgroupIsKilledAsAWhole(t *testing.T) {
 	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := 0, error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) {
-		n, err = unix.Poll(ended, int(trial.Patience.Milliseconds()))
+		n, err = unix.Poll(ended, int(testkit.Patience.Milliseconds()))
 	}
 	if n != 1 {
 		t.Errorf("it runs on: %v", err)

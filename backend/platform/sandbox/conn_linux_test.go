@@ -21,7 +21,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/platform/proc"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // holdConnection is the test binary as a program that connects to a port and keeps the
@@ -135,7 +135,7 @@ func startHolder(t *testing.T, how string, wrap ...string) net.Conn {
 		_ = input.Close()
 		_ = cmd.Wait()
 	})
-	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(trial.Patience)); err != nil {
+	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	said, err := bufio.NewReader(output).ReadString('\n')

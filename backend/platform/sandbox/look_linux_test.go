@@ -12,7 +12,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/platform/proc"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // What was seen below a runner is the job's when the runner has been killed, whatever it
@@ -49,7 +49,7 @@ func TestSEC_08_WhatWasSeenBelowARunnerStaysTheJobs(t *testing.T) {
 			t.Errorf("%d is of %q, %v", pid, name, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	if err := sandbox.End(ctx, mark, slices.Concat(s.known, trees.Seen(mark.Job))); err != nil {
 		t.Error(err)
@@ -70,7 +70,7 @@ func endOwn(mark sandbox.Mark) int {
 	if err := beside.Start(); err != nil {
 		return 1
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	err := sandbox.End(ctx, mark, nil)
 	fmt.Println("ended:", !proc.Alive(beside.Process.Pid), "in the group:", sandbox.HasCgroup(mark, os.Getpid()), err)
@@ -110,7 +110,7 @@ func TestSEC_08_AProcessInAGroupEndsTheOthersThere(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	sandbox.Collected(cmd.Process.Pid)
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	if err := sandbox.End(ctx, mark, nil); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // orphansMade is how many processes a job leaves to its runner in the test.
@@ -45,7 +45,7 @@ func reapOrphans() int {
 		failed++
 	}
 	left := 0
-	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		if left = zombies(); left == 0 {
 			break
 		}

@@ -25,7 +25,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/platform/proc"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The test's own program is also the runner and `bridge sandbox-exec`.
@@ -310,11 +310,11 @@ func TestSEC_02_WhatIsBrokenOffLeavesNothing(t *testing.T) {
 		if data, _ := os.ReadFile(alive); len(data) > 0 {
 			break
 		}
-		if time.Since(began) > trial.Patience {
+		if time.Since(began) > testkit.Patience {
 			t.Fatal("the last of them did not start")
 		}
 	}
-	late := time.AfterFunc(trial.Patience, func() { cmd.Process.Kill() }) //nolint:errcheck // it may have ended
+	late := time.AfterFunc(testkit.Patience, func() { cmd.Process.Kill() }) //nolint:errcheck // it may have ended
 	defer late.Stop()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -368,7 +368,7 @@ func runner(args []string) int {
 	line, _ := json.Marshal([]job.Process{{PID: cmd.Process.Pid, Identity: identity, Role: "cli"}})
 	fmt.Println(string(line))
 	bufio.NewReader(os.Stdin).ReadString('\n') //nolint:errcheck // the end of the input is a sign, too
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	// Without identity and mark, only what was adopted is left to go by.
 	if err := sandbox.End(ctx, sandbox.Mark{}, nil); err != nil {
@@ -411,7 +411,7 @@ func startRunner(t *testing.T, token string) *started {
 		t.Fatalf("the runner said %q, %v", line, err)
 	}
 	// What starts them comes and goes: they are counted themselves.
-	for deadline := time.Now().Add(trial.Patience); len(s.below) < sleepers; s.below = sleeping(t, cmd.Process.Pid) {
+	for deadline := time.Now().Add(testkit.Patience); len(s.below) < sleepers; s.below = sleeping(t, cmd.Process.Pid) {
 		if time.Now().After(deadline) {
 			t.Fatalf("only %v of %d sleep", s.below, sleepers)
 		}
@@ -490,7 +490,7 @@ func TestJOB_06_AnotherProcessEndsWhatADeadRunnerLeft(t *testing.T) {
 	if left := living(s.below); len(left) != len(s.below) {
 		t.Fatalf("of %v only %v outlived the runner: the test proves nothing", s.below, left)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	mark := sandbox.Mark{Job: "codex-job-1", Token: "secret-b"}
 	if err := sandbox.End(ctx, mark, s.known); err != nil {
@@ -620,7 +620,7 @@ func TestRMT_09_TheFloorIsTakenWhereNoLinkLeads(t *testing.T) {
 		}
 	}()
 	ran := 0
-	for deadline := time.Now().Add(trial.Patience); ran < 40 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); ran < 40 && time.Now().Before(deadline); {
 		if out, _ := run(t, sandbox.Rules{Unlinked: []string{place}}, "echo ran; echo x > "+place+"/named"); strings.HasPrefix(out, "ran") {
 			ran++
 		}

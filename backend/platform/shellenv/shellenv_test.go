@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestMain is also the program that prints its environment.
@@ -46,7 +46,7 @@ func about(t *testing.T, shell string) Question {
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
-	return Question{Shell: shell, Program: []string{program, "print-env"}, Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin", "OLD=from the broker", trial.QuickExit}, Home: home}
+	return Question{Shell: shell, Program: []string{program, "print-env"}, Environ: []string{"HOME=" + home, "PATH=/usr/bin:/bin", "OLD=from the broker", testkit.QuickExit}, Home: home}
 }
 
 // play runs what the shell was given behind -l -i -c.

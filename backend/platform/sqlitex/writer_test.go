@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // openWords opens a database of words, and closes it with the test.
@@ -83,7 +83,7 @@ func hold(t *testing.T, w *Writer) (release func()) {
 
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(trial.Patience)
+	deadline := time.NewTimer(testkit.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/search"
 	"bridge/backend/storage/maintain/inventory"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // indexed has the home's store keep its search index until it has everything,
@@ -31,7 +31,7 @@ func indexed(t *testing.T, c Maintenance, word string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(trial.Patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); {
 		hits, behind, err := db.SearchWords(t.Context(), store.WordQuery{Words: words, Kinds: search.Kinds(), Limit: 100})
 		if err == nil && behind == 0 {
 			return len(hits)

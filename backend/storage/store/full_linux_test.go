@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestMSG_04_AFullDiskAcknowledgesNothing fills a small file system of its own.
@@ -115,7 +115,7 @@ func requireStorage(t testing.TB, err error) {
 // await polls a condition until it holds.
 func await(t testing.TB, holds func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(trial.Patience)
+	deadline := time.NewTimer(testkit.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

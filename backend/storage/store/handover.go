@@ -6,13 +6,13 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
 	"bridge/backend/platform/sqlitex"
-	"bridge/backend/storage/store/kept"
+	"bridge/backend/storage/store/cache"
 )
 
 // Rehand replaces what is known of a hand-over: an attempt was noted before its
 // outcome was known.
 func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
-	return d.writer.DoFor(ctx, func() []kept.Touch { return kept.Marked(mark) }, func(t *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(mark) }, func(t *sqlitex.Tx) error {
 		_, err := t.Exec("UPDATE delivery_stages SET handed_at = ?3, handed_by = ?4 WHERE message_id = ?1 AND recipient = ?2",
 			mark.MessageID, mark.Recipient, mark.At, mark.Evidence)
 		if err != nil {
@@ -25,7 +25,7 @@ func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 // Unhand takes a hand-over back that certainly did not happen: the message is
 // ordinary unread mail again.
 func (d *DB) Unhand(ctx context.Context, messageID, recipient string) error {
-	return d.writer.DoFor(ctx, func() []kept.Touch { return []kept.Touch{{Message: messageID, Recipient: recipient}} }, func(t *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, func() []cache.Touch { return []cache.Touch{{Message: messageID, Recipient: recipient}} }, func(t *sqlitex.Tx) error {
 		return unhand(t, messageID, recipient, 0)
 	})
 }
@@ -58,7 +58,7 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 // AppendHanded stores a message that is handed over in the same moment, in one
 // transaction: no hook may show what the CLI's own queue was asked to show.
 func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
-	return d.writer.DoFor(ctx, func() []kept.Touch { return kept.Sent(message) }, func(t *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Sent(message) }, func(t *sqlitex.Tx) error {
 		_, fresh, err := appendSend(t, []bridge.Message{message})
 		if err != nil || !fresh {
 			return err

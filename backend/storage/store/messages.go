@@ -13,7 +13,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
 	"bridge/backend/platform/sqlitex"
-	"bridge/backend/storage/store/kept"
+	"bridge/backend/storage/store/cache"
 	"bridge/backend/storage/store/schema"
 )
 
@@ -42,7 +42,7 @@ func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sql
 	if err := checkSend(msgs); err != nil {
 		return nil, false, err
 	}
-	err = d.writer.DoFor(ctx, func() []kept.Touch { return kept.Sent(msgs...) }, func(t *sqlitex.Tx) (err error) {
+	err = d.writer.DoFor(ctx, func() []cache.Touch { return cache.Sent(msgs...) }, func(t *sqlitex.Tx) (err error) {
 		rows, fresh, err = appendSend(t, msgs)
 		if err == nil && fresh {
 			err = beside(t)

@@ -6,7 +6,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/sqlitex"
-	"bridge/backend/storage/store/kept"
+	"bridge/backend/storage/store/cache"
 )
 
 // Peer is what the store knows of a session that was here.
@@ -24,7 +24,7 @@ func (d *DB) SavePeer(ctx context.Context, peer Peer) error {
 	if peer.ID == "" || peer.Name == "" {
 		return bridge.Errorf(bridge.Invalid, "a peer needs an id and a name")
 	}
-	return d.writer.DoFor(ctx, func() []kept.Touch { return []kept.Touch{{Peer: peer.ID}} }, func(t *sqlitex.Tx) error { return savePeer(t, peer) })
+	return d.writer.DoFor(ctx, func() []cache.Touch { return []cache.Touch{{Peer: peer.ID}} }, func(t *sqlitex.Tx) error { return savePeer(t, peer) })
 }
 
 func savePeer(t *sqlitex.Tx, peer Peer) error {

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"bridge/backend/platform/sqlitex"
+	"bridge/backend/storage/store/cache"
 	"bridge/backend/storage/store/fulltext"
-	"bridge/backend/storage/store/kept"
 	"bridge/backend/storage/store/schema"
 	"bridge/backend/storage/store/upgrade"
 )
@@ -24,7 +24,7 @@ type Reader struct {
 	file *sqlitex.ReadOnly
 
 	index *fulltext.Index // nil where none is kept
-	looks kept.Looks[Peer]
+	looks cache.Looks[Peer]
 
 	archiveMu sync.Mutex
 	archived  *Reader // of the archive beside the store; nil until history needs it

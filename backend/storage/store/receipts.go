@@ -7,7 +7,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
 	"bridge/backend/platform/sqlitex"
-	"bridge/backend/storage/store/kept"
+	"bridge/backend/storage/store/cache"
 )
 
 // Record stores that deliveries were woken, handed or consumed. The first fact
@@ -20,7 +20,7 @@ func (d *DB) Record(ctx context.Context, stage bridge.Stage, marks []mail.Mark) 
 	if len(marks) == 0 {
 		return nil
 	}
-	return d.writer.DoFor(ctx, func() []kept.Touch { return kept.Marked(marks...) }, func(t *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
 		for _, mark := range marks {
 			if err := record(t, stage, mark); err != nil {
 				return err
@@ -91,7 +91,7 @@ func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 // earlier says was handed to a process before the one that was active. It returns
 // what it marked.
 func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
-	err = d.writer.DoFor(ctx, func() []kept.Touch { return kept.Marked(marks...) }, func(t *sqlitex.Tx) error {
+	err = d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}
 		rows, err := t.Query(ctx, `SELECT m.id, s.handed_at, s.handed_by, `+handedWay+` FROM messages m
 			CROSS JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`+wayJoin+`

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"bridge/backend/platform/sqlitex"
+	"bridge/backend/storage/store/cache"
 	"bridge/backend/storage/store/fulltext"
-	"bridge/backend/storage/store/kept"
 	"bridge/backend/storage/store/schema"
 	"bridge/backend/storage/store/upgrade"
 )
@@ -43,7 +43,7 @@ type Options struct {
 // owns the election lock (sqlitex.AcquireLock). Its methods may be called concurrently.
 type DB struct {
 	*Reader
-	writer  kept.Writer
+	writer  cache.Writer
 	now     func() time.Time
 	version int    // of the schema in force
 	sidecar string // the sidecar of a store that keeps its schema, "" for none

@@ -7,7 +7,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/sqlitex"
-	"bridge/backend/storage/store/kept"
+	"bridge/backend/storage/store/cache"
 )
 
 // Transcripts of delegated jobs are among the records of conversations, so that
@@ -56,7 +56,7 @@ func (d *DB) TranscriptUpto(ctx context.Context, job string) (upto int64, ok boo
 // KeepTranscript stores the next piece of a job's transcript, all of it or nothing. A
 // piece that does not begin where the last one ended is Conflict.
 func (d *DB) KeepTranscript(ctx context.Context, t Transcript) error {
-	return d.writer.DoFor(ctx, kept.Nothing, func(tx *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, cache.Nothing, func(tx *sqlitex.Tx) error {
 		has, err := tx.Exists(keepsTranscripts)
 		if err != nil {
 			return err

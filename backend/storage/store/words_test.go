@@ -19,7 +19,7 @@ import (
 	"bridge/backend/core/decision"
 	"bridge/backend/core/search"
 	"bridge/backend/storage/store/transfer"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // openIndexed opens a store with its search index beside it.
@@ -69,7 +69,7 @@ func wordIDs(t testing.TB, db *DB, q WordQuery) []string {
 
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(trial.Patience); !is(); {
+	for deadline := time.Now().Add(testkit.Patience); !is(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

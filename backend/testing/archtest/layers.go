@@ -38,8 +38,8 @@ var wings = []wing{
 	{"core", [][]string{ // ids, kinds, messages, errors, and the rules; no I/O
 		{"bridge"},
 		{"decision", "chat", "search", "reserved"},
-		{"session", "reach"},
-		{"mail", "host"},
+		{"session", "delivery"},
+		{"mail", "hooks"},
 		{"job"},
 		{"job/runs"},
 		{"remote", "needs", "question", "prompt", "rule"},
@@ -58,7 +58,7 @@ var wings = []wing{
 	}},
 	{"storage", [][]string{ // the store, and its maintenance: check, backup, restore, archive
 		{"store/schema"},
-		{"store/upgrade", "store/fulltext", "store/transfer", "store/kept"},
+		{"store/upgrade", "store/fulltext", "store/transfer", "store/cache"},
 		{"store"},
 		{"maintain/inventory"},
 		{"maintain/lease", "rules"},
@@ -68,41 +68,41 @@ var wings = []wing{
 		{"maintain"},
 	}},
 	{"broker", [][]string{ // sessions, messages, decisions, delivery
-		{"feed", "turns", "wake", "lookup", "notices"},
+		{"events", "activity", "wake", "lookup", "notices"},
 		{"mailbox"},
 		{"presence"},
-		{"serving"},
+		{"mux"},
 		{"entry"},
 		{"."},
 	}},
 	{"owner", [][]string{ // questions to the owner, permission prompts
 		{"questions", "prompts"},
-		{"prompts/threads"},
+		{"prompts/codexthreads"},
 	}},
 	{"jobs", [][]string{ // delegated jobs: queue, runner, git worktrees, landing
 		{"gitwork"},
-		{"record"},
+		{"jobfiles"},
 		{"runner", "landing"},
-		{"away"},
+		{"paired"},
 		{"."},
 	}},
 	{"network", [][]string{ // paired PCs and teams
-		{"hub/subject", "hub/box"},
+		{"hub/subject", "hub/seal"},
 		{"link/cpace"},
 		{"link"},
-		{"hub/own"},
-		{"hub", "hub/enrol", "hub/crew"},
+		{"hub/externalnats"},
+		{"hub", "hub/join", "hub/provision"},
 		{"hub/server"},
-		{"peering"},
+		{"pairing"},
 		{"remotejobs", "files", "sharing"},
 	}},
 	{"doors", [][]string{ // the ways in: MCP server, hooks, dashboard, command lines, daemon
-		{"cli/outcome", "dashboard/shape"},
+		{"cli/outcome", "dashboard/dto"},
 		{"cli/usage"},
 		{"cli/terminal"},
 		{"hubcli"},
-		{"dashboard/exchange"},
-		{"dashboard/activity", "dashboard/guard", "dashboard/storage", "dashboard/runs", "dashboard/network", "dashboard/queue"},
+		{"dashboard/httpjson"},
+		{"dashboard/activity", "dashboard/guard", "dashboard/storage", "dashboard/runs", "dashboard/network", "dashboard/needsview"},
 		{"dashboard", "mcpserver", "hook"},
 		{"worker"},
 		{"worker/mcp", "worker/runjob"},
@@ -116,11 +116,11 @@ var wings = []wing{
 const testWing = "testing"
 
 // testTools are packages of other wings that only tests use.
-var testTools = []string{"agent/driver/drivertest", "agent/driver/standin", "network/peering/peeringtest", "network/hub/hubtest"}
+var testTools = []string{"agent/driver/drivertest", "agent/driver/standin", "network/pairing/pairingtest", "network/hub/hubtest"}
 
 // pureBesideCore are the packages without I/O that stand outside of core. They import only
 // core and each other.
-var pureBesideCore = []string{"network/hub/subject", "network/hub/box", "doors/cli/outcome", "doors/cli/usage", "doors/dashboard/shape"}
+var pureBesideCore = []string{"network/hub/subject", "network/hub/seal", "doors/cli/outcome", "doors/cli/usage", "doors/dashboard/dto"}
 
 // place is the position of a package: its wing, and its floor there. Both count from 0.
 type place struct{ wing, floor int }

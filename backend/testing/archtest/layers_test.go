@@ -61,15 +61,15 @@ func TestCheckLayersFindsWhatIsWrong(t *testing.T) {
 		{name: "words with a database", path: "backend/core/bridge/b.go", imported: "database/sql", want: "may not import \"database/sql\""},
 		{name: "a rule with addresses only", path: "backend/core/mail/m.go", imported: "net/url"},
 		{name: "an adapter with files", path: "backend/platform/disk/d.go", imported: "os"},
-		{name: "an answer that holds what the local link says", path: "backend/doors/dashboard/shape/s.go", imported: "bridge/backend/platform/ipc/api", want: "imports only go down"},
-		{name: "an answer that holds a row of the store", path: "backend/doors/dashboard/shape/s.go", imported: "bridge/backend/storage/store", want: "imports only go down"},
-		{name: "an answer that holds a report", path: "backend/doors/dashboard/shape/s.go", imported: "bridge/backend/storage/maintain", want: "imports only go down"},
+		{name: "an answer that holds what the local link says", path: "backend/doors/dashboard/dto/s.go", imported: "bridge/backend/platform/ipc/api", want: "imports only go down"},
+		{name: "an answer that holds a row of the store", path: "backend/doors/dashboard/dto/s.go", imported: "bridge/backend/storage/store", want: "imports only go down"},
+		{name: "an answer that holds a report", path: "backend/doors/dashboard/dto/s.go", imported: "bridge/backend/storage/maintain", want: "imports only go down"},
 		{name: "a rule that imports an adapter", path: "backend/core/mail/m.go", imported: "bridge/backend/platform/disk", want: "imports only go down"},
 		{name: "a pure package outside of core", path: "backend/network/hub/subject/s.go", imported: "net", want: "may not import \"net\""},
 		{name: "a higher wing", path: "backend/agent/a.go", imported: "bridge/backend/jobs", want: "between wings"},
-		{name: "a higher floor of the wing", path: "backend/jobs/record/r.go", imported: "bridge/backend/jobs", want: "imports only go down"},
-		{name: "a lower floor of the wing", path: "backend/jobs/j.go", imported: "bridge/backend/jobs/record"},
-		{name: "a test tool beside its package", path: "backend/network/peering/p.go", imported: "bridge/backend/network/hub/hubtest", want: "imports only go down"},
+		{name: "a higher floor of the wing", path: "backend/jobs/jobfiles/r.go", imported: "bridge/backend/jobs", want: "imports only go down"},
+		{name: "a lower floor of the wing", path: "backend/jobs/j.go", imported: "bridge/backend/jobs/jobfiles"},
+		{name: "a test tool beside its package", path: "backend/network/pairing/p.go", imported: "bridge/backend/network/hub/hubtest", want: "imports only go down"},
 		{name: "a test", path: "backend/core/mail/m_test.go", imported: "bridge/backend/storage/store"},
 		{name: "a main", path: "cmd/bridge/main.go", imported: "bridge/backend/doors/cli"},
 	}
@@ -105,7 +105,7 @@ func TestCheckWingsFindsWhatIsWrong(t *testing.T) {
 	}
 	outside := parse(t, "backend/util/u.go", "package util\n")
 	inNone := parse(t, "backend/u.go", "package backend\n")
-	tool := parse(t, "backend/testing/trial/t.go", "package trial\n")
+	tool := parse(t, "backend/testing/testkit/t.go", "package trial\n")
 	problems := strings.Join(checkWings(append(all[1:], outside, inNone, tool)), "\n")
 	for _, want := range []string{"backend/util is no wing", "backend/u.go is no wing", "which has no Go file"} {
 		if !strings.Contains(problems, want) {

@@ -25,7 +25,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/proc"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // setting is one cell of the suite: an agent, an access level, and where its owner is.
@@ -498,7 +498,7 @@ func (c *cell) onTerminal(args ...string) string {
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
 	must(c.T, err)
 	defer terminal.Close()
-	late := time.AfterFunc(trial.Patience, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(testkit.Patience, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	said, _ := io.ReadAll(terminal) // its end is an error on Linux
 	_ = cmd.Wait()                  // how it ended says nothing here
@@ -566,7 +566,7 @@ func (c *cell) run() []result {
 		{displayFlow, c.permission},
 	}
 	for _, f := range flows {
-		if f.flow == gitFlow && (c.place == paired || c.access == job.AccessAsk && !trial.IsLong()) {
+		if f.flow == gitFlow && (c.place == paired || c.access == job.AccessAsk && !testkit.IsLong()) {
 			continue // the work of a paired PC's job stays here; ask has the sandbox of edit
 		}
 		if slices.ContainsFunc(attacks, func(a attack) bool { return a.flow == f.flow && a.tries(c.setting) }) {

@@ -12,7 +12,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 var programs string // the folder of the programs that are tested
@@ -39,7 +39,7 @@ func run(m *testing.M) int {
 	if err == nil {
 		defer os.RemoveAll(folder)
 		var program string
-		program, err = trial.Product(folder)
+		program, err = testkit.Product(folder)
 		programs = filepath.Dir(program)
 	}
 	if err == nil {
@@ -49,7 +49,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return trial.Away(m)
+	return testkit.Away(m)
 }
 
 // attacker is a copy of this program that every user can run.
@@ -114,7 +114,7 @@ func localCells(t *testing.T, folder string, landlock int, kinds []bridge.AgentK
 // TestSEC_14_SEC_08_SEC_10_AJobOfThisPC tries every attack in jobs of this PC.
 func TestSEC_14_SEC_08_SEC_10_AJobOfThisPC(t *testing.T) {
 	tried := []bridge.AgentKind{job.ACP}
-	if trial.IsLong() {
+	if testkit.IsLong() {
 		tried = kinds
 	}
 	localCells(t, programs, kernel(t), tried)
@@ -124,12 +124,12 @@ func TestSEC_14_SEC_08_SEC_10_AJobOfThisPC(t *testing.T) {
 func TestSEC_14_AJobOfAPairedPC(t *testing.T) {
 	landlock := kernel(t)
 	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex, bridge.OpenCode} {
-		if !trial.IsLong() && kind != bridge.Claude {
+		if !testkit.IsLong() && kind != bridge.Claude {
 			continue
 		}
 		desk, laptop, work := pair(t, programs) // a pair for each kind: the jobs of a minute are bounded
 		for _, access := range every {
-			if !trial.IsLong() && access != job.AccessEdit {
+			if !testkit.IsLong() && access != job.AccessEdit {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %s", kind, access), func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"bridge/backend/core/job"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // change replaces a text that stands once in a file of the sources.
@@ -46,10 +46,10 @@ func build(t *testing.T, changes ...change) (folder string) {
 	must(t, os.Mkdir(made, 0o755))
 	t.Cleanup(func() { _ = os.RemoveAll(made) })
 	args := []string{"-overlay=" + list}
-	for _, program := range trial.Programs {
+	for _, program := range testkit.Programs {
 		args = append(args, "bridge/cmd/"+program)
 	}
-	must(t, errors.Join(trial.Build(made, args...), os.Chmod(made, 0o755)))
+	must(t, errors.Join(testkit.Build(made, args...), os.Chmod(made, 0o755)))
 	return made
 }
 
@@ -62,7 +62,7 @@ var olderKernel = change{"backend/platform/sandbox/exec_linux.go", "HandledAcces
 
 // TestSEC_14_AnOlderKernel tries every attack with the sandbox of an older kernel.
 func TestSEC_14_AnOlderKernel(t *testing.T) {
-	trial.Long(t, "it builds the programs again and tries every agent")
+	testkit.Long(t, "it builds the programs again and tries every agent")
 	kernel(t)
 	localCells(t, build(t, olderKernel), leastLandlock, kinds)
 }
@@ -70,7 +70,7 @@ func TestSEC_14_AnOlderKernel(t *testing.T) {
 // TestSEC_14_EachMissingLayerIsNamed builds the programs without one layer each, and wants the
 // suite to name attacks of the classes that the layer refuses.
 func TestSEC_14_EachMissingLayerIsNamed(t *testing.T) {
-	trial.Long(t, "it builds the programs again for each layer")
+	testkit.Long(t, "it builds the programs again for each layer")
 	landlock := kernel(t)
 	for _, layer := range []struct {
 		name    string
@@ -153,7 +153,7 @@ func TestSEC_14_TheRingSends(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	must(t, r.send([]byte("hello")))
-	must(t, conn.SetReadDeadline(time.Now().Add(trial.Patience)))
+	must(t, conn.SetReadDeadline(time.Now().Add(testkit.Patience)))
 	said := make([]byte, 5)
 	if _, err := io.ReadFull(conn, said); err != nil || string(said) != "hello" {
 		t.Errorf("it sends %q, %v", said, err)

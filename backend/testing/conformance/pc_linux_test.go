@@ -28,12 +28,12 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // waitFor waits until a condition holds.
 func waitFor(holds func() bool) error {
-	for end := time.Now().Add(trial.Patience); ; {
+	for end := time.Now().Add(testkit.Patience); ; {
 		if holds() {
 			return nil
 		}
@@ -191,7 +191,7 @@ func (p *pc) signIn() {
 	p.Helper()
 	jar, err := cookiejar.New(nil)
 	must(p.T, err)
-	p.browser = &http.Client{Jar: jar, Timeout: trial.Patience}
+	p.browser = &http.Client{Jar: jar, Timeout: testkit.Patience}
 	answer, err := p.browser.Get(p.link)
 	must(p.T, err)
 	_ = answer.Body.Close() // only its cookie counts
@@ -232,7 +232,7 @@ func (p *pc) session(name, id string) *client.Client {
 
 // call calls a tool of a session.
 func call(c *client.Client, tool string, arguments object) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	request := mcp.CallToolRequest{}
 	request.Params.Name, request.Params.Arguments = tool, arguments

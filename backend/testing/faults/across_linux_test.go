@@ -17,7 +17,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // The homes of two paired PCs, in one folder.
@@ -82,7 +82,7 @@ func freePort(t *testing.T) int {
 // until asks again until it is so.
 func (b *broker) until(what string, is func(ctx context.Context) bool) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // oldJob is a job that goes to the archive as soon as a broker looks.
@@ -144,7 +144,7 @@ func archiveUnder(t *testing.T, home string, judge func(*traced, call) verdict, 
 		return judge(program, c)
 	}, output, output, "serve", "--port", "0", "--home", home)
 	close(begun)
-	deadline, tick := time.After(trial.Patience), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(testkit.Patience), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for !archived(home) {
 		select {
@@ -160,7 +160,7 @@ func archiveUnder(t *testing.T, home string, judge func(*traced, call) verdict, 
 	program.signal(unix.SIGTERM)
 	select {
 	case <-program.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it does not end")
 	}
 }

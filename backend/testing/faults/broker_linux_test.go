@@ -22,7 +22,7 @@ import (
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/maintain/check"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // broker is a real `bridge serve` under trace, with two sessions.
@@ -60,7 +60,7 @@ func serve(t *testing.T, home string, judge func(call) verdict) *broker {
 	case <-b.output.said:
 	case <-b.ended:
 		t.Fatalf("serve ended: %s", &b.output.text)
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("serve is not ready")
 	}
 	b.alice, b.bob = b.join("alice"), b.join("bob")
@@ -70,7 +70,7 @@ func serve(t *testing.T, home string, judge func(call) verdict) *broker {
 // dial connects to the broker until the test ends.
 func (b *broker) dial(role api.Role) *ipc.Client {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	home := homeAt(b.T, b.home)
 	token, err := home.ExistingToken()
@@ -89,7 +89,7 @@ func (b *broker) dial(role api.Role) *ipc.Client {
 func (b *broker) join(name string) *ipc.Client {
 	b.Helper()
 	client := b.dial(api.RoleSession)
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if _, err := client.Register(ctx, api.Register{Kind: bridge.Claude, Name: name, SessionID: "host-" + name, Cwd: b.home, AgentPID: os.Getpid()}); err != nil {
 		b.Fatal(err)
@@ -119,7 +119,7 @@ func (b *broker) send(id string) bool {
 // inbox takes all that waits for bob.
 func (b *broker) inbox() map[string]int {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	seen := map[string]int{}
 	for {
@@ -157,7 +157,7 @@ func (b *broker) terminate() {
 	}
 	select {
 	case <-b.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		b.Error("serve does not end")
 	}
 }

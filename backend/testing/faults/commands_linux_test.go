@@ -16,7 +16,7 @@ import (
 
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/maintain/inventory"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // work is one of the doctor's, or what the daemon has done by itself.
@@ -112,7 +112,7 @@ func (w work) meets(t *testing.T, p *plan, made string) bool {
 	program := start(t, home, p.judge, &text, &text, append(w.args, "--home", home)...)
 	select {
 	case <-program.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("%s at %d: it hangs", p.name, p.n)
 	}
 	if len(p.touched) == 0 {

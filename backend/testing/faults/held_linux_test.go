@@ -12,7 +12,7 @@ import (
 
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // hold keeps the next call of a kind on the store's log from being made until it is let go.
@@ -63,7 +63,7 @@ func TestMSG_04_PRF_05_ASlowDiskHoldsUpNoOtherAnswer(t *testing.T) {
 			go func() { acknowledged <- b.send("held") }()
 			select {
 			case <-reached:
-			case <-time.After(trial.Patience):
+			case <-time.After(testkit.Patience):
 				t.Fatal("the message is never written")
 			}
 			b.answersReads(owner)

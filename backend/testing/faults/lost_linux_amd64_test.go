@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // leftLog is what is left of a lost store, and nowhere else.
@@ -91,12 +91,12 @@ func serveAnew(t *testing.T, home string, judge func(call) verdict) (text string
 		serves = true
 		program.signal(unix.SIGTERM)
 	case <-program.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it neither serves nor ends")
 	}
 	select {
 	case <-program.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it does not end")
 	}
 	return output.text.String(), serves

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"bridge/backend/agent/driver/standin"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 var program string // the real binary, with those that lie beside it
@@ -39,18 +39,18 @@ func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "faults-bin")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		program, err = trial.Product(dir)
+		program, err = testkit.Product(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return trial.Away(m)
+	return testkit.Away(m)
 }
 
 // stride is how many calls are passed over between two that fail: in a long run every
 // call of every command fails once.
 func stride(t *testing.T, short int) int {
 	t.Helper()
-	return trial.Stride(t, short)
+	return testkit.Stride(t, short)
 }

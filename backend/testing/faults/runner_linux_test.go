@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
 	"bridge/backend/doors/worker"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 const runnersJob = "claude-job-0000000b"
@@ -117,7 +117,7 @@ func runUnder(t *testing.T, p *plan, n int, home string) (met, answered bool) {
 		}
 		return v
 	}, output, output, "run-job", folder, "--home", home)
-	deadline, tick := time.After(trial.Patience), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(testkit.Patience), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for told := false; ; {
 		select {
@@ -157,7 +157,7 @@ func checkRun(t *testing.T, what, home, work string) (answered bool) {
 	id := runs.ResultID(runnersJob, 1)
 	for range 2 {
 		b := serve(t, home, func(call) verdict { return verdict{} })
-		deadline, tick := time.After(trial.Patience), time.NewTicker(5*time.Millisecond)
+		deadline, tick := time.After(testkit.Patience), time.NewTicker(5*time.Millisecond)
 		for closed := false; !closed; {
 			select {
 			case <-tick.C:

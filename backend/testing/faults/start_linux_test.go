@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bridge/backend/storage/maintain/check"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestMSG_01_VER_02_FaultsWhileABrokerStarts lets writes and syncs fail while a
@@ -56,12 +56,12 @@ func startUnder(t *testing.T, p *plan, n int, home string) bool {
 		serves = true
 		program.signal(unix.SIGTERM)
 	case <-program.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Errorf("%s at %d: it neither serves nor ends", p.name, n)
 	}
 	select {
 	case <-program.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("%s at %d: it does not end", p.name, n)
 	}
 	if p.met() == 0 {

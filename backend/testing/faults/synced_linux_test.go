@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bridge/backend/platform/disk"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // syncs sees which file or folder was synced after what: by inode, for a file is
@@ -178,7 +178,7 @@ func waitFor(t *testing.T, p *traced, text *bytes.Buffer) {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("it hangs: %s", text)
 	}
 	if code := p.status.ExitStatus(); code != 0 {

@@ -16,7 +16,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // action is one thing that a job may try. Its target is named by the token, which
@@ -305,7 +305,7 @@ func (w *world) tryAll(ctx context.Context, p *place, access job.Access, script 
 // TestJOB_13_AccessMatrix tries everything with every kind under every access. The
 // table is what the tested versions do; a cell that changes is named.
 func TestJOB_13_AccessMatrix(t *testing.T) {
-	trial.Long(t, "every action is tried with every CLI under every access")
+	testkit.Long(t, "every action is tried with every CLI under every access")
 	w := newWorld(t)
 	t.Setenv("HOME", w.home.Dir)
 	t.Setenv("PATH", "/usr/local/bin:/usr/bin:/bin")

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestChildrenFromBefore: a native child that began before this broker was there
 // is found in the CLI's own store, with its task and its state, and its end is
 // shown.
 func TestChildrenFromBefore(t *testing.T) {
-	trial.Long(t, "a child of each kind outlives two brokers")
+	testkit.Long(t, "a child of each kind outlives two brokers")
 	titles := map[string]string{"claude": "a child", "codex": "play script:child", "opencode": "a child"}
 	for _, c := range sessionCases {
 		t.Run("CHT-10 "+c.kind, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // codexAsks has codex ask before it runs a command outside of its sandbox.
@@ -109,7 +109,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 }
 
 func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
-	trial.Long(t, "the prompts of a codex are tried in two other tests, and this waits")
+	testkit.Long(t, "the prompts of a codex are tried in two other tests, and this waits")
 	w := newWorld(t, "p")
 	w.codexAsks()
 	must(t, w.home.UseCodexDaemon())

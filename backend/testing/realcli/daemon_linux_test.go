@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestOwnerReachesCodexesOfOneDaemon: codex's background server, which is its
 // default, runs the sessions of all terminals in one process and looks at its
 // queue at once.
 func TestOwnerReachesCodexesOfOneDaemon(t *testing.T) {
-	trial.Long(t, "two codexes share a server, and one of them ends")
+	testkit.Long(t, "two codexes share a server, and one of them ends")
 	w := newWorld(t, "p")
 	must(t, w.home.UseCodexDaemon())
 	w.install("codex")

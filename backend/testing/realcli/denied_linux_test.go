@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // deniedSession is a kind's session without a terminal that runs every command, and what its
@@ -142,7 +142,7 @@ func TestSEC_07_ARealClaudeDeniesTheOwnersCommands(t *testing.T) {
 // The same of codex and opencode, whose rules are for commands alone; taken back, the commands
 // run, and Bridge itself refuses them.
 func TestSEC_07_RealAgentsDenyTheOwnersCommands(t *testing.T) {
-	trial.Long(t, "each CLI is started twice")
+	testkit.Long(t, "each CLI is started twice")
 	for _, kind := range []string{"codex", "opencode"} {
 		t.Run("SEC-07 "+kind, func(t *testing.T) {
 			w := newWorld(t, "p")

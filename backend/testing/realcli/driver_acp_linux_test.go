@@ -9,7 +9,7 @@ import (
 	"bridge/backend/agent/driver/drivertest"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // acpBench is the real opencode as any agent that speaks the Agent Client Protocol.
@@ -42,7 +42,7 @@ func TestJOB_24_ARealACPAgent(t *testing.T) { drivertest.TestRealMain(t, newACPB
 
 // Above the real floor it can change only what its job may.
 func TestJOB_24_AccessOfARealACPAgent(t *testing.T) {
-	trial.Long(t, "a real agent is tried with every access")
+	testkit.Long(t, "a real agent is tried with every access")
 	self, err := os.Executable()
 	must(t, err)
 	drivertest.Access(t, newACPBench, []string{self, "probe-sandbox"}, map[job.Access]job.Floor{
@@ -52,7 +52,7 @@ func TestJOB_24_AccessOfARealACPAgent(t *testing.T) {
 
 // A provider's failure comes through the protocol as an outcome of its own.
 func TestJOB_24_WhyARealACPAgentFailed(t *testing.T) {
-	trial.Long(t, "a provider fails in each way")
+	testkit.Long(t, "a provider fails in each way")
 	drivertest.Faults(t, newACPBench, map[drivertest.Fault]job.EndReason{
 		drivertest.Unauthorized: job.EndAuth, drivertest.Empty: job.EndEmpty, drivertest.Refusal: job.EndRefusal,
 	})

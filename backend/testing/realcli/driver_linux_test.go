@@ -16,7 +16,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // bench is one real CLI, driven for a job.
@@ -158,7 +158,7 @@ func TestDriversTellWhyRealCLIsFailed(t *testing.T) {
 
 // mainFaults are all in a long run, else the one that a user meets first.
 func mainFaults(want map[drivertest.Fault]job.EndReason) map[drivertest.Fault]job.EndReason {
-	if trial.IsLong() {
+	if testkit.IsLong() {
 		return want
 	}
 	return map[drivertest.Fault]job.EndReason{drivertest.Unauthorized: want[drivertest.Unauthorized]}
@@ -220,7 +220,7 @@ func TestJOB_13_TheJobsOwnToolsAreNeverAskedAbout(t *testing.T) {
 	must(t, err)
 	tools := map[bridge.AgentKind]string{bridge.Claude: "mcp__bridge__echo", bridge.Codex: "mcp__bridge/echo", bridge.OpenCode: "bridge_echo"}
 	accesses := []job.Access{job.AccessAsk}
-	if trial.IsLong() {
+	if testkit.IsLong() {
 		accesses = append(accesses, job.AccessRead, job.AccessEdit)
 	}
 	for kind, tool := range tools {

@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // What an owner keeps in the start-up file of his shell is found by the jobs of a real
 // claude and a real codex, whoever started the broker, and stands nowhere else.
 func TestJOB_28_TheOwnersKeysReachRealJobs(t *testing.T) {
-	trial.Long(t, "two CLIs work from two brokers")
+	testkit.Long(t, "two CLIs work from two brokers")
 	if _, err := os.Stat("/bin/bash"); err != nil {
 		t.Skipf("SKIPPED, there is no bash to keep a key: %v", err)
 	}

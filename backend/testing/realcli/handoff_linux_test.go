@@ -9,13 +9,13 @@ import (
 
 	"bridge/backend/core/job"
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestJOB_23_ARealSessionHandsItsJobOver: a codex gives work and hands it to a claude that
 // does nothing. Claude is woken, has the result, and steers the job; codex has none of it.
 func TestJOB_23_ARealSessionHandsItsJobOver(t *testing.T) {
-	trial.Long(t, "two CLIs and a job of a third")
+	testkit.Long(t, "two CLIs and a job of a third")
 	const ended = "the-parser-is-done"
 	w := newWorld(t, "p", "q")
 	w.allowJobs()

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // session is an interactive session, whatever its kind.
@@ -60,7 +60,7 @@ var sessionCases = []sessionCase{
 func oneOfEach(t *testing.T, c sessionCase) {
 	t.Helper()
 	if c.kind != sessionCases[0].kind {
-		trial.Long(t, "each kind is started twice")
+		testkit.Long(t, "each kind is started twice")
 	}
 }
 

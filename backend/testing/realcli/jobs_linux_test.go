@@ -15,10 +15,10 @@ import (
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // allowJobs lets sessions give jobs, whose environment names the model as the owner's
@@ -153,7 +153,7 @@ func TestRealSessionsSupervise(t *testing.T) {
 		w.meet(supervisors[kind], kind+"-"+project)
 	}
 	supervised := map[string][]string{"claude": {"opencode"}, "codex": {"claude"}, "opencode": {"claude"}}
-	if trial.IsLong() {
+	if testkit.IsLong() {
 		supervised["claude"] = append(supervised["claude"], "codex")
 	}
 	for by, kinds := range supervised {
@@ -293,7 +293,7 @@ func (s *supervision) asked(gate, command string) {
 		s.mail(gate, command)
 		return
 	}
-	var list shape.Approvals
+	var list dto.Approvals
 	s.shown("the question "+command, func(state) bool {
 		s.read("/api/approvals", &list)
 		return len(list.Approvals) > 0 && strings.Contains(list.Approvals[len(list.Approvals)-1].Detail, command)
@@ -444,7 +444,7 @@ func (s *supervision) lands() {
 	s.Helper()
 	answer := s.page.get(s.T, soon(s.T), "/api/runs/"+s.job+"/diff")
 	defer answer.Body.Close()
-	var diff shape.RunDiff
+	var diff dto.RunDiff
 	must(s.T, json.NewDecoder(answer.Body).Decode(&diff))
 	if len(diff.Files) != 1 || diff.Files[0].Path != "parser-"+s.name || !strings.Contains(diff.Files[0].Patch, "+fixed") {
 		s.Errorf("JOB-18: the job's own changes are %+v", diff)

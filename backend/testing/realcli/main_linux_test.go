@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestMain moves the whole run into a network namespace of its own, so that
@@ -103,7 +103,7 @@ func newWorld(t *testing.T, projects ...string) *world {
 
 // close shows what is needed to understand a failure, then ends everything.
 func (w *world) close() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), trial.Patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), testkit.Patience)
 	defer cancel()
 	if w.Failed() {
 		for _, terminal := range w.terminals {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // modGate stands between the product and its mod: it holds a prompt back until
@@ -153,7 +153,7 @@ func (g gates) queued(w *world, claude *realcli.Terminal, text, script string) o
 // TestClaudesModInTrouble: whatever comes between, each of the owner's words comes
 // once, and its receipt is right.
 func TestClaudesModInTrouble(t *testing.T) {
-	trial.Long(t, "the real claude is brought into one trouble after the other")
+	testkit.Long(t, "the real claude is brought into one trouble after the other")
 	w := newWorld(t, "p")
 	w.install("claude")
 	g := w.gated()

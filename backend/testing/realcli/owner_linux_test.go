@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // ownerLabel stands before the owner's words in codex's queue (CHT-04).
@@ -417,7 +417,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 
 	// It comes last, for claude puts the broken-off prompt back into its input.
 	w.step("CHT-03 a turn that a person broke off does not hold it up", func(w *world) {
-		trial.Long(w.T, "claude tells of it late")
+		testkit.Long(w.T, "claude tells of it late")
 		const text = "Never mind, what about the tests?"
 		w.model.Script("broken-off", claudeShell.After("never-comes"), realcli.Say("worked"))
 		w.prompt(claude, "broken-off")
@@ -665,7 +665,7 @@ type brokenCase struct {
 // TestOwnerAndABrokenCodex: whatever becomes of the queue command, the owner is
 // told the truth and the session gets no second copy.
 func TestOwnerAndABrokenCodex(t *testing.T) {
-	trial.Long(t, "a broken codex is waited for")
+	testkit.Long(t, "a broken codex is waited for")
 	w := newWorld(t, "p")
 	w.install("codex")
 	codex := w.open("codex", "p", "›", realcli.CodexCommand()...)
@@ -690,7 +690,7 @@ func TestOwnerAndABrokenCodex(t *testing.T) {
 		{"old", "queued", "bridge", "too old to know the command `queue`", true, 1},
 	}
 	text := func(mode string) string { return "What does a codex do that " + mode + "?" }
-	if !trial.IsLong() { // Bridge waits for each of these ten seconds, for what hangs as long as it ever does
+	if !testkit.IsLong() { // Bridge waits for each of these ten seconds, for what hangs as long as it ever does
 		cases = slices.DeleteFunc(cases, func(c brokenCase) bool {
 			return strings.Contains(c.mode, "hangs") || c.mode == "takes-and-fails" || c.mode == "takes-and-panics"
 		})

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/network/hub/hubtest"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestRealAgentsWorkForAPairedPC is the acceptance of jobs on paired PCs: a real claude
@@ -33,7 +33,7 @@ func TestRealAgentsWorkForAPairedPC(t *testing.T) {
 // kindsElsewhere are those that work for another PC of a team. Short runs leave out
 // opencode: it takes the longest to start, and works for a paired PC in every run.
 func kindsElsewhere() []string {
-	if trial.IsLong() {
+	if testkit.IsLong() {
 		return []string{"codex", "opencode"}
 	}
 	return []string{"codex"}
@@ -47,7 +47,7 @@ func TestHUB_04_ARealAgentWorksForAPCOfTheTeam(t *testing.T) {
 // TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub: three nodes, and the one that the
 // laptop's broker talks to is killed while the agent's question waits for an answer.
 func TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub(t *testing.T) {
-	trial.Long(t, "a real agent's work over three nodes takes half a minute")
+	testkit.Long(t, "a real agent's work over three nodes takes half a minute")
 	laptop, desk := newWorld(t, "p"), newWorld(t, "work")
 	laptop.allows(desk)
 	hubs := desk.serveNodes()
@@ -71,7 +71,7 @@ func TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub(t *testing.T) {
 		})
 	}
 	laptop.shown("the question still", func(s state) bool { return s.message("echo fixed > parser").ID != "" })
-	var asked shape.Approvals
+	var asked dto.Approvals
 	laptop.read("/api/approvals", &asked)
 	if len(asked.Approvals) != 1 || asked.Approvals[0].Job != name {
 		t.Fatalf("the approvals are %+v", asked.Approvals)
@@ -295,7 +295,7 @@ func (w *world) read(path string, into any) {
 }
 
 // run fetches what the laptop's page shows of a run.
-func (w *world) run(name string) (run shape.RunDetail) {
+func (w *world) run(name string) (run dto.RunDetail) {
 	w.Helper()
 	w.read("/api/runs/"+name, &run)
 	return run
@@ -305,7 +305,7 @@ func (w *world) run(name string) (run shape.RunDetail) {
 func (w *world) allowsThere(name, command string) {
 	w.Helper()
 	w.shown("the question", func(s state) bool { return s.message(command).ID != "" })
-	var asked shape.Approvals
+	var asked dto.Approvals
 	w.read("/api/approvals", &asked)
 	at := len(asked.Approvals) - 1
 	if at < 0 || asked.Approvals[at].Job != name || asked.Approvals[at].By != "claude-p" || asked.Approvals[at].Remote == nil || asked.Approvals[at].Remote.Host != "desk" {
@@ -321,12 +321,12 @@ func (w *world) allowsThere(name, command string) {
 // nobody else is asked (SEC-03).
 func (w *world) ownerAllowsThere(desk *world, command string) {
 	w.Helper()
-	var there, here shape.Approvals
+	var there, here dto.Approvals
 	desk.shown("the question", func(state) bool {
 		desk.read("/api/approvals", &there)
 		return len(there.Approvals) > 0 && strings.Contains(there.Approvals[len(there.Approvals)-1].Detail, command)
 	})
-	if w.read("/api/approvals", &here); slices.ContainsFunc(here.Approvals, func(a shape.Approval) bool { return strings.Contains(a.Detail, command) }) {
+	if w.read("/api/approvals", &here); slices.ContainsFunc(here.Approvals, func(a dto.Approval) bool { return strings.Contains(a.Detail, command) }) {
 		w.Errorf("SEC-03: this PC is asked %+v", here.Approvals)
 	}
 	desk.bridge("approve", there.Approvals[len(there.Approvals)-1].ID)
@@ -362,12 +362,12 @@ func (w *world) changesThere(claude prompter, desk *world, kind string) {
 	if !holdsText(filepath.Join(run.Workdir, file), "fixed") || exists(filepath.Join(desk.home.Project("work"), file)) {
 		w.Errorf("RMT-09: the change is not in %s alone", run.Workdir)
 	}
-	var diff shape.RunDiff
+	var diff dto.RunDiff
 	w.read("/api/runs/"+name+"/diff", &diff)
 	if len(diff.Files) != 1 || diff.Files[0].Path != file || !strings.Contains(diff.Files[0].Patch, "+fixed") {
 		w.Errorf("RMT-18: what it changed there is %+v", diff)
 	}
-	var log shape.RunLog
+	var log dto.RunLog
 	if w.read("/api/runs/"+name+"?from=0", &log); !strings.Contains(log.Text, said) {
 		w.Errorf("RMT-18: its log is %q", log.Text)
 	}

@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // install connects the CLIs and serves the product in the foreground until the test ends.
@@ -41,7 +41,7 @@ func (w *world) connect() {
 	w.Helper()
 	product, err := product()
 	must(w.T, err)
-	for _, program := range trial.Programs {
+	for _, program := range testkit.Programs {
 		must(w.T, os.Link(filepath.Join(product, program), filepath.Join(w.home.Bin, program)))
 	}
 	w.home.More = append(w.home.More, "BRIDGE_LOG_LEVEL=debug")
@@ -54,7 +54,7 @@ func (w *world) connect() {
 var product = sync.OnceValues(func() (string, error) {
 	folder := os.TempDir()
 	var failed error
-	for _, program := range trial.Programs {
+	for _, program := range testkit.Programs {
 		failed = errors.Join(failed, bring(filepath.Join(folder, program)))
 	}
 	return folder, failed
@@ -74,7 +74,7 @@ func bring(to string) error {
 		}
 		return os.WriteFile(to, raw, 0o700)
 	}
-	return trial.Build(to, "bridge/cmd/"+program)
+	return testkit.Build(to, "bridge/cmd/"+program)
 }
 
 // serve starts `bridge serve` and signs in with the launch link that it prints.
@@ -228,7 +228,7 @@ func (d *dashboard) state(t *testing.T, ctx context.Context) (s state, raw []byt
 // says that something changed. So a stage that is shown without an event fails.
 func (w *world) shown(what string, fits func(state) bool) state {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(w.Context(), testkit.Patience)
 	defer cancel()
 	events := w.page.get(w.T, ctx, "/api/events")
 	defer events.Body.Close()

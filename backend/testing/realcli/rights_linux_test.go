@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // rights are how a CLI asks its user, and the settings in which it keeps what it may.
@@ -59,7 +59,7 @@ var rights = map[string]struct {
 // A session gains no right by `bridge install`: what only talks runs at once, the CLI's own
 // question comes before an agent is started, and by the owner's word it comes no more.
 func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
-	trial.Long(t, "each CLI is started twice in a terminal")
+	testkit.Long(t, "each CLI is started twice in a terminal")
 	for _, kind := range []string{"claude", "codex", "opencode"} {
 		t.Run(kind, func(t *testing.T) {
 			w, how := newWorld(t, "p", "q"), rights[kind]
@@ -147,7 +147,7 @@ var modes = []mode{
 // Whatever mode a session runs in, it starts an agent by the owner's word alone, and none
 // with more access than the owner allows any job.
 func TestJOB_26_NoModeOfASessionIsARight(t *testing.T) {
-	trial.Long(t, "each CLI is started in each of its modes")
+	testkit.Long(t, "each CLI is started in each of its modes")
 	w := newWorld(t, "p")
 	must(t, w.home.Append(".bridge/config.json", `{"jobs": {"maxAccess": "ask"}}`))
 	w.install()

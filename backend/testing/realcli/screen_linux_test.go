@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bridge/backend/testing/realcli"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // A terminal's name goes to the conversation that it begins, and the one that has left the
@@ -25,7 +25,7 @@ func TestRWM_24_WhatNoTerminalShowsIsNotWoken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.daemon {
-				trial.Long(t, "codex with its background server is tried")
+				testkit.Long(t, "codex with its background server is tried")
 			}
 			w := newWorld(t, "p")
 			if c.daemon {

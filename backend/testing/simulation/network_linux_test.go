@@ -10,11 +10,11 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/network/sharing"
 )
 
-// network is the bus between all PCs. It is a transport as package peering promises it:
+// network is the bus between all PCs. It is a transport as package pairing promises it:
 // frames of one link come in their order, and one that is lost costs the link, which both
 // ends see sooner or later. What is sent again by itself may be lost for nothing.
 type network struct {
@@ -386,7 +386,7 @@ type transport struct {
 	run  *running
 }
 
-var _ peering.Transport = transport{}
+var _ pairing.Transport = transport{}
 
 func (t transport) Send(ctx context.Context, id string, frame remote.Frame) error {
 	if len(frame.Payload)+len(frame.Body) > remote.MaxFrameBytes {

@@ -22,7 +22,7 @@ import (
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/store"
 	"bridge/backend/storage/store/transfer"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // bodyBytes is the length of the messages that fill a big store.
@@ -32,7 +32,7 @@ const bodyBytes = 4000
 // store while a broker serves it and two sessions talk: every work succeeds, and
 // every message that was acknowledged meanwhile arrives once.
 func TestSTO_04_STO_07_STO_08_ABigStoreUnderLoad(t *testing.T) {
-	size := trial.Rounds(t, 16, 256) // MiB
+	size := testkit.Rounds(t, 16, 256) // MiB
 	dir, err := os.MkdirTemp("", "big")
 	if err != nil {
 		t.Fatal(err)

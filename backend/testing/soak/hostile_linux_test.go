@@ -30,7 +30,7 @@ import (
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/wire"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // hostile is somebody at the second PC's place who speaks to the first one's port with
@@ -198,7 +198,7 @@ func (two *twoPCs) answersOwner(within time.Duration) {
 		_, err := owner.Status(ctx)
 		return err
 	})
-	if trial.Within(two, within, time.Since(began), "the owner is answered"); err != nil {
+	if testkit.Within(two, within, time.Since(began), "the owner is answered"); err != nil {
 		two.Errorf("the owner is answered %v", err)
 	}
 }
@@ -380,7 +380,7 @@ func TestRMT_01_AThousandWrongCodesAreRefusedInFlatMemory(t *testing.T) {
 			before = memory(t, pid)
 		}
 		err := guess(i)
-		for deadline := time.Now().Add(trial.Patience); isDropped(err) && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(testkit.Patience); isDropped(err) && time.Now().Before(deadline); {
 			dropped++
 			err = guess(i)
 		}
@@ -476,7 +476,7 @@ func TestRMT_01_AMachineInTheMiddleOfAPairingGetsNothing(t *testing.T) {
 
 // TestRMT_02_HalfAFrameAndSilenceEndTheLink waits as long as a link may be silent.
 func TestRMT_02_HalfAFrameAndSilenceEndTheLink(t *testing.T) {
-	trial.Long(t, "it waits for 45 seconds")
+	testkit.Long(t, "it waits for 45 seconds")
 	two := newTwoPCs(t)
 	two.pair()
 	two.pcs[1].stop()
@@ -489,7 +489,7 @@ func TestRMT_02_HalfAFrameAndSilenceEndTheLink(t *testing.T) {
 	_ = h.raw.SetReadDeadline(began.Add(2 * settle))
 	_, err := io.Copy(io.Discard, h.raw)
 	took := time.Since(began)
-	if trial.Within(t, 55*time.Second, took, "it is ended"); errors.Is(err, os.ErrDeadlineExceeded) || took < 40*time.Second {
+	if testkit.Within(t, 55*time.Second, took, "it is ended"); errors.Is(err, os.ErrDeadlineExceeded) || took < 40*time.Second {
 		t.Errorf("it is ended after %s, %v; want 45 s", took, err)
 	}
 	two.pcs[1].serve()

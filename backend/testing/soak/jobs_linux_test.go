@@ -27,7 +27,7 @@ import (
 	"bridge/backend/platform/sandbox"
 	"bridge/backend/storage/store"
 	"bridge/backend/testing/soak/history"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // startsEnv names the file to which an agent of a job adds a line when it begins: the
@@ -172,10 +172,10 @@ func waitAtSteps(t *testing.T) {
 // stepped puts these programs down, once: such a bridge-worker, and the others as they are.
 var stepped = sync.OnceValues(func() (binary string, err error) {
 	to := filepath.Join(folder, "stepped")
-	if err := trial.Build(filepath.Join(to, worker.RunnerName), "./testdata/worker"); err != nil {
+	if err := testkit.Build(filepath.Join(to, worker.RunnerName), "./testdata/worker"); err != nil {
 		return "", err
 	}
-	for _, name := range trial.Programs {
+	for _, name := range testkit.Programs {
 		if name == worker.RunnerName {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 const (
@@ -91,12 +91,12 @@ func TestSEC_11_MuchTextCostsLittle(t *testing.T) {
 		total, atOnce int    // in bytes
 		wants         string // in the result; "" for a result that is whole
 	}{
-		{"short lines", trial.Rounds(t, 40, 300) * mib, floodChunk, "cut this answer"},
-		{"lines of 60 MB", trial.Rounds(t, 1, 5) * 60e6, 60e6, "cut this"},
+		{"short lines", testkit.Rounds(t, 40, 300) * mib, floodChunk, "cut this answer"},
+		{"lines of 60 MB", testkit.Rounds(t, 1, 5) * 60e6, 60e6, "cut this"},
 		{"31 MiB in short lines", 31 * mib, floodChunk, ""},
 		{"31 MiB in a line", 31 * mib, 31 * mib, "cut this"},
 	}
-	if !trial.IsLong() {
+	if !testkit.IsLong() {
 		tests = tests[:3]
 	}
 	for _, tt := range tests {
@@ -174,7 +174,7 @@ func (f *flood) measure() {
 	if err := os.WriteFile(f.gate, nil, 0o600); err != nil {
 		f.Fatal(err)
 	}
-	f.await("the job has ended", 2*trial.Patience, func() bool {
+	f.await("the job has ended", 2*testkit.Patience, func() bool {
 		look()
 		_, err := os.Stat(f.file("envelope.json"))
 		return err == nil && memoryOf(f.runner, "VmHWM") == 0

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // queueScript stands for codex: what its queue takes is written to a file for
@@ -150,7 +150,7 @@ func (p *ownerPage) post(name string, body []byte) (state string, nowhere bool) 
 // TestCHT_06_TheOwnersWordsArriveOnceOrAreUnconfirmed: brokers and sessions die
 // at random while the owner writes to all of them.
 func TestCHT_06_TheOwnersWordsArriveOnceOrAreUnconfirmed(t *testing.T) {
-	total := trial.Rounds(t, 100, 400) // the page may send a hundred in a minute; more wait for the next one
+	total := testkit.Rounds(t, 100, 400) // the page may send a hundred in a minute; more wait for the next one
 	queues := t.TempDir()
 	codex := filepath.Join(t.TempDir(), "codex")
 	if err := os.WriteFile(codex, fmt.Appendf(nil, queueScript, queues), 0o700); err != nil {

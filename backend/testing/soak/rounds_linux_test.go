@@ -26,11 +26,11 @@ import (
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/sandbox"
 	"bridge/backend/storage/store"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // rounds is how often a test disturbs two PCs.
-func rounds(t *testing.T, short int) int { return trial.Rounds(t, short, 500) }
+func rounds(t *testing.T, short int) int { return testkit.Rounds(t, short, 500) }
 
 // guest is a session on one of the PCs, and what it was shown.
 type guest struct {
@@ -521,7 +521,7 @@ func (s *strife) count(took time.Duration) {
 	}
 	slices.Sort(kinds)
 	s.Logf("rounds: %s", strings.Join(kinds, "; "))
-	trial.Within(s, 5*time.Second, s.slowest, "without a link a command was refused")
+	testkit.Within(s, 5*time.Second, s.slowest, "without a link a command was refused")
 	if rounds == 0 || results == 0 {
 		s.Error("nothing happened")
 	}
@@ -599,7 +599,7 @@ func TestRMT_15_WithoutALinkCommandsFailAtOnce(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		err := s.boss.server.call(ctx, tool, args, &struct{}{})
-		trial.Within(t, 3*time.Second, time.Since(began), tool+": refused")
+		testkit.Within(t, 3*time.Second, time.Since(began), tool+": refused")
 		if err == nil || !strings.Contains(err.Error(), "no link to two") {
 			t.Errorf("%s: %v", tool, err)
 		}
@@ -628,7 +628,7 @@ func TestRMT_15_WithoutALinkCommandsFailAtOnce(t *testing.T) {
 
 // TestRMT_15_AJobIsNotHeardOf waits until what is known of a job is 90 seconds old.
 func TestRMT_15_AJobIsNotHeardOf(t *testing.T) {
-	trial.Long(t, "it waits for 90 seconds")
+	testkit.Long(t, "it waits for 90 seconds")
 	s := newStrife(t)
 	e := &errand{strife: s, id: "silent", doubts: map[string]bool{}}
 	gate := filepath.Join(s.pcs[1].dir, "gate")
@@ -653,7 +653,7 @@ func TestRMT_15_AJobIsNotHeardOf(t *testing.T) {
 	began := time.Now()
 	s.pcs[0].await("it is said that it is not heard of", 2*settle, func() bool { return strings.HasPrefix(doubt(), "not heard of since ") })
 	took := time.Since(began)
-	if trial.Within(t, 100*time.Second, took, "that is said"); took < 80*time.Second {
+	if testkit.Within(t, 100*time.Second, took, "that is said"); took < 80*time.Second {
 		t.Errorf("that is said after %s, want 90 s", took)
 	}
 	s.cut.Store(false)

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // kills is how often a test kills.
-func kills(t *testing.T, short int) int { return trial.Rounds(t, short, 1000) }
+func kills(t *testing.T, short int) int { return testkit.Rounds(t, short, 1000) }
 
 // pause lets the load run for a moment that no two kills share.
 func pause(most time.Duration) {

@@ -30,7 +30,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 	"bridge/backend/testing/soak/history"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 const (
@@ -81,13 +81,13 @@ func run(m *testing.M) int {
 	var err error
 	if folder, err = os.MkdirTemp("", "soak-bin"); err == nil {
 		defer os.RemoveAll(folder)
-		program, err = trial.Product(folder, flags...)
+		program, err = testkit.Product(folder, flags...)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return trial.Away(m)
+	return testkit.Away(m)
 }
 
 // world is one home with its sessions.

@@ -14,7 +14,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/proc"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func typeName(v any) string { return fmt.Sprintf("%T", v) }
@@ -66,7 +66,7 @@ func TestReal(t *testing.T, bench func(t *testing.T) Bench) { realCases(t, bench
 func TestRealMain(t *testing.T, bench func(t *testing.T) Bench) { realCases(t, bench, inMain) }
 
 func realCases(t *testing.T, bench func(t *testing.T) Bench, least way) {
-	if trial.IsLong() {
+	if testkit.IsLong() {
 		least = aside
 	}
 	cases(t, bench, least)

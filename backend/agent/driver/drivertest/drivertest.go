@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/core/job"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // Bench is one kind of CLI with a model whose answers are scripted.
@@ -53,7 +53,7 @@ const (
 )
 
 // patience bounds every wait; it is no measure of speed.
-const patience = trial.Patience
+const patience = testkit.Patience
 
 // Job is a run under test, with all that it said so far.
 type Job struct {

@@ -16,7 +16,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/sandbox"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestMain makes this program `bridge sandbox-exec` as well.
@@ -80,7 +80,7 @@ func TestRMT_09_AFolderThatIsSwappedForALinkGainsNothing(t *testing.T) {
 			spec.Folder, spec.Unlinked, spec.StateFolder = place, true, t.TempDir()
 			began, refused := 0, 0
 			// Many are refused, for the link is there half of the time; both have to be seen.
-			for deadline := time.Now().Add(trial.Patience); began < 40 || refused == 0; {
+			for deadline := time.Now().Add(testkit.Patience); began < 40 || refused == 0; {
 				// It writes where it is, and where its folder's name leads.
 				if launched(t, spec, "echo x > made; echo x > "+place+"/named") {
 					began++
@@ -140,7 +140,7 @@ func launched(t *testing.T, spec job.Spec, script string) bool {
 		t.Fatal(err)
 	}
 	go io.Copy(io.Discard, p.stdout) //nolint:errcheck // it ends with the process
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	select {
 	case <-p.Ended():

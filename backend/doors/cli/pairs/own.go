@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/network/hub/own"
+	"bridge/backend/network/hub/externalnats"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -69,10 +69,10 @@ func (o *OwnFlags) Read() (do func(context.Context, *ipc.Client) (answer any, te
 			return nil, err
 		}
 	}
-	if err := own.CheckRoster(args.Roster); err != nil {
+	if err := externalnats.CheckRoster(args.Roster); err != nil {
 		return nil, err
 	}
-	if err := (own.Access{Creds: args.Creds, CA: args.CA, Plain: args.Plain}).Check(args.URLs); err != nil {
+	if err := (externalnats.Access{Creds: args.Creds, CA: args.CA, Plain: args.Plain}).Check(args.URLs); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, client *ipc.Client) (any, string, error) {
@@ -85,7 +85,7 @@ func (o *OwnFlags) Read() (do func(context.Context, *ipc.Client) (answer any, te
 }
 
 func readFile(what, path string) (string, error) {
-	data, err := disk.ReadLimited(path, own.MaxFileBytes)
+	data, err := disk.ReadLimited(path, externalnats.MaxFileBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", bridge.Errorf(bridge.Invalid, "the %s %s is not there", what, path)

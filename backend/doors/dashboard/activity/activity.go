@@ -12,8 +12,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 )
@@ -51,7 +51,7 @@ type Activity struct {
 	opts Options
 
 	mu      sync.Mutex // guards counted, and that one counts at a time
-	counted shape.Hours
+	counted dto.Hours
 	at      time.Time
 }
 
@@ -60,32 +60,32 @@ func New(opts Options) *Activity { return &Activity{opts: opts} }
 
 // Show answers GET /api/activity.
 func (a *Activity) Show(w http.ResponseWriter, r *http.Request) error {
-	given, err := exchange.Params(r)
+	given, err := httpjson.Params(r)
 	if err != nil {
 		return err
 	}
-	since, ok := exchange.WholeNumber(given.Get("since"))
+	since, ok := httpjson.WholeNumber(given.Get("since"))
 	if !ok {
 		return bridge.Errorf(bridge.Invalid, "since must be a time in epoch milliseconds")
 	}
 	now := a.opts.Now()
-	told := shape.Activity{Since: max(since, now.Add(-longest).UnixMilli()), At: now.UnixMilli(), Work: map[string][]shape.Span{}}
+	told := dto.Activity{Since: max(since, now.Add(-longest).UnixMilli()), At: now.UnixMilli(), Work: map[string][]dto.Span{}}
 	if err := a.messages(r.Context(), &told); err != nil {
 		return err
 	}
 	if work := a.opts.Work(told.Since); work != nil {
 		told.Began = &work.Began
 		for id, times := range work.Sessions {
-			told.Work[id] = shape.Each(times.Spans, spanShape)
+			told.Work[id] = dto.Each(times.Spans, spanShape)
 			if times.Whole > *told.Began {
 				told.Began = &times.Whole
 			}
 		}
 	}
-	return exchange.WriteJSON(w, told)
+	return httpjson.WriteJSON(w, told)
 }
 
-func (a *Activity) messages(ctx context.Context, told *shape.Activity) error {
+func (a *Activity) messages(ctx context.Context, told *dto.Activity) error {
 	reader, err := a.opts.Reader(ctx)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *Activity) messages(ctx context.Context, told *shape.Activity) error {
 		return fmt.Errorf("read the last messages: %w", err)
 	}
 	rows, told.Complete = bounded(rows)
-	told.Messages = shape.Each(rows, func(row mail.HistoryRow) shape.Mark { return markShape(row, name) })
+	told.Messages = dto.Each(rows, func(row mail.HistoryRow) dto.Mark { return markShape(row, name) })
 	return nil
 }
 
@@ -114,11 +114,11 @@ func bounded(rows []mail.HistoryRow) (kept []mail.HistoryRow, complete bool) {
 	return rows, true
 }
 
-func markShape(row mail.HistoryRow, name func(string) string) shape.Mark {
-	return shape.Mark{
-		ID: row.ID, From: row.From.Name, Agent: row.From.Agent, To: row.To, Kind: shape.KindOf(row), At: row.CreatedAt, Words: row.Body,
-		Ways: shape.Each(row.Deliveries, func(d mail.Delivery) shape.Way {
-			way := shape.Way{Name: name(d.Recipient), Stage: d.Stage()}
+func markShape(row mail.HistoryRow, name func(string) string) dto.Mark {
+	return dto.Mark{
+		ID: row.ID, From: row.From.Name, Agent: row.From.Agent, To: row.To, Kind: dto.KindOf(row), At: row.CreatedAt, Words: row.Body,
+		Ways: dto.Each(row.Deliveries, func(d mail.Delivery) dto.Way {
+			way := dto.Way{Name: name(d.Recipient), Stage: d.Stage()}
 			if d.Woken.Happened() {
 				way.Woken = &d.Woken.At
 			}
@@ -130,8 +130,8 @@ func markShape(row mail.HistoryRow, name func(string) string) shape.Mark {
 	}
 }
 
-func spanShape(s api.Span) shape.Span {
-	span := shape.Span{From: s.From}
+func spanShape(s api.Span) dto.Span {
+	span := dto.Span{From: s.From}
 	if s.To != 0 {
 		span.To = &s.To
 	}
@@ -144,11 +144,11 @@ func (a *Activity) Hours(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, counted)
+	return httpjson.WriteJSON(w, counted)
 }
 
 // count reads each message of a day, so it is done seldom.
-func (a *Activity) count(ctx context.Context) (shape.Hours, error) {
+func (a *Activity) count(ctx context.Context) (dto.Hours, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.opts.Now()
@@ -157,13 +157,13 @@ func (a *Activity) count(ctx context.Context) (shape.Hours, error) {
 	}
 	reader, err := a.opts.Reader(ctx)
 	if err != nil {
-		return shape.Hours{}, err
+		return dto.Hours{}, err
 	}
 	told, err := reader.Hours(ctx, now.UnixMilli(), hours)
 	if err != nil {
-		return shape.Hours{}, fmt.Errorf("count the last hours' messages: %w", err)
+		return dto.Hours{}, fmt.Errorf("count the last hours' messages: %w", err)
 	}
-	a.counted = shape.Hours{Hours: shape.Each(told, func(h store.Hour) shape.Hour { return shape.Hour(h) })}
+	a.counted = dto.Hours{Hours: dto.Each(told, func(h store.Hour) dto.Hour { return dto.Hour(h) })}
 	a.at = now
 	return a.counted, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
 )
@@ -79,7 +79,7 @@ func TestDSK_06_ActivityIsBounded(t *testing.T) {
 		{"too many ways", 41, 100, 40, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ask[shape.Activity](t, activityOf(&told{messages: tt.messages, ways: tt.ways}, nil, &noon).Show, "?since=0")
+			got, err := ask[dto.Activity](t, activityOf(&told{messages: tt.messages, ways: tt.ways}, nil, &noon).Show, "?since=0")
 			if err != nil || len(got.Messages) != tt.want || got.Complete != tt.complete {
 				t.Errorf("%d messages, complete %v, %v; want %d, %v", len(got.Messages), got.Complete, err, tt.want, tt.complete)
 			}
@@ -94,13 +94,13 @@ func TestDSK_06_ActivityGoesBackForEightHours(t *testing.T) {
 	eight := noon.Add(-8 * time.Hour).UnixMilli()
 	for query, want := range map[string]int64{"?since=0": eight, fmt.Sprint("?since=", eight-1): eight, fmt.Sprint("?since=", eight+1): eight + 1} {
 		reader := &told{}
-		got, err := ask[shape.Activity](t, activityOf(reader, nil, &noon).Show, query)
+		got, err := ask[dto.Activity](t, activityOf(reader, nil, &noon).Show, query)
 		if err != nil || got.Since != want || reader.since != want {
 			t.Errorf("%s: answered since %d, read since %d, %v; want %d", query, got.Since, reader.since, err, want)
 		}
 	}
 	for _, query := range []string{"", "?since=", "?since=-1", "?since=x"} {
-		if _, err := ask[shape.Activity](t, activityOf(&told{}, nil, &noon).Show, query); bridge.CodeOf(err) != bridge.Invalid {
+		if _, err := ask[dto.Activity](t, activityOf(&told{}, nil, &noon).Show, query); bridge.CodeOf(err) != bridge.Invalid {
 			t.Errorf("%q: %v", query, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestDSK_06_WorkIsToldFromWhenOnItIsWhole(t *testing.T) {
 	work := &api.Work{Began: 100, Sessions: map[string]api.WorkTimes{
 		"a": {Spans: []api.Span{{From: 300, To: 400}, {From: 500}}, Whole: 250}, "b": {Spans: []api.Span{{From: 150}}},
 	}}
-	got, err := ask[shape.Activity](t, activityOf(&told{}, work, &noon).Show, "?since=0")
+	got, err := ask[dto.Activity](t, activityOf(&told{}, work, &noon).Show, "?since=0")
 	if err != nil || *got.Began != 250 || len(got.Work["b"]) != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -127,8 +127,8 @@ func TestDSK_06_HoursAreCountedOnceAMinute(t *testing.T) {
 		want int
 	}{{0, 1}, {59 * time.Second, 1}, {time.Second, 2}, {-time.Second, 3}} {
 		now = now.Add(step.pass)
-		got, err := ask[shape.Hours](t, a.Hours, "/hours")
-		if err != nil || got.Hours[0] != (shape.Hour{From: 1, Messages: step.want, Wakes: 2}) {
+		got, err := ask[dto.Hours](t, a.Hours, "/hours")
+		if err != nil || got.Hours[0] != (dto.Hour{From: 1, Messages: step.want, Wakes: 2}) {
 			t.Errorf("after %v: %+v, %v; want count %d", step.pass, got, err, step.want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/exchange"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/config"
 )
 
@@ -205,7 +205,7 @@ func (g *Guard) Request(k Kind, r *http.Request) error {
 	}
 	contentType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || contentType != "application/json" {
-		return exchange.Refusal{Status: http.StatusUnsupportedMediaType, Sentence: "the Content-Type must be application/json"}
+		return httpjson.Refusal{Status: http.StatusUnsupportedMediaType, Sentence: "the Content-Type must be application/json"}
 	}
 	return nil
 }

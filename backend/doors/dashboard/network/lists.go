@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -15,23 +15,23 @@ func (n *Network) ShowLists(w http.ResponseWriter, r *http.Request) error {
 	if n.opts.Lists == nil {
 		return bridge.Errorf(bridge.Unavailable, "other PCs are not reached from here: Bridge's log says why")
 	}
-	wire := shape.NetworkLists{Peers: []shape.PCList{}}
+	wire := dto.NetworkLists{Peers: []dto.PCList{}}
 	for _, list := range n.opts.Lists(r.Context()).Peers {
 		wire.Peers = append(wire.Peers, listShape(list))
 	}
-	return exchange.WriteJSON(w, wire)
+	return httpjson.WriteJSON(w, wire)
 }
 
-func listShape(list api.PCList) shape.PCList {
-	wire := shape.PCList{Name: list.Name, ID: list.ID, Sessions: []shape.PCSession{}, Jobs: []shape.PCJob{}, Failed: list.Failed, Messages: list.Messages}
+func listShape(list api.PCList) dto.PCList {
+	wire := dto.PCList{Name: list.Name, ID: list.ID, Sessions: []dto.PCSession{}, Jobs: []dto.PCJob{}, Failed: list.Failed, Messages: list.Messages}
 	if list.AsOf != 0 {
 		wire.AsOf = &list.AsOf
 	}
 	for _, one := range list.Sessions {
-		wire.Sessions = append(wire.Sessions, shape.PCSession{Name: one.Name, Agent: one.Agent, State: one.State, Cwd: one.Cwd, Since: one.Since})
+		wire.Sessions = append(wire.Sessions, dto.PCSession{Name: one.Name, Agent: one.Agent, State: one.State, Cwd: one.Cwd, Since: one.Since})
 	}
 	for _, one := range list.Jobs {
-		wire.Jobs = append(wire.Jobs, shape.PCJob{Name: one.Name, Agent: one.Agent, Status: one.Status, Title: one.Title, Cwd: one.Cwd, Since: one.Since})
+		wire.Jobs = append(wire.Jobs, dto.PCJob{Name: one.Name, Agent: one.Agent, Status: one.Status, Title: one.Title, Cwd: one.Cwd, Since: one.Since})
 	}
 	return wire
 }

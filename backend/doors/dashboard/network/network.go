@@ -15,15 +15,15 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/network/link"
-	"bridge/backend/network/peering"
+	"bridge/backend/network/pairing"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 )
 
-// Peering is what is asked of the links with other PCs; *peering.Peering is one. All
+// Peering is what is asked of the links with other PCs; *pairing.Peering is one. All
 // methods may be called concurrently.
 type Peering interface {
 	// Network is how it stands.
@@ -31,9 +31,9 @@ type Peering interface {
 	// OwnAddresses are those by which others may reach this PC.
 	OwnAddresses() []string
 	// Invite opens an invitation in place of the one before.
-	Invite() (peering.Invitation, error)
+	Invite() (pairing.Invitation, error)
 	// Invited is how it stands with the last one.
-	Invited() peering.InvitationStatus
+	Invited() pairing.InvitationStatus
 	// Withdraw ends the one with that id, if it is open.
 	Withdraw(id string)
 	// Join pairs with the PC at that address by the code that it shows.
@@ -44,7 +44,7 @@ type Peering interface {
 	Refresh()
 }
 
-var _ Peering = (*peering.Peering)(nil)
+var _ Peering = (*pairing.Peering)(nil)
 
 // Settings is what is asked about config.json; config.File is one.
 type Settings interface {
@@ -96,7 +96,7 @@ func (n *Network) answer(w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, n.shape(present, settings, revision))
+	return httpjson.WriteJSON(w, n.shape(present, settings, revision))
 }
 
 // nothing is the body of what needs no words.
@@ -130,7 +130,7 @@ func (n *Network) Unpair(w http.ResponseWriter, r *http.Request) error {
 // does is a change without words; the answer is the network after it.
 func (n *Network) does(w http.ResponseWriter, r *http.Request, change func() error) error {
 	var request nothing
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if err := n.ready(); err != nil {
@@ -159,7 +159,7 @@ type linkRequest struct {
 // Link answers POST /api/network/link: this PC pairs with the one that shows a code.
 func (n *Network) Link(w http.ResponseWriter, r *http.Request) error {
 	var request linkRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if err := n.ready(); err != nil {
@@ -176,7 +176,7 @@ func (n *Network) Link(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, shape.Paired{
+	return httpjson.WriteJSON(w, dto.Paired{
 		PCName: nameShape(pair.Name, pair.ID), May: settings.Network.May(pair.Name, "", settings.Jobs.MaxAccess).Words(pair.Name),
 	})
 }
@@ -191,10 +191,10 @@ func notOurs(err error) error {
 	return err
 }
 
-func (n *Network) shape(present api.Network, settings config.Config, revision string) shape.Network {
-	wire := shape.Network{
+func (n *Network) shape(present api.Network, settings config.Config, revision string) dto.Network {
+	wire := dto.Network{
 		Name: present.Name, ID: present.ID, Fingerprint: link.Fingerprint(present.ID), Enabled: settings.Network.Enabled,
-		Listening: shape.List(present.Listening), Failed: present.Failed, Invitation: invitationShape(n.opts.Peering.Invited()), Peers: []shape.PairedPC{},
+		Listening: dto.List(present.Listening), Failed: present.Failed, Invitation: invitationShape(n.opts.Peering.Invited()), Peers: []dto.PairedPC{},
 		Policy: n.policyShape(settings, revision), Team: teamShape(present.Team, settings.Network),
 	}
 	paired := map[string]bool{}
@@ -215,29 +215,29 @@ func (n *Network) shape(present api.Network, settings config.Config, revision st
 	return wire
 }
 
-func pcShape(pc api.PC, settings config.Config, team string) shape.PairedPC {
+func pcShape(pc api.PC, settings config.Config, team string) dto.PairedPC {
 	may := settings.Network.May(pc.Name, "", settings.Jobs.MaxAccess)
-	wire := shape.PairedPC{
-		PCName: nameShape(pc.Name, pc.ID), Up: pc.Up, Release: pc.Release, Capabilities: shape.List(pc.Capabilities), Update: pc.Update, Failed: pc.Failed, Member: pc.Member, Paired: pc.Paired,
-		Allowed: shape.PCAllowed{Jobs: may.Jobs, Messages: may.Messages, Decisions: may.Decisions, Dashboard: may.Dashboard, Files: may.Files},
+	wire := dto.PairedPC{
+		PCName: nameShape(pc.Name, pc.ID), Up: pc.Up, Release: pc.Release, Capabilities: dto.List(pc.Capabilities), Update: pc.Update, Failed: pc.Failed, Member: pc.Member, Paired: pc.Paired,
+		Allowed: dto.PCAllowed{Jobs: may.Jobs, Messages: may.Messages, Decisions: may.Decisions, Dashboard: may.Dashboard, Files: may.Files},
 		May:     settings.Network.May(pc.Name, team, settings.Jobs.MaxAccess).Words(pc.Name),
 	}
 	if pc.Up {
 		wire.Since = &pc.Since
 	}
 	if pc.Before != nil {
-		wire.Before = &shape.Before{Fingerprint: link.Fingerprint(pc.Before.ID), Since: pc.Before.Since}
+		wire.Before = &dto.Before{Fingerprint: link.Fingerprint(pc.Before.ID), Since: pc.Before.Since}
 	}
 	return wire
 }
 
-func teamShape(team *api.Team, settings config.Network) *shape.Team {
+func teamShape(team *api.Team, settings config.Network) *dto.Team {
 	if team == nil {
 		return nil
 	}
-	wire := &shape.Team{
+	wire := &dto.Team{
 		Team: team.Team, Name: team.Name, ID: team.Hub, Fingerprint: link.Fingerprint(team.Hub), Own: team.Own, Up: team.Up, Server: team.Server, Failed: team.Failed,
-		Unheard: shape.List(team.Unheard), Sees: team.Sees, Carried: team.Carried, Seal: settings.Hub.Seal, Dropped: []shape.Dropped{},
+		Unheard: dto.List(team.Unheard), Sees: team.Sees, Carried: team.Carried, Seal: settings.Hub.Seal, Dropped: []dto.Dropped{},
 	}
 	if team.Team != "" {
 		wire.Decisions = settings.SharesWith(team.Team)
@@ -250,24 +250,24 @@ func teamShape(team *api.Team, settings config.Network) *shape.Team {
 		wire.Watched = &team.Watched
 	}
 	if team.Waits != nil {
-		wire.Waits = &shape.Waits{Words: team.Waits.Words, Since: team.Waits.Since}
+		wire.Waits = &dto.Waits{Words: team.Waits.Words, Since: team.Waits.Since}
 	}
 	for _, d := range team.Dropped {
-		wire.Dropped = append(wire.Dropped, shape.Dropped{Words: d.Words, Count: d.Count, Last: d.Last, Hostile: d.Hostile})
+		wire.Dropped = append(wire.Dropped, dto.Dropped{Words: d.Words, Count: d.Count, Last: d.Last, Hostile: d.Hostile})
 	}
 	return wire
 }
 
-func nameShape(name, id string) shape.PCName {
-	return shape.PCName{Name: name, ID: id, Fingerprint: link.Fingerprint(id)}
+func nameShape(name, id string) dto.PCName {
+	return dto.PCName{Name: name, ID: id, Fingerprint: link.Fingerprint(id)}
 }
 
-func invitationShape(status peering.InvitationStatus) *shape.Invitation {
+func invitationShape(status pairing.InvitationStatus) *dto.Invitation {
 	if status.ID == "" {
 		return nil
 	}
-	wire := &shape.Invitation{
-		ID: status.ID, State: string(status.State), Code: status.Code, Addresses: shape.List(status.Addresses), LocalOnly: isLocal(status.Addresses),
+	wire := &dto.Invitation{
+		ID: status.ID, State: string(status.State), Code: status.Code, Addresses: dto.List(status.Addresses), LocalOnly: isLocal(status.Addresses),
 		ExpiresAt: status.ExpiresAt.UnixMilli(), WrongCodes: status.WrongCodes, BurntAt: link.MaxWrongCodes,
 	}
 	if status.Pair.ID != "" {

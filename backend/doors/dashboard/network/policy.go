@@ -10,8 +10,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 )
@@ -50,7 +50,7 @@ type peerRequest struct {
 // the network after it. What was saved counts from the next request on.
 func (n *Network) Change(w http.ResponseWriter, r *http.Request) error {
 	var request policyRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if request.Revision == "" {
@@ -71,7 +71,7 @@ func (n *Network) Change(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	plan := shape.NetworkPlan{Saved: !request.DryRun, Changes: changes(present, edit.Before, edit.After), Warnings: n.warnings(edit.After)}
+	plan := dto.NetworkPlan{Saved: !request.DryRun, Changes: changes(present, edit.Before, edit.After), Warnings: n.warnings(edit.After)}
 	after, revision := edit.After, request.Revision
 	if !request.DryRun {
 		if err := edit.Save(); err != nil {
@@ -86,7 +86,7 @@ func (n *Network) Change(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	plan.Network = n.shape(present, after, revision)
-	return exchange.WriteJSON(w, plan)
+	return httpjson.WriteJSON(w, plan)
 }
 
 // applyTo makes the change. Lists are replaced, never written into: those of the
@@ -191,11 +191,11 @@ func replaced[T comparable](before, after []T) []T {
 }
 
 // changes says what becomes another for this PC and for each paired one.
-func changes(present api.Network, before, after config.Config) []shape.NetworkChange {
-	found := []shape.NetworkChange{}
+func changes(present api.Network, before, after config.Config) []dto.NetworkChange {
+	found := []dto.NetworkChange{}
 	add := func(name, was, is string) {
 		if was != is {
-			found = append(found, shape.NetworkChange{Name: name, Before: was, After: is})
+			found = append(found, dto.NetworkChange{Name: name, Before: was, After: is})
 		}
 	}
 	teamWas, teamIs := teamWords(present, before.Network), teamWords(present, after.Network)
@@ -306,18 +306,18 @@ func (n *Network) warnings(c config.Config) []string {
 	return list
 }
 
-func (n *Network) policyShape(c config.Config, revision string) shape.NetworkPolicy {
+func (n *Network) policyShape(c config.Config, revision string) dto.NetworkPolicy {
 	network := c.Network
-	wire := shape.NetworkPolicy{
-		Revision: revision, Listen: shape.List(network.Listen), Port: network.Port, Own: shape.List(n.opts.Peering.OwnAddresses()),
-		JobsEnabled: network.RemoteJobs.Enabled, Roots: []shape.JobRoot{}, Agents: shape.List(network.RemoteJobs.Agents),
+	wire := dto.NetworkPolicy{
+		Revision: revision, Listen: dto.List(network.Listen), Port: network.Port, Own: dto.List(n.opts.Peering.OwnAddresses()),
+		JobsEnabled: network.RemoteJobs.Enabled, Roots: []dto.JobRoot{}, Agents: dto.List(network.RemoteJobs.Agents),
 		Kinds: remote.Agents(), MaxAccess: c.Jobs.MaxAccess, Unpaired: []string{}, OtherTeams: []string{},
 	}
 	if !c.Jobs.Enabled {
 		wire.JobsOff = "Delegated jobs are off on this PC (jobs.enabled in config.json), so none starts for another PC."
 	}
 	for _, root := range network.RemoteJobs.AllowRoots {
-		wire.Roots = append(wire.Roots, shape.JobRoot{Path: root, Warning: n.opts.Folders.warning(root)})
+		wire.Roots = append(wire.Roots, dto.JobRoot{Path: root, Warning: n.opts.Folders.warning(root)})
 	}
 	return wire
 }

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/rule"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -29,7 +29,7 @@ type answerRequest struct {
 // record that it met.
 func (s *Runs) Answer(w http.ResponseWriter, r *http.Request) error {
 	var request answerRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	decision, err := job.ParseDecision(request.Decision)
@@ -51,12 +51,12 @@ func (s *Runs) Answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	var late *bridge.Error
 	if approval.ID != "" && errors.As(err, &late) && late.Code == bridge.Conflict {
-		return exchange.Refuse(w, http.StatusConflict, shape.AnsweredBefore{Error: shape.Error{Error: late.Message}, Approval: approvalShape(approval)})
+		return httpjson.Refuse(w, http.StatusConflict, dto.AnsweredBefore{Error: dto.Error{Error: late.Message}, Approval: approvalShape(approval)})
 	}
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, s.approvalShape(approval))
+	return httpjson.WriteJSON(w, s.approvalShape(approval))
 }
 
 // messageRequest is the body of POST /api/subagents/message.
@@ -69,10 +69,10 @@ type messageRequest struct {
 // supervisor's own would go (JOB-05).
 func (s *Runs) Message(w http.ResponseWriter, r *http.Request) error {
 	var request messageRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
-	if err := exchange.CheckOwnerBody(request.Body); err != nil {
+	if err := httpjson.CheckOwnerBody(request.Body); err != nil {
 		return err
 	}
 	return s.say(w, job.MessageArgs{Job: request.Job, Message: request.Body})
@@ -91,7 +91,7 @@ type settingsRequest struct {
 // job's next turn.
 func (s *Runs) Settings(w http.ResponseWriter, r *http.Request) error {
 	var request settingsRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if request == (settingsRequest{Job: request.Job}) {
@@ -117,7 +117,7 @@ func (s *Runs) say(w http.ResponseWriter, args job.MessageArgs) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, saidShape(said))
+	return httpjson.WriteJSON(w, saidShape(said))
 }
 
 // cancelRequest is the body of POST /api/subagents/cancel.
@@ -129,7 +129,7 @@ type cancelRequest struct {
 // when its runner says so.
 func (s *Runs) Cancel(w http.ResponseWriter, r *http.Request) error {
 	var request cancelRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if err := job.CheckTarget(request.Job); err != nil {
@@ -142,9 +142,9 @@ func (s *Runs) Cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, saidShape(api.JobMessaged{JobStatus: status}))
+	return httpjson.WriteJSON(w, saidShape(api.JobMessaged{JobStatus: status}))
 }
 
-func saidShape(said api.JobMessaged) shape.Said {
-	return shape.Said{Job: said.Job, Status: said.Status, Delivery: said.Delivery}
+func saidShape(said api.JobMessaged) dto.Said {
+	return dto.Said{Job: said.Job, Status: said.Status, Delivery: said.Delivery}
 }

@@ -7,8 +7,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/jobs/gitwork"
 	"bridge/backend/jobs/landing"
 	"bridge/backend/platform/ipc/api"
@@ -33,11 +33,11 @@ func (s *Runs) Diff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, shape.RunDiff{Base: diff.Base, Head: diff.Head, Files: shape.Each(diff.Files, changeShape)})
+	return httpjson.WriteJSON(w, dto.RunDiff{Base: diff.Base, Head: diff.Head, Files: dto.Each(diff.Files, changeShape)})
 }
 
-func changeShape(c gitwork.FileChange) shape.FileChange {
-	return shape.FileChange{
+func changeShape(c gitwork.FileChange) dto.FileChange {
+	return dto.FileChange{
 		Path: c.Path, From: c.From, Status: c.Status, Added: c.Added, Removed: c.Removed, Binary: c.Binary, Patch: c.Patch, Cut: c.Cut,
 	}
 }
@@ -51,7 +51,7 @@ type commentsRequest struct {
 // message of its owner's.
 func (s *Runs) Comment(w http.ResponseWriter, r *http.Request) error {
 	var request commentsRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	text, err := job.CommentsText(request.Comments)
@@ -72,7 +72,7 @@ type finishRequest struct {
 // the files; of a dry run they are the answer.
 func (s *Runs) Finish(w http.ResponseWriter, r *http.Request) error {
 	var request finishRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if s.jobs == nil {
@@ -83,16 +83,16 @@ func (s *Runs) Finish(w http.ResponseWriter, r *http.Request) error {
 	})
 	var refused *bridge.Error
 	if errors.As(err, &refused) && refused.Code == bridge.Conflict && len(finished.Conflicts) > 0 {
-		return exchange.Refuse(w, http.StatusConflict, shape.Conflicting{Error: shape.Error{Error: refused.Message}, Finished: finishedShape(finished)})
+		return httpjson.Refuse(w, http.StatusConflict, dto.Conflicting{Error: dto.Error{Error: refused.Message}, Finished: finishedShape(finished)})
 	}
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, finishedShape(finished))
+	return httpjson.WriteJSON(w, finishedShape(finished))
 }
 
-func finishedShape(f api.JobFinished) shape.Finished {
-	return shape.Finished{
-		Action: f.Action, Conflicts: shape.List(f.Conflicts), Done: f.Done, Commit: f.Commit, Branch: f.Branch, Checkout: f.Checkout, LeftOut: f.LeftOut,
+func finishedShape(f api.JobFinished) dto.Finished {
+	return dto.Finished{
+		Action: f.Action, Conflicts: dto.List(f.Conflicts), Done: f.Done, Commit: f.Commit, Branch: f.Branch, Checkout: f.Checkout, LeftOut: f.LeftOut,
 	}
 }

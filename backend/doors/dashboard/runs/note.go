@@ -8,7 +8,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
 	"bridge/backend/core/job"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -64,4 +64,4 @@ func childOf(to api.JobView, id string, sessions []api.Peer) (api.Child, error) 
 }
 
 // Heard tells how far a note came.
-func (s *Runs) Heard(id string) record.Way { return s.jobs.Heard(id) }
+func (s *Runs) Heard(id string) jobfiles.Way { return s.jobs.Heard(id) }

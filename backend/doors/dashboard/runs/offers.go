@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -29,7 +29,7 @@ func (s *Runs) Models(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, shape.Models{Agents: shape.Each(told.Agents, modelsShape)})
+	return httpjson.WriteJSON(w, dto.Models{Agents: dto.Each(told.Agents, modelsShape)})
 }
 
 // Usage answers GET /api/usage (JOB-21).
@@ -42,21 +42,21 @@ func (s *Runs) Usage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, shape.Usage{Agents: shape.Each(told.Agents, usageShape)})
+	return httpjson.WriteJSON(w, dto.Usage{Agents: dto.Each(told.Agents, usageShape)})
 }
 
 // KeptUsage answers GET /api/usage/kept: the same as far as it was told before. It
 // starts nothing, so that a page may show it unasked.
 func (s *Runs) KeptUsage(w http.ResponseWriter, _ *http.Request) error {
-	kept := shape.Usage{Agents: []shape.AgentUsage{}}
+	kept := dto.Usage{Agents: []dto.AgentUsage{}}
 	if s.jobs != nil {
-		kept.Agents = shape.Each(s.jobs.KeptUsage(), usageShape)
+		kept.Agents = dto.Each(s.jobs.KeptUsage(), usageShape)
 	}
-	return exchange.WriteJSON(w, kept)
+	return httpjson.WriteJSON(w, kept)
 }
 
 func (s *Runs) agentOf(r *http.Request) (bridge.AgentKind, error) {
-	params, err := exchange.Params(r)
+	params, err := httpjson.Params(r)
 	switch {
 	case err != nil:
 		return "", err
@@ -68,14 +68,14 @@ func (s *Runs) agentOf(r *http.Request) (bridge.AgentKind, error) {
 	return bridge.ParseKind(params.Get("agent"))
 }
 
-func modelsShape(told api.AgentModels) shape.AgentModels {
-	return shape.AgentModels{Agent: told.Agent, AsOf: told.AsOf, Note: told.Note, Models: shape.Each(told.Models, func(m api.Model) shape.Model {
-		return shape.Model{ID: m.ID, Name: m.Name, Efforts: append([]string{}, m.Efforts...), Default: m.Default}
+func modelsShape(told api.AgentModels) dto.AgentModels {
+	return dto.AgentModels{Agent: told.Agent, AsOf: told.AsOf, Note: told.Note, Models: dto.Each(told.Models, func(m api.Model) dto.Model {
+		return dto.Model{ID: m.ID, Name: m.Name, Efforts: append([]string{}, m.Efforts...), Default: m.Default}
 	})}
 }
 
-func usageShape(told api.AgentUsage) shape.AgentUsage {
-	return shape.AgentUsage{Agent: told.Agent, AsOf: told.AsOf, Plan: told.Plan, Note: told.Note, Limits: shape.Each(told.Limits, func(l api.Limit) shape.Limit {
-		return shape.Limit{Name: l.Name, UsedPercent: l.UsedPercent, ResetsAt: moment(l.ResetsAt)}
+func usageShape(told api.AgentUsage) dto.AgentUsage {
+	return dto.AgentUsage{Agent: told.Agent, AsOf: told.AsOf, Plan: told.Plan, Note: told.Note, Limits: dto.Each(told.Limits, func(l api.Limit) dto.Limit {
+		return dto.Limit{Name: l.Name, UsedPercent: l.UsedPercent, ResetsAt: moment(l.ResetsAt)}
 	})}
 }

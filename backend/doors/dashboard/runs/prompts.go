@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/rule"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/rules"
 )
@@ -109,28 +109,28 @@ func (s *Runs) promptFromNowOn(id string, wish rule.Wish) (job.Approval, error) 
 
 // fromNowOn says what rule may be made of an open question; nil of one that cannot be
 // answered here.
-func (s *Runs) fromNowOn(a job.Approval) *shape.FromNowOn {
+func (s *Runs) fromNowOn(a job.Approval) *dto.FromNowOn {
 	switch {
 	case a.State != job.ApprovalAsked || a.OnlyTold != "":
 		return nil
 	case s.prompts != nil && s.prompts.Has(a.ID):
-		return shape.FromNowOnOf(rule.OfferFor(rule.OfSession(a)), a.Cwd)
+		return dto.FromNowOnOf(rule.OfferFor(rule.OfSession(a)), a.Cwd)
 	case s.jobs == nil:
 		return nil
 	}
-	return shape.FromNowOnOf(s.jobs.FromNowOn(a))
+	return dto.FromNowOnOf(s.jobs.FromNowOn(a))
 }
 
 // prompting is how it stands with prompts of sessions.
-func (s *Runs) prompting() shape.Prompting {
+func (s *Runs) prompting() dto.Prompting {
 	if s.prompts == nil {
-		return shape.Prompting{AnswerPrompts: "off"}
+		return dto.Prompting{AnswerPrompts: "off"}
 	}
 	return promptingShape(s.prompts.Prompting())
 }
 
-func promptingShape(p api.Prompting) shape.Prompting {
-	return shape.Prompting{AnswerPrompts: string(p.AnswerPrompts), Away: p.Away}
+func promptingShape(p api.Prompting) dto.Prompting {
+	return dto.Prompting{AnswerPrompts: string(p.AnswerPrompts), Away: p.Away}
 }
 
 // awayRequest is the body of POST /api/away.
@@ -141,7 +141,7 @@ type awayRequest struct {
 // SetAway answers POST /api/away with how it stands after it.
 func (s *Runs) SetAway(w http.ResponseWriter, r *http.Request) error {
 	var request awayRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if request.On == nil {
@@ -154,5 +154,5 @@ func (s *Runs) SetAway(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, promptingShape(now))
+	return httpjson.WriteJSON(w, promptingShape(now))
 }

@@ -11,10 +11,10 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/core/needs"
 	"bridge/backend/core/rule"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/jobs"
-	"bridge/backend/jobs/record"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -25,7 +25,7 @@ type Jobs interface {
 	// ended, archived ones included, each the newest first.
 	Recent(ended int) []api.JobView
 	Detail(name string) (jobs.Detail, error)
-	ReadLog(name string, from int64) (record.Log, error)
+	ReadLog(name string, from int64) (jobfiles.Log, error)
 	// Approvals lists the questions of the jobs that go on, the oldest first.
 	Approvals() []job.Approval
 	// Answer decides a question for the owner. The record is as it is then, also
@@ -39,7 +39,7 @@ type Jobs interface {
 	// Say gives a job words, under an id that names them, and settings.
 	Say(id string, control job.Control) (api.JobMessaged, error)
 	// Heard tells how far the words of that id came.
-	Heard(id string) record.Way
+	Heard(id string) jobfiles.Way
 	// Cancel ends a job. One that has ended stays as it is.
 	Cancel(name string) (api.JobStatus, error)
 	Landings
@@ -74,9 +74,9 @@ const (
 
 // Into puts what there is of jobs into the state, and into what its owner's needs are
 // decided from.
-func (s *Runs) Into(state *shape.State, facts *needs.Facts) {
+func (s *Runs) Into(state *dto.State, facts *needs.Facts) {
 	asked := s.approvals()
-	state.Runs, state.Jobs, state.Approvals = []shape.Run{}, map[string]shape.Job{}, s.approvalShapes(asked)
+	state.Runs, state.Jobs, state.Approvals = []dto.Run{}, map[string]dto.Job{}, s.approvalShapes(asked)
 	state.Prompting = s.prompting()
 	for _, approval := range asked {
 		if !approval.IsSettled() {
@@ -91,17 +91,17 @@ func (s *Runs) Into(state *shape.State, facts *needs.Facts) {
 		state.Jobs[view.Job] = jobShape(view)
 		facts.Jobs = append(facts.Jobs, needOf(view))
 	}
-	state.Runs = shape.Each(recent, runShape)
+	state.Runs = dto.Each(recent, runShape)
 	state.Worktrees.Count, state.Worktrees.Bytes = s.jobs.Worktrees()
 }
 
 // ListApprovals answers GET /api/approvals.
 func (s *Runs) ListApprovals(w http.ResponseWriter, _ *http.Request) error {
-	return exchange.WriteJSON(w, shape.Approvals{Approvals: s.approvalShapes(s.approvals())})
+	return httpjson.WriteJSON(w, dto.Approvals{Approvals: s.approvalShapes(s.approvals())})
 }
 
-func (s *Runs) approvalShapes(all []job.Approval) []shape.Approval {
-	list := []shape.Approval{}
+func (s *Runs) approvalShapes(all []job.Approval) []dto.Approval {
+	list := []dto.Approval{}
 	settled := 0
 	for _, approval := range all {
 		if approval.IsSettled() {
@@ -120,7 +120,7 @@ func (s *Runs) approvalShapes(all []job.Approval) []shape.Approval {
 }
 
 // approvalShape is a question with the rule that may be made of it while it is open.
-func (s *Runs) approvalShape(approval job.Approval) shape.Approval {
+func (s *Runs) approvalShape(approval job.Approval) dto.Approval {
 	wire := approvalShape(approval)
 	wire.FromNowOn = s.fromNowOn(approval)
 	return wire
@@ -128,7 +128,7 @@ func (s *Runs) approvalShape(approval job.Approval) shape.Approval {
 
 // Show answers GET /api/runs/<run>: the run, or, from a byte on, its log.
 func (s *Runs) Show(w http.ResponseWriter, r *http.Request) error {
-	params, err := exchange.Params(r)
+	params, err := httpjson.Params(r)
 	if err != nil {
 		return err
 	}
@@ -142,11 +142,11 @@ func (s *Runs) Show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, detailShape(detail))
+	return httpjson.WriteJSON(w, detailShape(detail))
 }
 
 func (s *Runs) showLog(w http.ResponseWriter, run, from string) error {
-	at, ok := exchange.WholeNumber(from)
+	at, ok := httpjson.WholeNumber(from)
 	if !ok {
 		return bridge.Errorf(bridge.Invalid, "from must be a whole number of bytes")
 	}
@@ -154,7 +154,7 @@ func (s *Runs) showLog(w http.ResponseWriter, run, from string) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, shape.RunLog{Text: log.Text, Next: log.Next, Size: log.Size})
+	return httpjson.WriteJSON(w, dto.RunLog{Text: log.Text, Next: log.Next, Size: log.Size})
 }
 
 func noJobs() error {

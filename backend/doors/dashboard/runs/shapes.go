@@ -3,11 +3,11 @@ package runs
 import (
 	"cmp"
 
-	"bridge/backend/core/host"
+	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
 	"bridge/backend/core/needs"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/jobs"
 	"bridge/backend/platform/ipc/api"
 )
@@ -17,18 +17,18 @@ const maxNextChars = 200
 
 // List is what `bridge runs --json` prints.
 type List struct {
-	Runs      []shape.Run      `json:"runs"`
-	Approvals []shape.Approval `json:"approvals"`
+	Runs      []dto.Run      `json:"runs"`
+	Approvals []dto.Approval `json:"approvals"`
 }
 
 // ListOf has the members that the state has.
 func ListOf(found api.Runs) List {
-	return List{Runs: shape.Each(found.Jobs, runShape), Approvals: shape.Each(found.Approvals, approvalShape)}
+	return List{Runs: dto.Each(found.Jobs, runShape), Approvals: dto.Each(found.Approvals, approvalShape)}
 }
 
 // Watched is what `bridge watch --json` prints: the run at its end, and its log.
 type Watched struct {
-	shape.Run
+	dto.Run
 	Log string `json:"log"`
 }
 
@@ -36,23 +36,23 @@ type Watched struct {
 func WatchedOf(view api.JobView, log string) Watched { return Watched{Run: runShape(view), Log: log} }
 
 // Answered is what `bridge approve --json` prints.
-func Answered(approval job.Approval) shape.Approval { return approvalShape(approval) }
+func Answered(approval job.Approval) dto.Approval { return approvalShape(approval) }
 
-func runShape(v api.JobView) shape.Run {
-	return shape.Run{
+func runShape(v api.JobView) dto.Run {
+	return dto.Run{
 		Run: v.Job, Job: v.Job, By: v.By, Agent: v.Agent, Called: cmp.Or(v.ACPAgent, string(v.Agent)), Title: v.Title, Status: v.Status, Wait: v.Wait, Ended: v.Ended,
 		Model: v.Model, Effort: v.Effort, Access: v.Access, Layer: v.Layer, Step: v.Step, Workdir: v.Workdir, Branch: v.Branch,
-		Progress: shape.RunProgress{Percent: v.Progress.Percent, ETAMinutes: v.Progress.ETAMinutes, Note: v.Progress.Note},
+		Progress: dto.RunProgress{Percent: v.Progress.Percent, ETAMinutes: v.Progress.ETAMinutes, Note: v.Progress.Note},
 		Session:  v.Session, Tokens: v.Tokens, CostUSD: v.CostUSD, Started: moment(v.StartedAt), EndedAt: moment(v.EndedAt), Remote: v.Remote,
 		Worktree: worktreeShape(v.Worktree), Doubt: v.Doubt,
 	}
 }
 
-func worktreeShape(w *api.JobWorktree) *shape.RunWorktree {
+func worktreeShape(w *api.JobWorktree) *dto.RunWorktree {
 	if w == nil {
 		return nil
 	}
-	return &shape.RunWorktree{
+	return &dto.RunWorktree{
 		Path: w.Path, Repository: w.Repository, Bytes: w.Bytes, Stays: w.Stays, ReclaimedAt: moment(w.ReclaimedAt), Landing: w.Landing,
 	}
 }
@@ -80,12 +80,12 @@ func moment(millis int64) *int64 {
 	return &millis
 }
 
-func jobShape(v api.JobView) shape.Job {
-	return shape.Job{Next: host.Shorten(v.Next, maxNextChars), Remote: v.Remote}
+func jobShape(v api.JobView) dto.Job {
+	return dto.Job{Next: hooks.Shorten(v.Next, maxNextChars), Remote: v.Remote}
 }
 
-func approvalShape(a job.Approval) shape.Approval {
-	return shape.Approval{
+func approvalShape(a job.Approval) dto.Approval {
+	return dto.Approval{
 		ID: a.ID, Job: a.Job, Session: a.Session, By: a.By, Kind: a.Kind, What: a.What, Detail: a.Detail, Cwd: a.Cwd, Why: a.Why,
 		State: a.State, AskedAt: int64(a.AskedAt), ExpiresAt: moment(int64(a.ExpiresAt)), AnsweredAt: moment(int64(a.AnsweredAt)),
 		AnsweredBy: a.AnsweredBy, Decision: a.Decision, Reason: a.Reason, Remote: a.Remote,
@@ -93,27 +93,27 @@ func approvalShape(a job.Approval) shape.Approval {
 	}
 }
 
-func detailShape(d jobs.Detail) shape.RunDetail {
-	detail := shape.RunDetail{Run: runShape(d.JobView), Prompt: d.Prompt}
+func detailShape(d jobs.Detail) dto.RunDetail {
+	detail := dto.RunDetail{Run: runShape(d.JobView), Prompt: d.Prompt}
 	switch {
 	case d.Result != nil:
 		detail.Result = resultShape(*d.Result)
 	case d.Problem != "":
-		detail.Result = &shape.RunResult{Status: d.Status, Error: d.Problem, Evidence: evidenceShape(runs.Evidence{}), Variables: []string{}}
+		detail.Result = &dto.RunResult{Status: d.Status, Error: d.Problem, Evidence: evidenceShape(runs.Evidence{}), Variables: []string{}}
 	}
 	return detail
 }
 
-func resultShape(e runs.Envelope) *shape.RunResult {
-	return &shape.RunResult{
+func resultShape(e runs.Envelope) *dto.RunResult {
+	return &dto.RunResult{
 		Status: e.State, Text: e.Result, Error: e.Error, At: moment(int64(e.WrittenAt)),
-		Evidence: evidenceShape(e.Evidence), Variables: shape.List(e.Variables),
+		Evidence: evidenceShape(e.Evidence), Variables: dto.List(e.Variables),
 	}
 }
 
-func evidenceShape(e runs.Evidence) shape.Evidence {
-	return shape.Evidence{
-		Base: e.Base, Head: e.Head, Files: shape.List(e.Files), Commands: shape.List(e.Commands), Tokens: e.Tokens, CostUSD: e.CostUSD,
+func evidenceShape(e runs.Evidence) dto.Evidence {
+	return dto.Evidence{
+		Base: e.Base, Head: e.Head, Files: dto.List(e.Files), Commands: dto.List(e.Commands), Tokens: e.Tokens, CostUSD: e.CostUSD,
 		DurationMs: e.DurationMs, Ended: e.Ended, Layer: e.Layer,
 	}
 }

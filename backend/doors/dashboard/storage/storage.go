@@ -13,8 +13,8 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/needs"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/maintain/inventory"
 )
@@ -143,12 +143,12 @@ func (s *Reports) Latest(ctx context.Context) *Checked {
 }
 
 // Sum sums the report up.
-func (c *Checked) Sum() shape.StorageSum {
+func (c *Checked) Sum() dto.StorageSum {
 	if c == nil {
-		return shape.StorageSum{}
+		return dto.StorageSum{}
 	}
 	sum := c.report.Summary()
-	return shape.StorageSum{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
+	return dto.StorageSum{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
 }
 
 // Into adds to facts what a look at the home found.
@@ -176,37 +176,37 @@ func (s *Reports) Show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return exchange.WriteJSON(w, ReportShape(report))
+	return httpjson.WriteJSON(w, ReportShape(report))
 }
 
 // Drills answers GET /api/storage/drills: which snapshots were proven.
 func (s *Reports) Drills(w http.ResponseWriter, _ *http.Request) error {
 	if s.of == nil {
-		return exchange.WriteJSON(w, shape.Drills{Drills: []shape.Drill{}})
+		return httpjson.WriteJSON(w, dto.Drills{Drills: []dto.Drill{}})
 	}
 	results, err := s.of.TestResults()
 	if err != nil {
 		return fmt.Errorf("read the drills: %w", err)
 	}
-	return exchange.WriteJSON(w, shape.Drills{Drills: shape.Each(results, DrillShape)})
+	return httpjson.WriteJSON(w, dto.Drills{Drills: dto.Each(results, DrillShape)})
 }
 
 // DrillShape is what is answered of a drill.
-func DrillShape(r inventory.TestResult) shape.Drill {
-	return shape.Drill{At: r.At, Snapshot: r.Snapshot, OK: r.OK, Detail: r.Detail, Files: r.Files, Rows: r.Rows}
+func DrillShape(r inventory.TestResult) dto.Drill {
+	return dto.Drill{At: r.At, Snapshot: r.Snapshot, OK: r.OK, Detail: r.Detail, Files: r.Files, Rows: r.Rows}
 }
 
 // ReportShape is what is answered of a report.
-func ReportShape(r check.Report) shape.Report {
-	return shape.Report{
+func ReportShape(r check.Report) dto.Report {
+	return dto.Report{
 		CheckedAt: r.CheckedAt, OK: r.OK, TotalBytes: r.TotalBytes,
-		Schema: shape.Each(r.Schema, func(s check.Schema) shape.Schema {
-			return shape.Schema{Path: s.Path, Actual: s.Actual, Expected: s.Expected}
+		Schema: dto.Each(r.Schema, func(s check.Schema) dto.Schema {
+			return dto.Schema{Path: s.Path, Actual: s.Actual, Expected: s.Expected}
 		}),
-		Findings: shape.Each(r.Findings, func(f check.Finding) shape.Finding {
-			return shape.Finding{Severity: string(f.Severity), Code: string(f.Code), Path: f.Path, Detail: f.Detail, Fixable: f.Fixable}
+		Findings: dto.Each(r.Findings, func(f check.Finding) dto.Finding {
+			return dto.Finding{Severity: string(f.Severity), Code: string(f.Code), Path: f.Path, Detail: f.Detail, Fixable: f.Fixable}
 		}),
-		Sizes:   shape.Each(r.Sizes, func(s check.Size) shape.Size { return shape.Size{Path: s.Path, Bytes: s.Bytes} }),
-		Backups: shape.Each(r.Backups, func(s inventory.Set) shape.Backup { return shape.Backup{Path: s.Path, CreatedAt: s.CreatedAt} }),
+		Sizes:   dto.Each(r.Sizes, func(s check.Size) dto.Size { return dto.Size{Path: s.Path, Bytes: s.Bytes} }),
+		Backups: dto.Each(r.Backups, func(s inventory.Set) dto.Backup { return dto.Backup{Path: s.Path, CreatedAt: s.CreatedAt} }),
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/doors/dashboard/exchange"
-	"bridge/backend/doors/dashboard/shape"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/maintain/check"
 )
@@ -36,9 +36,9 @@ type Tasks struct {
 
 	mu      sync.Mutex // guards below
 	closed  bool
-	running *shape.Task
-	shownAt time.Time    // when progress of the running one was shown last
-	ended   []shape.Task // the newest first
+	running *dto.Task
+	shownAt time.Time  // when progress of the running one was shown last
+	ended   []dto.Task // the newest first
 	group   sync.WaitGroup
 }
 
@@ -100,8 +100,8 @@ func notHere(task maintain.Task) string {
 	}
 }
 
-func (s *Tasks) offer(task maintain.Task, care maintain.Maintenance) shape.Offer {
-	offer := shape.Offer{Action: string(task), Explains: care.Explain(task, ""), Consent: needsConsent(task), Refused: notHere(task)}
+func (s *Tasks) offer(task maintain.Task, care maintain.Maintenance) dto.Offer {
+	offer := dto.Offer{Action: string(task), Explains: care.Explain(task, ""), Consent: needsConsent(task), Refused: notHere(task)}
 	if task == maintain.TaskArchive && care.ArchiveAge == 0 {
 		offer.Refused = offer.Explains
 	}
@@ -124,7 +124,7 @@ func (s *Tasks) offer(task maintain.Task, care maintain.Maintenance) shape.Offer
 // tasks, and which there are.
 func (s *Tasks) Show(w http.ResponseWriter, _ *http.Request) error {
 	wire := s.wire()
-	wire.Offers, wire.Hints = []shape.Offer{}, map[string]string{}
+	wire.Offers, wire.Hints = []dto.Offer{}, map[string]string{}
 	if s.care != nil {
 		care := s.care()
 		for _, task := range offered {
@@ -134,14 +134,14 @@ func (s *Tasks) Show(w http.ResponseWriter, _ *http.Request) error {
 	for code, kind := range check.Kinds() {
 		wire.Hints[string(code)] = kind.Hint
 	}
-	return exchange.WriteJSON(w, wire)
+	return httpjson.WriteJSON(w, wire)
 }
 
 // Start answers POST /api/storage/work: it begins a task and tells what runs;
 // how that goes is told by the events and GET.
 func (s *Tasks) Start(w http.ResponseWriter, r *http.Request) error {
 	var request taskRequest
-	if err := exchange.ReadJSON(w, r, &request); err != nil {
+	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
 	if !slices.Contains(offered, request.Action) {
@@ -174,7 +174,7 @@ func (s *Tasks) begin(ctx context.Context, action maintain.Task, do func(context
 	case s.running != nil:
 		return bridge.Errorf(bridge.Conflict, "one thing at a time: %s is still running", s.running.Action)
 	}
-	s.running = &shape.Task{Action: string(action), State: "running", Began: s.now().UnixMilli()}
+	s.running = &dto.Task{Action: string(action), State: "running", Began: s.now().UnixMilli()}
 	s.group.Go(func() {
 		result, err := do(ctx)
 		s.end(result, err)
@@ -191,10 +191,10 @@ func (s *Tasks) end(result string, err error) {
 	done.State, done.Ended, done.Step, done.Result = "done", &at, "", result
 	if err != nil {
 		done.State = "failed"
-		_, done.Result = exchange.AnswerFor(err)
+		_, done.Result = httpjson.AnswerFor(err)
 	}
 	s.running, s.shownAt = nil, time.Time{}
-	s.ended = append([]shape.Task{done}, s.ended...)[:min(len(s.ended)+1, keptTasks)]
+	s.ended = append([]dto.Task{done}, s.ended...)[:min(len(s.ended)+1, keptTasks)]
 	s.mu.Unlock()
 	s.changed()
 }
@@ -217,10 +217,10 @@ func (s *Tasks) progress(step string, done, all int64) {
 	}
 }
 
-func (s *Tasks) wire() shape.Tasks {
+func (s *Tasks) wire() dto.Tasks {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wire := shape.Tasks{Ended: slices.Clone(shape.List(s.ended))}
+	wire := dto.Tasks{Ended: slices.Clone(dto.List(s.ended))}
 	if s.running != nil {
 		running := *s.running
 		wire.Running = &running
@@ -230,7 +230,7 @@ func (s *Tasks) wire() shape.Tasks {
 
 // Event is what the event stream says of the running task.
 func (s *Tasks) Event() string {
-	body, err := exchange.Encode(shape.Progress{Running: s.wire().Running})
+	body, err := httpjson.Encode(dto.Progress{Running: s.wire().Running})
 	if err != nil {
 		panic(err) // strings and numbers only
 	}
@@ -295,13 +295,13 @@ func carryOut(ctx context.Context, task maintain.Task, care maintain.Maintenance
 // Sizes answers GET /api/storage/sizes: how much the home took over time.
 func (s *Tasks) Sizes(w http.ResponseWriter, _ *http.Request) error {
 	if s.care == nil {
-		return exchange.WriteJSON(w, shape.Sizes{Points: []shape.SizePoint{}})
+		return httpjson.WriteJSON(w, dto.Sizes{Points: []dto.SizePoint{}})
 	}
 	points, err := check.Sizes(s.care().Home)
 	if err != nil {
 		return fmt.Errorf("read the record of sizes: %w", err)
 	}
-	return exchange.WriteJSON(w, shape.Sizes{Points: shape.Each(points, func(p check.SizePoint) shape.SizePoint {
-		return shape.SizePoint{At: p.At, Total: p.Total, Parts: p.Parts}
+	return httpjson.WriteJSON(w, dto.Sizes{Points: dto.Each(points, func(p check.SizePoint) dto.SizePoint {
+		return dto.SizePoint{At: p.At, Total: p.Total, Parts: p.Parts}
 	})})
 }

@@ -20,7 +20,7 @@ import (
 
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // Team is the name of every team here.
@@ -59,7 +59,7 @@ type PC struct {
 	Numbers string // a file that is not there yet
 }
 
-const patience = trial.Patience
+const patience = testkit.Patience
 
 // Start runs a server until the end of the test; change may set it up otherwise.
 func Start(t *testing.T, change ...func(*natsserver.Options)) *NATS {

@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/network/hub/enrol"
+	"bridge/backend/network/hub/join"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
 	"bridge/backend/platform/disk"
@@ -92,7 +92,7 @@ type Settings struct {
 // Usual are the settings of a hub that nobody has set.
 func Usual() Settings {
 	return Settings{
-		Version: settingsVersion, Team: "team", Node: "hub-1", Port: enrol.Port, NATSPort: enrol.NATSPort, MaxBytes: 16 << 30,
+		Version: settingsVersion, Team: "team", Node: "hub-1", Port: join.Port, NATSPort: join.NATSPort, MaxBytes: 16 << 30,
 	}
 }
 
@@ -129,7 +129,7 @@ func (s Settings) check() error {
 	if s.Cluster == "" && len(s.Peers) > 0 || s.Cluster != "" && len(s.Peers) != 2 {
 		return bridge.Errorf(bridge.Invalid, "a hub has one node or three: name this node's own cluster address and those of two others")
 	}
-	return enrol.CheckURLs(s.URLs)
+	return join.CheckURLs(s.URLs)
 }
 
 // Load reads what the hub is set to; fs.ErrNotExist where it never ran.

@@ -20,7 +20,7 @@ import (
 
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // expect waits for the server's refusal of what a PC did, and for the PC's name beside it
@@ -106,7 +106,7 @@ func TestHUB_02_ThePageNamesWhomTheHubRefused(t *testing.T) {
 	}
 	await := func(want ...string) {
 		t.Helper()
-		for late := time.After(trial.Patience); ; {
+		for late := time.After(testkit.Patience); ; {
 			got := drops()
 			if slices.Sort(got); slices.Equal(got, want) {
 				return
@@ -192,7 +192,7 @@ func TestHUB_02_AFrameOf100MiBEndsTheConnectionThatSentIt(t *testing.T) {
 	_, _ = raw.Write([]byte("PUB " + eve.subject(bert, subject.Frame) + " 104857600\r\n" + strings.Repeat("x", 1<<20)))
 	buf := make([]byte, 64<<10)
 	said := ""
-	_ = raw.SetReadDeadline(time.Now().Add(trial.Patience))
+	_ = raw.SetReadDeadline(time.Now().Add(testkit.Patience))
 	for {
 		n, err := raw.Read(buf)
 		said += string(buf[:n])
@@ -222,7 +222,7 @@ func (p *pc) raw() net.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = raw.Close() })
-	_ = raw.SetDeadline(time.Now().Add(trial.Patience))
+	_ = raw.SetDeadline(time.Now().Add(testkit.Patience))
 	line, err := bufio.NewReader(raw).ReadString('\n')
 	if err != nil {
 		p.t.Fatal(err)
@@ -256,7 +256,7 @@ func TestHUB_02_NobodyWithoutAKeyOfTheTeamGetsIn(t *testing.T) {
 	for name, options := range map[string][]nats.Option{
 		"no key": nil, "a name and a password": {nats.UserInfo("hub", "hub")}, "a token": {nats.Token("x")},
 	} {
-		options = append(options, nats.Secure(link.Pinned(anna.member.Hub)), nats.TLSHandshakeFirst(), nats.NoReconnect(), nats.Timeout(trial.Patience))
+		options = append(options, nats.Secure(link.Pinned(anna.member.Hub)), nats.TLSHandshakeFirst(), nats.NoReconnect(), nats.Timeout(testkit.Patience))
 		if conn, err := nats.Connect(anna.member.URLs[0], options...); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("%s: %v", name, err)
 			conn.Close()
@@ -336,7 +336,7 @@ func TestHUB_02_AReplayedMessageIsStoredOnce(t *testing.T) {
 func TestHUB_02_AFloodIsCutOffAndNamed(t *testing.T) {
 	h := openHub(t, nil)
 	eve, anna, bert := h.join("eve"), h.join("anna"), h.join("bert")
-	ctx, cancel := context.WithTimeout(t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	flooded, told := eve.subject(bert, subject.Frame), anna.hears(subject.There("crew", "hub-1"))
 	for ctx.Err() == nil && !eve.conn.IsClosed() {

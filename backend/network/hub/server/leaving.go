@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/network/hub/box"
+	"bridge/backend/network/hub/seal"
 	"bridge/backend/network/hub/subject"
 )
 
@@ -77,7 +77,7 @@ func noteBox(ctx context.Context, s *Server, id string, _ word, proof subject.Pr
 	if err != nil || pc.Box != "" {
 		return nil // it has gone, or the key is there by now
 	}
-	pc.Box = box.Text(proof.Key)
+	pc.Box = seal.Text(proof.Key)
 	if err := record(ctx, s, pc); err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	teamhub "bridge/backend/network/hub"
-	"bridge/backend/network/hub/box"
 	"bridge/backend/network/hub/hubtest"
+	"bridge/backend/network/hub/seal"
 	"bridge/backend/network/hub/subject"
 )
 
@@ -120,7 +120,7 @@ func TestHUB_02_TheHubNotesTheKeyOfWhoJoinedBefore(t *testing.T) {
 	h := openHub(t, nil)
 	anna := h.enrol("anna")
 	before, err := h.roster.find("anna")
-	if err != nil || before.Box != box.Text(anna.identity.Key()) {
+	if err != nil || before.Box != seal.Text(anna.identity.Key()) {
 		t.Fatalf("it joined as %+v, %v", before, err)
 	}
 	before.Box = ""
@@ -147,7 +147,7 @@ func TestHUB_02_TheHubNotesTheKeyOfWhoJoinedBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if member, err := subject.ParseMember(body); err != nil || member == (subject.Member{Name: "anna", Box: box.Text(anna.identity.Key())}) {
+		if member, err := subject.ParseMember(body); err != nil || member == (subject.Member{Name: "anna", Box: seal.Text(anna.identity.Key())}) {
 			return
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"bridge/backend/core/remote"
 	teamhub "bridge/backend/network/hub"
 	"bridge/backend/network/hub/subject"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // client is a PC as Bridge itself is one.
@@ -71,7 +71,7 @@ func TestHUB_08_TheHubTellsOfAPCThatBreaksOff(t *testing.T) {
 	team, changed := anna.client()
 	sees := func(up bool) {
 		t.Helper()
-		late := time.After(trial.Patience)
+		late := time.After(testkit.Patience)
 		for {
 			status, err := team.Of(bert.identity.ID)
 			if err == nil && status.Up == up {

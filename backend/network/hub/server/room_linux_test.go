@@ -19,7 +19,7 @@ import (
 	"bridge/backend/core/remote"
 	teamhub "bridge/backend/network/hub"
 	"bridge/backend/network/hub/subject"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // smallDisk is a file system of its own for a hub's home.
@@ -94,7 +94,7 @@ func (w *talker) run(ctx context.Context, from *teamhub.Hub, to string) {
 
 func (w *talker) await(t *testing.T, what string, is func(acked int, said []string) bool) {
 	t.Helper()
-	late := time.After(trial.Patience)
+	late := time.After(testkit.Patience)
 	for {
 		w.mu.Lock()
 		done := is(w.acked, w.said)
@@ -184,7 +184,7 @@ func (w *talker) check(t *testing.T, to *pc) {
 	}
 	upTo := 0 // the first that was not there yet
 	for upTo < w.acked {
-		msg, err := consumer.Next(jetstream.FetchMaxWait(trial.Patience))
+		msg, err := consumer.Next(jetstream.FetchMaxWait(testkit.Patience))
 		if err != nil {
 			t.Fatalf("%d of %d came: %v", upTo, w.acked, err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/network/hub/enrol"
+	"bridge/backend/network/hub/join"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
 )
@@ -292,7 +292,7 @@ func (r *roster) find(text string) (PC, error) {
 }
 
 // judge refuses a PC that cannot be taken in.
-func (r *roster) judge(asks enrol.PC) error {
+func (r *roster) judge(asks join.PC) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, other := range r.pcs {

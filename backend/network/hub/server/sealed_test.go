@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"bridge/backend/network/hub/box"
+	"bridge/backend/network/hub/seal"
 	"bridge/backend/network/hub/subject"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // TestHUB_02_TheRosterIsTheHubsAlone: a PC can have the engine write its answers into the
@@ -100,7 +100,7 @@ func TestHUB_02_TheRosterIsTheHubsAlone(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if member, err := subject.ParseMember(body); err == nil && member == (subject.Member{Name: "anna", Box: box.Text(anna.identity.Key())}) {
+		if member, err := subject.ParseMember(body); err == nil && member == (subject.Member{Name: "anna", Box: seal.Text(anna.identity.Key())}) {
 			return
 		}
 	}
@@ -162,7 +162,7 @@ func (j *journal) length() int {
 // awaitAfter waits for words beyond the first so many bytes of the log.
 func (j *journal) awaitAfter(t *testing.T, start int, words string) {
 	t.Helper()
-	deadline := time.After(trial.Patience)
+	deadline := time.After(testkit.Patience)
 	for {
 		j.mu.Lock()
 		text, changed := j.text.String()[start:], j.changed

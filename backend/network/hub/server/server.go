@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/network/hub/crew"
-	"bridge/backend/network/hub/enrol"
+	"bridge/backend/network/hub/join"
+	"bridge/backend/network/hub/provision"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
 	"bridge/backend/platform/disk"
@@ -236,9 +236,9 @@ func (s *Server) settle(ctx context.Context, registry jetstream.JetStream) error
 }
 
 // team is what the team's account has.
-func (s *Server) team() crew.Engine {
+func (s *Server) team() provision.Engine {
 	set := s.opts.Settings
-	return crew.Engine{JS: s.js, Team: set.Team, MaxBytes: set.MaxBytes, Replicas: set.replicas()}
+	return provision.Engine{JS: s.js, Team: set.Team, MaxBytes: set.MaxBytes, Replicas: set.replicas()}
 }
 
 func (s *Server) makeRegistry(ctx context.Context, registry jetstream.JetStream) (err error) {
@@ -343,7 +343,7 @@ func (s *Server) mendInboxes(ctx context.Context) error {
 		return err
 	}
 	for _, pc := range s.roster.list() {
-		if is, made := there[subject.Consumer(pc.ID)]; !made || !crew.IsInbox(is, s.opts.Settings.Team, pc.ID) {
+		if is, made := there[subject.Consumer(pc.ID)]; !made || !provision.IsInbox(is, s.opts.Settings.Team, pc.ID) {
 			if err := s.team().MakeInbox(ctx, pc.ID); err != nil {
 				return err
 			}
@@ -451,7 +451,7 @@ func (s *Server) openInvitation() *link.Invitation {
 
 // joining serves a PC that comes with a code.
 func (s *Server) joining(conn *tls.Conn, invitation *link.Invitation) {
-	pc, err := enrol.Serve(conn, s.keys.identity, s.opts.Settings.Team, invitation, s.accept)
+	pc, err := join.Serve(conn, s.keys.identity, s.opts.Settings.Team, invitation, s.accept)
 	if err != nil {
 		s.opts.Log.Warn("a PC could not join", "from", conn.RemoteAddr(), "err", err)
 		return
@@ -461,11 +461,11 @@ func (s *Server) joining(conn *tls.Conn, invitation *link.Invitation) {
 
 // accept takes a PC in: it has an inbox, stands in the registry, and the team knows,
 // before it is told so.
-func (s *Server) accept(asks enrol.PC) (enrol.Answer, error) {
+func (s *Server) accept(asks join.PC) (join.Answer, error) {
 	s.enrolling.Lock()
 	defer s.enrolling.Unlock()
 	if err := s.roster.judge(asks); err != nil {
-		return enrol.Answer{}, err
+		return join.Answer{}, err
 	}
 	ctx, cancel := context.WithTimeout(s.life, startTimeout)
 	defer cancel()
@@ -476,13 +476,13 @@ func (s *Server) accept(asks enrol.PC) (enrol.Answer, error) {
 	}
 	if err != nil {
 		s.opts.Log.Error("a PC could not be recorded", "pc", pc.Name, "err", err)
-		return enrol.Answer{}, bridge.Errorf(bridge.Storage, "the hub could not record this PC: its log has the reason")
+		return join.Answer{}, bridge.Errorf(bridge.Storage, "the hub could not record this PC: its log has the reason")
 	}
 	s.roster.put(pc) // the bucket says so in a moment, but the PC may be quicker
 	if before := s.roster.before(pc); before != nil {
 		s.opts.Log.Warn("a PC joined under the name of another one that was removed", "pc", pc.Name, "id", pc.ID, "removed", before.ID)
 	}
-	return enrol.Answer{Team: s.opts.Settings.Team, Name: pc.Name, URLs: s.opts.Settings.URLs, Port: s.NATSPort()}, nil
+	return join.Answer{Team: s.opts.Settings.Team, Name: pc.Name, URLs: s.opts.Settings.URLs, Port: s.NATSPort()}, nil
 }
 
 // record has the registry and the team know a PC.

@@ -14,11 +14,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	"bridge/backend/network/hub/crew"
-	"bridge/backend/network/hub/enrol"
+	"bridge/backend/network/hub/join"
+	"bridge/backend/network/hub/provision"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // journal is a log that can be waited for.
@@ -41,7 +41,7 @@ func (j *journal) Write(line []byte) (int, error) {
 // await waits for a line that has all the words.
 func (j *journal) await(t *testing.T, words ...string) {
 	t.Helper()
-	deadline := time.After(trial.Patience)
+	deadline := time.After(testkit.Patience)
 	for {
 		j.mu.Lock()
 		text, changed := j.text.String(), j.changed
@@ -117,7 +117,7 @@ type pc struct {
 	t        *testing.T
 	name     string
 	identity link.Identity
-	member   enrol.Membership
+	member   join.Membership
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	errs     chan error
@@ -160,7 +160,7 @@ func (h *hub) dialInvite() string {
 }
 
 func (p *pc) joinBy(address, code string) error {
-	return enrol.Join(p.t.Context(), p.identity, p.name, address, code, func(m enrol.Membership) error { p.member = m; return nil })
+	return join.Join(p.t.Context(), p.identity, p.name, address, code, func(m join.Membership) error { p.member = m; return nil })
 }
 
 func (p *pc) options() []nats.Option {
@@ -176,7 +176,7 @@ func (p *pc) options() []nats.Option {
 	p.errs, p.closed = errs, closed
 	return []nats.Option{
 		nats.Secure(link.Pinned(p.member.Hub)), nats.TLSHandshakeFirst(), nats.Nkey(key, pair.Sign), nats.CustomInboxPrefix(subject.InboxPrefix(p.identity.ID)),
-		nats.Timeout(trial.Patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err }),
+		nats.Timeout(testkit.Patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err }),
 		nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
 		nats.NoReconnect(),
 	}
@@ -209,7 +209,7 @@ func next[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case came := <-from:
 		return came
-	case <-time.After(trial.Patience):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("waited for %s, and nothing came", what)
 		panic("unreachable")
 	}
@@ -217,7 +217,7 @@ func next[T any](t *testing.T, what string, from <-chan T) T {
 
 // send publishes a durable message.
 func (p *pc) send(to *pc, body string) error {
-	ctx, cancel := context.WithTimeout(p.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(p.t.Context(), testkit.Patience)
 	defer cancel()
 	_, err := p.js.Publish(ctx, p.subject(to, subject.Message), []byte(body))
 	return err
@@ -226,7 +226,7 @@ func (p *pc) send(to *pc, body string) error {
 // take fetches messages out of the PC's own inbox and acknowledges them.
 func (p *pc) take(count int) []jetstream.Msg {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), trial.Patience)
+	ctx, cancel := context.WithTimeout(p.t.Context(), testkit.Patience)
 	defer cancel()
 	consumer, err := p.js.Consumer(ctx, subject.MessageStream("crew"), subject.Consumer(p.identity.ID))
 	if err != nil {
@@ -234,7 +234,7 @@ func (p *pc) take(count int) []jetstream.Msg {
 	}
 	var taken []jetstream.Msg
 	for len(taken) < count {
-		batch, err := consumer.Fetch(count-len(taken), jetstream.FetchMaxWait(trial.Patience))
+		batch, err := consumer.Fetch(count-len(taken), jetstream.FetchMaxWait(testkit.Patience))
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestHUB_01_AMessageWaitsInTheInboxOfItsPC(t *testing.T) {
 func TestHUB_05_InboxesOfAnEarlierHubAreBroughtUpToDate(t *testing.T) {
 	h := openHub(t, nil)
 	anna, bert := h.join("anna"), h.join("bert")
-	before := crew.Inbox("crew", bert.identity.ID)
+	before := provision.Inbox("crew", bert.identity.ID)
 	before.MaxAckPending, before.AckWait = 256, 2*before.AckWait
 	if _, err := h.js.UpdateConsumer(t.Context(), subject.MessageStream("crew"), before); err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestHUB_05_InboxesOfAnEarlierHubAreBroughtUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is := consumer.CachedInfo().Config; is.MaxAckPending != 1 || !crew.IsInbox(is, "crew", bert.identity.ID) {
+	if is := consumer.CachedInfo().Config; is.MaxAckPending != 1 || !provision.IsInbox(is, "crew", bert.identity.ID) {
 		t.Errorf("the inbox is set to %+v", is)
 	}
 	if waits := consumer.CachedInfo().NumPending; waits != 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"bridge/backend/network/hub/subject"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // silence has a stream of the hub's NATS hear no question about itself any more, as one
@@ -102,6 +102,6 @@ func TestHUB_01_StatusDoesNotWaitForWhatItIsDoneWith(t *testing.T) {
 	if err != nil || len(status.Unanswered) != 0 || status.Up != 1 {
 		t.Errorf("status is %+v, %v", status, err)
 	}
-	trial.Within(t, 4*time.Second, time.Since(began), "the status came")
+	testkit.Within(t, 4*time.Second, time.Since(began), "the status came")
 	anna.conn.Close()
 }

@@ -14,7 +14,7 @@ import (
 	"bridge/backend/core/remote"
 	teamhub "bridge/backend/network/hub"
 	"bridge/backend/network/hub/subject"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 // asks has a PC ask who is there, and the answer go to that subject.
@@ -56,7 +56,7 @@ func (p *pc) hears(at string) *nats.Subscription {
 
 func nextOf(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
-	msg, err := sub.NextMsg(trial.Patience)
+	msg, err := sub.NextMsg(testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestHUB_02_LinesCountAsTheyAreSigned(t *testing.T) {
 	team, changed := anna.client()
 	await := func(what string, is func() bool) {
 		t.Helper()
-		late := time.After(trial.Patience)
+		late := time.After(testkit.Patience)
 		for !is() {
 			select {
 			case <-changed:
@@ -247,7 +247,7 @@ func TestHUB_08_AHubThatComesBackKnowsWhoIsThere(t *testing.T) {
 	}
 	await := func(what string, is func() bool) {
 		t.Helper()
-		late := time.After(trial.Patience)
+		late := time.After(testkit.Patience)
 		for again := time.NewTicker(20 * time.Millisecond); !is(); {
 			select {
 			case <-changedA:

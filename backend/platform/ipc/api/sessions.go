@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/core/bridge"
-	"bridge/backend/core/reach"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/session"
 )
 
@@ -103,15 +103,15 @@ type Peer struct {
 	Since     int64            `json:"since"`
 	Children  []Child          `json:"children"`
 
-	AutoWake     bool        `json:"autoWake"`
-	WakeOnDirect bool        `json:"wakeOnDirect"`
-	Unread       int         `json:"unread"`
-	Transport    reach.Way   `json:"transport"` // how mail reaches it, in a word
-	Wake         reach.Wake  `json:"wake"`      // what mail can do while it is idle
-	Detail       string      `json:"detail"`    // both in a sentence, and the problem
-	CLI          string      `json:"cli"`       // the version of its agent CLI on this PC and those that Bridge was tried with, in words
-	Problem      string      `json:"problem"`   // what is wrong with its agent CLI, in sentences; "" when nothing is
-	Reach        reach.Words `json:"reach"`     // what the page says of it
+	AutoWake     bool           `json:"autoWake"`
+	WakeOnDirect bool           `json:"wakeOnDirect"`
+	Unread       int            `json:"unread"`
+	Transport    delivery.Way   `json:"transport"` // how mail reaches it, in a word
+	Wake         delivery.Wake  `json:"wake"`      // what mail can do while it is idle
+	Detail       string         `json:"detail"`    // both in a sentence, and the problem
+	CLI          string         `json:"cli"`       // the version of its agent CLI on this PC and those that Bridge was tried with, in words
+	Problem      string         `json:"problem"`   // what is wrong with its agent CLI, in sentences; "" when nothing is
+	Reach        delivery.Words `json:"reach"`     // what the page says of it
 }
 
 // Child is a native child of a session.

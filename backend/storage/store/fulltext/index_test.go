@@ -17,7 +17,7 @@ import (
 
 	"bridge/backend/core/search"
 	"bridge/backend/platform/sqlitex"
-	"bridge/backend/testing/trial"
+	"bridge/backend/testing/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,7 +68,7 @@ func startLetters(t *testing.T) (letters, *Index) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(trial.Patience)
+	deadline := time.NewTimer(testkit.Patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -1,0 +1,124 @@
+// Package activity is when sessions were at work: the spans of the last hours, so that a
+// picture of them can be drawn. They are kept in memory alone, bounded in age and in
+// number, and say of each session from when on they are whole. Turns has no lock: its
+// owner has one.
+package activity
+
+import (
+	"slices"
+
+	"bridge/backend/platform/ipc/api"
+)
+
+const (
+	// keep is how long a span is told after its end, in milliseconds.
+	keep = 8 * 60 * 60 * 1000
+	// maxSpans bounds the spans of one session, maxSessions the sessions: those that
+	// are at work no more go first.
+	maxSpans    = 500
+	maxSessions = 1000
+)
+
+// Turns are the spans by peer id. The zero value knows of nobody.
+type Turns struct{ of map[string]*line }
+
+// line is one session's, the oldest first; only the last may go on.
+type line struct {
+	spans []api.Span
+	whole int64 // from when on none is missing
+}
+
+// Note keeps that a session is at work, or at rest, from a time on; what it was before
+// goes on.
+func (t *Turns) Note(id string, busy bool, at int64) {
+	l := t.of[id]
+	if l == nil {
+		if !busy {
+			return
+		}
+		l = t.open(id, at)
+	}
+	last := len(l.spans) - 1
+	switch atWork := last >= 0 && l.spans[last].To == 0; {
+	case busy && !atWork:
+		l.spans = append(l.spans, api.Span{From: at})
+		l.bound(at)
+	case !busy && atWork:
+		l.spans[last].To = max(at, l.spans[last].From+1)
+	}
+}
+
+func (t *Turns) open(id string, now int64) *line {
+	if t.of == nil {
+		t.of = map[string]*line{}
+	}
+	if len(t.of) >= maxSessions {
+		t.makeRoom(now)
+	}
+	l := &line{}
+	t.of[id] = l
+	return l
+}
+
+// makeRoom forgets who is too old to be told of, else whoever rests for longest.
+func (t *Turns) makeRoom(now int64) {
+	oldest, since := "", int64(0)
+	for id, l := range t.of {
+		end := l.end()
+		if end != 0 && end < now-keep {
+			delete(t.of, id)
+		} else if end != 0 && (oldest == "" || end < since) {
+			oldest, since = id, end
+		}
+	}
+	if len(t.of) >= maxSessions {
+		delete(t.of, oldest)
+	}
+}
+
+// end is when the last span ended, 0 while it goes on.
+func (l *line) end() int64 { return l.spans[len(l.spans)-1].To }
+
+func (l *line) bound(now int64) {
+	l.spans = slices.DeleteFunc(l.spans, func(s api.Span) bool { return s.To != 0 && s.To < now-keep })
+	if over := len(l.spans) - maxSpans; over > 0 {
+		l.whole = l.spans[over-1].To
+		l.spans = slices.Delete(l.spans, 0, over)
+	}
+}
+
+// Move gives a session's spans to the id that it has now. Those of another session
+// that had this id go on before them.
+func (t *Turns) Move(old, id string) {
+	l := t.of[old]
+	if l == nil || old == id {
+		return
+	}
+	delete(t.of, old)
+	if had := t.of[id]; had != nil {
+		had.closeAt(l.spans[0].From)
+		l.spans, l.whole = slices.Concat(had.spans, l.spans), max(had.whole, l.whole)
+		slices.SortStableFunc(l.spans, func(a, b api.Span) int { return int(a.From - b.From) })
+		l.bound(l.spans[len(l.spans)-1].From)
+	}
+	t.of[id] = l
+}
+
+func (l *line) closeAt(at int64) {
+	if last := &l.spans[len(l.spans)-1]; last.To == 0 {
+		last.To = max(at, last.From+1)
+	}
+}
+
+// Since tells of each session what lies after a time, by peer id.
+func (t *Turns) Since(at int64) map[string]api.WorkTimes {
+	told := map[string]api.WorkTimes{}
+	for id, l := range t.of {
+		spans := slices.Clone(l.spans)
+		spans = slices.DeleteFunc(spans, func(s api.Span) bool { return s.To != 0 && s.To < at })
+		if len(spans) > 0 {
+			told[id] = api.WorkTimes{Spans: spans, Whole: l.whole}
+		}
+	}
+	return told
+}

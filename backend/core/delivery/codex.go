@@ -1,0 +1,78 @@
+package delivery
+
+import "bridge/backend/core/chat"
+
+// codex takes the owner's words, and those to a child, by its own queue, which
+// waits for the end of a turn. Other mail comes by its hooks; while it is idle,
+// the queue is asked for a turn (CHT-04).
+var codex = row{
+	waker:  QueueWaker,
+	server: "end codex and continue the session with `codex resume`",
+	owner: []line{
+		{
+			open: func(f Facts) bool { return f.SessionID == "" }, by: chat.Bridge,
+			words: always("{name} has not told its thread yet, so it goes to its inbox."),
+		},
+		{
+			open: noHooks, by: chat.Native,
+			words: always(toQueue + "if codex does not take it, it waits in the inbox until {name} looks there."),
+		},
+		{
+			open: func(f Facts) bool { return f.Failed }, by: chat.Native,
+			words: sentence{busy: toQueue + afterTurn, idle: toQueue + "if that fails as it did last time, it waits as mail for the next turn."},
+		},
+		{open: threads, by: chat.Native, words: sentence{busy: toQueue + afterTurn, idle: toQueue + atOnce}},
+		{open: anyFacts, by: chat.Native, words: sentence{busy: toQueue + afterTurn, idle: toQueue + seldom}},
+	},
+	taken: []line{
+		{open: threads, words: sentence{busy: inQueue + afterTurn, idle: inQueue + atOnce}},
+		{open: anyFacts, words: sentence{busy: inQueue + afterTurn, idle: inQueue + seldom}},
+	},
+	mail: []line{
+		{
+			open: noHooks, way: ByTools, wake: WakeNone,
+			detail: silent + "codex may not trust the hooks: " + again, words: inInbox,
+		},
+		{
+			open: func(f Facts) bool { return f.Failed }, way: ByHooks, wake: WakeFailed,
+			detail: byHooks + "; it could not be woken while idle.",
+			words:  sentence{busy: busyHooks, idle: nextTurn + "; the last wake did not reach it."},
+		},
+		{
+			open: func(f Facts) bool { return f.SessionID != "" && f.Threads }, way: ByHooks, wake: WakeOpen,
+			detail: byHooks + "; while it is idle, codex's queue wakes it when the wake policy allows it.", words: wokenByQueue,
+		},
+		{
+			open: func(f Facts) bool { return f.SessionID != "" }, way: ByHooks, wake: WakeSlow,
+			detail: byHooks + "; while it is idle, codex's queue wakes it within 10 seconds when the wake policy allows it: " + seldomQueue + ".",
+			words:  wokenByQueue,
+		},
+		sleeping,
+	},
+	child: childRow{
+		by:    chat.Native,
+		words: "It goes to the child's own queue in codex; " + childAfterTurn,
+		taken: "It is in the child's own queue in codex; " + childAfterTurn,
+		brief: "direct input where codex takes it",
+		limit: "codex takes words for a child only while its background server runs both; it reads them after its turn. Where codex takes none, a note to {name} carries them.",
+		hint:  "To the child: its own queue in codex. ",
+	},
+}
+
+func threads(f Facts) bool { return f.Threads }
+
+var wokenByQueue = sentence{busy: busyHooks, idle: "A wake through codex's queue starts a turn of {name} with it, or its next turn shows it."}
+
+const (
+	toQueue   = "It goes to codex's queue; "
+	inQueue   = "It is in codex's queue; "
+	afterTurn = "{name} reads it when its turn has ended."
+	atOnce    = "{name} reads it at once."
+	seldom    = "{name} reads it within 10 seconds: " + seldomQueue + "."
+
+	childAfterTurn = "the child reads it when its turn has ended."
+
+	// seldomQueue is why an idle codex may take its time: its interval is fixed,
+	// and nothing that is open to others makes it look earlier.
+	seldomQueue = "codex looks at its queue every 10 seconds when it runs without its background server"
+)

@@ -1,0 +1,165 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+)
+
+// The tools by which claude's model asks its user something itself.
+const (
+	claudeAsksUser  = "AskUserQuestion"
+	claudeShowsPlan = "ExitPlanMode"
+)
+
+// claudeCall names a tool call of claude's. What its model asks comes back with the
+// answers beside it, and a plan with its text.
+func claudeCall(tool string, input json.RawMessage) string {
+	switch tool {
+	case claudeShowsPlan:
+		return session.CallKey(tool, nil)
+	case claudeAsksUser:
+		var asked struct {
+			Questions []struct {
+				Question string `json:"question"`
+			} `json:"questions"`
+		}
+		if json.Unmarshal(input, &asked) != nil {
+			return session.CallKey(tool, input)
+		}
+		only, err := json.Marshal(asked)
+		if err != nil {
+			return ""
+		}
+		return session.CallKey(tool, only)
+	}
+	return session.CallKey(tool, input)
+}
+
+// claudeChoices reads the questions of claude's model; nil where they have a member that
+// is not known, or cannot be told apart in the answer: it has them by their text.
+func claudeChoices(raw json.RawMessage) []bridge.Choice {
+	var asked []struct {
+		Question    string                `json:"question"`
+		Header      string                `json:"header"`
+		Kind        string                `json:"kind"`
+		MultiSelect bool                  `json:"multiSelect"`
+		Options     []bridge.ChoiceOption `json:"options"`
+	}
+	if !decodeKnown(raw, &asked) {
+		return nil
+	}
+	choices := make([]bridge.Choice, 0, len(asked))
+	texts := map[string]bool{}
+	for _, one := range asked {
+		isChoice := one.Kind == "" || one.Kind == "choice"
+		if !isChoice || texts[one.Question] {
+			return nil
+		}
+		texts[one.Question] = true
+		choices = append(choices, bridge.Choice{Question: one.Question, Header: one.Header, Options: one.Options, Several: one.MultiSelect, Words: true})
+	}
+	return tellable(choices)
+}
+
+// claudeAnswers is the input with the answers to its questions in it, as claude's own
+// dialog gives them: several of one question are one text. nil where one is missing.
+func claudeAnswers(input json.RawMessage, choices []bridge.Choice, answers [][]string) map[string]json.RawMessage {
+	var members map[string]json.RawMessage
+	if len(choices) == 0 || len(answers) != len(choices) || json.Unmarshal(input, &members) != nil {
+		return nil
+	}
+	given := map[string]string{}
+	for i, choice := range choices {
+		given[choice.Question] = strings.Join(answers[i], ", ")
+	}
+	members["answers"] = Encode(given)
+	return members
+}
+
+// opencodeQuestion is what opencode's model asks its user.
+func opencodeQuestion(call session.HookCall, raw json.RawMessage) Prompt {
+	p := Prompt{Call: call, Kind: AsksQuestion, What: "question"}
+	var asked []struct {
+		Question string                `json:"question"`
+		Header   string                `json:"header"`
+		Multiple bool                  `json:"multiple"`
+		Custom   *bool                 `json:"custom"`
+		Options  []bridge.ChoiceOption `json:"options"`
+	}
+	if decodeKnown(raw, &asked) {
+		for _, one := range asked {
+			p.Choices = append(p.Choices, bridge.Choice{
+				Question: one.Question, Header: one.Header, Options: one.Options, Several: one.Multiple, Words: one.Custom == nil || *one.Custom,
+			})
+		}
+	}
+	if p.Choices = tellable(p.Choices); p.Choices == nil {
+		p.Detail = string(raw)
+		p.OnlyTold = "the model asks something itself, in a form that Bridge does not know"
+		return p
+	}
+	p.Detail = askedText(p.Choices)
+	p.Caution = "opencode takes no reason with a refusal: the question is dismissed, and the turn ends."
+	return p
+}
+
+// decodeKnown reads what has no member that is not known.
+func decodeKnown(raw json.RawMessage, into any) bool {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into) == nil
+}
+
+// tellable are the choices, nil where one could not be answered by its label.
+func tellable(choices []bridge.Choice) []bridge.Choice {
+	if len(choices) == 0 {
+		return nil
+	}
+	for i, choice := range choices {
+		if strings.TrimSpace(choice.Question) == "" || len(choice.Options) == 0 && !choice.Words {
+			return nil
+		}
+		labels := map[string]bool{}
+		for _, option := range choice.Options {
+			if strings.TrimSpace(option.Label) == "" || labels[option.Label] {
+				return nil
+			}
+			labels[option.Label] = true
+		}
+		if choice.Options == nil {
+			choices[i].Options = []bridge.ChoiceOption{}
+		}
+	}
+	return choices
+}
+
+// askedText is all of what a model asks, as text.
+func askedText(choices []bridge.Choice) string {
+	var b strings.Builder
+	for _, choice := range choices {
+		if choice.Header != "" {
+			b.WriteString(choice.Header + ": ")
+		}
+		b.WriteString(choice.Question)
+		if choice.Several {
+			b.WriteString(" (several)")
+		}
+		b.WriteString("\n")
+		for _, option := range choice.Options {
+			fmt.Fprintf(&b, "  - %s", option.Label)
+			if option.Description != "" {
+				b.WriteString(": " + option.Description)
+			}
+			b.WriteString("\n")
+			if option.Preview != "" {
+				b.WriteString("    " + strings.ReplaceAll(option.Preview, "\n", "\n    ") + "\n")
+			}
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,144 @@
+package hooks
+
+import (
+	"encoding/json"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+)
+
+// claude is kind A. Text reaches the model as additional context, which at a
+// stop keeps the turn going.
+type claude struct{}
+
+func (claude) Kind() bridge.AgentKind { return bridge.Claude }
+
+// commandEvents are the hook events that Bridge registers with claude and codex.
+var commandEvents = map[string]session.Event{
+	"SessionStart":     session.EventStart,
+	"UserPromptSubmit": session.EventPrompt,
+	"PreToolUse":       session.EventPreTool,
+	"PostToolUse":      session.EventTool,
+	PermissionEvent:    session.EventAsk,
+	FailedEvent:        session.EventToolFailed,
+	BatchEvent:         session.EventToolBatch,
+	InterruptEvent:     session.EventInterrupt,
+	"Stop":             session.EventStop,
+	"SubagentStart":    session.EventChildStart,
+	"SubagentStop":     session.EventChildStop,
+	"SessionEnd":       session.EventEnd,
+}
+
+// IsStart reports whether a hook command's event says that a session starts.
+func IsStart(event string) bool { return commandEvents[event] == session.EventStart }
+
+func (claude) ParseHook(event string, stdin []byte) (session.HookCall, error) {
+	return parseCommandHook(bridge.Claude, event, stdin)
+}
+
+// FormatHook adds context at a stop too, which keeps the turn going: the reason
+// of a "block" reaches the model twice and is shown as a problem.
+func (claude) FormatHook(call session.HookCall, text string) []byte {
+	if silent(call, text) {
+		return nothing()
+	}
+	switch call.Event {
+	case session.EventStart, session.EventPrompt, session.EventTool, session.EventStop:
+		return addContext(call, text)
+	default:
+		return nothing()
+	}
+}
+
+// commandHook is the input that claude and codex share.
+type commandHook struct {
+	SessionID Text `json:"session_id"`
+	AgentID   Text `json:"agent_id"` // inside a native child
+	AgentType Text `json:"agent_type"`
+	Cwd       Text `json:"cwd"`
+	Source    Text `json:"source"`
+	Prompt    Text `json:"prompt"`
+	ToolUseID Text `json:"tool_use_id"`
+	PromptID  Text `json:"prompt_id"`
+
+	ToolName  Text            `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+
+	ToolCalls []batchCall `json:"tool_calls"`
+}
+
+// batchCall is one of the calls that a batch tells of.
+type batchCall struct {
+	ToolName     Text            `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input"`
+	ToolResponse json.RawMessage `json:"tool_response"`
+}
+
+// maxBatch bounds the calls of a batch that are told of.
+const maxBatch = 100
+
+// result is what the model reads of the call.
+func (c batchCall) result() session.ToolResult {
+	result := session.ToolResult{Tool: claudeCall(string(c.ToolName), c.ToolInput)}
+	var said string
+	if json.Unmarshal(c.ToolResponse, &said) == nil {
+		result.Said = session.TextKey(said)
+	}
+	return result
+}
+
+func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session.HookCall, error) {
+	event, err := eventOf(kind, commandEvents, host)
+	if err != nil {
+		return session.HookCall{}, err
+	}
+	var in commandHook
+	if err := decodeHook(stdin, &in); err != nil {
+		return session.HookCall{}, err
+	}
+	call := session.HookCall{
+		Kind:       kind,
+		Event:      event,
+		HostEvent:  host,
+		SessionID:  string(in.SessionID),
+		ChildID:    string(in.AgentID),
+		ChildTitle: Shorten(string(in.AgentType), bridge.MaxNameChars),
+		Cwd:        Shorten(string(in.Cwd), bridge.MaxPathChars),
+		Source:     Shorten(string(in.Source), bridge.MaxNameChars),
+		Prompt:     Shorten(string(in.Prompt), maxPromptChars),
+		ToolUseID:  Shorten(string(in.ToolUseID), bridge.MaxIDChars),
+		PromptID:   Shorten(string(in.PromptID), bridge.MaxIDChars),
+	}
+	switch event {
+	case session.EventTool, session.EventAsk, session.EventToolFailed:
+		call.Tool = claudeCall(string(in.ToolName), in.ToolInput)
+	case session.EventToolBatch:
+		for _, one := range in.ToolCalls[:min(len(in.ToolCalls), maxBatch)] {
+			call.Results = append(call.Results, one.result())
+		}
+	default:
+	}
+	return call, checkIdentity(call)
+}
+
+// addContext is the answer of claude and codex that the model reads beside what
+// happened.
+func addContext(call session.HookCall, text string) []byte {
+	return Encode(map[string]any{"hookSpecificOutput": map[string]string{
+		"hookEventName":     call.HostEvent,
+		"additionalContext": text,
+	}})
+}
+
+// The events under which claude's wake hooks call `bridge hook claude`: they
+// start at a stop, wait in the background of the idle session and start a turn
+// when mail may wake it. The standby serves when the first one's wake came to
+// nothing.
+const (
+	WakeEvent        = "Wake"
+	WakeStandbyEvent = "WakeStandby"
+)
+
+// ClaudeMod is the name of Bridge's mod for claude, of its folder below claude's
+// skills, and of whoever a prompt of its comes from in a transcript.
+const ClaudeMod = "bridge"

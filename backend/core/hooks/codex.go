@@ -1,0 +1,33 @@
+package hooks
+
+import (
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+)
+
+// codex is kind B. Its hooks speak claude's shapes; inside a native child
+// session_id is the root thread and agent_id the child's.
+type codex struct{}
+
+// InterruptEvent is the hook event of codex that says that its user broke a turn off.
+const InterruptEvent = "Interrupt"
+
+func (codex) Kind() bridge.AgentKind { return bridge.Codex }
+
+func (codex) ParseHook(event string, stdin []byte) (session.HookCall, error) {
+	return parseCommandHook(bridge.Codex, event, stdin)
+}
+
+func (codex) FormatHook(call session.HookCall, text string) []byte {
+	if silent(call, text) {
+		return nothing()
+	}
+	switch call.Event {
+	case session.EventStart, session.EventPrompt, session.EventTool:
+		return addContext(call, text)
+	case session.EventStop:
+		return Encode(map[string]string{"decision": "block", "reason": text})
+	default:
+		return nothing()
+	}
+}

@@ -1,0 +1,115 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/session"
+)
+
+// maxHookInput bounds what is read of one hook call. Tool results are part of
+// it, so it is generous; what is larger is refused, not cut.
+const maxHookInput = 16 << 20
+
+// maxPromptChars bounds the prompt that is kept of a hook call: the owner's
+// longest words as codex's queue shows them, for they are recognised by it
+// (CHT-09), never a copy of a pasted file.
+const maxPromptChars = bridge.MaxOwnerBodyChars + len(chat.OwnerLabel)
+
+// decodeHook reads the host's JSON into dst. Unknown members are ignored, and a
+// member of a wrong type counts as absent instead of spoiling the others: the
+// hosts change these shapes between releases.
+func decodeHook(stdin []byte, dst any) error {
+	if len(stdin) > maxHookInput {
+		return bridge.Errorf(bridge.TooLarge, "the hook input is larger than %d bytes", maxHookInput)
+	}
+	if err := json.Unmarshal(bytes.TrimPrefix(stdin, []byte("\ufeff")), dst); err != nil {
+		return bridge.Errorf(bridge.Invalid, "the hook input is not a JSON object")
+	}
+	return nil
+}
+
+// Text is a JSON string; any other value reads as "".
+type Text string
+
+// UnmarshalJSON never fails: see decodeHook.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	var s string
+	if json.Unmarshal(data, &s) == nil {
+		*t = Text(s)
+	}
+	return nil
+}
+
+// Truth is a JSON boolean, or its word in a string as some hosts send it.
+type Truth bool
+
+// UnmarshalJSON never fails: see decodeHook.
+func (f *Truth) UnmarshalJSON(data []byte) error {
+	word := strings.ToLower(strings.Trim(string(data), `" `))
+	*f = word == "true" || word == "1"
+	return nil
+}
+
+// checkIdentity refuses a call that does not say whose it is. An id outlives
+// the call in the store, so it obeys the rule for ids.
+func checkIdentity(call session.HookCall) error {
+	if err := bridge.CheckID("the session id", call.SessionID); err != nil {
+		return err
+	}
+	if call.ChildID == "" {
+		return nil
+	}
+	return bridge.CheckID("the child's id", call.ChildID)
+}
+
+// eventOf translates the host's event name by the adapter's table.
+func eventOf(kind bridge.AgentKind, events map[string]session.Event, host string) (session.Event, error) {
+	if event, known := events[host]; known {
+		return event, nil
+	}
+	return "", bridge.Errorf(bridge.Invalid, "%s has no hook event %q that Bridge uses", kind, host)
+}
+
+// Shorten cuts s to at most maxChars characters of valid UTF-8.
+func Shorten(s string, maxChars int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= maxChars || utf8.RuneCountInString(s) <= maxChars {
+		return s
+	}
+	return string([]rune(s)[:maxChars])
+}
+
+// maxReasonChars bounds what a reason quotes of a CLI's own words.
+const maxReasonChars = 160
+
+// ShortReason is what a CLI or an error said, as one short line for people.
+func ShortReason(words string) string {
+	words = strings.TrimRight(strings.Join(strings.Fields(words), " "), ".:")
+	if words == "" {
+		return "it said nothing"
+	}
+	return Shorten(words, maxReasonChars)
+}
+
+// Encode returns value as one line of JSON without HTML escapes: the text goes
+// to a model, not to a page.
+func Encode(value any) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return []byte("{}") // unreachable: only maps and strings come here
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+// nothing is the answer that every host understands as "go on".
+func nothing() []byte { return []byte("{}") }
+
+// silent reports whether call may carry no text at all.
+func silent(call session.HookCall, words string) bool { return words == "" || call.ChildID != "" }

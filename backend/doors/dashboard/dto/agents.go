@@ -1,0 +1,55 @@
+package dto
+
+import "bridge/backend/core/bridge"
+
+// Agents is the answer of GET /api/agents.
+type Agents struct {
+	Agents  []Agent `json:"agents"`
+	Command string  `json:"command"` // connects them from a terminal
+	Refused string  `json:"refused"` // why none may be connected from here, or ""
+}
+
+// Agent is one agent CLI.
+type Agent struct {
+	Kind      bridge.AgentKind `json:"kind"`
+	Found     bool             `json:"found"`
+	Path      string           `json:"path"`
+	Version   string           `json:"version"`
+	Connected bool             `json:"connected"` // Bridge is registered with it
+	Detail    string           `json:"detail"`    // a sentence for people, or ""
+	Refused   string           `json:"refused"`   // why this version is not connected, "" where it may be
+	// Missing says what of a connected agent is not in place any more, or not yet.
+	// Connecting it again mends that.
+	Missing []string `json:"missing"`
+	// Jobs is set where its sessions may start agents on this PC without a question.
+	Jobs bool `json:"jobs"`
+}
+
+// Connected is the answer of GET /api/agents/connected.
+type Connected struct {
+	Agents []Standing `json:"agents"`
+}
+
+// Standing is a connected agent CLI.
+type Standing struct {
+	Kind bridge.AgentKind `json:"kind"`
+	// Jobs is set where its sessions may start agents on this PC without a question.
+	Jobs bool `json:"jobs"`
+}
+
+// Change is the answer: what would be changed, or was.
+type Change struct {
+	Kind   bridge.AgentKind `json:"kind"`
+	Done   bool             `json:"done"`
+	Digest string           `json:"digest"`
+	Edits  []Edit           `json:"edits"`
+	Notes  []string         `json:"notes"`
+}
+
+// Edit is one file of a change.
+type Edit struct {
+	Path string   `json:"path"`
+	Verb string   `json:"verb"` // makes, changes or removes
+	Adds string   `json:"adds"`
+	Diff []string `json:"diff"` // lines, each beginning with a space, + or -; "…" stands for lines left out
+}

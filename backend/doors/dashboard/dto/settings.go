@@ -1,0 +1,39 @@
+package dto
+
+// Settings is the answer of GET and PUT /api/settings: what config.json
+// says, or the defaults.
+type Settings struct {
+	Port         int     `json:"port"` // 0 picks a free one
+	AutoWake     bool    `json:"autoWake"`
+	WakeOnDirect bool    `json:"wakeOnDirect"`
+	Desktop      Desktop `json:"desktop"`
+	Claude       Claude  `json:"claude"`
+	// AnswerPrompts says when prompts of sessions can be answered here: off, away or
+	// always.
+	AnswerPrompts string `json:"answerPrompts"`
+	// Login is null where no desktop app serves the page.
+	Login *Login `json:"login"`
+	// ServedPort is where this page is served now. Another port in the settings
+	// counts from the next start.
+	ServedPort int `json:"servedPort"`
+}
+
+type Desktop struct {
+	Notifications bool   `json:"notifications"`
+	Quiet         *Quiet `json:"quiet"` // null for none
+}
+
+// Quiet are hours of the day without a notice, as "22:00".
+type Quiet struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+type Claude struct {
+	StatusLine bool `json:"statusLine"`
+}
+
+type Login struct {
+	On  bool   `json:"on"`
+	Why string `json:"why"` // it cannot be switched on, "" where it can
+}

@@ -1,0 +1,88 @@
+package dto
+
+import (
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/delivery"
+	"bridge/backend/core/needs"
+)
+
+// State is the answer of GET /api/state.
+type State struct {
+	Revision  int64          `json:"revision"` // 0 without a broker
+	Instance  Instance       `json:"instance"`
+	Broker    Broker         `json:"broker"`
+	Peers     []Peer         `json:"peers"`
+	Messages  []Message      `json:"messages"` // newest first
+	LastHour  LastHour       `json:"lastHour"`
+	Runs      []Run          `json:"runs"`      // those that go on, then those that have ended, the newest first
+	Jobs      map[string]Job `json:"jobs"`      // by name, those of Runs
+	Worktrees Worktrees      `json:"worktrees"` // of jobs
+	Approvals []Approval     `json:"approvals"`
+	Needs     []needs.Item   `json:"needs"` // what needs the owner, oldest first
+	Prompting Prompting      `json:"prompting"`
+	Storage   StorageSum     `json:"storage"`
+}
+
+// Prompting is how it stands with permission prompts of sessions, and the answer of POST
+// /api/away.
+type Prompting struct {
+	AnswerPrompts string `json:"answerPrompts"` // off, away or always
+	Away          bool   `json:"away"`
+}
+
+type Instance struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Home    string `json:"home"` // the data's folder, "" where it is not told
+}
+
+// Broker tells whether a broker runs. Host is "" and PID null without one.
+type Broker struct {
+	State string `json:"state"` // live or offline
+	Host  string `json:"host"`  // serve, background, desktop or service
+	PID   *int   `json:"pid"`
+}
+
+// StorageSum sums the last doctor report up; OK is null before the first.
+type StorageSum struct {
+	OK         *bool  `json:"ok"`
+	Errors     int    `json:"errors"`
+	Warnings   int    `json:"warnings"`
+	LastBackup *int64 `json:"lastBackup"`
+}
+
+// LastHour counts the messages of the hour before At, also those that the list
+// of the newest does not hold.
+type LastHour struct {
+	Messages int   `json:"messages"`
+	At       int64 `json:"at"`
+}
+
+// Peer is a live session.
+type Peer struct {
+	ID        string           `json:"id"`
+	Name      string           `json:"name"`
+	Agent     bridge.AgentKind `json:"agent"`
+	Cwd       string           `json:"cwd"`
+	State     string           `json:"state"` // busy or idle
+	SessionID *string          `json:"sessionId"`
+	Since     int64            `json:"since"`
+	Children  []Child          `json:"children"`
+
+	AutoWake     bool           `json:"autoWake"`
+	WakeOnDirect bool           `json:"wakeOnDirect"`
+	Unread       int            `json:"unread"`
+	Transport    delivery.Way   `json:"transport"` // how mail reaches it, in a word
+	Wake         delivery.Wake  `json:"wake"`      // what mail can do while it is idle
+	Detail       string         `json:"detail"`    // both in a sentence, and the problem
+	CLI          string         `json:"cli"`       // the version of its agent CLI on this PC and those that Bridge was tried with, in words
+	Problem      string         `json:"problem"`   // what is wrong with its agent CLI, in sentences; "" when nothing is
+	Reach        delivery.Words `json:"reach"`     // what the page says of it
+}
+
+// Child is a native child of a session.
+type Child struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	State string `json:"state"`
+}

@@ -1,0 +1,85 @@
+// Package httpjson reads the dashboard's requests, strictly, and writes its answers: of
+// shapes alone. The dashboard and the packages beside it that serve some of its
+// addresses share it; who may ask is decided before.
+package httpjson
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/dashboard/dto"
+)
+
+// WriteJSON answers 200 with one of the shapes. It is encoded first, so that an
+// encoding error can still become an answer.
+func WriteJSON[A dto.Answer](w http.ResponseWriter, answer A) error {
+	body, err := Encode(answer)
+	if err != nil {
+		return err
+	}
+	return WriteBody(w, body)
+}
+
+// Encode is the only way from a value to an answer's bytes.
+func Encode[A dto.Answer](answer A) ([]byte, error) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return nil, fmt.Errorf("encode the answer: %w", err)
+	}
+	return body, nil
+}
+
+// Refuse answers with a refusal that says more than a sentence.
+func Refuse[A dto.Answer](w http.ResponseWriter, status int, answer A) error {
+	body, err := Encode(answer)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a lost client needs no answer
+	return nil
+}
+
+// WriteBody answers 200 with an answer that is encoded already.
+func WriteBody(w http.ResponseWriter, body []byte) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // a lost client needs no answer
+	return nil
+}
+
+// MaxRequestBytes bounds a request's body: 32,000 characters as the longest
+// JSON escapes (12 bytes each), with room for the rest.
+const MaxRequestBytes = 400 << 10
+
+// DrainBytes is how much of a too large body is still taken in: many clients
+// write all of a request before they read, and would see a broken connection in
+// place of the answer.
+const DrainBytes = 16 << 20
+
+// ReadJSON reads the request's body strictly into dst, a pointer to a struct.
+func ReadJSON(w http.ResponseWriter, r *http.Request, dst any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		_, _ = io.CopyN(io.Discard, r.Body, DrainBytes) // what is lost here was refused anyway
+		return bridge.Errorf(bridge.TooLarge, "the request is larger than %d bytes", MaxRequestBytes)
+	}
+	if err != nil {
+		return bridge.WithCause(bridge.Invalid, err, "the request ended before it was whole")
+	}
+	return bridge.DecodeStrict(body, MaxRequestBytes, dst)
+}
+
+// CheckOwnerBody refuses words of the owner that are none, or too long.
+func CheckOwnerBody(body string) error {
+	if strings.TrimSpace(body) == "" {
+		return bridge.Errorf(bridge.Invalid, "the body must not be empty")
+	}
+	return bridge.CheckText("the body", body, bridge.MaxOwnerBodyChars)
+}

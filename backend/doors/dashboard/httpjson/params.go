@@ -1,0 +1,60 @@
+package httpjson
+
+import (
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"bridge/backend/core/bridge"
+)
+
+// Params parses the query strictly: net/url drops what it cannot read, and
+// of a doubled parameter only the first would count.
+func Params(r *http.Request) (url.Values, error) {
+	given, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, bridge.Errorf(bridge.Invalid, "the query of the address is malformed")
+	}
+	for name, values := range given {
+		if len(values) > 1 {
+			return nil, bridge.Errorf(bridge.Invalid, "the parameter %q is given twice", name)
+		}
+	}
+	return given, nil
+}
+
+// PageSpan is one page of a list that goes back in time.
+type PageSpan struct {
+	Before int64 // exclusive epoch milliseconds, 0 for no bound
+	Limit  int
+}
+
+// ReadPage reads before and limit.
+func ReadPage(given url.Values, usual, most int) (PageSpan, error) {
+	span := PageSpan{Limit: usual}
+	if given.Has("before") {
+		before, ok := WholeNumber(given.Get("before"))
+		if !ok {
+			return PageSpan{}, bridge.Errorf(bridge.Invalid, "before must be a time in epoch milliseconds")
+		}
+		if span.Before = before; before == 0 {
+			span.Before = math.MinInt64 // the epoch is a time like any other: nothing came before it
+		}
+	}
+	if given.Has("limit") {
+		limit, ok := WholeNumber(given.Get("limit"))
+		if !ok || limit < 1 || limit > int64(most) {
+			return PageSpan{}, bridge.Errorf(bridge.Invalid, "limit must be a whole number from 1 to %d", most)
+		}
+		span.Limit = int(limit)
+	}
+	return span, nil
+}
+
+// WholeNumber reads decimal digits without a sign and without zeros before them:
+// each number is written one way.
+func WholeNumber(digits string) (number int64, ok bool) {
+	number, err := strconv.ParseInt(digits, 10, 64)
+	return number, err == nil && number >= 0 && strconv.FormatInt(number, 10) == digits
+}

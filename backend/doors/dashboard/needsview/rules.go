@@ -1,0 +1,48 @@
+package needsview
+
+import (
+	"net/http"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/rule"
+	"bridge/backend/doors/dashboard/dto"
+	"bridge/backend/doors/dashboard/httpjson"
+	"bridge/backend/storage/rules"
+)
+
+// Rules are the owner's standing rules; *rules.Rules is one. All methods may be called
+// concurrently.
+type Rules interface {
+	// Live lists those that hold, in the order in which they were made. Beside an error
+	// there are none.
+	Live() ([]rule.Rule, error)
+	// TakeBack ends one, at once, and tells what became of what it had answered.
+	TakeBack(id string) (rule.Rule, rules.Undone, error)
+}
+
+// ListRules answers GET /api/rules (NED-04).
+func (q *Queue) ListRules(w http.ResponseWriter, _ *http.Request) error {
+	if q.opts.Rules == nil {
+		return httpjson.WriteJSON(w, dto.Rules{Rules: []dto.Rule{}})
+	}
+	live, err := q.opts.Rules.Live()
+	if err != nil {
+		return err
+	}
+	return httpjson.WriteJSON(w, dto.Rules{Rules: dto.Each(live, dto.RuleOf)})
+}
+
+// TakeBack answers DELETE /api/rules/<id>: the rule allows nothing any more, and what it
+// had allowed is asked again, as far as nobody was handed it.
+func (q *Queue) TakeBack(w http.ResponseWriter, r *http.Request) error {
+	if q.opts.Rules == nil {
+		return bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
+	}
+	taken, undone, err := q.opts.Rules.TakeBack(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return httpjson.WriteJSON(w, dto.TakenBack{
+		Rule: dto.RuleOf(taken), Asked: dto.List(undone.Asked), Handed: dto.List(undone.Handed),
+	})
+}

@@ -1,0 +1,266 @@
+package jobfiles
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/disk"
+)
+
+// Files are the files of the jobs of one home, beside the registry.
+type Files struct {
+	Home, Archive string // folders
+}
+
+// Folder is where the runner of a job keeps its own; that of an archived job is there.
+func (f Files) Folder(name string) string {
+	here, there := filepath.Join(f.Home, "jobs", name), filepath.Join(f.Archive, "jobs", name)
+	if _, err := os.Lstat(here); err != nil {
+		if _, err := os.Lstat(there); err == nil {
+			return there
+		}
+	}
+	return here
+}
+
+// Entry is the entry of a job in the archive.
+func (f Files) Entry(name string) string { return filepath.Join(f.Archive, "jobs", name+".json") }
+
+// ReadState reads what the runner of a job wrote last of itself.
+func (f Files) ReadState(name string) (runs.StateFile, error) {
+	data, err := disk.ReadLimited(filepath.Join(f.Folder(name), "state.json"), MaxEntryBytes)
+	if err != nil {
+		return runs.StateFile{}, err
+	}
+	return runs.DecodeState(data, name)
+}
+
+// ReadSpec reads what the last run of a job was asked to do.
+func (f Files) ReadSpec(name string) (runs.SpecFile, error) {
+	data, err := disk.ReadLimited(filepath.Join(f.Folder(name), "spec.json"), MaxEntryBytes)
+	if err != nil {
+		return runs.SpecFile{}, err
+	}
+	return runs.DecodeSpec(data, name)
+}
+
+// NoteWorktree keeps what the runner of a job says of its worktree, and reports whether
+// that is new. One that was taken away again is planned only.
+func NoteWorktree(one *job.Job, said *job.Worktree) bool {
+	if said == nil || said.Path == "" || one.Worktree != nil && *one.Worktree == *said {
+		return false
+	}
+	made := *said
+	one.Worktree = &made
+	return true
+}
+
+// CopyEntry writes the entry's copy to the archive, unless that has another job of its
+// name.
+func (f Files) CopyEntry(one job.Job) error {
+	there, err := ReadEntry(f.Entry(one.Name))
+	switch {
+	case err == nil && (there.Prompt != one.Prompt || there.FirstStartedAt != one.FirstStartedAt):
+		return bridge.Errorf(bridge.Conflict, "the archive has another job named %s: both are kept", one.Name)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	data, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	return disk.WriteAtomic(f.Entry(one.Name), data, disk.PrivateFile)
+}
+
+// Left lists the jobs whose entry is in the archive and whose folder is not, as where a
+// broker died or the disk failed in the middle.
+func (f Files) Left() (names []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(f.Home, "jobs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if !job.IsName(entry.Name()) || !entry.IsDir() {
+			continue
+		}
+		if _, err := os.Lstat(f.Entry(entry.Name())); err == nil {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
+// MoveAll moves what there is of jobs beside their entries to the archive.
+func (f Files) MoveAll(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	asked, failed := f.approvalsByJob()
+	for _, name := range names {
+		failed = errors.Join(failed, Move(f.Home, f.Archive, name, asked[name]))
+	}
+	return failed
+}
+
+// approvalsByJob lists the questions that are on the disk. What cannot be read is
+// nobody's, and stays.
+func (f Files) approvalsByJob() (map[string][]string, error) {
+	ids, err := f.Approvals()
+	asked := map[string][]string{}
+	for _, id := range ids {
+		if approval, err := f.ReadApproval(id); err == nil && approval.Job != "" {
+			asked[approval.Job] = append(asked[approval.Job], id)
+		}
+	}
+	return asked, err
+}
+
+const maxApprovalBytes = 1 << 20
+
+// Approval is where a question is.
+func (f Files) Approval(id string) string { return filepath.Join(f.Home, "approvals", id+".json") }
+
+// Approvals lists the ids of the questions that are on the disk.
+func (f Files) Approvals() (ids []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(f.Home, "approvals"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if id, isRecord := strings.CutSuffix(entry.Name(), ".json"); isRecord {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// ReadApproval reads a question.
+func (f Files) ReadApproval(id string) (approval job.Approval, err error) {
+	data, err := disk.ReadLimited(f.Approval(id), maxApprovalBytes)
+	if err == nil {
+		err = json.Unmarshal(data, &approval)
+	}
+	return approval, err
+}
+
+// WriteApproval makes a question durable as it stands.
+func (f Files) WriteApproval(id string, approval job.Approval) error {
+	data, err := json.Marshal(approval)
+	if err != nil {
+		return err
+	}
+	return disk.WriteAtomic(f.Approval(id), data, disk.PrivateFile)
+}
+
+// Envelope is where the envelope of a job's last run is that has one.
+func (f Files) Envelope(name string) string { return filepath.Join(f.Folder(name), "envelope.json") }
+
+// ReadEnvelope reads it, and of a long result as much as is shown. runs.ErrManual where it
+// is too large to be read by itself; size tells how large.
+func (f Files) ReadEnvelope(name string) (envelope runs.Envelope, size int64, err error) {
+	return runs.ReadEnvelope(disk.Regular(f.Envelope(name)), name, runs.ShownBytes)
+}
+
+// readHead is ReadEnvelope without the result's text.
+func (f Files) readHead(name string) (runs.Envelope, error) {
+	envelope, _, err := runs.ReadEnvelope(disk.Regular(f.Envelope(name)), name, 0)
+	return envelope, err
+}
+
+// HasNoResult reports whether the job's run has no envelope that says what came of it.
+func (f Files) HasNoResult(one job.Job) bool {
+	envelope, err := f.readHead(one.Name)
+	return err != nil && !errors.Is(err, runs.ErrManual) || err == nil && envelope.Run != one.Run
+}
+
+// Outcome is what the envelope of that run says. A run with one that is too large to be
+// read has ended as its runner said beside.
+func (f Files) Outcome(name string, run int) (job.Outcome, error) {
+	envelope, err := f.readHead(name)
+	if errors.Is(err, runs.ErrManual) {
+		state, stateErr := f.ReadState(name)
+		if stateErr == nil && state.Run == run && state.State.IsEnded() && state.State != job.Interrupted {
+			return job.Outcome{State: state.State}, nil
+		}
+		return job.Outcome{State: job.Failed, Ended: job.EndFailed}, nil
+	}
+	if err != nil {
+		return job.Outcome{}, err
+	}
+	if envelope.Run != run {
+		return job.Outcome{}, bridge.Errorf(bridge.NotFound, "run %d of %s has no envelope yet", run, name)
+	}
+	return envelope.Outcome(), nil
+}
+
+// WriteEnvelope makes the envelope of a run that has none. One that is there and
+// cannot be read is put beside.
+func (f Files) WriteEnvelope(one job.Job, outcome job.Outcome, problem string, at time.Time) error {
+	if state, err := f.ReadState(one.Name); err == nil && state.Run == one.Run {
+		NoteWorktree(&one, state.Worktree)
+	}
+	envelope := runs.NewEnvelope(one.Name, one.Run, outcome, "", runs.Evidence{}, at)
+	envelope.Error, envelope.Title, envelope.Model = problem, one.Title, one.Model
+	envelope.Session, envelope.Workdir = one.SessionID, one.Workdir
+	if one.Worktree.IsMade() {
+		envelope.Branch, envelope.Workdir, envelope.Evidence.Base = one.Worktree.Branch, one.Worktree.Path, one.Worktree.Base
+	}
+	data, err := envelope.Encode()
+	if err != nil {
+		return err
+	}
+	if err := disk.MakeDir(f.Folder(one.Name)); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(f.Envelope(one.Name)); err == nil {
+		if err := disk.Move(f.Envelope(one.Name), f.before(one, at)); err != nil {
+			return err
+		}
+	}
+	return disk.WriteAtomic(f.Envelope(one.Name), data, disk.PrivateFile)
+}
+
+// before is where an envelope stays that makes room for one of that run.
+func (f Files) before(one job.Job, at time.Time) string {
+	return filepath.Join(f.Folder(one.Name), fmt.Sprintf("envelope-before-%d-%d.json", one.Run, at.UnixMilli()))
+}
+
+// PutAside keeps the envelope of an earlier run than the one that begins.
+func (f Files) PutAside(one job.Job, at time.Time) error {
+	envelope, err := f.readHead(one.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && envelope.Run == one.Run:
+		return nil // this very run has ended before its start could be noted
+	}
+	aside := f.earlier(one.Name, one.Run-1)
+	if _, err := os.Lstat(aside); err == nil { // a broker died in the middle of this: both names stay
+		aside = f.before(one, at)
+	}
+	return disk.Move(f.Envelope(one.Name), aside)
+}
+
+// AppendLog adds to the log of a run that another PC writes, of which this one has a
+// mirror.
+func (f Files) AppendLog(name string, more []byte) error {
+	path := filepath.Join(f.Home, "runs", name+".log")
+	if err := disk.MakeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, disk.PrivateFile)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(more)
+	return errors.Join(err, file.Close())
+}

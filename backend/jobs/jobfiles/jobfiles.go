@@ -1,0 +1,171 @@
+// Package jobfiles has the files of jobs beside the registry: what the runs of one have
+// written down, its state, its questions and its envelope, its log, for people, its
+// transcript, which is kept where search finds it (JOB-25), and where all of it goes when
+// the job is old.
+package jobfiles
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/storage/store"
+)
+
+// maxLogBytes bounds one piece of a log.
+const maxLogBytes = 128 << 10
+
+// Log is a piece of a run's log.
+type Log struct {
+	Text string
+	Next int64 // where the next piece begins
+	Size int64 // of the whole log
+}
+
+// ReadLog reads the log of a run from that byte on, in the first of the homes that has
+// it; fs.ErrNotExist where none does. It never ends within a character.
+func ReadLog(name string, from int64, homes ...string) (Log, error) {
+	file, err := open(name, homes)
+	if err != nil {
+		return Log{}, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Log{}, err
+	}
+	if from < 0 || from > info.Size() {
+		return Log{}, bridge.Errorf(bridge.Invalid, "from must be 0 to %d, not %d", info.Size(), from)
+	}
+	piece := make([]byte, min(maxLogBytes, info.Size()-from))
+	n, err := file.ReadAt(piece, from)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Log{}, err
+	}
+	piece = wholeRunes(piece[:n])
+	return Log{Text: string(piece), Next: from + int64(len(piece)), Size: info.Size()}, nil
+}
+
+// wholeRunes leaves a character that is cut at the end for the next piece.
+func wholeRunes(piece []byte) []byte {
+	for back := 1; back < utf8.UTFMax && back <= len(piece); back++ {
+		at := len(piece) - back
+		if utf8.RuneStart(piece[at]) {
+			if !utf8.FullRune(piece[at:]) && at > 0 {
+				return piece[:at]
+			}
+			break
+		}
+	}
+	return piece
+}
+
+func open(name string, homes []string) (file *os.File, err error) {
+	for _, home := range homes {
+		if file, err = os.Open(filepath.Join(home, "runs", name+".log")); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return file, err
+}
+
+// Transcripts keeps what was said in the runs of jobs where search finds it (JOB-25).
+type Transcripts interface {
+	// TranscriptUpto is how many bytes of the job's transcript are kept; ok is false
+	// where none can be for now.
+	TranscriptUpto(ctx context.Context, job string) (upto int64, ok bool, err error)
+	// KeepTranscript keeps the next piece, all of it or nothing.
+	KeepTranscript(ctx context.Context, piece store.Transcript) error
+}
+
+// Bounds of one piece: nobody's message waits for it long.
+const (
+	pieceLines = 256
+	pieceBytes = 1 << 20
+)
+
+// Keep takes in what the transcript of a job has since it was looked at last. It may
+// be asked again at any time, by one at a time.
+func Keep(ctx context.Context, to Transcripts, home string, one job.Job) error {
+	path := filepath.Join("runs", one.Name+".jsonl")
+	file, err := os.Open(filepath.Join(home, path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was said, or all of it went to the archive
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	upto, ok, err := to.TranscriptUpto(ctx, one.Name)
+	if err != nil || !ok || upto >= info.Size() {
+		return err
+	}
+	lines := bufio.NewReader(io.NewSectionReader(file, upto, info.Size()-upto))
+	piece := store.Transcript{Job: one.Name, Agent: one.Agent, Session: one.SessionID, Project: one.Workdir, Path: filepath.ToSlash(path), From: upto, Upto: upto}
+	for {
+		more, err := fill(&piece, lines)
+		if err != nil {
+			return err
+		}
+		if piece.Upto == piece.From {
+			return nil
+		}
+		if err := to.KeepTranscript(ctx, piece); err != nil || !more {
+			return err
+		}
+		piece.From, piece.Lines = piece.Upto, nil
+	}
+}
+
+// fill reads the next piece. A last line that its writer did not finish is left for
+// later.
+func fill(piece *store.Transcript, lines *bufio.Reader) (more bool, err error) {
+	for read := 0; read < pieceBytes && len(piece.Lines) < pieceLines; {
+		line, size, err := readLine(lines, maxLineBytes)
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if said, ok := runs.DecodeSaid(line); ok && said.Words() != "" {
+			piece.Lines = append(piece.Lines, store.TranscriptLine{Offset: piece.Upto, At: int64(said.At), Kind: string(said.Kind), Body: said.Words()})
+		}
+		piece.Upto += size
+		read += int(min(size, pieceBytes))
+	}
+	return true, nil
+}
+
+// maxLineBytes bounds a line that is read. Runners write shorter ones (runs.MaxLineBytes);
+// those before them wrote words whole.
+const maxLineBytes = 8 << 20
+
+// readLine reads a line with its end, and returns its size in the file. Of one over the
+// limit it returns nothing but the size. io.EOF where the last line has no end.
+func readLine(lines *bufio.Reader, most int) (line []byte, size int64, err error) {
+	for {
+		part, err := lines.ReadSlice('\n')
+		size += int64(len(part))
+		if size <= int64(most) {
+			line = append(line, part...)
+		} else {
+			line = nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, size, err
+		}
+	}
+}

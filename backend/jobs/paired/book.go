@@ -1,0 +1,310 @@
+package paired
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
+)
+
+// Book remembers how it stands with these jobs while this process lives: when each was
+// heard of last, what it asks, and how fresh all that is. The zero value knows of none.
+type Book struct {
+	mu sync.Mutex // guards below
+	by map[string]*known
+}
+
+type known struct {
+	heardAt   time.Time
+	clock     int64 // of that PC, when it said what was heard last
+	results   int
+	refused   string // why it tells nothing any more
+	approvals map[string]job.Approval
+	asked     map[string]bool // whom this process has told of which
+}
+
+func (b *Book) ofLocked(name string) *known {
+	if b.by == nil {
+		b.by = map[string]*known{}
+	}
+	k := b.by[name]
+	if k == nil {
+		k = &known{approvals: map[string]job.Approval{}, asked: map[string]bool{}}
+		b.by[name] = k
+	}
+	return k
+}
+
+// clockSlack is how far a PC's clock may be set back without its word being taken for
+// an older one than was heard already.
+const clockSlack = time.Minute
+
+// News is what came of what a PC said of a job, in the times of this one.
+type News struct {
+	State remote.JobState
+	Is    bool // it is not an older answer that came later
+	Asked bool // something is different in what the job asks
+}
+
+// Heard takes in what the PC of a job says of it.
+func (b *Book) Heard(one job.Job, value remote.Value, at time.Time) (news News, err error) {
+	if news.State, err = checked(one, value, at); err != nil {
+		return news, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.ofLocked(one.Name)
+	if late := k.clock - value.State.Now; news.State.Run < one.Run || late > 0 && late < clockSlack.Milliseconds() {
+		return news, nil
+	}
+	k.heardAt, k.clock, k.results, k.refused = at, value.State.Now, news.State.Results, ""
+	news.Is, news.Asked = true, b.askLocked(k, one, value, at)
+	return news, nil
+}
+
+// askLocked takes in what a job asks, and has asked in its present run. What is not
+// told of any more was withdrawn.
+func (b *Book) askLocked(k *known, one job.Job, value remote.Value, at time.Time) (changed bool) {
+	told := map[string]bool{}
+	for _, said := range value.Approvals {
+		if bridge.CheckID("the approval", said.ID) != nil || !slices.Contains(approvalStates, said.State) || b.isOthersLocked(k, said.ID) {
+			continue
+		}
+		approval, present := approvalOf(one, said, shift(value, at)), k.approvals[said.ID]
+		approval.AnsweredBy = cmp.Or(present.AnsweredBy, approval.AnsweredBy)
+		if len(present.PassedUp) > 0 {
+			approval.By, approval.PassedUp = present.By, present.PassedUp
+		}
+		told[said.ID], changed = true, changed || approval.State != present.State
+		k.approvals[said.ID] = approval
+	}
+	for id, approval := range k.approvals {
+		if !told[id] && !approval.IsSettled() && approval.Withdraw() == nil {
+			k.approvals[id], changed = approval, true
+		}
+	}
+	return changed
+}
+
+var approvalStates = []job.ApprovalState{
+	job.ApprovalAsked, job.ApprovalAnswered, job.ApprovalDelivered, job.ApprovalApplied, job.ApprovalExpired, job.ApprovalWithdrawn,
+}
+
+func (b *Book) isOthersLocked(k *known, id string) bool {
+	for _, other := range b.by {
+		if _, has := other.approvals[id]; has && other != k {
+			return true
+		}
+	}
+	return false
+}
+
+// approvalOf is a question as it is published here: of the job by its name here, put to
+// its owner here.
+func approvalOf(one job.Job, said job.Approval, shift time.Duration) job.Approval {
+	return job.Approval{
+		Remote: one.Remote, ID: said.ID, Job: one.Name, Run: said.Run, Session: line(said.Session, bridge.MaxIDChars), Agent: string(one.Agent), By: one.Owner,
+		Kind: line(said.Kind, job.MaxNoteChars), What: said.What, Detail: said.Detail, Chars: said.Chars, Cwd: said.Cwd, Why: said.Why,
+		State: said.State, AskedAt: moved(said.AskedAt, shift), ExpiresAt: moved(said.ExpiresAt, shift),
+		AnsweredAt: moved(said.AnsweredAt, shift), AnsweredBy: line(said.AnsweredBy, job.MaxNoteChars), Decision: said.Decision, Reason: said.Reason,
+	}
+}
+
+// Refused takes in why the PC of a job tells nothing of it.
+func (b *Book) Refused(name string, why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ofLocked(name).refused = why.Error()
+}
+
+// Doubt says why what is shown of a job may not be its present state; "" is no doubt.
+func (b *Book) Doubt(one job.Job, now time.Time) string {
+	if one.Mirror == nil {
+		return ""
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := remote.Mirror{Status: one.State, AskedAt: one.QueuedAt.Time(), HeardAt: one.Mirror.HeardAt.Time()}
+	if k := b.by[one.Name]; k != nil {
+		m.Refused = k.refused
+		if k.heardAt.After(m.HeardAt) {
+			m.HeardAt = k.heardAt
+		}
+	}
+	return m.Doubt(one.Remote.Host, now)
+}
+
+// Missing is the run whose result is to be fetched next; 0 is none. Of more than a few
+// at once only the last ones are.
+func (b *Book) Missing(one job.Job) int {
+	const most = 20
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.by[one.Name]
+	if k == nil || one.Mirror == nil || k.results <= one.Mirror.Results {
+		return 0
+	}
+	return max(one.Mirror.Results+1, k.results-most+1)
+}
+
+// Approvals lists what that job has asked.
+func (b *Book) Approvals(name string) (list []job.Approval) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.by[name]; k != nil {
+		list = slices.Collect(maps.Values(k.approvals))
+	}
+	return list
+}
+
+// Approval finds a question.
+func (b *Book) Approval(id string) (job.Approval, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, k := range b.by {
+		if approval, has := k.approvals[id]; has {
+			return approval, true
+		}
+	}
+	return job.Approval{}, false
+}
+
+// Note notes what became of a question.
+func (b *Book) Note(approval job.Approval) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ofLocked(approval.Job).approvals[approval.ID] = approval
+}
+
+// First reports whether nobody was told of that question yet, and notes that it was.
+// Undo takes that back.
+func (b *Book) First(approval job.Approval, to string) (first bool, undo func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k, key := b.ofLocked(approval.Job), approval.ID+" "+to
+	first = !k.asked[key]
+	k.asked[key] = true
+	return first, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(k.asked, key)
+	}
+}
+
+// Forget lets go of the jobs that are not kept any more.
+func (b *Book) Forget(kept func(name string) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.by, func(name string, _ *known) bool { return !kept(name) })
+}
+
+const maxWorkdirChars = 4096
+
+// checked bounds what a PC says of a job, in the times of this one.
+func checked(one job.Job, value remote.Value, at time.Time) (remote.JobState, error) {
+	if value.State == nil || value.State.Job != one.Remote.Name {
+		return remote.JobState{}, bridge.Errorf(bridge.Invalid, "%s speaks of another job than %s", one.Remote.Host, one.Name)
+	}
+	s := *value.State
+	if s.Status != job.Queued && !s.Status.IsActive() && !s.Status.IsEnded() {
+		return s, bridge.Errorf(bridge.Unsupported, "%s says that %s is %q, which this Bridge does not know", one.Remote.Host, one.Name, line(string(s.Status), job.MaxNoteChars))
+	}
+	if s.Run < 0 || s.Run > math.MaxInt32 || s.Results < 0 || s.Results > s.Run || s.Tokens < 0 || s.CostUSD < 0 || s.Percent != nil && (*s.Percent < 0 || *s.Percent > 100) {
+		return s, bridge.Errorf(bridge.Invalid, "%s says of %s what cannot be", one.Remote.Host, one.Name)
+	}
+	s.Title, s.Note, s.Step = line(s.Title, job.MaxTitleChars), line(s.Note, job.MaxNoteChars), line(s.Step, job.MaxNoteChars)
+	s.Model, s.Effort, s.Layer = line(s.Model, job.MaxModelChars), line(s.Effort, job.MaxModelChars), line(s.Layer, job.MaxModelChars)
+	s.Workdir, s.Branch, s.Session = line(s.Workdir, maxWorkdirChars), line(s.Branch, maxWorkdirChars), line(s.Session, bridge.MaxIDChars)
+	s.Access, s.Ended = line(s.Access, job.MaxNoteChars), job.EndReason(line(string(s.Ended), job.MaxNoteChars))
+	by := shift(value, at)
+	for _, moment := range []*int64{&s.Started, &s.EndedAt, &s.ETA, &s.Until} {
+		*moment = int64(moved(job.Millis(*moment), by))
+	}
+	if s.Wait != nil {
+		wait := job.Wait{For: job.WaitFor(line(string(s.Wait.For), job.MaxNoteChars)), ID: line(s.Wait.ID, bridge.MaxIDChars), Until: moved(s.Wait.Until, by)}
+		s.Wait = &wait
+	}
+	return s, nil
+}
+
+// line is a text of another PC as one line of at most so many characters.
+func line(text string, most int) string {
+	text = bridge.VisibleLine(text)
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most])
+	}
+	return text
+}
+
+// shift is what has to be added to that PC's times to have ours.
+func shift(value remote.Value, at time.Time) time.Duration {
+	return time.Duration(at.UnixMilli()-value.State.Now) * time.Millisecond
+}
+
+func moved(at job.Millis, by time.Duration) job.Millis {
+	if at == 0 {
+		return 0
+	}
+	return at + job.Millis(by.Milliseconds())
+}
+
+// Show brings the entry of a job to what its PC says of it, and reports whether that is
+// to be durable at once.
+func Show(one *job.Job, s remote.JobState, at time.Time) (atOnce bool) {
+	before, mirror := *one, *one.Mirror
+	mirror.HeardAt, mirror.UnknownAt, mirror.Branch, mirror.Step = job.Millis(at.UnixMilli()), 0, s.Branch, s.Step
+	if s.Run > before.Run || at.Sub(mirror.ToldAt.Time()) >= remote.SpawnPatience { // else the words may be on their way
+		mirror.ToldAt = 0
+	}
+	one.Mirror = &mirror
+	one.State, one.Run, one.Wait, one.Ended, one.LimitUntil = s.Status, s.Run, s.Wait, s.Ended, job.Millis(s.Until)
+	one.Title, one.Model, one.Effort, one.Layer = cmp.Or(s.Title, one.Title), s.Model, s.Effort, s.Layer
+	one.Workdir, one.SessionID = cmp.Or(s.Workdir, one.Workdir), cmp.Or(s.Session, one.SessionID)
+	if access, err := job.ParseAccess(s.Access); err == nil {
+		one.Access = access
+	}
+	one.Tokens, one.CostUSD, one.Percent, one.ETAAt, one.ProgressNote = s.Tokens, s.CostUSD, s.Percent, job.Millis(s.ETA), s.Note
+	one.FinishedAt = 0
+	if s.Started != 0 {
+		one.StartedAt = job.Millis(s.Started)
+	}
+	if one.State.IsEnded() {
+		one.FinishedAt = cmp.Or(job.Millis(s.EndedAt), job.Millis(at.UnixMilli()))
+	}
+	one.ResultSent = one.State.IsEnded() && one.Mirror.Results >= one.Run
+	if one.Run > before.Run || !one.State.IsEnded() && before.State.IsEnded() {
+		one.CancelAsked = false
+	}
+	return before.Mirror.HeardAt == 0 || before.Mirror.UnknownAt != 0 || before.Mirror.ToldAt != mirror.ToldAt || one.State != before.State || one.Run != before.Run || one.ResultSent != before.ResultSent ||
+		one.SessionID != before.SessionID || one.Workdir != before.Workdir || one.Mirror.Branch != before.Mirror.Branch
+}
+
+// Differs reports whether two entries show something else, besides when they were
+// heard.
+func Differs(a, b job.Job) bool {
+	percent := func(j job.Job) int {
+		if j.Percent == nil {
+			return -1
+		}
+		return *j.Percent
+	}
+	const slack = 5000 // the two clocks do not go alike
+	near := func(x, y job.Millis) bool { return x-y < slack && y-x < slack }
+	return a.State != b.State || a.Run != b.Run || a.Title != b.Title || a.Model != b.Model || a.Effort != b.Effort || a.Access != b.Access ||
+		a.Layer != b.Layer || a.Tokens != b.Tokens || a.CostUSD != b.CostUSD || percent(a) != percent(b) || a.ProgressNote != b.ProgressNote ||
+		!near(a.ETAAt, b.ETAAt) || !near(a.StartedAt, b.StartedAt) || !near(a.FinishedAt, b.FinishedAt) ||
+		a.Mirror.Step != b.Mirror.Step || (a.Wait == nil) != (b.Wait == nil) || a.Wait != nil && (a.Wait.For != b.Wait.For || a.Wait.ID != b.Wait.ID)
+}
+
+// Digest tells texts of other PCs apart in ids, which not every text could be.
+func Digest(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:12]
+}

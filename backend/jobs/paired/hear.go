@@ -1,0 +1,181 @@
+package paired
+
+import (
+	"context"
+	"fmt"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/core/remote"
+)
+
+// refused ends a job that its PC did not take. Whoever asked for it is answered so.
+func (j *Jobs) refused(one job.Job, why error) error {
+	one.Run = 1
+	outcome := job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}
+	if err := j.opts.Files.WriteEnvelope(one, outcome, why.Error(), j.opts.Now()); err != nil {
+		return err
+	}
+	return j.end(one, outcome, true)
+}
+
+func (j *Jobs) end(one job.Job, outcome job.Outcome, sent bool) error {
+	return j.opts.Registry.Change(func(r *job.Registry) error {
+		_, err := r.Update(one.Name, func(present *job.Job) {
+			present.State, present.Run, present.Ended, present.Wait = outcome.State, one.Run, outcome.Ended, nil
+			present.FinishedAt, present.ResultSent = job.Millis(j.opts.Now().UnixMilli()), sent
+			present.Mirror.Results = one.Run - 1
+			if sent {
+				present.Mirror.Results = one.Run
+			}
+		})
+		return err
+	})
+}
+
+// lost ends a job of which nothing comes any more, and says so to whoever waits for it.
+func (j *Jobs) lost(one job.Job, outcome job.Outcome, why string) error {
+	if one.State.IsEnded() { // all but its result was heard
+		outcome = job.Outcome{State: one.State, Ended: one.Ended, Until: one.LimitUntil.Time()}
+		if one.State == job.Finished {
+			outcome.State = job.Failed
+		}
+	}
+	one.Run = max(1, one.Run)
+	envelope := runs.NewEnvelope(one.Name, one.Run, outcome, "", runs.Evidence{}, j.opts.Now())
+	envelope.Error, envelope.Title, envelope.Model, envelope.Session, envelope.Workdir = why, one.Title, one.Model, one.SessionID, one.Workdir
+	if err := j.end(one, outcome, false); err != nil {
+		return err
+	}
+	return j.Came(j.opts.Life, one.Name, envelope)
+}
+
+// Followed lists the jobs of which something may come.
+func (j *Jobs) Followed() (list []job.Job) {
+	kept := map[string]bool{}
+	for _, one := range j.opts.Registry.All() {
+		if one.Mirror == nil {
+			continue
+		}
+		kept[one.Name] = true
+		resumes := one.State == job.Limit && one.LimitUntil > 0 && !one.CancelAsked
+		if !one.State.IsEnded() || !one.ResultSent || resumes || one.Mirror.ToldAt > 0 {
+			list = append(list, one)
+		}
+	}
+	j.book.Forget(func(name string) bool { return kept[name] })
+	return list
+}
+
+// HeardFrom takes what the PC of a job says of it, or why it says nothing.
+func (j *Jobs) HeardFrom(name string, value remote.Value, why error) error {
+	one, err := j.opts.Registry.Get(name)
+	if err != nil || one.Mirror == nil {
+		return nil //nolint:nilerr // it went to the archive meanwhile
+	}
+	at := j.opts.Now()
+	if why != nil {
+		return j.unheard(one, why)
+	}
+	news, err := j.book.Heard(one, value, at)
+	if err != nil || !news.Is {
+		return err
+	}
+	if err := j.passNote(one, news.State); err != nil {
+		return err
+	}
+	show := func(one *job.Job) bool { return Show(one, news.State, j.opts.Now()) }
+	if err := j.opts.Registry.Show(name, show, news.Asked); err != nil {
+		return err
+	}
+	return j.Put(j.opts.Life)
+}
+
+// unheard takes why the PC of a job says nothing of it. What it still does not know
+// after the time in which a spawn is worked on it does not do: that time is durable, else
+// a broker that ends again and again would never come to the end of it (RMT-13).
+func (j *Jobs) unheard(one job.Job, why error) error {
+	host, now, since := one.Remote.Host, j.opts.Now(), one.Mirror.UnknownAt.Time()
+	switch code := bridge.CodeOf(why); {
+	case code == bridge.Unauthorized:
+		return j.lost(one, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" is neither paired with this PC nor in its team any more: whether the job goes on there is not known here.")
+	case remote.IsUnanswered(why), code == bridge.Unavailable, code == bridge.Busy:
+		return nil
+	case code != bridge.NotFound:
+		j.book.Refused(one.Name, why)
+		return j.noteUnknown(one, 0)
+	case since.IsZero(), since.After(now): // or the clock was set back
+		return j.noteUnknown(one, job.MillisOf(now))
+	case now.Sub(since) < remote.SpawnPatience:
+		return nil
+	case one.Mirror.HeardAt == 0:
+		return j.lost(one, job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}, host+" knows no such job: it was not started.")
+	}
+	return j.lost(one, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" does not know this job any more.")
+}
+
+// noteUnknown keeps since when the PC of a job says that it knows no such job; 0 is that
+// it does not say so.
+func (j *Jobs) noteUnknown(one job.Job, since job.Millis) error {
+	if one.Mirror.UnknownAt == since {
+		return nil
+	}
+	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.UnknownAt = since })
+}
+
+// setMirror changes durably what this PC keeps of a job of another one, beside what that
+// one says of it.
+func (j *Jobs) setMirror(name string, change func(*job.Mirror)) error {
+	return j.opts.Registry.Change(func(r *job.Registry) error {
+		_, err := r.Update(name, func(one *job.Job) { change(one.Mirror) })
+		return err
+	})
+}
+
+// passNote has what a job says of its progress as a message, once (RMT-19). It wakes
+// nobody.
+func (j *Jobs) passNote(one job.Job, s remote.JobState) error {
+	if s.Note == "" || s.Note == one.ProgressNote {
+		return nil
+	}
+	body := s.Note
+	if s.Percent != nil {
+		body = fmt.Sprintf("%d %%: %s", *s.Percent, s.Note)
+	}
+	id := fmt.Sprintf("note-%s-%d-%x", one.Name, s.Run, Digest(s.Note))
+	return j.opts.Supervisors.Deliver(j.opts.Life, one, id, runs.Conversation(one.Name)+":note", body)
+}
+
+// Missing is the run whose result is to be fetched next; 0 is none.
+func (j *Jobs) Missing(name string) int {
+	one, err := j.opts.Registry.Get(name)
+	if err != nil {
+		return 0
+	}
+	return j.book.Missing(one)
+}
+
+// Came takes what came of a run: it is durable here before its message is, and noted
+// when that is, so that it is told once whatever dies meanwhile (JOB-03).
+func (j *Jobs) Came(ctx context.Context, name string, result runs.Envelope) error {
+	one, err := j.opts.Registry.Get(name)
+	if err != nil || one.Mirror == nil || result.Run <= one.Mirror.Results {
+		return err
+	}
+	result.Job, result.MessageID, result.Host = name, runs.ResultID(name, result.Run), one.Remote.Host
+	result.WrittenAt = job.Millis(j.opts.Now().UnixMilli())
+	if err := j.opts.Files.TakeEnvelope(one, result, j.opts.Now()); err != nil {
+		return err
+	}
+	if err := j.opts.Supervisors.Deliver(ctx, one, result.MessageID, runs.Conversation(name), result.Body(j.opts.Files.Envelope(name))); err != nil {
+		return err
+	}
+	return j.opts.Registry.Change(func(r *job.Registry) error {
+		_, err := r.Update(name, func(one *job.Job) {
+			one.Mirror.Results = result.Run
+			one.ResultSent = one.State.IsEnded() && result.Run >= one.Run
+		})
+		return err
+	})
+}

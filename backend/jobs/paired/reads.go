@@ -1,0 +1,94 @@
+package paired
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
+	"bridge/backend/jobs/jobfiles"
+	"bridge/backend/jobs/landing"
+)
+
+const (
+	// readPause is how long what was read of a log on another PC is taken for all that
+	// there is: however many look, its PC is asked once a second, and once more when the
+	// run has ended.
+	readPause = time.Second
+	// maxDiffBytes bounds what a diff of another PC may hold.
+	maxDiffBytes = 32 << 20
+)
+
+// lastRead is when a log had nothing more, and what was known of its job then.
+type lastRead struct {
+	at    time.Time
+	run   int
+	ended bool
+}
+
+// ReadLog reads on in the log of a job on another PC. What was read stays here, so that
+// it can be read without its PC, too. While the job goes on, a link that is down is no
+// error: what is missing comes later.
+func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (jobfiles.Log, error) {
+	j.reading.Lock()
+	defer j.reading.Unlock()
+	here, err := jobfiles.ReadLog(one.Name, from, j.opts.Files.Home, j.opts.Files.Archive)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+		if from > 0 {
+			err = bridge.Errorf(bridge.Invalid, "from must be 0, for nothing of it was read yet")
+		}
+	}
+	last, present := j.readAt[one.Name], lastRead{at: j.opts.Now(), run: one.Run, ended: one.State.IsEnded()}
+	paused := present.at.Sub(last.at) < readPause && last.run == present.run && last.ended == present.ended
+	if err != nil || here.Next < here.Size || paused {
+		return here, err
+	}
+	value, err := j.ask(ctx, one, remote.Request{Operation: remote.ReadLog, From: here.Size}, nil)
+	if err != nil {
+		if here.Size > 0 || !present.ended && bridge.CodeOf(err) == bridge.Unavailable { // this much is known
+			return here, nil
+		}
+		return here, err
+	}
+	j.readAt[one.Name] = present
+	if len(value.Part.Data) > 0 {
+		if err := j.opts.Files.AppendLog(one.Name, value.Part.Data); err != nil {
+			return here, err
+		}
+		delete(j.readAt, one.Name) // there may be more
+	}
+	here, err = jobfiles.ReadLog(one.Name, from, j.opts.Files.Home, j.opts.Files.Archive)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	here.Size = max(here.Size, value.Part.Size)
+	return here, err
+}
+
+// Diff reads what a job on another PC changed.
+func (j *Jobs) Diff(ctx context.Context, one job.Job) (diff landing.Diff, err error) {
+	var whole []byte
+	for of := ""; ; {
+		value, err := j.ask(ctx, one, remote.Request{Operation: remote.ReadDiff, From: int64(len(whole)), Of: of}, nil)
+		switch {
+		case err != nil:
+			return diff, err
+		case value.Part.Size > maxDiffBytes:
+			return diff, bridge.Errorf(bridge.TooLarge, "what %s changed needs %s: look at it on %s", one.Name, bridge.Size(value.Part.Size), one.Remote.Host)
+		case len(value.Part.Data) == 0 && value.Part.Size > int64(len(whole)):
+			return diff, bridge.Errorf(bridge.Internal, "%s sent an empty part", one.Remote.Host)
+		}
+		if whole, of = append(whole, value.Part.Data...), value.Part.Of; int64(len(whole)) >= value.Part.Size {
+			break
+		}
+	}
+	if err := json.Unmarshal(whole, &diff); err != nil {
+		return diff, bridge.WithCause(bridge.Invalid, err, "what "+one.Remote.Host+" says that "+one.Name+" changed cannot be read")
+	}
+	return diff, nil
+}

@@ -1,0 +1,157 @@
+package paired
+
+import (
+	"context"
+	"fmt"
+
+	"bridge/backend/broker"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Say tells a job on its PC something (RMT-10). What is not answered was perhaps heard:
+// nobody says it again by himself.
+func (j *Jobs) Say(ctx context.Context, one job.Job, id string, control job.Control) (api.JobMessaged, error) {
+	args := job.MessageArgs{
+		Job: one.Remote.Name, Message: control.Message, Title: control.Settings.Title, Model: control.Settings.Model,
+		Effort: control.Settings.Effort, Access: string(control.Settings.Access),
+	}
+	if err := j.noteTold(one, job.MillisOf(j.opts.Now())); err != nil {
+		return api.JobMessaged{}, err
+	}
+	value, err := j.ask(ctx, one, remote.Request{Operation: remote.Control, Control: remote.ControlArgs{ID: id}}, args)
+	(*j.link.Load()).Follow()
+	if code := bridge.CodeOf(err); err != nil && code != bridge.Unavailable && code != bridge.Internal {
+		j.logged("note that words were refused", j.noteTold(one, 0))
+	}
+	if err != nil {
+		return api.JobMessaged{}, err
+	}
+	err = j.HeardFrom(one.Name, value, nil) // it is followed after that, too: an older answer may have come later
+	answer := api.JobMessaged{JobStatus: j.status(one.Name)}
+	if value.Delivery != job.NoDelivery {
+		answer.Delivery = &value.Delivery
+	}
+	return answer, err
+}
+
+// noteTold notes durably, before they go out, that an ended job is told words: whoever
+// dies before their answer, or never has it, goes on to ask what became of the job. 0 is
+// a refusal.
+func (j *Jobs) noteTold(one job.Job, at job.Millis) error {
+	if !one.State.IsEnded() {
+		return nil // it is followed
+	}
+	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.ToldAt = at })
+}
+
+// Stop has the PC of a job end it. No process of this PC is touched (RMT-10).
+func (j *Jobs) Stop(ctx context.Context, one job.Job) (api.JobStatus, error) {
+	if one.State.IsEnded() && one.State != job.Limit {
+		return j.status(one.Name), nil
+	}
+	value, err := j.ask(ctx, one, remote.Request{Operation: remote.Control, Control: remote.ControlArgs{Cancel: true}}, nil)
+	if err != nil {
+		return j.status(one.Name), err
+	}
+	if err := j.HeardFrom(one.Name, value, nil); err != nil {
+		return j.status(one.Name), err
+	}
+	err = j.opts.Registry.Change(func(r *job.Registry) error {
+		_, err := r.Update(one.Name, func(present *job.Job) { present.CancelAsked = !present.State.IsEnded() || present.State == job.Limit })
+		return err
+	})
+	return j.status(one.Name), err
+}
+
+// Decide answers what a job asks, on the word of somebody who steers it; whoever passes
+// that up leaves it to the owner.
+func (j *Jobs) Decide(ctx context.Context, by broker.Asker, control job.Control) (api.JobMessaged, error) {
+	one, err := j.opts.Registry.Get(control.Job)
+	if err == nil {
+		err = j.opts.Registry.MayControl(by, one)
+	}
+	if approval, _ := j.book.Approval(control.ApprovalID); err == nil && approval.Job != one.Name {
+		err = bridge.Errorf(bridge.NotFound, "%s has no approval %q", control.Job, control.ApprovalID)
+	}
+	if err != nil {
+		return api.JobMessaged{}, err
+	}
+	if control.Decision == job.PassUp {
+		err = j.passUp(control.ApprovalID)
+	} else {
+		_, err = j.Answer(ctx, control.ApprovalID, by.Address.Name, control.Decision, control.Reason)
+	}
+	if err != nil {
+		return api.JobMessaged{}, err
+	}
+	done := job.AnswerDone
+	return api.JobMessaged{JobStatus: j.status(one.Name), Delivery: &done}, nil
+}
+
+func (j *Jobs) passUp(id string) error {
+	approval, _ := j.book.Approval(id)
+	if err := approval.PassUp(bridge.OwnerName, j.opts.Now()); err != nil {
+		return err
+	}
+	j.note(approval)
+	return nil
+}
+
+func (j *Jobs) note(approval job.Approval) {
+	j.book.Note(approval)
+	j.logged("show what "+approval.Job+" asks", j.opts.Registry.Show(approval.Job, func(*job.Job) bool { return false }, true))
+}
+
+// Answer gives that very question of a job its answer, and returns when the runner
+// there has it (RMT-16). The record is as it is then, also beside an error.
+func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision, reason string) (job.Approval, error) {
+	before, _ := j.book.Approval(id)
+	one, err := j.opts.Registry.Get(before.Job)
+	if err != nil {
+		return before, err
+	}
+	after := before
+	if err := after.Answer(by, decision, reason, j.opts.Now()); err != nil {
+		return after, err
+	}
+	_, err = j.ask(ctx, one, remote.Request{Operation: remote.Approval, Approval: id, Decision: decision, Reason: reason}, nil)
+	switch code := bridge.CodeOf(err); {
+	case err == nil:
+		err = after.Deliver()
+	case code == bridge.Conflict || code == bridge.NotFound: // somebody was quicker there, or it is gone
+		after = before
+		_ = after.Withdraw()
+	default:
+		return before, err
+	}
+	j.note(after)
+	return after, err
+}
+
+// Put tells whoever gave a job what it asks.
+func (j *Jobs) Put(ctx context.Context) error {
+	for _, one := range j.opts.Registry.All() {
+		if one.Mirror == nil || one.State.IsEnded() {
+			continue
+		}
+		to := j.opts.Supervisors.AnswersTo(one)
+		for _, approval := range j.book.Approvals(one.Name) {
+			if !approval.IsOpen(j.opts.Now()) || len(approval.PassedUp) > 0 {
+				continue
+			}
+			first, undo := j.book.First(approval, to.ID)
+			if !first {
+				continue
+			}
+			id := fmt.Sprintf("approval-%x", Digest(one.Mirror.PC+" "+one.Name+" "+approval.ID+" "+to.ID))
+			if err := j.opts.Supervisors.Deliver(ctx, one, id, id, j.opts.Supervisors.Question(one, approval, to)); err != nil {
+				undo()
+				return err
+			}
+		}
+	}
+	return nil
+}

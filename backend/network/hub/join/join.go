@@ -1,0 +1,203 @@
+// Package join is how a PC becomes one of a team (HUB-03): it proves the hub's one-time
+// code without showing it, on a connection of two proved identities, hands over the key
+// with which it will log in to NATS, and learns where and as whom. Both sides of it are
+// here; what a message looks like, and why a code of eight characters is enough, is
+// link's matter.
+package join
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/url"
+	"strconv"
+
+	"github.com/nats-io/nkeys"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub/externalnats"
+	"bridge/backend/network/hub/seal"
+	"bridge/backend/network/hub/subject"
+	"bridge/backend/network/link"
+)
+
+const (
+	// Port is where a hub usually takes PCs in, NATSPort where they talk to it.
+	Port     = 4779
+	NATSPort = 4780
+
+	maxURLs      = 8
+	maxURLChars  = 200
+	maxWordBytes = 2 << 10
+)
+
+// request is what a PC hands over with its proof.
+type request struct {
+	Key string `json:"key"` // the public one of NATS: U and 55 letters and digits
+	// Opens says that it opens what is sealed to the key that its certificate proves.
+	Opens bool `json:"opens,omitempty"`
+}
+
+// Answer is what the hub tells a PC that it took in.
+type Answer struct {
+	Team string `json:"team"`
+	Name string `json:"name"` // what the team calls this PC
+	// URLs are where NATS is, tls://host:port. Without any it is at Port of the machine
+	// that the PC has just talked to.
+	URLs []string `json:"urls,omitempty"`
+	Port int      `json:"port,omitempty"`
+}
+
+// Membership is what a PC keeps of it. The seed is a secret.
+type Membership struct {
+	Team     string   `json:"team"`
+	Name     string   `json:"name"`
+	Hub      string   `json:"hub"`               // the identity that every URL has to prove: link.Pinned
+	Address  string   `json:"address,omitempty"` // where it joined
+	URLs     []string `json:"urls"`
+	Seed     string   `json:"seed,omitempty"` // its key for NATS
+	JoinedAt int64    `json:"joinedAt"`
+	// Access is that to a NATS server of the team's own, in place of Seed. Hub is the
+	// identity of the key that seals the roster then, and the URLs do not prove it. It has
+	// a secret, too.
+	Access *externalnats.Access `json:"access,omitempty"`
+}
+
+// Key is the public half of this PC's key for NATS.
+func (m Membership) Key() (string, error) {
+	if m.Access != nil {
+		return m.Access.Key()
+	}
+	pair, err := nkeys.FromSeed([]byte(m.Seed))
+	if err != nil {
+		return "", bridge.Errorf(bridge.Storage, "the key for the team's hub, in network/team.json, is damaged")
+	}
+	return pair.PublicKey()
+}
+
+// PC is one that knew the code.
+type PC struct {
+	ID   string // as its certificate proves it
+	Name string // as it calls itself
+	Key  string // its public key for NATS
+	Box  string // as subject.Member has it
+}
+
+// Join makes this PC one of the team whose hub is at that address, by the code that the
+// hub shows. The hub has recorded it, and record has returned, when Join does. After an
+// error the PC belongs to no team that it knows of; the hub may know it already, and
+// takes it in again by another code.
+func Join(ctx context.Context, identity link.Identity, name, address, code string, record func(Membership) error) error {
+	address, err := withPort(address)
+	if err != nil {
+		return err
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return err
+	}
+	defer pair.Wipe()
+	seed, err := pair.Seed()
+	if err != nil {
+		return err
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return err
+	}
+	offer, err := json.Marshal(request{Key: public, Opens: true})
+	if err != nil {
+		return err
+	}
+	return link.Enrol(ctx, identity, name, address, code, offer, func(hub link.Pair, answer []byte) error {
+		m, err := parseAnswer(answer, address)
+		if err != nil {
+			return bridge.WithCause(bridge.CodeOf(err), err, "what the hub answers cannot be used: "+err.Error())
+		}
+		m.Hub, m.Seed, m.JoinedAt = hub.ID, string(seed), hub.PairedAt
+		return record(m)
+	})
+}
+
+// withPort adds the usual port to an address without one.
+func withPort(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	var wrong *net.AddrError
+	if errors.As(err, &wrong) && wrong.Err == "missing port in address" {
+		host, port, err = address, strconv.Itoa(Port), nil
+	}
+	number, bad := strconv.ParseUint(port, 10, 16)
+	if err != nil || bad != nil || number == 0 || host == "" {
+		return "", bridge.Errorf(bridge.Invalid, "%q is no address of a hub: that is host:port, as in hub.example:%d", address, Port)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+func parseAnswer(data []byte, address string) (Membership, error) {
+	var answer Answer
+	if err := bridge.DecodeAdditive(data, maxWordBytes, &answer); err != nil {
+		return Membership{}, err
+	}
+	if err := subject.CheckTeam(answer.Team); err != nil {
+		return Membership{}, err
+	}
+	if err := remote.CheckName(answer.Name); err != nil {
+		return Membership{}, err
+	}
+	m := Membership{Team: answer.Team, Name: answer.Name, Address: address, URLs: answer.URLs}
+	if len(m.URLs) == 0 {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return Membership{}, err
+		}
+		m.URLs = []string{"tls://" + net.JoinHostPort(host, strconv.Itoa(answer.Port))}
+	}
+	return m, CheckURLs(m.URLs)
+}
+
+// CheckURLs refuses places at which no NATS of a team can be.
+func CheckURLs(urls []string) error {
+	if len(urls) > maxURLs {
+		return bridge.Errorf(bridge.TooLarge, "a team has at most %d URLs", maxURLs)
+	}
+	for _, text := range urls {
+		at, err := url.Parse(text)
+		if err == nil {
+			_, err = strconv.ParseUint(at.Port(), 10, 16)
+		}
+		if err != nil || len(text) > maxURLChars || at.Scheme != "tls" || at.Hostname() == "" || at.Port() == "0" || text != "tls://"+at.Host {
+			return bridge.Errorf(bridge.Invalid, "%q is no URL of a team's NATS: that is tls://host:port", text)
+		}
+	}
+	return nil
+}
+
+// Serve takes in a PC that knows the invitation's code, on a connection that a listener
+// of link with Hub set has proved. accept makes durable that the PC belongs to the team
+// and says what it is told; its error is told to the PC and takes nothing in.
+func Serve(conn *tls.Conn, identity link.Identity, team string, invitation *link.Invitation, accept func(PC) (Answer, error)) (PC, error) {
+	var taken PC
+	_, err := invitation.AdmitPC(conn, identity, team, func(pair link.Pair, offer []byte) ([]byte, error) {
+		var asked request
+		if err := bridge.DecodeAdditive(offer, maxWordBytes, &asked); err != nil {
+			return nil, err
+		}
+		if !nkeys.IsValidPublicUserKey(asked.Key) {
+			return nil, bridge.Errorf(bridge.Invalid, "the PC shows no key for NATS")
+		}
+		pc := PC{ID: pair.ID, Name: pair.Name, Key: asked.Key}
+		if asked.Opens {
+			pc.Box = seal.Text(conn.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
+		}
+		answer, err := accept(pc)
+		if err != nil {
+			return nil, err
+		}
+		taken = pc
+		return json.Marshal(answer)
+	})
+	return taken, err
+}

@@ -1,0 +1,315 @@
+// Package provision is what a team needs of its NATS server, and who is in the team: streams,
+// inboxes, and the roster of a team that has a server of its own (HUB-01). The team's
+// owner keeps that roster in a home of its own, with the key that seals it, which the
+// server never has; the server only shows what was sealed.
+package provision
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub/externalnats"
+	"bridge/backend/network/hub/seal"
+	"bridge/backend/network/hub/subject"
+	"bridge/backend/network/link"
+	"bridge/backend/platform/disk"
+	"bridge/backend/platform/sqlitex"
+)
+
+// PC is what the roster has of one.
+type PC struct {
+	ID string `json:"id"`
+	subject.Member
+	Number int64 `json:"number"` // of two words about a PC the one with the larger number counts
+}
+
+// Settings are where the team's server is.
+type Settings struct {
+	Team     string              `json:"team"`
+	URLs     []string            `json:"urls"`
+	Access   externalnats.Access `json:"access"`   // of the owner: a secret
+	MaxBytes int64               `json:"maxBytes"` // that the team's streams take of the server's disk
+	Replicas int                 `json:"replicas"` // how many of its nodes keep each message
+}
+
+const (
+	version  = 1
+	maxBytes = 4 << 20
+	maxPCs   = 2000
+	minRoom  = 64 << 20
+	patience = 30 * time.Second
+)
+
+// file is roster.json.
+type file struct {
+	Version int `json:"version"`
+	Settings
+	PCs map[string]PC `json:"pcs"` // by identity, those that were removed, too
+}
+
+// Roster is a team's, in its owner's home. It is this process's alone until Close.
+type Roster struct {
+	dir  string
+	now  func() time.Time
+	key  link.Identity
+	file file
+	lock *sqlitex.Lock
+}
+
+// Init makes a roster in that folder once the server has what the team needs. With one
+// that is there already it changes where the server is.
+func Init(ctx context.Context, dir string, set Settings, now func() time.Time) (*Roster, error) {
+	if err := set.check(); err != nil {
+		return nil, err
+	}
+	r, err := open(ctx, dir, now)
+	if err != nil {
+		return nil, err
+	}
+	if r.file.Version != 0 && r.file.Team != set.Team {
+		r.Close()
+		return nil, bridge.Errorf(bridge.Conflict, "%s has the roster of the team %s: another team needs another home", dir, r.file.Team)
+	}
+	r.file.Version, r.file.Settings = version, set
+	if r.file.PCs == nil {
+		r.file.PCs = map[string]PC{}
+	}
+	err = r.on(ctx, func(Engine) error { return nil })
+	if err == nil {
+		if r.key, err = link.OpenIdentity(dir); err == nil {
+			err = r.save()
+		}
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (s Settings) check() error {
+	if err := subject.CheckTeam(s.Team); err != nil {
+		return err
+	}
+	if s.MaxBytes < minRoom {
+		return bridge.Errorf(bridge.Invalid, "a team needs room for %s at least (--max-bytes)", bridge.Size(minRoom))
+	}
+	if s.Replicas < 1 || s.Replicas > 5 {
+		return bridge.Errorf(bridge.Invalid, "1 to 5 nodes of the server can keep each message (--replicas)")
+	}
+	return s.Access.Check(s.URLs)
+}
+
+// Open reads the roster of that folder; NotFound where Init never was.
+func Open(ctx context.Context, dir string, now func() time.Time) (*Roster, error) {
+	if _, err := disk.ReadLimited(path(dir), maxBytes); errors.Is(err, fs.ErrNotExist) {
+		return nil, bridge.Errorf(bridge.NotFound, "there is no roster in %s: `bridge-hub roster init` makes one", dir)
+	}
+	r, err := open(ctx, dir, now)
+	if err != nil {
+		return nil, err
+	}
+	if r.key, err = link.OpenIdentity(dir); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func path(dir string) string { return filepath.Join(dir, "roster.json") }
+
+func open(ctx context.Context, dir string, now func() time.Time) (*Roster, error) {
+	if err := disk.MakeDir(dir); err != nil {
+		return nil, bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the folder %s cannot be made: %s", dir, disk.Reason(err)))
+	}
+	lock, err := sqlitex.AcquireLock(ctx, filepath.Join(dir, "roster.lock"))
+	if errors.Is(err, sqlitex.ErrLocked) {
+		return nil, bridge.Errorf(bridge.Conflict, "another command has the roster in %s", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Roster{dir: dir, now: now, lock: lock}
+	err = disk.ReadJSON(path(dir), maxBytes, &r.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return r, nil
+	case err == nil && r.file.Version != version:
+		err = bridge.Errorf(bridge.Unsupported, "roster.json is of version %d: this release knows %d", r.file.Version, version)
+	case err != nil:
+		err = bridge.WithCause(bridge.Storage, err, "roster.json cannot be read and is left as it is: "+disk.Reason(err))
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close gives the roster to others.
+func (r *Roster) Close() { _ = r.lock.Release() }
+
+func (r *Roster) save() error {
+	if err := disk.WriteJSON(path(r.dir), r.file); err != nil {
+		return bridge.WithCause(bridge.Storage, err, "the roster could not be recorded: "+disk.Reason(err))
+	}
+	return nil
+}
+
+// Key is the identity of the key that seals it, which each PC is told out of band.
+func (r *Roster) Key() string { return r.key.ID }
+
+// Settings are where the team's server is.
+func (r *Roster) Settings() Settings { return r.file.Settings }
+
+// PCs are those of the team, by name.
+func (r *Roster) PCs() []PC {
+	var list []PC
+	for _, pc := range r.file.PCs {
+		if !pc.Removed {
+			list = append(list, pc)
+		}
+	}
+	slices.SortFunc(list, func(a, b PC) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Add takes a PC into the team by its identity, or by its key, which has that, or gives it
+// another name. Only to who is there by its key others can seal before it was heard. After an error it may be
+// recorded here and not be known to the team: the error says so.
+func (r *Roster) Add(ctx context.Context, name, id string) (PC, error) {
+	if err := remote.CheckName(name); err != nil {
+		return PC{}, err
+	}
+	member := subject.Member{Name: name, Box: r.file.PCs[id].Box}
+	if _, its, err := seal.Parse(id); err == nil {
+		member.Box, id = id, its
+	}
+	if err := subject.CheckPC(id); err != nil {
+		return PC{}, err
+	}
+	members := r.PCs()
+	for _, other := range members {
+		if other.Name == name && other.ID != id {
+			return PC{}, bridge.Errorf(bridge.Conflict, "another PC named %q belongs to the team: give this one another name, or remove the other", name)
+		}
+	}
+	if before, known := r.file.PCs[id]; (!known || before.Removed) && len(members) >= maxPCs {
+		return PC{}, bridge.Errorf(bridge.TooLarge, "the team has %d PCs already, which is the most", maxPCs)
+	}
+	return r.put(ctx, PC{ID: id, Member: member})
+}
+
+// Remove ends a PC's membership: no PC of the team hears it any more. That it can still
+// reach the server its administrator has to end.
+func (r *Roster) Remove(ctx context.Context, text string) (PC, error) {
+	pc, err := r.find(text)
+	if err != nil {
+		return PC{}, err
+	}
+	pc.Removed = true
+	return r.put(ctx, pc)
+}
+
+// find is the PC that people mean.
+func (r *Roster) find(text string) (PC, error) {
+	return subject.FindPC(r.PCs(), text, func(pc PC) (name, id string) { return pc.Name, pc.ID })
+}
+
+// put records a word about a PC and then tells the team.
+func (r *Roster) put(ctx context.Context, pc PC) (PC, error) {
+	pc.Number = r.now().UnixNano()
+	for _, other := range r.file.PCs {
+		pc.Number = max(pc.Number, other.Number+1)
+	}
+	before := r.file.PCs
+	r.file.PCs = maps.Clone(before)
+	r.file.PCs[pc.ID] = pc
+	if err := r.save(); err != nil {
+		r.file.PCs = before
+		return PC{}, err
+	}
+	err := r.on(ctx, func(e Engine) error { return r.tell(ctx, e, pc) })
+	if err != nil {
+		return pc, bridge.WithCause(cmp.Or(bridge.CodeOf(err), bridge.Unavailable), err, fmt.Sprintf("it is recorded here, but the team may not know it yet (%s): run `bridge-hub roster publish`", err))
+	}
+	return pc, nil
+}
+
+// Publish makes the server have all that the team needs, and show this roster.
+func (r *Roster) Publish(ctx context.Context) error {
+	return r.on(ctx, func(e Engine) error {
+		for _, pc := range slices.SortedFunc(maps.Values(r.file.PCs), func(a, b PC) int { return cmp.Compare(a.Number, b.Number) }) {
+			if err := r.tell(ctx, e, pc); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// tell has the server show a word about a PC, and keep what waits for it or nothing.
+func (r *Roster) tell(ctx context.Context, e Engine, pc PC) error {
+	if !pc.Removed {
+		if err := e.MakeInbox(ctx, pc.ID); err != nil {
+			return err
+		}
+	}
+	at := subject.BucketKey(subject.RosterBucket(r.file.Team), pc.ID)
+	body, err := pc.Encode()
+	if err == nil {
+		body, err = subject.Seal(r.key.Sign, at, pc.Number, body)
+	}
+	if err == nil {
+		_, err = e.JS.Publish(ctx, at, body)
+	}
+	if err == nil && pc.Removed {
+		err = e.Forget(ctx, pc.ID)
+	}
+	return err
+}
+
+// on does something with the server, on which the team's streams are.
+func (r *Roster) on(ctx context.Context, do func(Engine) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := externalnats.Connect(r.file.URLs, r.file.Access)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	e := Engine{JS: js, Team: r.file.Team, MaxBytes: r.file.MaxBytes, Replicas: r.file.Replicas}
+	if err := e.Make(ctx, nil); err != nil {
+		return refusal(err)
+	}
+	return refusal(do(e))
+}
+
+// refusal tells an error of the engine for people.
+func refusal(err error) error {
+	switch {
+	case err == nil || bridge.CodeOf(err) != bridge.Internal:
+		return err
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return bridge.Errorf(bridge.Unsupported, "the NATS server has no JetStream for the owner's account")
+	case errors.Is(err, context.DeadlineExceeded):
+		return bridge.Errorf(bridge.Unavailable, "the NATS server did not answer in time: the owner's credentials may not allow it, they need everything in the team's account")
+	}
+	return bridge.WithCause(bridge.Storage, err, "the NATS server refuses what the team needs: "+strings.TrimPrefix(err.Error(), "nats: "))
+}

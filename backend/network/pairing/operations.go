@@ -1,0 +1,185 @@
+package pairing
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub/externalnats"
+	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/ipc/api"
+)
+
+// Handle serves an operation of the local link, for the owner: the broker has checked
+// the caller's role and that no agent started it.
+func (p *Peering) Handle(ctx context.Context, _ *ipc.Conn, op string, args json.RawMessage) (any, error) {
+	switch op {
+	case api.OpInvite.Name:
+		return p.invite()
+	case api.OpInvitation.Name:
+		return api.Serve(args, func(a api.InvitationArgs) (api.InvitationEnded, error) { return p.await(ctx, a.ID) })
+	case api.OpLink.Name:
+		return api.Serve(args, func(a api.LinkArgs) (api.PCName, error) {
+			pair, err := p.Join(ctx, a.Address, a.Code)
+			return api.PCName{Name: pair.Name, ID: pair.ID}, err
+		})
+	case api.OpUnlink.Name:
+		return api.Serve(args, func(a api.UnlinkArgs) (api.Empty, error) { return api.Empty{}, p.Unlink(a.Name) })
+	case api.OpJoinTeam.Name:
+		return api.Serve(args, func(a api.LinkArgs) (api.Joined, error) {
+			m, err := p.Crew().Enrol(ctx, a.Address, a.Code)
+			return api.Joined{Team: m.Team, Name: m.Name, Hub: m.Hub}, err
+		})
+	case api.OpJoinOwn.Name:
+		return api.Serve(args, func(a api.JoinOwnArgs) (api.Joined, error) {
+			m, err := p.Crew().EnrolOwn(ctx, a.Team, a.Roster, a.URLs, externalnats.Access{Creds: a.Creds, CA: a.CA, Plain: a.Plain})
+			return api.Joined{Team: m.Team, Name: m.Name, Hub: m.Hub, Own: err == nil}, err
+		})
+	case api.OpIdentify.Name:
+		return p.Crew().Identify()
+	case api.OpLeaveTeam.Name:
+		left, untold, err := p.Crew().Leave(ctx)
+		answer := api.Joined{Team: left.Team, Own: left.Access != nil}
+		if untold != nil {
+			answer.Untold = untold.Error()
+		}
+		return answer, err
+	case api.OpNetwork.Name:
+		return p.Network()
+	}
+	return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
+}
+
+func (p *Peering) invite() (api.Invited, error) {
+	invitation, err := p.Invite()
+	if err != nil {
+		return api.Invited{}, err
+	}
+	return api.Invited{
+		ID: invitation.ID, Code: invitation.Code, Addresses: invitation.Addresses, ExpiresAt: invitation.ExpiresAt.UnixMilli(),
+		Name: invitation.Name, Self: invitation.Self,
+	}, nil
+}
+
+// await waits for an invitation's end. Who asked for it and goes takes it along.
+func (p *Peering) await(ctx context.Context, id string) (api.InvitationEnded, error) {
+	state, pair, err := p.Await(ctx, id)
+	if err != nil {
+		p.Withdraw(id)
+		return api.InvitationEnded{}, err
+	}
+	return api.InvitationEnded{State: string(state), Peer: api.PCName{Name: pair.Name, ID: pair.ID}}, nil
+}
+
+// Network is how it stands, as programs read it.
+func (p *Peering) Network() (api.Network, error) {
+	status, err := p.Status()
+	if err != nil {
+		return api.Network{}, err
+	}
+	network := api.Network{
+		Name: status.Name, ID: status.ID, Enabled: status.Enabled, Listening: append([]string{}, status.Listening...), Failed: status.Failed, Peers: []api.PC{},
+	}
+	if team := p.Crew().Team(); team.Team != "" || team.Failed != "" {
+		network.Team = &api.Team{
+			Team: team.Team, Name: team.Name, Hub: team.Hub, Up: team.Up, Server: team.Server, Failed: team.Failed, Unheard: append([]string{}, team.Unheard...),
+			Own: team.Own, Sees: sees(team), Carried: carried(team), Dropped: []api.Dropped{}, Sealed: team.Sealed, Keyless: append([]string{}, team.Keyless...),
+		}
+		if team.Team != "" {
+			network.Team.Decisions = status.Settings.SharesWith(team.Team)
+			network.Team.May = remote.TeamWords(team.Team, status.Enabled, network.Team.Decisions)
+		}
+		for _, d := range team.Dropped {
+			network.Team.Dropped = append(network.Team.Dropped, api.Dropped{
+				Name: d.PC.Name, Why: string(d.Why), Words: d.Words(), Count: d.Count, Last: d.Last.UnixMilli(), Hostile: d.Hostile(),
+			})
+		}
+		if !team.Watched.IsZero() {
+			network.Team.Watched = team.Watched.UnixMilli()
+		}
+		network.Team.Waits = waitsOf(team.Waits)
+		if team.Up {
+			network.Team.Since = team.Since.UnixMilli()
+		}
+	}
+	for _, peer := range status.Peers {
+		pc := api.PC{
+			Paired: peer.Paired, Member: peer.Member,
+			Name: peer.Name, ID: peer.ID, Up: peer.Up, Release: peer.Release, Capabilities: append([]string{}, slices.Sorted(slices.Values(peer.Capabilities))...), Failed: peer.Failed,
+			Allowed: api.PCAllowed{Jobs: peer.Jobs, Messages: peer.Messages, Decisions: peer.Decisions, Dashboard: peer.Dashboard, Files: peer.Files},
+		}
+		if before, had := p.Crew().before(peer.PC); had && peer.Member {
+			pc.Before = &api.Before{ID: before.Before, Since: before.Since}
+		}
+		if peer.Up {
+			pc.Update = p.update(peer)
+			pc.Since = peer.Since.UnixMilli()
+		}
+		network.Peers = append(network.Peers, pc)
+	}
+	return network, nil
+}
+
+// waitsOf says which decisions wait for the hub, nil for none.
+func waitsOf(w Waits) *api.Waits {
+	if w.Decisions == 0 {
+		return nil
+	}
+	waits := "waits on this PC because"
+	if w.Decisions > 1 {
+		waits = "wait on this PC, the first because"
+	}
+	return &api.Waits{
+		Decisions: w.Decisions, Why: w.Why.Error(), Since: w.Since.UnixMilli(),
+		Words: fmt.Sprintf("%s for the team %s %s; it is tried again", bridge.Counted(w.Decisions, "decision"), waits, w.Why),
+	}
+}
+
+// sees is what whoever runs the hub, or the team's own server, sees and can do, for the
+// PCs' owners.
+func sees(team TeamStatus) string {
+	reads := "what they write. "
+	if team.Sealed {
+		reads = "the team's decisions. What else this PC says is sealed to the PC that it is for. "
+	}
+	const allow = "each signs what it says. What each may do here is for you alone to allow."
+	if !team.Own {
+		return "Whoever runs the hub decides who is in the team, and sees who is there, who writes to whom and when, and " + reads + "It cannot speak for another PC: " + allow
+	}
+	return "Whoever has the team's key decides who is in the team. Whoever runs the NATS server sees who is there, who writes to whom and when, and " + reads +
+		"It can hold back what it carries, but cannot speak for another PC and names nobody: " + allow
+}
+
+// carried says whether what goes through the hub can be read there.
+func carried(team TeamStatus) string {
+	runs := "hub"
+	if team.Own {
+		runs = "NATS server"
+	}
+	if !team.Sealed {
+		return "Readable to the " + runs + ": whoever runs it can read what this PC says to another one (the Network page seals it, or network.hub.seal in config.json)."
+	}
+	text := "Sealed: what this PC says to another one only that one can read. Decisions for the whole team stay readable to the " + runs + "."
+	if len(team.Keyless) > 0 {
+		text += " Nothing goes to " + strings.Join(team.Keyless, ", ") + ": there is no key to seal to before a PC has this release of Bridge or a newer one, and was there with it."
+	}
+	return text
+}
+
+// update says that a PC whose link is up cannot do all that this one can (RMT-03).
+func (p *Peering) update(peer PeerStatus) string {
+	var lacking []string
+	for _, capability := range p.opts.Capabilities {
+		if !peer.Can(capability) {
+			lacking = append(lacking, capability)
+		}
+	}
+	if len(lacking) == 0 {
+		return ""
+	}
+	return remote.ErrUpdate(peer.Status, strings.Join(lacking, ", ")).Error()
+}

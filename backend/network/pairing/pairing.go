@@ -1,0 +1,545 @@
+// Package pairing is what this PC does with others: it pairs, keeps links as far as
+// the owner's settings want them, and hands what comes over them to whoever serves
+// it. It asks the settings anew each time: nothing that the owner took back is
+// remembered here.
+package pairing
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub"
+	"bridge/backend/network/link"
+	"bridge/backend/platform/config"
+)
+
+// Options say what it works with. All are required but ServeStored and Look.
+type Options struct {
+	Home config.Home
+	// Settings are what config.json says about other PCs now.
+	Settings func() (config.Network, error)
+	Release  string
+	// Forget takes the name of a PC that is paired no more out of what the owner allows:
+	// another one that pairs under it gets nothing.
+	Forget func(name string) error
+	// Capabilities are what this PC can do with others; a frame's type names the one
+	// that Serve has for it.
+	Capabilities []string
+	// Serve takes a frame that came over a link. The next one of that PC waits for it.
+	Serve func(from remote.PC, frame remote.Frame)
+	// ServeStored takes a frame that lay in the team's hub since then; it may come more
+	// than once. nil leaves all there.
+	ServeStored func(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error
+	// Changed is told that something that is shown is different now.
+	Changed func()
+	Now     func() time.Time
+	Log     *slog.Logger
+	// Look is how often the settings are looked at for a change; 0 is two seconds.
+	Look time.Duration
+}
+
+const usualLook = 2 * time.Second
+
+// Peering is this PC among others.
+type Peering struct {
+	opts Options
+	book *link.Book
+
+	turn      sync.Mutex // who opens and closes the listener; nothing else is held over that
+	teamTurn  sync.Mutex // who opens and closes the way to the hub, joins and leaves
+	admitting sync.Mutex // who changes network/team.json
+
+	mu         sync.Mutex
+	identity   *link.Identity // nil until the first pairing
+	links      *link.Links    // nil like it
+	listener   *link.Listener // nil while nobody is expected
+	listens    listening
+	failed     string // why nobody can come in
+	invitation *link.Invitation
+	joins      int // of PCs that come to pair now
+	team       teamFile
+	teamBroken error    // why it cannot be read
+	hub        *hub.Hub // nil while there is no way to one
+	hubFailed  error    // why it could not be called
+	hubOpened  time.Time
+	waits      Waits // for the hub
+
+	tasks sync.WaitGroup
+	life  context.Context //nolint:containedctx // of what it does by itself
+	end   context.CancelFunc
+}
+
+// listening is where the listener is open.
+type listening struct {
+	addresses string
+	port      int
+}
+
+// Open reads who is paired with this PC. Nothing is made before the first pairing.
+func Open(opts Options) (*Peering, error) {
+	if opts.Look == 0 {
+		opts.Look = usualLook
+	}
+	p := &Peering{opts: opts}
+	p.life, p.end = context.WithCancel(context.Background())
+	var err error
+	if p.book, err = link.OpenBook(p.folder(), opts.Now); err != nil {
+		return nil, err
+	}
+	p.Crew().readTeam()
+	if len(p.book.Pairs()) == 0 && p.team.Membership == nil {
+		return p, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p, p.identifyLocked()
+}
+
+func (p *Peering) folder() string { return filepath.Join(p.opts.Home.Dir(), "network") }
+
+// Run follows the settings until Close.
+func (p *Peering) Run() {
+	p.tasks.Go(func() {
+		tick := time.NewTicker(p.opts.Look)
+		defer tick.Stop()
+		for {
+			p.follow()
+			select {
+			case <-tick.C:
+			case <-p.life.Done():
+				return
+			}
+		}
+	})
+}
+
+// Close ends the links and whatever is open.
+func (p *Peering) Close() {
+	p.end()
+	p.tasks.Wait()
+	_ = p.listen(config.Network{}) // nobody is expected any more
+	p.Crew().followTeam()
+	p.mu.Lock()
+	links := p.links
+	p.mu.Unlock()
+	if links != nil {
+		links.Close()
+	}
+}
+
+// identifyLocked makes this PC somebody, once.
+func (p *Peering) identifyLocked() error {
+	if p.identity != nil {
+		return nil
+	}
+	identity, err := link.OpenIdentity(p.folder())
+	if err != nil {
+		return err
+	}
+	p.identity = &identity
+	p.links = link.NewLinks(link.Options{
+		Identity: identity, Book: p.book, Enabled: p.enabled, Hello: p.hello, Handle: p.opts.Serve,
+		Changed: func(remote.PC) { p.opts.Changed() }, Now: p.opts.Now, Log: p.opts.Log,
+	})
+	return nil
+}
+
+func (p *Peering) enabled() bool {
+	settings, err := p.opts.Settings()
+	return err == nil && settings.Enabled
+}
+
+func (p *Peering) hello() link.Hello {
+	hello := link.Hello{Protocol: link.Protocol, Name: p.Name(), Release: p.opts.Release, Capabilities: p.opts.Capabilities}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil && p.invitationLocked() == nil {
+		hello.Port = p.listens.port
+	}
+	return hello
+}
+
+// Name is what other PCs call this one.
+func (p *Peering) Name() string {
+	settings, err := p.opts.Settings()
+	if err == nil && settings.Name != "" {
+		return settings.Name
+	}
+	host, _ := os.Hostname() // without one it is "pc"
+	return nameOf(host)
+}
+
+// nameOf makes a name out of a machine's.
+func nameOf(host string) string {
+	host, _, _ = strings.Cut(host, ".")
+	name := strings.Map(func(r rune) rune {
+		if remote.CheckName(string(r)) == nil || r == '-' || r == '_' {
+			return r
+		}
+		return -1
+	}, host)
+	name = strings.TrimLeft(name, "-_")
+	if len(name) > remote.MaxNameChars {
+		name = name[:remote.MaxNameChars]
+	}
+	if name == "" {
+		return "pc"
+	}
+	return name
+}
+
+// follow does what the settings want now.
+func (p *Peering) follow() {
+	settings, err := p.opts.Settings()
+	if err != nil {
+		settings = config.Network{} // what cannot be read allows nothing
+	}
+	err = p.listen(settings)
+	p.mu.Lock()
+	links, before := p.links, p.failed
+	p.failed = ""
+	if err != nil {
+		p.failed = err.Error()
+	}
+	changed := before != p.failed
+	p.mu.Unlock()
+	if links != nil {
+		links.Refresh()
+	}
+	p.Crew().followTeam()
+	if changed {
+		if err != nil {
+			p.opts.Log.Warn("other PCs cannot come in", "err", err)
+		}
+		p.opts.Changed()
+	}
+}
+
+// listen opens the port while a PC may come, and closes it when none may.
+func (p *Peering) listen(settings config.Network) error {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	p.mu.Lock()
+	present, listens := p.listener, p.listens
+	expected := p.life.Err() == nil && (settings.Enabled && len(p.book.Pairs()) > 0 || p.invitationLocked() != nil || p.joins > 0)
+	p.mu.Unlock()
+	want := listening{addresses: strings.Join(settings.Addresses(), " "), port: settings.Port}
+	if want.port == 0 {
+		want.port = listens.port // any will do, and a PC may know the one of before
+	}
+	if present != nil && expected && listens == want {
+		return nil
+	}
+	if present != nil {
+		present.Close() // its port may be wanted again
+	}
+	listener, err := p.openDoor(settings, want.port, expected)
+	if err != nil && settings.Port == 0 && want.port != 0 {
+		listener, err = p.openDoor(settings, 0, expected)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener = listener; listener != nil {
+		p.listens = listening{addresses: want.addresses, port: listener.Port()}
+	}
+	return err
+}
+
+// openDoor returns nothing where nobody is expected.
+func (p *Peering) openDoor(settings config.Network, port int, expected bool) (*link.Listener, error) {
+	if !expected {
+		return nil, nil //nolint:nilnil // there is no door, and that is no error
+	}
+	p.mu.Lock()
+	err := p.identifyLocked()
+	identity, links := p.identity, p.links
+	p.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	doors := link.Doors{Known: p.known, Linked: links.Take, Invitation: p.open, Joining: p.joining}
+	return link.Listen(p.life, *identity, settings.Addresses(), port, doors, p.opts.Log)
+}
+
+// known lets a paired PC in while links are on.
+func (p *Peering) known(id string) error {
+	if !p.enabled() {
+		return bridge.Errorf(bridge.Denied, "links are off here")
+	}
+	_, err := p.book.ByID(id)
+	return err
+}
+
+func (p *Peering) open() *link.Invitation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.invitationLocked()
+}
+
+// invitationLocked is the invitation that is open; nil for none.
+func (p *Peering) invitationLocked() *link.Invitation {
+	if p.invitation != nil && p.invitation.State() == link.InvitationOpen {
+		return p.invitation
+	}
+	return nil
+}
+
+func (p *Peering) joining(conn *tls.Conn, invitation *link.Invitation) {
+	p.mu.Lock()
+	identity := *p.identity
+	p.joins++ // the code is used before the pairing is through: the door stays open until then
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.joins--
+	}()
+	pair, err := invitation.Admit(conn, identity, p.book, p.Name())
+	if err != nil {
+		p.opts.Log.Warn("somebody came to pair and was refused", "from", conn.RemoteAddr(), "err", err)
+	} else {
+		p.opts.Log.Info("paired", "peer", pair.Name, "id", link.Fingerprint(pair.ID))
+	}
+	p.opts.Changed()
+}
+
+// Invitation is what the owner carries to the other PC.
+type Invitation struct {
+	ID        string
+	Addresses []string // host:port, any of them
+	Code      string
+	ExpiresAt time.Time
+	Name      string // of this PC
+	Self      string // its id
+}
+
+// Invite opens an invitation in place of the one before, and the port for it.
+func (p *Peering) Invite() (Invitation, error) {
+	settings, err := p.opts.Settings()
+	if err != nil {
+		return Invitation{}, err
+	}
+	p.mu.Lock()
+	if err := p.identifyLocked(); err != nil {
+		p.mu.Unlock()
+		return Invitation{}, err
+	}
+	if p.invitation != nil {
+		p.invitation.Withdraw()
+	}
+	p.invitation = link.NewInvitation(p.opts.Now)
+	invitation, self := p.invitation, p.identity.ID
+	p.mu.Unlock()
+	if err := p.listen(settings); err != nil {
+		invitation.Withdraw()
+		return Invitation{}, err
+	}
+	p.mu.Lock()
+	listener := p.listener
+	p.mu.Unlock()
+	if listener == nil {
+		invitation.Withdraw()
+		return Invitation{}, bridge.Errorf(bridge.Unavailable, "this Bridge is ending: open the invitation again when it has started")
+	}
+	addresses := link.Reachable(listener.Addresses())
+	p.opts.Changed()
+	return Invitation{ID: invitation.ID, Addresses: addresses, Code: invitation.Code, ExpiresAt: invitation.ExpiresAt, Name: p.Name(), Self: self}, nil
+}
+
+// InvitationStatus is how it stands with the last invitation.
+type InvitationStatus struct {
+	ID         string // "" where there was none
+	State      link.InvitationState
+	WrongCodes int
+	ExpiresAt  time.Time
+	Code       string    // "" unless it is open
+	Addresses  []string  // none unless it is open
+	Pair       link.Pair // who used it; nobody where nobody did, or is paired no more
+}
+
+// Invited is how it stands with the last invitation.
+func (p *Peering) Invited() InvitationStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.invitation == nil {
+		return InvitationStatus{}
+	}
+	status := InvitationStatus{ID: p.invitation.ID, State: p.invitation.State(), WrongCodes: p.invitation.WrongCodes(), ExpiresAt: p.invitation.ExpiresAt}
+	if status.State == link.InvitationOpen {
+		status.Code = p.invitation.Code
+		if p.listener != nil {
+			status.Addresses = link.Reachable(p.listener.Addresses())
+		}
+	}
+	status.Pair, _ = p.book.ByID(p.invitation.PairedID()) // of one that was used
+	return status
+}
+
+// Await returns when the invitation with that id is open no more, and what became of
+// it. One that nobody remembers has expired.
+func (p *Peering) Await(ctx context.Context, id string) (link.InvitationState, link.Pair, error) {
+	p.mu.Lock()
+	invitation := p.invitation
+	p.mu.Unlock()
+	if invitation == nil || invitation.ID != id {
+		return link.InvitationExpired, link.Pair{}, nil
+	}
+	expires := time.NewTimer(invitation.ExpiresAt.Sub(p.opts.Now()))
+	defer expires.Stop()
+	select {
+	case <-invitation.Ended():
+	case <-expires.C:
+	case <-ctx.Done():
+		return "", link.Pair{}, ctx.Err()
+	case <-p.life.Done():
+		return "", link.Pair{}, bridge.Errorf(bridge.Unavailable, "this broker is ending, and the invitation with it")
+	}
+	pair, _ := p.book.ByID(invitation.PairedID()) // of one that was used
+	return invitation.State(), pair, nil
+}
+
+// Withdraw ends the invitation with that id, if it is open.
+func (p *Peering) Withdraw(id string) {
+	if invitation := p.open(); invitation != nil && invitation.ID == id {
+		invitation.Withdraw()
+		p.opts.Changed()
+	}
+}
+
+// Join pairs with the PC at that address by the code that it shows.
+func (p *Peering) Join(ctx context.Context, address, code string) (link.Pair, error) {
+	address, err := withPort(address)
+	if err != nil {
+		return link.Pair{}, err
+	}
+	p.mu.Lock()
+	err = p.identifyLocked()
+	identity := p.identity
+	p.mu.Unlock()
+	if err != nil {
+		return link.Pair{}, err
+	}
+	pair, err := link.Join(ctx, *identity, p.book, p.Name(), address, code)
+	if err != nil {
+		return link.Pair{}, err
+	}
+	p.follow()
+	p.opts.Changed()
+	return pair, nil
+}
+
+// withPort adds the usual port to an address that has none.
+func withPort(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host, port = strings.Trim(address, "[]"), strconv.Itoa(config.DefaultLinkPort)
+	}
+	number, portErr := strconv.ParseUint(port, 10, 16)
+	if host == "" || strings.ContainsAny(host, " \t/@[]") || strings.Contains(host, ":") && net.ParseIP(host) == nil || portErr != nil || number == 0 {
+		return "", bridge.Errorf(bridge.Invalid, "%q is no address: it is host or host:port, as the other PC shows it", address)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// Refresh does at once what the settings want now.
+func (p *Peering) Refresh() {
+	p.follow()
+	p.opts.Changed()
+}
+
+// Unlink ends the pair with that name, at once, and takes the name out of what the
+// owner allows.
+func (p *Peering) Unlink(name string) error {
+	pair, err := p.book.ByName(name)
+	if err != nil {
+		return err
+	}
+	return p.unpair(pair)
+}
+
+// Unpair is Unlink of the pair with that id.
+func (p *Peering) Unpair(id string) error {
+	pair, err := p.book.ByID(id)
+	if err != nil {
+		return bridge.Errorf(bridge.NotFound, "no paired PC has that id: it was unpaired, or never paired")
+	}
+	return p.unpair(pair)
+}
+
+func (p *Peering) unpair(pair link.Pair) error {
+	if err := p.book.Remove(pair.ID); err != nil {
+		return err
+	}
+	p.follow()
+	p.opts.Changed()
+	if err := p.opts.Forget(pair.Name); err != nil {
+		return bridge.WithCause(bridge.CodeOf(err), err, fmt.Sprintf("%s is paired no more, but config.json may still allow things to a PC of that name: take the name out there (%s)", pair.Name, err))
+	}
+	return nil
+}
+
+// Status is this PC among others, for people.
+type Status struct {
+	Name      string
+	ID        string // "" before the first pairing
+	Enabled   bool
+	Listening []string // host:port
+	Failed    string   // why it does not listen
+	Peers     []PeerStatus
+	Policy    remote.Policy
+	Settings  config.Network
+}
+
+func (p *Peering) isPaired(id string) bool {
+	_, err := p.book.ByID(id)
+	return err == nil
+}
+
+// PeerStatus is another PC, and what it may do here now.
+type PeerStatus struct {
+	remote.Status
+	Paired, Member                              bool // with this one; of its team
+	Jobs, Messages, Decisions, Dashboard, Files bool
+}
+
+// Status says how it stands now.
+func (p *Peering) Status() (Status, error) {
+	settings, err := p.opts.Settings()
+	if err != nil {
+		return Status{}, err
+	}
+	status := Status{Name: p.Name(), Enabled: settings.Enabled, Policy: settings.Policy(), Settings: settings}
+	p.mu.Lock()
+	if p.identity != nil {
+		status.ID = p.identity.ID
+	}
+	if p.listener != nil {
+		status.Listening = p.listener.Addresses()
+	}
+	team := p.team
+	status.Failed = p.failed
+	p.mu.Unlock()
+	allTeam := team.Membership != nil && status.Policy.AllowShare(remote.ShareDecisions, remote.TeamShare(team.Membership.Team)) == nil
+	for _, peer := range p.Ways().Status() {
+		shares := func(share remote.Share) bool { return status.Policy.AllowShare(share, peer.Name) == nil }
+		status.Peers = append(status.Peers, PeerStatus{
+			Status: peer, Paired: p.isPaired(peer.ID), Member: team.PCs[peer.ID] != "", Jobs: status.Policy.AllowPeer(peer.Name) == nil, Messages: shares(remote.ShareMessages),
+			Decisions: shares(remote.ShareDecisions) || allTeam && team.PCs[peer.ID] != "", Dashboard: shares(remote.ShareDashboard), Files: status.Policy.AllowFiles(peer.Name) == nil,
+		})
+	}
+	return status, nil
+}
+
+// OwnAddresses are those by which others may reach this PC.
+func (p *Peering) OwnAddresses() []string { return link.OwnAddresses() }

@@ -1,0 +1,540 @@
+package pairing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/remote"
+	"bridge/backend/network/hub"
+	"bridge/backend/network/hub/join"
+	"bridge/backend/network/link"
+	"bridge/backend/platform/disk"
+)
+
+// teamFile is network/team.json: the team that this PC belongs to, with the key for its
+// hub, and by which names its PCs were known here.
+type teamFile struct {
+	Version    int               `json:"version"`
+	Membership *join.Membership  `json:"membership,omitempty"` // nil once it has left
+	PCs        map[string]string `json:"pcs,omitempty"`        // names by identity
+	// Names are whose each name is, or was the last time it was anybody's.
+	Names map[string]Named `json:"names,omitempty"`
+}
+
+// Named is whose a name in the team is, as this PC has seen it.
+type Named struct {
+	ID string `json:"id"`
+	// Before is another PC that had it here before, until Since, in milliseconds since 1970;
+	// "" for none.
+	Before string `json:"before,omitempty"`
+	Since  int64  `json:"since,omitempty"`
+}
+
+// maxNames bounds the names that are remembered.
+const maxNames = 4096
+
+// named are the names as they are once the team's PCs are others: that a name is another
+// PC's than it was here is remembered, however long nobody had it, and whatever the hub
+// says of it.
+func named(before map[string]Named, pcs map[string]string, now time.Time) map[string]Named {
+	names := maps.Clone(before)
+	if names == nil {
+		names = map[string]Named{}
+	}
+	for id, name := range pcs {
+		is, known := names[name]
+		switch {
+		case known && is.ID != id:
+			names[name] = Named{ID: id, Before: is.ID, Since: now.UnixMilli()}
+		case !known && len(names) < maxNames:
+			names[name] = Named{ID: id}
+		}
+	}
+	return names
+}
+
+// before is who had the name of a PC of the team here before it.
+func (p Crew) before(pc remote.PC) (n Named, had bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = p.team.Names[pc.Name]
+	return n, n.ID == pc.ID && n.Before != ""
+}
+
+// Crew is what this PC does in its team, beside its pairs.
+type Crew struct{ *Peering }
+
+// Crew is this PC's part in its team.
+func (p *Peering) Crew() Crew { return Crew{p} }
+
+const (
+	teamVersion  = 1
+	maxTeamBytes = 1 << 20
+)
+
+func (p Crew) teamPath() string { return filepath.Join(p.folder(), "team.json") }
+
+// readTeam reads which team this PC belongs to. A file that cannot be read is left as it
+// is, and keeps nobody from the pairs.
+func (p Crew) readTeam() {
+	var file teamFile
+	err := disk.ReadJSON(p.teamPath(), maxTeamBytes, &file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err == nil && file.Version != teamVersion:
+		err = bridge.Errorf(bridge.Unsupported, "network/team.json is of version %d: this Bridge knows %d", file.Version, teamVersion)
+	case err != nil:
+		err = bridge.WithCause(bridge.Storage, err, "this PC's team cannot be read, network/team.json is left as it is: "+disk.Reason(err))
+	}
+	if err != nil {
+		p.teamBroken = err
+		p.opts.Log.Error("the team is not reached", "err", err)
+		return
+	}
+	p.team = file
+}
+
+// writeTeam records it. Who calls it holds admitting.
+func (p Crew) writeTeam(file teamFile) error {
+	file.Version = teamVersion
+	err := disk.MakeDir(p.folder())
+	if err == nil {
+		err = disk.WriteJSON(p.teamPath(), file)
+	}
+	if err != nil {
+		return bridge.WithCause(bridge.Storage, err, "this PC's team could not be recorded: "+disk.Reason(err))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.team = file
+	return nil
+}
+
+// Enrol makes this PC one of the team whose hub is at that address, by the code that the
+// hub shows (HUB-03).
+func (p Crew) Enrol(ctx context.Context, address, code string) (join.Membership, error) {
+	return p.join(func(identity link.Identity, record func(join.Membership) error) error {
+		return join.Join(ctx, identity, p.Name(), address, code, record)
+	})
+}
+
+// join makes this PC one of a team, once, as by says how.
+func (p Crew) join(by func(identity link.Identity, record func(join.Membership) error) error) (joined join.Membership, err error) {
+	p.teamTurn.Lock()
+	defer p.teamTurn.Unlock()
+	p.mu.Lock()
+	err, present := p.teamBroken, p.team.Membership
+	if err == nil && present != nil {
+		err = bridge.Errorf(bridge.Conflict, "this PC belongs to the team %s already: `bridge leave` ends that", present.Team)
+	}
+	if err == nil {
+		err = p.identifyLocked()
+	}
+	identity := p.identity
+	p.mu.Unlock()
+	if err != nil {
+		return join.Membership{}, err
+	}
+	err = by(*identity, func(m join.Membership) error {
+		joined = m
+		p.admitting.Lock()
+		defer p.admitting.Unlock()
+		return p.writeTeam(teamFile{Membership: &m})
+	})
+	if err != nil {
+		return join.Membership{}, err
+	}
+	p.callHub()
+	p.opts.Changed()
+	return joined, nil
+}
+
+// Leave ends this PC's membership of its team, at once: its key for the hub is gone, and
+// the names of the team's PCs are taken out of what the owner allows. untold is why the
+// hub, or the team's own server, may not know it.
+func (p Crew) Leave(ctx context.Context) (left join.Membership, untold, err error) {
+	p.teamTurn.Lock()
+	defer p.teamTurn.Unlock()
+	before, err := p.quit()
+	if err != nil {
+		return left, nil, err
+	}
+	untold = p.sayLeft(ctx, *before.Membership)
+	p.callHub()
+	p.opts.Changed()
+	for _, name := range append(slices.Collect(maps.Values(before.PCs)), remote.TeamShare(before.Membership.Team)) {
+		if err := p.forgetMember(name); err != nil {
+			return *before.Membership, untold, bridge.WithCause(bridge.CodeOf(err), err, fmt.Sprintf("this PC has left the team, but config.json may still allow things to a PC named %s: take the name out there (%s)", name, err))
+		}
+	}
+	return *before.Membership, untold, nil
+}
+
+// sayLeft tells the team that this PC leaves it.
+func (p Crew) sayLeft(ctx context.Context, m join.Membership) error {
+	p.mu.Lock()
+	h := p.hub
+	p.mu.Unlock()
+	if h == nil {
+		return bridge.Errorf(bridge.Unavailable, "links are off (network.enabled)")
+	}
+	key, err := m.Key()
+	if err != nil {
+		return err
+	}
+	if m.Access != nil {
+		return hub.SayLeft(ctx, h, key)
+	}
+	return hub.Leave(ctx, h, key)
+}
+
+// quit records that this PC belongs to no team.
+func (p Crew) quit() (before teamFile, err error) {
+	p.admitting.Lock()
+	defer p.admitting.Unlock()
+	p.mu.Lock()
+	before, err = p.team, p.teamBroken
+	p.mu.Unlock()
+	if err == nil && before.Membership == nil {
+		err = bridge.Errorf(bridge.NotFound, "this PC belongs to no team")
+	}
+	if err == nil {
+		err = p.writeTeam(teamFile{})
+	}
+	return before, err
+}
+
+// forgetMember takes a name that no PC of the team has any more out of what the owner
+// allows, unless it is that of a pair.
+func (p Crew) forgetMember(name string) error {
+	if _, err := p.book.ByName(name); err == nil {
+		return nil
+	}
+	return p.opts.Forget(name)
+}
+
+// followTeam keeps the way to the hub as the settings want it.
+func (p Crew) followTeam() {
+	p.teamTurn.Lock()
+	defer p.teamTurn.Unlock()
+	p.callHub()
+}
+
+// callHub opens or closes the way to the hub. Who calls it holds teamTurn.
+func (p Crew) callHub() {
+	wanted := p.enabled() && p.life.Err() == nil
+	p.mu.Lock()
+	present, membership := p.hub, p.team.Membership
+	wanted = wanted && membership != nil
+	if !wanted {
+		p.hub = nil
+	}
+	p.mu.Unlock()
+	switch {
+	case !wanted && present != nil:
+		present.Close()
+		p.opts.Changed()
+	case wanted && present == nil:
+		opened, err := p.openHub(*membership)
+		if err != nil {
+			p.opts.Log.Error("the team is not reached", "err", err)
+		}
+		p.mu.Lock()
+		p.hub, p.hubFailed, p.hubOpened = opened, err, p.opts.Now()
+		p.mu.Unlock()
+	}
+}
+
+func (p Crew) openHub(m join.Membership) (*hub.Hub, error) {
+	p.mu.Lock()
+	err := p.identifyLocked()
+	identity := p.identity
+	p.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	login, err := loginOf(m)
+	if err != nil {
+		return nil, err
+	}
+	opts := hub.Options{
+		Team: m.Team, Self: identity.ID, Hub: m.Hub, URLs: m.URLs, Sign: identity.Sign, Numbers: filepath.Join(p.folder(), "said.json"),
+		Login: login, Seal: p.seals, Open: identity.Open,
+		Word:    func() hub.Word { return hub.Word{Release: p.opts.Release, Capabilities: p.opts.Capabilities} },
+		Handle:  p.fromTeam,
+		Changed: func(remote.PC) { p.admit(); p.opts.Changed() },
+		Now:     p.opts.Now, Log: p.opts.Log,
+	}
+	if m.Access != nil {
+		opts.Roster = p.rosterPath()
+	}
+	if p.opts.ServeStored != nil {
+		opts.Stored = p.storedByTeam
+	}
+	return hub.Open(opts)
+}
+
+// seals reports whether this PC seals what it says to one PC of its team.
+func (p Crew) seals() bool {
+	settings, err := p.opts.Settings()
+	return err != nil || settings.Hub.Seal // what cannot be read allows nothing
+}
+
+// loginOf is how this PC shows its team's NATS who it is, and knows the right one.
+func loginOf(m join.Membership) ([]nats.Option, error) {
+	if m.Access != nil {
+		login, err := m.Access.Options()
+		if err != nil {
+			return nil, bridge.WithCause(bridge.Storage, err, "the credentials for the team's NATS server, in network/team.json, are damaged: run `bridge leave`, and join again")
+		}
+		return login, nil
+	}
+	key, err := nkeys.FromSeed([]byte(m.Seed))
+	var public string
+	if err == nil {
+		public, err = key.PublicKey()
+	}
+	if err != nil {
+		return nil, bridge.Errorf(bridge.Storage, "the key for the team's hub, in network/team.json, is damaged: run `bridge leave`, and join again")
+	}
+	return []nats.Option{nats.Nkey(public, key.Sign), nats.Secure(link.Pinned(m.Hub)), nats.TLSHandshakeFirst()}, nil
+}
+
+// admit lets in whom the hub's roster names now. A name that another PC had before is
+// allowed nothing first: what the owner allowed was for that one.
+func (p Crew) admit() {
+	p.admitting.Lock()
+	defer p.admitting.Unlock()
+	p.mu.Lock()
+	h, file := p.hub, p.team
+	p.mu.Unlock()
+	if h == nil || file.Membership == nil || !h.State().Up && !h.Removed() {
+		return // the roster is not known
+	}
+	pcs := map[string]string{}
+	for _, status := range h.Status() {
+		pcs[status.ID] = status.Name
+	}
+	if maps.Equal(pcs, file.PCs) {
+		return
+	}
+	for id, name := range file.PCs {
+		if pcs[id] == name {
+			continue
+		}
+		if err := p.forgetMember(name); err != nil {
+			p.opts.Log.Error("a PC that left the team may still be allowed something by its name", "peer", name, "err", err)
+			return // nobody gets its name
+		}
+	}
+	file.Names = named(named(file.Names, file.PCs, p.opts.Now()), pcs, p.opts.Now())
+	file.PCs = pcs
+	if err := p.writeTeam(file); err != nil {
+		p.opts.Log.Error("who is in the team could not be recorded", "err", err)
+	}
+}
+
+// speaker is the PC of the team with that identity, which may be new.
+func (p Crew) speaker(id string) (remote.PC, error) {
+	pc, err := p.member(id)
+	if err != nil {
+		p.admit()
+		pc, err = p.member(id)
+	}
+	return pc, err
+}
+
+// storedByTeam takes what a PC of the team had lie in the hub for this one.
+func (p Crew) storedByTeam(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
+	pc, err := p.speaker(from.ID)
+	if bridge.CodeOf(err) == bridge.Unauthorized { // the hub names it: it is not recorded here yet
+		return bridge.WithCause(bridge.Unavailable, err, from.Name+" is not recorded as one of the team yet")
+	}
+	if err != nil {
+		return err
+	}
+	return p.opts.ServeStored(ctx, pc, frame, since)
+}
+
+// fromTeam takes what a PC of the team said.
+func (p Crew) fromTeam(from remote.PC, frame remote.Frame) {
+	pc, err := p.speaker(from.ID)
+	if err != nil {
+		p.opts.Log.Warn("a frame of the team was dropped", "peer", from.Name, "err", err)
+		p.refuse(from.ID, err)
+		return
+	}
+	p.opts.Serve(pc, frame)
+}
+
+// Refused counts what a PC of the team said and what was not taken. What one said that is
+// paired, too, came by its link, as a rule, and is not counted.
+func (p Crew) Refused(from remote.PC, why error) {
+	if _, err := p.member(from.ID); err == nil && !p.isPaired(from.ID) {
+		p.refuse(from.ID, why)
+	}
+}
+
+func (p Crew) refuse(id string, why error) {
+	p.mu.Lock()
+	h := p.hub
+	p.mu.Unlock()
+	if h != nil {
+		hub.Refuse(h, id, why)
+	}
+}
+
+// member is a PC of the team as this one calls it. A pair that is in the team, too, is
+// called as a pair is; who has the name of a pair and is not it, is nobody.
+func (p Crew) member(id string) (remote.PC, error) {
+	p.mu.Lock()
+	name := p.team.PCs[id]
+	p.mu.Unlock()
+	if name == "" {
+		return remote.PC{}, errNobody
+	}
+	if pair, err := p.book.ByID(id); err == nil {
+		return remote.PC{ID: id, Name: pair.Name}, nil
+	}
+	if _, err := p.book.ByName(name); err == nil {
+		return remote.PC{}, bridge.Errorf(bridge.Conflict, "two PCs are named %s: one that is paired with this one, and one of the team, which is not heard: give one of them another network.name", name)
+	}
+	return remote.PC{ID: id, Name: name}, nil
+}
+
+// Knows reports whether the PC of that identity is paired with this one, or in its team:
+// also where it is not heard, and where who is in the team cannot be read.
+func (p Crew) Knows(id string) bool {
+	p.mu.Lock()
+	known := p.teamBroken != nil || p.team.PCs[id] != ""
+	p.mu.Unlock()
+	return known || p.isPaired(id)
+}
+
+// TeamStream is the way to the decisions of this PC's team.
+type TeamStream struct {
+	hub.Decisions
+	Team, Hub, Self string
+	// Called is what this PC calls another one of the team, also one that was removed.
+	Called func(remote.PC) string
+}
+
+// Stream is the way to the team's decisions; false while there is none.
+func (p Crew) Stream() (TeamStream, bool) {
+	p.mu.Lock()
+	h, membership, identity := p.hub, p.team.Membership, p.identity
+	p.mu.Unlock()
+	if h == nil || membership == nil || !h.State().Up || h.Removed() {
+		return TeamStream{}, false
+	}
+	return TeamStream{Decisions: h.Decisions(), Team: membership.Team, Hub: membership.Hub, Self: identity.ID, Called: p.called}, true
+}
+
+// called is the name of a PC whose decisions are kept. One that has the name of a pair,
+// and is not it, goes by its identity: its decisions count like all others'.
+func (p Crew) called(pc remote.PC) string {
+	if pair, err := p.book.ByID(pc.ID); err == nil {
+		return pair.Name
+	}
+	if _, err := p.book.ByName(pc.Name); err == nil {
+		return pc.ID[:12]
+	}
+	return pc.Name
+}
+
+// TeamStatus is how it stands with this PC's team.
+type TeamStatus struct {
+	Team   string // "" where it belongs to none
+	Name   string // that the team has for this PC
+	Hub    string // the identity of the hub, or of the key that seals the roster
+	Own    bool   // the server is the team's own, and no hub
+	Up     bool
+	Since  time.Time
+	Server string // that it talks to
+	Failed string // why it is not reached
+	// Sealed says that this PC seals what it says to one other, and Keyless to whom it says
+	// nothing then.
+	Sealed  bool
+	Keyless []string
+	// Unheard are PCs of the team that have the name of a pair.
+	Unheard []string
+	// Dropped is what came and was not taken since Watched.
+	Dropped []hub.Drop
+	Watched time.Time // zero where nobody listens
+	// Waits are decisions that the hub does not take, although it is reached.
+	Waits Waits
+}
+
+// Waits are decisions of this PC that wait for the team's hub.
+type Waits struct {
+	Decisions int
+	Why       error     // nil where there are none
+	Since     time.Time // when they were first seen to, since Bridge runs
+}
+
+// Waits records how many decisions wait for the team's hub although it is reached, and
+// why; 0 ends that.
+func (p Crew) Waits(decisions int, why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if decisions == 0 {
+		p.waits = Waits{}
+		return
+	}
+	if p.waits.Decisions == 0 {
+		p.waits.Since = p.opts.Now()
+	}
+	p.waits.Decisions, p.waits.Why = decisions, why
+}
+
+// Team says how it stands with this PC's team.
+func (p Crew) Team() TeamStatus {
+	p.mu.Lock()
+	file, h, failed, opened := p.team, p.hub, p.hubFailed, p.hubOpened
+	broken, waits := p.teamBroken, p.waits
+	p.mu.Unlock()
+	if broken != nil {
+		return TeamStatus{Failed: broken.Error()}
+	}
+	if file.Membership == nil {
+		return TeamStatus{}
+	}
+	m := file.Membership
+	status := TeamStatus{Team: m.Team, Name: m.Name, Hub: m.Hub, Own: m.Access != nil, Sealed: p.seals()}
+	if h != nil && status.Sealed {
+		status.Keyless = hub.Keyless(h)
+	}
+	switch {
+	case h != nil && h.Removed():
+		status.Failed = "this PC was removed from the team"
+	case h != nil:
+		status.Dropped, status.Watched = h.Drops(), opened
+		state := h.State()
+		status.Up, status.Since, status.Server, status.Failed = state.Up, state.Since, state.Server, state.Failed
+		if state.Up {
+			status.Waits = waits
+		}
+	case failed != nil:
+		status.Failed = failed.Error()
+	default:
+		status.Failed = "links are off (network.enabled)"
+	}
+	for id, name := range file.PCs {
+		if _, err := p.member(id); err != nil {
+			status.Unheard = append(status.Unheard, name)
+		}
+	}
+	slices.Sort(status.Unheard)
+	return status
+}

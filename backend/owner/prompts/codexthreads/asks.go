@@ -1,0 +1,265 @@
+package codexthreads
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"bridge/backend/agent/appserver"
+	"bridge/backend/agent/driver/run"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/hooks"
+	"bridge/backend/core/job"
+	"bridge/backend/core/prompt"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/ipc/api"
+)
+
+// ask is one request of codex's for a person's word.
+type ask struct {
+	appserver.Line
+	params
+	change appserver.Item // what a change changes, where codex told of it
+	prompt string         // the id of its card, "" for none
+	over   bool           // codex says that it is answered
+	sent   bool           // our answer is with codex
+}
+
+// params are what the requests carry.
+type params struct {
+	appserver.Ask
+	Kind      string          `json:"kind"`
+	Callback  string          `json:"approvalId"`
+	Decisions json.RawMessage `json:"availableDecisions"`
+	Network   json.RawMessage `json:"networkApprovalContext"`
+	More      json.RawMessage `json:"additionalPermissions"`
+	GrantRoot string          `json:"grantRoot"`
+	Mode      string          `json:"mode"`
+	About     struct {
+		Kind   string          `json:"codex_approval_kind"`
+		Tool   string          `json:"tool_name"`
+		Params json.RawMessage `json:"tool_params"`
+	} `json:"_meta"`
+	Questions []struct {
+		Question string `json:"question"`
+	} `json:"questions"`
+}
+
+// askedLocked takes in a request. It comes again to whoever begins to listen anew.
+func (s *server) askedLocked(line appserver.Line) {
+	if !slices.Contains([]string{appserver.AsksCommand, appserver.AsksChange, appserver.AsksServer, appserver.AsksQuestion}, line.Method) {
+		return
+	}
+	one := &ask{Line: line}
+	if json.Unmarshal(line.Params, &one.params) != nil || !s.known[one.Thread] {
+		return
+	}
+	t := s.threadLocked(one.Thread)
+	if t.asks[string(line.ID)] != nil {
+		return
+	}
+	one.change = t.changes[one.Item]
+	t.asks[string(line.ID)] = one
+	s.holdLocked(one)
+}
+
+// holdLocked puts a request to the owner, unless he has it or does not look.
+func (s *server) holdLocked(one *ask) {
+	if one.prompt != "" || one.over || s.gone || !s.opts.Desk.Shows(bridge.Codex) {
+		return
+	}
+	one.prompt = uuid.NewString()
+	ctx := s.ctx
+	s.asking.Go(func() { s.hold(ctx, one) })
+}
+
+// hold waits for the owner's answer and hands it over. Without one nothing is said to
+// codex, whatever happens.
+func (s *server) hold(ctx context.Context, one *ask) {
+	answer, err := s.opts.Desk.Hold(ctx, s, one.words())
+	if err != nil {
+		s.opts.Log.Warn("a prompt of codex is left to its terminal", "thread", one.Thread, "err", err)
+		return
+	}
+	if answer.Decision == "" {
+		return
+	}
+	if answer.Decision == job.Deny && answer.Reason != "" {
+		s.reason(ctx, one, answer.Reason)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one.over || ctx.Err() != nil {
+		return // the terminal was first
+	}
+	if err := s.client.Answer(ctx, one.ID, verdict(one.Method, answer.Decision == job.Allow)); err != nil {
+		return // the connection is at its end, and its prompts with it
+	}
+	one.sent = true
+	_ = s.opts.Desk.Deliver(s, one.prompt) // it is over, where that is refused
+}
+
+// reason puts the reason of a refusal into the turn, before the refusal: the answer has
+// no place for it.
+func (s *server) reason(ctx context.Context, one *ask, reason string) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	_, err := s.client.Request(ctx, "turn/steer", appserver.Steer(one.Thread, one.Turn, "", appserver.Refused(reason)))
+	if err != nil {
+		s.opts.Log.Warn("codex refuses without the owner's reason", "thread", one.Thread, "err", err)
+	}
+}
+
+// verdict answers each kind of request in its own words. Nothing is allowed for later.
+func verdict(method string, allow bool) any {
+	if method == appserver.AsksServer {
+		return appserver.Elicited(allow)
+	}
+	return appserver.Decision(allow)
+}
+
+// resolvedLocked takes in that a request is answered, here or there.
+func (s *server) resolvedLocked(thread, request string) {
+	one := s.threadLocked(thread).asks[request]
+	if one == nil || one.over {
+		return
+	}
+	one.over = true
+	if !one.sent {
+		s.tellLocked(one, prompt.Closed)
+	}
+}
+
+// completedLocked takes in how a call ended: only that proves what was decided.
+func (s *server) completedLocked(thread string, item appserver.Item) {
+	asks := s.threadLocked(thread).asks
+	for id, one := range asks {
+		if one.isOf(item) {
+			s.tellLocked(one, signOf(item))
+			delete(asks, id)
+		}
+	}
+}
+
+// isOf reports whether that item is the call which was asked about.
+func (a *ask) isOf(item appserver.Item) bool {
+	if a.Method == appserver.AsksServer {
+		return item.Type == "mcpToolCall" && item.Server == a.Server && item.Tool == a.About.Tool &&
+			session.CallKey(item.Tool, item.Arguments) == session.CallKey(a.About.Tool, a.About.Params)
+	}
+	return a.Item != "" && a.Item == item.ID && a.Callback == ""
+}
+
+// signOf is what an item's end says of the prompt before it.
+func signOf(item appserver.Item) prompt.Sign {
+	switch {
+	case item.Status == "declined":
+		return prompt.Refused
+	case item.Status == "completed", item.Exit != nil, given(item.Result):
+		return prompt.Allowed
+	default:
+		return prompt.WentOn
+	}
+}
+
+// endedLocked ends everything that a thread asked when its turn has ended. A prompt that was
+// answered in a turn that was stopped is told to be gone: the answer may have had an effect.
+func (s *server) endedLocked(thread string, sign prompt.Sign) {
+	asks := s.threadLocked(thread).asks
+	for id, asked := range asks {
+		told := sign
+		if asked.sent && sign == prompt.Stopped {
+			told = prompt.Gone
+		}
+		s.tellLocked(asked, told)
+		delete(asks, id)
+	}
+}
+
+func (s *server) tellLocked(one *ask, sign prompt.Sign) {
+	if one.prompt != "" {
+		_ = s.opts.Desk.Tell(s, one.prompt, sign) // a card that there is not any more misses nothing
+	}
+}
+
+// words are what the owner is shown.
+func (a *ask) words() api.PromptArgs {
+	args := api.PromptArgs{
+		ID:   a.prompt,
+		Call: session.HookCall{Kind: bridge.Codex, Event: session.EventAsk, HostEvent: a.Method, SessionID: a.Thread, Cwd: a.Folder},
+		Why:  a.Reason,
+	}
+	switch a.Method {
+	case appserver.AsksCommand:
+		a.asCommand(&args)
+	case appserver.AsksChange:
+		a.asChange(&args)
+	case appserver.AsksServer:
+		a.asServer(&args)
+	default:
+		args.Kind, args.What, args.OnlyTold = hooks.AsksQuestion, "request_user_input", "the model asks something itself, and its answer is chosen there"
+		var questions []string
+		for _, q := range a.Questions {
+			questions = append(questions, q.Question)
+		}
+		args.Detail = strings.Join(questions, "\n")
+	}
+	if args.Detail == "" && args.OnlyTold == "" {
+		args.OnlyTold = "codex does not say here what exactly it would do"
+	}
+	return args
+}
+
+func (a *ask) asCommand(args *api.PromptArgs) {
+	args.Kind, args.What, args.Detail = hooks.AsksCommand, "shell", a.Command
+	for name, more := range map[string]json.RawMessage{"network": a.Network, "more permissions": a.More} {
+		if given(more) {
+			args.Detail += "\n" + name + ": " + string(more)
+		}
+	}
+	switch {
+	case a.Callback != "" || a.Kind != "" && a.Kind != "command":
+		args.OnlyTold = "it is about a part of what runs, which the terminal shows"
+	case !a.takesYes():
+		args.OnlyTold = "codex takes no yes for this once"
+	}
+}
+
+// takesYes reports whether codex offers to allow it for this once.
+func (a *ask) takesYes() bool {
+	var offered []json.RawMessage
+	if json.Unmarshal(a.Decisions, &offered) != nil || offered == nil {
+		return true // it does not say
+	}
+	return slices.ContainsFunc(offered, func(one json.RawMessage) bool { return run.Text(one) == "accept" })
+}
+
+// asChange shows a change as codex told of it before it asked: the request does not hold
+// it, and nothing tells it to who begins to listen then.
+func (a *ask) asChange(args *api.PromptArgs) {
+	args.Kind, args.What = hooks.AsksChange, "apply_patch"
+	args.Detail = strings.TrimRight(a.change.Diff(), "\n") // each line of a diff begins with a sign
+	switch {
+	case a.GrantRoot != "":
+		args.Detail, args.OnlyTold = a.GrantRoot, "a yes would be for more than this once"
+	case args.Detail == "":
+		args.OnlyTold = "codex tells the terminal alone what it would change"
+	}
+}
+
+func (a *ask) asServer(args *api.PromptArgs) {
+	args.Kind, args.What, args.Detail = hooks.AsksTool, a.Server+"/"+a.About.Tool, a.Message
+	if a.About.Kind != "mcp_tool_call" || a.Mode != "form" {
+		args.What, args.Kind, args.OnlyTold = a.Server, hooks.AsksQuestion, "the server "+a.Server+" asks something itself, and its answer is given there"
+		return
+	}
+	if given(a.About.Params) {
+		args.Detail += "\n" + string(a.About.Params)
+	}
+}
+
+// given reports whether a member is there.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
