@@ -21,6 +21,7 @@ import (
 	"bridge/backend/doors/daemon"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/testkit"
 )
@@ -47,7 +48,7 @@ func daemonOptions(t *testing.T) daemon.Options {
 
 func TestDSK_02_OneAppPerHome(t *testing.T) {
 	opts := daemonOptions(t)
-	shown := make(chan struct{}, 1)
+	shown := lifecycle.NewSignal()
 	first, err := claim(t.Context(), opts, false, shown)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestDSK_02_OneAppPerHome(t *testing.T) {
 }
 
 func TestDSK_02_AnAppServesOneOperationAndNeverWaitsForItsWindow(t *testing.T) {
-	shown := make(chan struct{}, 1)
+	shown := lifecycle.NewSignal()
 	i := &instance{shown: shown}
 	for range 2 { // the second while the first is not seen yet
 		if _, err := i.Handle(t.Context(), nil, api.OpShow.Name, nil); err != nil || len(shown) != 1 {

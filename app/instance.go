@@ -13,6 +13,7 @@ import (
 	"bridge/backend/doors/daemon"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/sqlitex"
 )
@@ -24,7 +25,7 @@ var errShown = errors.New("another desktop app of this home was shown")
 // instance is this process's claim to be the home's only desktop app (DSK-02).
 type instance struct {
 	version string
-	shown   chan<- struct{} // holds one: somebody started the app again
+	shown   lifecycle.Signal // somebody started the app again
 
 	lock     *sqlitex.Lock
 	listener net.Listener
@@ -38,10 +39,10 @@ const (
 	claimPause    = 50 * time.Millisecond
 )
 
-// claim takes the home's lock; shown, which holds one signal, then tells of every
+// claim takes the home's lock; shown then tells of every
 // further start. Where another app has the lock, that one is shown, unless this
 // start is a hidden one, and the error is errShown.
-func claim(ctx context.Context, opts daemon.Options, hidden bool, shown chan<- struct{}) (*instance, error) {
+func claim(ctx context.Context, opts daemon.Options, hidden bool, shown lifecycle.Signal) (*instance, error) {
 	if err := opts.Home.Ensure(); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func showOther(ctx context.Context, home config.Home, token, version string) err
 	return client.Show(ctx)
 }
 
-func listen(opts daemon.Options, token string, lock *sqlitex.Lock, shown chan<- struct{}) (*instance, error) {
+func listen(opts daemon.Options, token string, lock *sqlitex.Lock, shown lifecycle.Signal) (*instance, error) {
 	i := &instance{version: opts.Version, shown: shown, lock: lock}
 	var err error
 	if i.listener, err = ipc.Listen(opts.Home.Window().Socket); err != nil {
@@ -106,10 +107,7 @@ func (i *instance) Handle(_ context.Context, _ *ipc.Conn, op string, _ json.RawM
 	if op != api.OpShow.Name {
 		return nil, bridge.Errorf(bridge.Unsupported, "a desktop app does not serve %q", op)
 	}
-	select {
-	case i.shown <- struct{}{}:
-	default: // it is about to be shown
-	}
+	i.shown.Notify()
 	return api.Empty{}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/doors/daemon"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 )
 
 // link keeps the app connected to the home's broker, and makes this process that
@@ -19,7 +20,7 @@ type link struct {
 	opts    daemon.Options
 	changed func()      // something may have changed: gather the facts anew
 	warn    func(error) // says what is not as it should be
-	again   chan struct{}
+	again   lifecycle.Signal
 
 	brokers sync.WaitGroup // this process's own
 
@@ -35,7 +36,7 @@ type link struct {
 
 func newLink(opts daemon.Options, changed func(), warn func(error)) *link {
 	opts.Host = "desktop"
-	return &link{opts: opts, changed: changed, warn: warn, again: make(chan struct{}, 1), begun: make(chan struct{})}
+	return &link{opts: opts, changed: changed, warn: warn, again: lifecycle.NewSignal(), begun: make(chan struct{})}
 }
 
 // run connects, and connects again, until ctx ends. When it returns this
@@ -92,10 +93,7 @@ func (l *link) prepare(ctx context.Context) (ipc.Target, bool) {
 
 // retry looks at once again at what failed.
 func (l *link) retry() {
-	select {
-	case l.again <- struct{}{}:
-	default: // it is about to
-	}
+	l.again.Notify()
 }
 
 // startBroker makes this process the home's broker and returns a channel that is

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 )
 
 // desktop is the running app.
@@ -27,10 +28,10 @@ type desktop struct {
 	window    *window // its run shows it
 	tray      *tray   // nil without a session
 	announcer announcer
-	since     time.Time     // when it began
-	news      chan struct{} // holds at most one: gather the facts anew
+	since     time.Time        // when it began
+	news      lifecycle.Signal // gather the facts anew
 	signals   chan os.Signal
-	shown     chan struct{} // holds at most one: the app was started again
+	shown     lifecycle.Signal // the app was started again
 	stop      context.CancelFunc
 	parts     sync.WaitGroup
 	claimed   *instance // nil while the home cannot be used
@@ -43,7 +44,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 	defer stop()
 	d := &desktop{
 		opts: opts, stop: stop, since: opts.now(),
-		shown: make(chan struct{}, 1), news: make(chan struct{}, 1), signals: make(chan os.Signal, 1),
+		shown: lifecycle.NewSignal(), news: lifecycle.NewSignal(), signals: make(chan os.Signal, 1),
 	}
 	if d.claimed, err = claim(ctx, opts.Daemon, opts.Hidden, d.shown); err != nil {
 		if errors.Is(err, errShown) {
@@ -103,10 +104,7 @@ func (d *desktop) hasTray() bool { return d.session != nil && d.session.hasTray(
 
 // changed asks for a new look at the facts.
 func (d *desktop) changed() {
-	select {
-	case d.news <- struct{}{}:
-	default: // one is asked for already
-	}
+	d.news.Notify()
 }
 
 // catchSignals makes requests to end ours alone. It is called again once Wails is

@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/doors/daemon"
+	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/maintain/check"
@@ -154,11 +155,11 @@ func drain(events <-chan fsnotify.Event) int {
 
 // maintenance is the app's, with the settings in force.
 func (s *storage) maintenance() maintain.Maintenance {
-	c := maintain.Maintenance{Home: s.opts.Home, Program: "the desktop app", Now: s.opts.Now}
-	if settings, err := s.opts.Home.Settings(s.opts.Getenv); err == nil {
-		c.Retention = settings.BackupRetention
+	settings, err := s.opts.Home.Settings(s.opts.Getenv)
+	if err != nil {
+		settings = config.Settings{} // it keeps all snapshots
 	}
-	return c
+	return maintain.New(s.opts.Home, "the desktop app", settings, s.opts.Now)
 }
 
 // look takes a quick look, and a whole one when that tells another story. It

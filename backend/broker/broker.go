@@ -25,6 +25,7 @@ import (
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/storage/store"
 )
 
@@ -86,13 +87,13 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 	}
 	c := &core{
 		opts: opts, ledger: wake.Ledger{DB: opts.DB, Log: opts.Log, Now: opts.Now},
-		feed: events.New(opts.Now().UnixMilli()),
+		feed: events.New(opts.Now().UnixMilli()), tasks: lifecycle.NewTasks(ctx),
 	}
 	c.Presence = presence.New(presence.Options{
 		Known: known, Prefs: prefs, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: func() { c.changed() }, Terminals: c.opts.terminals,
-		Go: func(task func(context.Context)) { c.tasks.Go(func() { task(c.life) }) },
+		Go: func(task func(context.Context)) { c.tasks.Go(func() { task(c.tasks.Context()) }) },
 	})
-	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+
 	c.parts = newParts(c, prefs)
 	b := &Broker{core: c}
 	b.operations = b.index()
@@ -125,8 +126,7 @@ func newParts(c *core, prefs *wake.Prefs) parts {
 
 // Close ends what the broker does by itself. Its connections are the server's.
 func (b *Broker) Close() {
-	b.cancel()
-	b.tasks.Wait()
+	b.tasks.Stop()
 }
 
 // Connected admits a connection (ipc.Handler).

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"os"
-	"sync"
 	"time"
 
 	"bridge/backend/broker/events"
@@ -11,6 +10,7 @@ import (
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/needs"
 	"bridge/backend/core/session"
+	"bridge/backend/platform/lifecycle"
 )
 
 // core is what the parts of a broker share: who is here, what tells of changes, the
@@ -30,9 +30,7 @@ type core struct {
 	gather    func(context.Context) (needs.Facts, error)
 
 	// tasks are the broker's own goroutines: wakes and looks under way.
-	tasks  sync.WaitGroup
-	life   context.Context //nolint:containedctx // the broker's own life, for tasks
-	cancel context.CancelFunc
+	tasks *lifecycle.Tasks
 }
 
 // parts are the parts of a broker.
@@ -91,8 +89,8 @@ func (c *core) soon(pause time.Duration, do func(context.Context)) {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			do(c.life)
-		case <-c.life.Done():
+			do(c.tasks.Context())
+		case <-c.tasks.Done():
 		}
 	})
 }

@@ -96,7 +96,7 @@ func (p *wakes) watchWake(s *session.Session, ids []string) {
 		for held := true; held; timer.Reset(p.opts.Pace.Confirm) {
 			select {
 			case <-timer.C:
-			case <-p.life.Done():
+			case <-p.tasks.Done():
 				return
 			}
 			p.Lock()
@@ -108,7 +108,7 @@ func (p *wakes) watchWake(s *session.Session, ids []string) {
 				return
 			}
 		}
-		if err := p.unseen(p.life, s, id, box, ids); err != nil {
+		if err := p.unseen(p.tasks.Context(), s, id, box, ids); err != nil {
 			p.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
 		}
 		p.Lock()

@@ -126,7 +126,7 @@ func (j *approvals) Approvals() []job.Approval {
 // an error.
 func (j *approvals) Answer(id string, decision job.Decision, reason string) (job.Approval, error) {
 	if _, is := j.away.Approval(id); is {
-		return j.away.Answer(j.life, id, bridge.OwnerName, decision, reason)
+		return j.away.Answer(j.tasks.Context(), id, bridge.OwnerName, decision, reason)
 	}
 	return j.answer(id, broker.Asker{Owner: true, Address: bridge.OwnerAddress()}, decision, reason)
 }
@@ -164,7 +164,7 @@ func (j *approvals) passUp(id string, by broker.Asker, reason string) error {
 	if err := j.passUpLocked(id, by, reason); err != nil {
 		return err
 	}
-	return j.put(j.life)
+	return j.put(j.tasks.Context())
 }
 
 func (j *approvals) passUpLocked(id string, by broker.Asker, reason string) error {

@@ -28,7 +28,7 @@ func (j *Jobs) archive() (failed error) {
 	for _, name := range names {
 		one, err := j.get(name)
 		if err == nil {
-			err = j.said.keep(j.life, one)
+			err = j.said.keep(j.tasks.Context(), one)
 		}
 		if err != nil { // it stays: nobody takes a transcript in from the archive
 			failed = errors.Join(failed, err)

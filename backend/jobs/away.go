@@ -16,7 +16,7 @@ type awayBook struct{ *core }
 
 func newAway(c *core) *paired.Jobs {
 	book := awayBook{c}
-	return paired.New(paired.Options{Registry: book, Supervisors: book, Files: c.files, Life: c.life, Now: c.opts.Now, Log: c.opts.Log})
+	return paired.New(paired.Options{Registry: book, Supervisors: book, Files: c.files, Life: c.tasks.Context(), Now: c.opts.Now, Log: c.opts.Log})
 }
 
 func (j awayBook) All() []job.Job                                { return j.all() }

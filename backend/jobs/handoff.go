@@ -98,7 +98,7 @@ const retold = 20
 func (j *asks) tellHandoffs() {
 	ours := j.receipts()
 	for _, one := range ours[max(0, len(ours)-retold):] {
-		j.logged("tell of a hand-off", j.tellHandoff(j.life, one))
+		j.logged("tell of a hand-off", j.tellHandoff(j.tasks.Context(), one))
 	}
 }
 

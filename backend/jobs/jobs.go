@@ -25,6 +25,7 @@ import (
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/sandbox"
 )
 
@@ -118,7 +119,7 @@ type core struct {
 	opts  Options
 	files jobfiles.Files
 	began time.Time
-	ready chan struct{}         // capacity 1: somebody may be able to start
+	ready lifecycle.Signal      // capacity 1: somebody may be able to start
 	shown atomic.Pointer[shown] // for those who only read
 	heard jobfiles.Heard
 	parts
@@ -138,9 +139,7 @@ type core struct {
 
 	keeping sync.Mutex // held while a transcript is taken in
 
-	tasks  sync.WaitGroup
-	life   context.Context //nolint:containedctx // of what the jobs do by themselves
-	cancel context.CancelFunc
+	tasks *lifecycle.Tasks
 }
 
 type parts struct {
@@ -168,7 +167,7 @@ func Open(opts Options) (*Jobs, error) {
 		opts.CheckFolder = config.ReservedFolders(opts.Home, os.Getenv).Check
 	}
 	c := &core{
-		opts: opts, files: jobfiles.Files{Home: opts.Home.Dir(), Archive: opts.Home.ArchiveDir()}, began: opts.Now(), ready: make(chan struct{}, 1), slots: map[string]int{},
+		opts: opts, files: jobfiles.Files{Home: opts.Home.Dir(), Archive: opts.Home.ArchiveDir()}, began: opts.Now(), ready: lifecycle.NewSignal(), slots: map[string]int{},
 		runs: map[string]*run{}, bound: map[*ipc.Conn]*run{},
 		registry: jobfiles.Registry{
 			Path: filepath.Join(opts.Home.Dir(), "jobs.json"), Pending: opts.Home.PendingJobWrites(),
@@ -177,7 +176,7 @@ func Open(opts Options) (*Jobs, error) {
 	}
 	c.parts = parts{starts: &starts{c}, results: &results{c}, runners: &runners{c}, approvals: &approvals{c}, standing: &standing{c}, asks: &asks{core: c}, views: &views{core: c}, said: &transcripts{c}}
 	c.asks.operations = c.asks.index()
-	c.life, c.cancel = context.WithCancel(context.Background())
+	c.tasks = lifecycle.NewTasks(context.Background())
 	c.landings, c.away = newLandings(c), newAway(c)
 	j := &Jobs{core: c, asks: c.asks, runners: c.runners, approvals: c.approvals, standing: c.standing, views: c.views, rest: true}
 	if err := j.read(); err != nil {
@@ -201,15 +200,14 @@ func (j *Jobs) Run() {
 	j.tasks.Go(j.starts.loop)
 	j.tasks.Go(j.tellHandoffs)
 	j.tasks.Go(j.lookLoop)
-	j.tasks.Go(func() { j.landings.Run(j.life) })
+	j.tasks.Go(func() { j.landings.Run(j.tasks.Context()) })
 	j.tasks.Go(j.said.keepAll)
 	j.kick()
 }
 
 // Close ends what the jobs do by themselves. Runners go on; a finish comes to its end.
 func (j *Jobs) Close() {
-	j.cancel()
-	j.tasks.Wait()
+	j.tasks.Stop()
 	j.landings.Close()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -220,10 +218,7 @@ func (j *Jobs) Close() {
 
 // kick has the line looked at.
 func (j *core) kick() {
-	select {
-	case j.ready <- struct{}{}:
-	default:
-	}
+	j.ready.Notify()
 }
 
 // lookLoop looks after what tells nothing of itself: runners that are gone, and
@@ -235,7 +230,7 @@ func (j *Jobs) lookLoop() {
 		j.look()
 		select {
 		case <-tick.C:
-		case <-j.life.Done():
+		case <-j.tasks.Done():
 			return
 		}
 	}
@@ -251,12 +246,12 @@ func (j *Jobs) look() {
 		case one.State.IsActive():
 			j.results.lookAtRunner(one)
 		case one.IsUnsent():
-			j.logged("send the result of "+one.Name, j.results.send(j.life, one.Name))
+			j.logged("send the result of "+one.Name, j.results.send(j.tasks.Context(), one.Name))
 		case one.State == job.Limit:
 			j.logged("continue "+one.Name, j.resume(one))
 		}
 	}
-	j.logged("ask about an approval", j.put(j.life))
+	j.logged("ask about an approval", j.put(j.tasks.Context()))
 	j.logged("move ended jobs to the archive", j.archive())
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -33,7 +33,7 @@ func (j landingBook) Update(name string, change func(*job.Job) error) error {
 func newLandings(c *core) *landing.Repositories {
 	return landing.New(landing.Options{
 		Book: landingBook{c}, Files: c.files, Git: c.opts.Git, Pace: c.opts.Pace.Reclaim, Now: c.opts.Now, Log: c.opts.Log,
-		Failed: c.logged, Ending: c.life.Done(),
+		Failed: c.logged, Ending: c.tasks.Done(),
 	})
 }
 

@@ -89,7 +89,7 @@ func (j *asks) approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs
 // (JOB-05). The id names the words: said again, they reach a run once.
 func (j *asks) Say(id string, control job.Control) (api.JobMessaged, error) {
 	if one, err := j.registered(control.Job); err == nil && one.Mirror != nil {
-		return j.away.Say(j.life, one, id, control)
+		return j.away.Say(j.tasks.Context(), one, id, control)
 	}
 	delivery, err := j.say(id, control)
 	if err != nil {
@@ -109,12 +109,12 @@ func (j *asks) Cancel(name string) (api.JobStatus, error) {
 		return api.JobStatus{}, err
 	}
 	if one.Mirror != nil {
-		return j.away.Stop(j.life, one)
+		return j.away.Stop(j.tasks.Context(), one)
 	}
 	ending, err := j.cancelTree(name)
 	for _, one := range ending {
 		if err == nil && one.State.IsEnded() {
-			err = j.results.passOn(j.life, one.Name)
+			err = j.results.passOn(j.tasks.Context(), one.Name)
 		}
 	}
 	return j.status(name), err

@@ -76,7 +76,7 @@ func (j *results) finish(name string, number int) error {
 	}
 	j.kick()
 	defer j.landings.LookSoon()
-	return j.send(j.life, name)
+	return j.send(j.tasks.Context(), name)
 }
 
 // send sends the result message of an ended run under its one id, and notes that it
@@ -142,7 +142,7 @@ func (j *results) send(ctx context.Context, name string) error {
 func (j *results) sendFirst(name string) error {
 	one, err := j.get(name)
 	if err == nil && one.IsUnsent() {
-		err = j.send(j.life, name)
+		err = j.send(j.tasks.Context(), name)
 	}
 	return err
 }
@@ -312,7 +312,7 @@ func (j *results) isGone(one job.Job) bool {
 
 // reap ends what a dead runner left behind (JOB-06).
 func (j *results) reap(one job.Job) {
-	left, err := orphans.End(j.life, j.files.Folder(one.Name), j.trees.Seen(one.Name)...)
+	left, err := orphans.End(j.tasks.Context(), j.files.Folder(one.Name), j.trees.Seen(one.Name)...)
 	if len(left) > 0 {
 		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", one.Name, "processes", left)
 	}

@@ -240,7 +240,7 @@ func (j *runners) wait(ctx context.Context, conn *ipc.Conn, _ api.Empty) (api.Ru
 		case <-more:
 		case <-ctx.Done():
 			return api.RunnerOrders{}, ctx.Err()
-		case <-j.life.Done():
+		case <-j.tasks.Done():
 			return api.RunnerOrders{}, bridge.Errorf(bridge.Unavailable, "this broker is ending")
 		}
 	}

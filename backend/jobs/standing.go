@@ -174,7 +174,7 @@ func (j *standing) TookBack(id string) (undone rules.Undone) {
 	j.mu.Unlock()
 	slices.Sort(undone.Asked)
 	slices.Sort(undone.Handed)
-	j.logged("ask again what a rule had answered", j.approvals.put(j.life))
+	j.logged("ask again what a rule had answered", j.approvals.put(j.tasks.Context()))
 	return undone
 }
 

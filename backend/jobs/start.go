@@ -28,7 +28,7 @@ func (j *starts) loop() {
 		select {
 		case <-j.ready:
 			j.startNext()
-		case <-j.life.Done():
+		case <-j.tasks.Done():
 			return
 		}
 	}
@@ -110,7 +110,7 @@ func (j *starts) begin(one job.Job) error {
 		r.launching = false
 	}()
 	if one.Worktree != nil { // nobody takes it away from under the runner
-		if err := j.landings.Wait(j.life); err != nil {
+		if err := j.landings.Wait(j.tasks.Context()); err != nil {
 			return err
 		}
 	}

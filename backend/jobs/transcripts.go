@@ -13,8 +13,8 @@ type transcripts struct{ *core }
 // keepAll takes in what runs wrote while no broker was there, or one died.
 func (j *transcripts) keepAll() {
 	for _, one := range j.all() {
-		if one.State.IsEnded() && j.life.Err() == nil {
-			j.logged("keep the transcript of "+one.Name, j.keep(j.life, one))
+		if one.State.IsEnded() && !j.tasks.HasEnded() {
+			j.logged("keep the transcript of "+one.Name, j.keep(j.tasks.Context(), one))
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (j *views) ReadLog(name string, from int64) (jobfiles.Log, error) {
 		return jobfiles.Log{}, bridge.Errorf(bridge.NotFound, "there is no run named %q", name)
 	}
 	if one, err := j.find(name); err == nil && one.Mirror != nil {
-		return j.away.ReadLog(j.life, one, from)
+		return j.away.ReadLog(j.tasks.Context(), one, from)
 	}
 	log, err := jobfiles.ReadLog(name, from, j.files.Home, j.files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -249,15 +249,7 @@ func (d *delegation) events(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		seen := make(chan time.Duration, 1)
-		go func() {
-			for signal := range signals {
-				if took := signal.Sub(at); took > 0 {
-					seen <- took
-					return
-				}
-			}
-		}()
+		seen := firstAfter(signals, at)
 		for {
 			data, err := os.ReadFile(log)
 			if err == nil && strings.Count(string(data), "= done") > i {
@@ -278,6 +270,20 @@ func (d *delegation) events(ctx context.Context) error {
 	d.lab.add(row{what: "an agent's act until its run's log has it", measured: fmt.Sprintf("%s p50, %s p95", logged.at(0.5), logged.at(0.95)), value: millis(logged.at(0.95)), goal: "p95 <= 50 ms", bound: 50})
 	d.lab.add(row{what: "the same until an open page hears of it", measured: fmt.Sprintf("%s p50, %s p95", streamed.at(0.5), streamed.at(0.95)), value: millis(streamed.at(0.95)), goal: "p95 <= 250 ms", bound: 250})
 	return ended(ctx, folder)
+}
+
+// firstAfter returns a channel that brings how long after a moment the next signal came.
+func firstAfter(signals <-chan time.Time, at time.Time) <-chan time.Duration {
+	seen := make(chan time.Duration, 1)
+	go func() {
+		for signal := range signals {
+			if took := signal.Sub(at); took > 0 {
+				seen <- took
+				return
+			}
+		}
+	}()
+	return seen
 }
 
 // stream opens the page's event stream and tells when something came.

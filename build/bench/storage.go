@@ -181,7 +181,7 @@ func behindOf(ctx context.Context, client *http.Client, base string) (int64, err
 		return 1, nil // it is being opened
 	}
 	var answer struct {
-		Behind int64 `json:"behind"`
+		Behind int64 `json:"behind"` // rows
 	}
 	return answer.Behind, json.NewDecoder(response.Body).Decode(&answer)
 }

@@ -73,7 +73,7 @@ func openCodeEnd(message string) (at int64, done bool) {
 	var last struct {
 		Role string `json:"role"`
 		Time struct {
-			Completed int64 `json:"completed"`
+			Completed bridge.UnixMillis `json:"completed"`
 		} `json:"time"`
 		Finish string          `json:"finish"`
 		Error  json.RawMessage `json:"error"`

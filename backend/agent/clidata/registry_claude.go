@@ -5,15 +5,17 @@ import (
 	"os"
 	"path"
 	"strconv"
+
+	"bridge/backend/core/bridge"
 )
 
 // claudeEntry is sessions/<pid>.json in the folder of claude's store: what claude
 // itself says of the session of one of its processes.
 type claudeEntry struct {
-	PID             int    `json:"pid"`
-	SessionID       string `json:"sessionId"`
-	Status          string `json:"status"`
-	StatusUpdatedAt int64  `json:"statusUpdatedAt"`
+	PID             int               `json:"pid"`
+	SessionID       string            `json:"sessionId"`
+	Status          string            `json:"status"`
+	StatusUpdatedAt bridge.UnixMillis `json:"statusUpdatedAt"`
 }
 
 // readClaudeEntry reads what claude says of that session, which has to be the one of

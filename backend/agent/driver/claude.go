@@ -166,7 +166,7 @@ type claudeResult struct {
 	Usage      claudeUsage `json:"usage"`
 	CostUSD    *float64    `json:"total_cost_usd"`
 	Models     map[string]struct {
-		Window int64 `json:"contextWindow"`
+		Window int64 `json:"contextWindow"` // tokens
 	} `json:"modelUsage"`
 }
 

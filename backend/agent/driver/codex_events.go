@@ -49,7 +49,7 @@ type codexNote struct {
 	Tokens  struct {
 		Total  codexTokens `json:"total"`
 		Last   codexTokens `json:"last"`
-		Window int64       `json:"modelContextWindow"`
+		Window int64       `json:"modelContextWindow"` // tokens
 	} `json:"tokenUsage"`
 	Limits struct {
 		Primary   codexWindow `json:"primary"`

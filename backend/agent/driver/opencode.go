@@ -248,12 +248,12 @@ type openCodeSession struct {
 }
 
 type openCodeTokens struct {
-	Input     int64 `json:"input"`
-	Output    int64 `json:"output"`
-	Reasoning int64 `json:"reasoning"`
+	Input     int64 `json:"input"`     // tokens
+	Output    int64 `json:"output"`    // tokens
+	Reasoning int64 `json:"reasoning"` // tokens
 	Cache     struct {
-		Read  int64 `json:"read"`
-		Write int64 `json:"write"`
+		Read  int64 `json:"read"`  // tokens
+		Write int64 `json:"write"` // tokens
 	} `json:"cache"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 )
 
@@ -97,7 +98,7 @@ type openCodePart struct {
 	Tool    string `json:"tool"`
 	Call    string `json:"callID"`
 	Time    struct {
-		End int64 `json:"end"`
+		End bridge.UnixMillis `json:"end"`
 	} `json:"time"`
 	State struct {
 		Status   string          `json:"status"`

@@ -277,7 +277,7 @@ func codexModels(ctx context.Context, program string, env []string) (list, error
 func codexUsage(ctx context.Context, program string, env []string) (api.AgentUsage, error) {
 	type window struct {
 		Used     float64 `json:"usedPercent"`
-		ResetsAt int64   `json:"resetsAt"`
+		ResetsAt int64   `json:"resetsAt"` // seconds since 1970
 		Minutes  int64   `json:"windowDurationMins"`
 	}
 	var told struct {

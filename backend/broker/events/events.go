@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Conn is where revisions are pushed to. It never waits; an *ipc.Conn is one.
@@ -19,13 +20,13 @@ type Conn interface {
 type Feed struct {
 	mu       sync.Mutex // guards who watches, and that each sees the revisions in their order
 	revision int64
-	watchers map[chan struct{}]struct{} // in this process
-	conns    map[Conn]struct{}          // that subscribed
+	watchers map[lifecycle.Signal]struct{} // in this process
+	conns    map[Conn]struct{}             // that subscribed
 }
 
 // New begins at a revision that grows over restarts, too.
 func New(revision int64) *Feed {
-	return &Feed{revision: revision, watchers: map[chan struct{}]struct{}{}, conns: map[Conn]struct{}{}}
+	return &Feed{revision: revision, watchers: map[lifecycle.Signal]struct{}{}, conns: map[Conn]struct{}{}}
 }
 
 // Changed counts a revision.
@@ -34,10 +35,7 @@ func (f *Feed) Changed() {
 	defer f.mu.Unlock()
 	f.revision++
 	for watcher := range f.watchers {
-		select {
-		case watcher <- struct{}{}:
-		default: // it already has a change to look at
-		}
+		watcher.Notify()
 	}
 	for conn := range f.conns {
 		conn.Push(api.EventRevision, api.RevisionEvent{Revision: f.revision})
@@ -54,7 +52,7 @@ func (f *Feed) Current() int64 {
 // Watch brings a signal whenever something changed, until stop is called. Several
 // changes may be one signal.
 func (f *Feed) Watch() (changes <-chan struct{}, stop func()) {
-	watcher := make(chan struct{}, 1) // one signal waits: the reader then looks at everything
+	watcher := lifecycle.NewSignal() // one signal waits: the reader then looks at everything
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.watchers[watcher] = struct{}{}

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// UnixMillis is a time in milliseconds since 1970-01-01 UTC. A JSON member of this type is a
+// number.
+type UnixMillis = int64
+
 // How long and how large, for a glance. The page says the same: both are held to
 // the tables in testdata.
 

@@ -18,14 +18,14 @@ import (
 // Revision is one recorded decision. Its JSON form has exactly the members of
 // seed 2.1, and withdrawn where that is true; nullable ones are null.
 type Revision struct {
-	ID              string         `json:"id"`
-	Topic           string         `json:"topic"`
-	Text            string         `json:"text"`
-	Scope           Scope          `json:"scope"`
-	Author          bridge.Address `json:"author"`
-	CreatedAt       int64          `json:"createdAt"`
-	SourceMessageID *string        `json:"sourceMessageId"`
-	Supersedes      *string        `json:"supersedes"`
+	ID              string            `json:"id"`
+	Topic           string            `json:"topic"`
+	Text            string            `json:"text"`
+	Scope           Scope             `json:"scope"`
+	Author          bridge.Address    `json:"author"`
+	CreatedAt       bridge.UnixMillis `json:"createdAt"`
+	SourceMessageID *string           `json:"sourceMessageId"`
+	Supersedes      *string           `json:"supersedes"`
 	// Current reports whether the revision is in force: it is the newest of its topic,
 	// and does not withdraw it.
 	Current bool `json:"current"`

@@ -38,7 +38,7 @@ import (
 // PluginRequest is one line from the plugin: an event with its call, Ack, or
 // Back.
 type PluginRequest struct {
-	ID    int64           `json:"id"`
+	ID    int64           `json:"id"`                // the number of the request
 	Event string          `json:"event,omitempty"`   // opencode's event name, for ParseHook
 	Call  json.RawMessage `json:"call,omitempty"`    // PluginCall, for ParseHook
 	Ack   *PluginAck      `json:"confirm,omitempty"` // what became of a lease
@@ -99,7 +99,7 @@ type PluginAck struct {
 // PluginReply answers a request. Text is "" when there is nothing to say, and
 // then there is no lease. Error is for the plugin's log only.
 type PluginReply struct {
-	ID    int64          `json:"id"`
+	ID    int64          `json:"id"` // the number of the request
 	Text  string         `json:"text,omitempty"`
 	Lease *session.Lease `json:"loan,omitempty"`
 	Error string         `json:"error,omitempty"`

@@ -15,82 +15,82 @@ import (
 // Facts are all that List decides from. What is not known is left out.
 type Facts struct {
 	// NoBroker is since when no broker serves the home; 0 while one does.
-	NoBroker  int64          `json:"noBroker,omitempty"`
-	Storage   StorageFact    `json:"storage,omitzero"`
-	Approvals []job.Approval `json:"approvals,omitempty"`
-	Questions []QuestionFact `json:"questions,omitempty"`
-	Jobs      []JobFact      `json:"jobs,omitempty"`
-	Mail      []MailFact     `json:"mail,omitempty"`
-	Expired   []ExpiredFact  `json:"expired,omitempty"`
-	Agents    []AgentFact    `json:"agents,omitempty"`
+	NoBroker  bridge.UnixMillis `json:"noBroker,omitempty"`
+	Storage   StorageFact       `json:"storage,omitzero"`
+	Approvals []job.Approval    `json:"approvals,omitempty"`
+	Questions []QuestionFact    `json:"questions,omitempty"`
+	Jobs      []JobFact         `json:"jobs,omitempty"`
+	Mail      []MailFact        `json:"mail,omitempty"`
+	Expired   []ExpiredFact     `json:"expired,omitempty"`
+	Agents    []AgentFact       `json:"agents,omitempty"`
 	// PutAway are the ids of news that the owner has put away.
 	PutAway []string `json:"putAway,omitempty"`
 }
 
 // StorageFact is how the home's storage stands.
 type StorageFact struct {
-	Home     string `json:"home,omitempty"` // its folder
-	Errors   int    `json:"errors,omitempty"`
-	Warnings int    `json:"warnings,omitempty"`
-	First    string `json:"first,omitempty"`   // the worst finding in words
-	Problem  string `json:"problem,omitempty"` // why nobody could look
-	Since    int64  `json:"since,omitempty"`   // when that was seen first
+	Home     string            `json:"home,omitempty"` // its folder
+	Errors   int               `json:"errors,omitempty"`
+	Warnings int               `json:"warnings,omitempty"`
+	First    string            `json:"first,omitempty"`   // the worst finding in words
+	Problem  string            `json:"problem,omitempty"` // why nobody could look
+	Since    bridge.UnixMillis `json:"since,omitempty"`   // when that was seen first
 }
 
 // QuestionFact is an open question of a session.
 type QuestionFact struct {
-	ID       string   `json:"id"`
-	By       string   `json:"by"` // the session's name
-	Folder   string   `json:"folder"`
-	Title    string   `json:"title"`
-	Context  string   `json:"context,omitempty"`
-	Options  []string `json:"options,omitempty"`  // their labels
-	Blocking bool     `json:"blocking,omitempty"` // the session waits for the answer
-	AskedAt  int64    `json:"askedAt"`
+	ID       string            `json:"id"`
+	By       string            `json:"by"` // the session's name
+	Folder   string            `json:"folder"`
+	Title    string            `json:"title"`
+	Context  string            `json:"context,omitempty"`
+	Options  []string          `json:"options,omitempty"`  // their labels
+	Blocking bool              `json:"blocking,omitempty"` // the session waits for the answer
+	AskedAt  bridge.UnixMillis `json:"askedAt"`
 }
 
 // JobFact is a delegated job.
 type JobFact struct {
-	Name      string        `json:"name"`
-	Title     string        `json:"title,omitempty"`
-	By        string        `json:"by,omitempty"` // who supervises it
-	Folder    string        `json:"folder,omitempty"`
-	State     job.State     `json:"state"`
-	Wait      *job.Wait     `json:"wait,omitempty"`
-	Ended     job.EndReason `json:"ended,omitempty"`
-	StartedAt int64         `json:"startedAt,omitempty"`
-	EndedAt   int64         `json:"endedAt,omitempty"`
+	Name      string            `json:"name"`
+	Title     string            `json:"title,omitempty"`
+	By        string            `json:"by,omitempty"` // who supervises it
+	Folder    string            `json:"folder,omitempty"`
+	State     job.State         `json:"state"`
+	Wait      *job.Wait         `json:"wait,omitempty"`
+	Ended     job.EndReason     `json:"ended,omitempty"`
+	StartedAt bridge.UnixMillis `json:"startedAt,omitempty"`
+	EndedAt   bridge.UnixMillis `json:"endedAt,omitempty"`
 	// Changed says that its worktree is there and holds commits of its own; Landed is
 	// when the owner last finished with them, 0 for never.
-	Changed bool  `json:"changed,omitempty"`
-	Landed  int64 `json:"landed,omitempty"`
+	Changed bool              `json:"changed,omitempty"`
+	Landed  bridge.UnixMillis `json:"landed,omitempty"`
 }
 
 // MailFact is the mail that one session has left unread for too long.
 type MailFact struct {
-	Session  string `json:"session"` // its name
-	Folder   string `json:"folder,omitempty"`
-	State    string `json:"state,omitempty"` // busy or idle, "" while it is not connected
-	Messages int    `json:"messages"`
-	Oldest   string `json:"oldest"` // the id of the message that waits longest
-	Since    int64  `json:"since"`
+	Session  string            `json:"session"` // its name
+	Folder   string            `json:"folder,omitempty"`
+	State    string            `json:"state,omitempty"` // busy or idle, "" while it is not connected
+	Messages int               `json:"messages"`
+	Oldest   string            `json:"oldest"` // the id of the message that waits longest
+	Since    bridge.UnixMillis `json:"since"`
 }
 
 // ExpiredFact is a message that one recipient never read.
 type ExpiredFact struct {
-	Message   string `json:"message"`
-	Recipient string `json:"recipient"` // peer id
-	From      string `json:"from"`
-	To        string `json:"to"`
-	Note      string `json:"note,omitempty"`
-	At        int64  `json:"at"` // when it expired
+	Message   string            `json:"message"`
+	Recipient string            `json:"recipient"` // peer id
+	From      string            `json:"from"`
+	To        string            `json:"to"`
+	Note      string            `json:"note,omitempty"`
+	At        bridge.UnixMillis `json:"at"` // when it expired
 }
 
 // AgentFact is an agent CLI that Bridge was connected to and is not as it was.
 type AgentFact struct {
-	Kind    bridge.AgentKind `json:"kind"`
-	Missing string           `json:"missing"` // what is not in place any more
-	Since   int64            `json:"since"`   // when that was seen first
+	Kind    bridge.AgentKind  `json:"kind"`
+	Missing string            `json:"missing"` // what is not in place any more
+	Since   bridge.UnixMillis `json:"since"`   // when that was seen first
 }
 
 // GoneDetail says that an agent's settings start a program of Bridge's that is gone.

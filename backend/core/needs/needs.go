@@ -37,14 +37,14 @@ func Sorts() []Sort {
 // Item is one thing that needs the owner.
 type Item struct {
 	// ID names this need for as long as it is there, and no other.
-	ID     string `json:"id"`
-	Sort   Sort   `json:"sort"`
-	Title  string `json:"title"`  // who, and what of him
-	Detail string `json:"detail"` // what exactly, never cut
-	Since  int64  `json:"since"`  // Unix milliseconds
-	Until  *int64 `json:"until"`  // when it will be over by itself, null for never
-	Place  string `json:"place"`  // the folder that it is about, "" where it is about none
-	Link   string `json:"link"`   // where on the page it is dealt with
+	ID     string             `json:"id"`
+	Sort   Sort               `json:"sort"`
+	Title  string             `json:"title"`  // who, and what of him
+	Detail string             `json:"detail"` // what exactly, never cut
+	Since  int64              `json:"since"`  // Unix milliseconds
+	Until  *bridge.UnixMillis `json:"until"`  // when it will be over by itself, null for never
+	Place  string             `json:"place"`  // the folder that it is about, "" where it is about none
+	Link   string             `json:"link"`   // where on the page it is dealt with
 	// News is told until it is put away; everything else is there until it is dealt with.
 	News bool `json:"news"`
 

@@ -105,18 +105,18 @@ func checkLine(what, text string, maxChars int) error {
 // Question is what a session asked, as it stands in the record of questions.db. What
 // others wrote into the record survives.
 type Question struct {
-	ID       string         `json:"id"`
-	Project  string         `json:"project"` // the asker's folder
-	Title    string         `json:"title"`
-	Context  string         `json:"context,omitempty"`
-	Topic    string         `json:"topic,omitempty"`
-	Options  []Option       `json:"options,omitempty"`
-	Blocking bool           `json:"blocking,omitempty"`
-	By       bridge.Address `json:"by"`
-	State    State          `json:"status"`
-	AskedAt  int64          `json:"createdAt"`
-	EndedAt  int64          `json:"endedAt,omitempty"`
-	Answer   *Answer        `json:"answer,omitempty"`
+	ID       string            `json:"id"`
+	Project  string            `json:"project"` // the asker's folder
+	Title    string            `json:"title"`
+	Context  string            `json:"context,omitempty"`
+	Topic    string            `json:"topic,omitempty"`
+	Options  []Option          `json:"options,omitempty"`
+	Blocking bool              `json:"blocking,omitempty"`
+	By       bridge.Address    `json:"by"`
+	State    State             `json:"status"`
+	AskedAt  bridge.UnixMillis `json:"createdAt"`
+	EndedAt  bridge.UnixMillis `json:"endedAt,omitempty"`
+	Answer   *Answer           `json:"answer,omitempty"`
 	// Message is the id of the message that takes the answer to the asker; Carried says
 	// that it is on its way, Via how, and Pinned that the decision is recorded, where Pin
 	// asks for one.

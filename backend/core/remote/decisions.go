@@ -28,14 +28,14 @@ const (
 // Decided is a decision on its way to another PC. What it supersedes and whether it is
 // current each PC finds out for itself.
 type Decided struct {
-	ID              string           `json:"id"`
-	Topic           string           `json:"topic"`
-	Text            string           `json:"text"`
-	Author          string           `json:"author"` // as its PC calls the session
-	Agent           bridge.AgentKind `json:"agent,omitempty"`
-	CreatedAt       int64            `json:"createdAt"`
-	SourceMessageID string           `json:"sourceMessageId,omitempty"`
-	Withdrawn       bool             `json:"withdrawn,omitempty"` // it withdraws what was in force on its topic
+	ID              string            `json:"id"`
+	Topic           string            `json:"topic"`
+	Text            string            `json:"text"`
+	Author          string            `json:"author"` // as its PC calls the session
+	Agent           bridge.AgentKind  `json:"agent,omitempty"`
+	CreatedAt       bridge.UnixMillis `json:"createdAt"`
+	SourceMessageID string            `json:"sourceMessageId,omitempty"`
+	Withdrawn       bool              `json:"withdrawn,omitempty"` // it withdraws what was in force on its topic
 }
 
 // TeamDecided is a decision on its way to a team, by the stream of its decisions (HUB-06).
@@ -70,8 +70,8 @@ const TeamMark = "@"
 
 // Cursor is a place in the order of decisions.
 type Cursor struct {
-	CreatedAt int64  `json:"createdAt"`
-	ID        string `json:"id"`
+	CreatedAt bridge.UnixMillis `json:"createdAt"`
+	ID        string            `json:"id"`
 }
 
 // After reports whether c comes after other.

@@ -296,11 +296,11 @@ const (
 
 // FileFrame is the payload of a file-stream frame.
 type FileFrame struct {
-	Kind  FileKind      `json:"kind"`
-	ID    string        `json:"id"` // of the transfer, a UUID
-	At    int64         `json:"at,omitempty"`
-	Offer *FileOffer    `json:"offer,omitempty"`
-	Error *bridge.Error `json:"error,omitempty"`
+	Kind  FileKind          `json:"kind"`
+	ID    string            `json:"id"` // of the transfer, a UUID
+	At    bridge.UnixMillis `json:"at,omitempty"`
+	Offer *FileOffer        `json:"offer,omitempty"`
+	Error *bridge.Error     `json:"error,omitempty"`
 }
 
 // Encode makes the payload.

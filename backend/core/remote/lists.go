@@ -44,10 +44,10 @@ type Listed struct {
 
 // View is what a frame says: a question, or its answer.
 type View struct {
-	Rid   string        `json:"rid"`
-	Now   int64         `json:"now"`
-	List  *List         `json:"list,omitempty"`
-	Error *bridge.Error `json:"error,omitempty"`
+	Rid   string            `json:"rid"`
+	Now   bridge.UnixMillis `json:"now"`
+	List  *List             `json:"list,omitempty"`
+	Error *bridge.Error     `json:"error,omitempty"`
 }
 
 // IsQuestion tells a question from an answer.

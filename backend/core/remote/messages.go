@@ -51,7 +51,7 @@ type Arrival struct {
 // one News covers all before.
 type Receipt struct {
 	ID     string        `json:"id"`
-	News   int64         `json:"news"`
+	News   int64         `json:"news"` // a count
 	Stages []ReceiptStep `json:"stages,omitempty"`
 }
 
@@ -65,11 +65,11 @@ type ReceiptStep struct {
 // Mail is what a frame of messages says, one of four things. Now is the clock of
 // whoever sends it: the two of a pair may differ by minutes.
 type Mail struct {
-	Now      int64     `json:"now"`
-	Letters  []Letter  `json:"letters,omitempty"`
-	Arrivals []Arrival `json:"arrivals,omitempty"`
-	Receipts []Receipt `json:"receipts,omitempty"`
-	Noted    []Receipt `json:"noted,omitempty"` // without stages
+	Now      bridge.UnixMillis `json:"now"`
+	Letters  []Letter          `json:"letters,omitempty"`
+	Arrivals []Arrival         `json:"arrivals,omitempty"`
+	Receipts []Receipt         `json:"receipts,omitempty"`
+	Noted    []Receipt         `json:"noted,omitempty"` // without stages
 }
 
 // ParseMail reads a frame of messages. A letter in it may still be wrong: Check says

@@ -124,40 +124,40 @@ type Value struct {
 // Part is a part of what a job wrote down or changed.
 type Part struct {
 	Data []byte `json:"data"`
-	Size int64  `json:"size"` // of the whole
+	Size int64  `json:"size"` // of the whole, in bytes
 	// Of names this version of the whole: parts of two versions do not fit together.
 	Of string `json:"of,omitempty"`
 }
 
 // JobState is a job as its own PC knows it.
 type JobState struct {
-	Job     string    `json:"job"`
-	Status  job.State `json:"status"`
-	Title   string    `json:"title"`
-	Model   string    `json:"model"`
-	Effort  string    `json:"effort"`
-	Access  string    `json:"access"`
-	Layer   string    `json:"layer"`
-	Step    string    `json:"step"`
-	Workdir string    `json:"workdir"`
-	Branch  string    `json:"branch,omitempty"`
-	Session string    `json:"session,omitempty"`
-	Tokens  int64     `json:"tokens"`
-	CostUSD float64   `json:"costUsd"`
-	Percent *int      `json:"percent,omitempty"`
-	ETA     int64     `json:"etaAt,omitempty"`
-	Note    string    `json:"note,omitempty"`
-	Wait    *job.Wait `json:"wait,omitempty"`
-	Started int64     `json:"startedAt,omitempty"`
-	EndedAt int64     `json:"endedAt,omitempty"`
-	Until   int64     `json:"limitUntil,omitempty"`
+	Job     string            `json:"job"`
+	Status  job.State         `json:"status"`
+	Title   string            `json:"title"`
+	Model   string            `json:"model"`
+	Effort  string            `json:"effort"`
+	Access  string            `json:"access"`
+	Layer   string            `json:"layer"`
+	Step    string            `json:"step"`
+	Workdir string            `json:"workdir"`
+	Branch  string            `json:"branch,omitempty"`
+	Session string            `json:"session,omitempty"`
+	Tokens  int64             `json:"tokens"`
+	CostUSD float64           `json:"costUsd"`
+	Percent *int              `json:"percent,omitempty"`
+	ETA     bridge.UnixMillis `json:"etaAt,omitempty"`
+	Note    string            `json:"note,omitempty"`
+	Wait    *job.Wait         `json:"wait,omitempty"`
+	Started bridge.UnixMillis `json:"startedAt,omitempty"`
+	EndedAt bridge.UnixMillis `json:"endedAt,omitempty"`
+	Until   bridge.UnixMillis `json:"limitUntil,omitempty"`
 	// Ended is why the last run that has ended did.
 	Ended job.EndReason `json:"ended,omitempty"`
 	Run   int           `json:"run"`
 	// Results is the last run that has ended and whose result can be fetched; 0 is none.
 	Results int `json:"results"`
 	// Now is that PC's clock, by which all times here go.
-	Now int64 `json:"now"`
+	Now bridge.UnixMillis `json:"now"`
 }
 
 // payload is a remote-job frame's content.
@@ -189,7 +189,7 @@ type request struct {
 	Result   int             `json:"result,omitempty"`
 	Decision string          `json:"decision,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
-	From     int64           `json:"from,omitempty"`
+	From     int64           `json:"from,omitempty"` // the byte at which the part begins
 	Of       string          `json:"of,omitempty"`
 }
 

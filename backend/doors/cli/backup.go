@@ -44,7 +44,7 @@ func backUpMessages(ctx context.Context, a *App) error {
 	defer closeLog()
 	ask, hangUp := brokerAnswer(ctx, a, home)
 	defer hangUp()
-	c := maintain.Maintenance{Home: home, Program: "bridge " + backupWorker, Now: a.Now, Retention: settings.BackupRetention}
+	c := maintain.New(home, "bridge "+backupWorker, settings, a.Now)
 	throttle := snapshot.Throttle(a.Now, ask)
 	made, err := c.Snapshots().BackupMessages(ctx, throttle)
 	if bridge.CodeOf(err) == bridge.Conflict {

@@ -110,10 +110,8 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 	}
 	d.progress = newProgress(d.App)
 	defer d.progress.end()
-	d.maintenance = maintain.Maintenance{
-		Home: home, Program: "bridge doctor", Now: d.Now,
-		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge, OnProgress: d.progress.tell,
-	}
+	d.maintenance = maintain.New(home, "bridge doctor", settings, d.Now)
+	d.maintenance.OnProgress = d.progress.tell
 	if d.flags != (doctorFlags{restore: d.flags.restore, yes: d.flags.yes}) {
 		if err := check.RequireHome(home); err != nil {
 			return err

@@ -74,7 +74,7 @@ func consentToReplace(ctx context.Context, a *App, yes bool) error {
 	if err != nil {
 		return err
 	}
-	c := maintain.Maintenance{Home: home}
+	c := maintain.New(home, "bridge serve", config.Settings{}, a.Now)
 	_, err = check.HasStore(ctx, home)
 	if !errors.Is(err, check.ErrLost) {
 		return err

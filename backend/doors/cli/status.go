@@ -130,7 +130,7 @@ func startsOne(home config.Home) string {
 // quickCheck looks at the home, and joins what it sees and what the broker saw, whose
 // facts may be nil: status and needs say the same. It changes nothing in the home.
 func quickCheck(ctx context.Context, a *App, home config.Home, facts *needs.Facts) (check.QuickStatus, error) {
-	quick, err := maintain.Maintenance{Home: home, Now: a.Now}.Doctor().QuickCheck(ctx)
+	quick, err := maintain.New(home, "bridge status", config.Settings{}, a.Now).Doctor().QuickCheck(ctx)
 	if err != nil || facts == nil {
 		return quick, err
 	}

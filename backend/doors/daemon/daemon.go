@@ -397,11 +397,9 @@ func (d *Daemon) maintenance() maintain.Maintenance {
 	if err != nil {
 		settings = config.FallbackSettings(d.opts.Getenv)
 	}
-	return maintain.Maintenance{
-		Home: d.opts.Home, Program: "the broker (" + d.opts.Host + ")", Now: d.opts.Now,
-		InBroker:  true,
-		Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge,
-	}
+	m := maintain.New(d.opts.Home, "the broker ("+d.opts.Host+")", settings, d.opts.Now)
+	m.InBroker = true
+	return m
 }
 
 // register says that this process writes, so that maintenance keeps away while

@@ -27,6 +27,7 @@ import (
 	"bridge/backend/doors/dashboard/guard"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/store"
 	"bridge/backend/testing/testkit"
@@ -233,14 +234,14 @@ type liveBroker struct {
 	asked    int // Status calls
 	sends    []api.SendArgs
 	looked   []string // LookAtChildren calls
-	watchers map[chan struct{}]struct{}
+	watchers map[lifecycle.Signal]struct{}
 }
 
 func newLiveBroker(db *store.DB, now func() time.Time) *liveBroker {
 	return &liveBroker{
 		db: db, now: now, roster: session.NewRoster(nil), children: map[string][]api.Child{},
 		status:   api.Status{PID: 4242, Host: "serve", Since: now().UnixMilli(), Revision: 7},
-		watchers: map[chan struct{}]struct{}{},
+		watchers: map[lifecycle.Signal]struct{}{},
 	}
 }
 
@@ -276,7 +277,7 @@ func (b *liveBroker) changed() {
 	defer b.mu.Unlock()
 	b.status.Revision++
 	for watcher := range b.watchers {
-		signal(watcher)
+		watcher.Notify()
 	}
 }
 
@@ -420,7 +421,7 @@ func (b *liveBroker) LookAtChildren(peerID string) {
 }
 
 func (b *liveBroker) Watch() (<-chan struct{}, func()) {
-	watcher := make(chan struct{}, 1)
+	watcher := lifecycle.NewSignal()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watchers[watcher] = struct{}{}

@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Limits of the event streams, all ours.
@@ -31,9 +32,9 @@ const (
 // events tells every open page that the revision changed.
 type events struct {
 	now    func() time.Time
-	joined chan struct{} // one signal: a page came, look at the broker
-	alone  bool          // no broker is followed: the revision is always 0
-	task   func() string // what to say of maintenance
+	joined lifecycle.Signal // a page came, look at the broker
+	alone  bool             // no broker is followed: the revision is always 0
+	task   func() string    // what to say of maintenance
 
 	mu       sync.Mutex // guards below
 	revision int64      // 0 without a broker
@@ -45,21 +46,13 @@ type events struct {
 // eventStream is one open page. changed holds at most one signal: whatever a
 // slow page missed is one event when it is ready.
 type eventStream struct {
-	changed chan struct{}
-	worked  chan struct{} // maintenance went on, in the same way
+	changed lifecycle.Signal
+	worked  lifecycle.Signal // maintenance went on, in the same way
 	closed  chan struct{}
 }
 
 func newEvents(now func() time.Time) *events {
-	return &events{now: now, joined: make(chan struct{}, 1), streams: map[*eventStream]struct{}{}}
-}
-
-// signal leaves one signal in a channel that holds one.
-func signal(to chan struct{}) {
-	select {
-	case to <- struct{}{}:
-	default: // one waits already
-	}
+	return &events{now: now, joined: lifecycle.NewSignal(), streams: map[*eventStream]struct{}{}}
 }
 
 // follow publishes the broker's revisions, and 0 while there is none, until ctx
@@ -116,7 +109,7 @@ func (e *events) publish(revision int64) {
 	defer e.mu.Unlock()
 	e.revision, e.known = revision, len(e.streams) > 0
 	for stream := range e.streams {
-		signal(stream.changed)
+		stream.changed.Notify()
 	}
 }
 
@@ -125,7 +118,7 @@ func (e *events) taskChanged() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for stream := range e.streams {
-		signal(stream.worked)
+		stream.worked.Notify()
 	}
 }
 
@@ -141,12 +134,12 @@ func (e *events) join() (*eventStream, error) {
 	if len(e.streams) == maxStreams {
 		return nil, bridge.Errorf(bridge.Busy, "too many pages are open: close one")
 	}
-	stream := &eventStream{changed: make(chan struct{}, 1), worked: make(chan struct{}, 1), closed: make(chan struct{})}
+	stream := &eventStream{changed: lifecycle.NewSignal(), worked: lifecycle.NewSignal(), closed: make(chan struct{})}
 	e.streams[stream] = struct{}{}
 	if e.known || e.alone {
-		signal(stream.changed)
+		stream.changed.Notify()
 	}
-	signal(e.joined)
+	e.joined.Notify()
 	return stream, nil
 }
 

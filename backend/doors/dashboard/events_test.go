@@ -18,6 +18,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/testing/testkit"
 )
 
@@ -166,7 +167,7 @@ func TestAStreamAfterAnotherRequestHasNoOldDeadline(t *testing.T) {
 
 // pipeBroker is a Broker whose revision a test counts up.
 type pipeBroker struct {
-	changes  chan struct{}
+	changes  lifecycle.Signal
 	revision atomic.Int64
 	asked    atomic.Int64
 }
@@ -199,7 +200,7 @@ func (b *pipeBroker) Status(context.Context) (api.Status, error) {
 func TestManyChangesInARowAreOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		broker := &pipeBroker{changes: make(chan struct{}, 1)}
+		broker := &pipeBroker{changes: lifecycle.NewSignal()}
 		broker.revision.Store(1)
 		e := newEvents(time.Now)
 		stream, err := e.join()
@@ -218,7 +219,7 @@ func TestManyChangesInARowAreOneEvent(t *testing.T) {
 		written = nil
 		for range 500 {
 			broker.revision.Add(1)
-			signal(broker.changes)
+			broker.changes.Notify()
 			synctest.Wait()
 		}
 		<-time.After(3 * pace)
@@ -260,11 +261,11 @@ func TestAQuietStreamIsKeptAliveEvery15Seconds(t *testing.T) {
 func TestNobodyListeningTheBrokerIsNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		broker := &pipeBroker{changes: make(chan struct{}, 1)}
+		broker := &pipeBroker{changes: lifecycle.NewSignal()}
 		e := newEvents(time.Now)
 		go e.follow(ctx, broker)
 		for range 10 {
-			signal(broker.changes)
+			broker.changes.Notify()
 			<-time.After(pace)
 		}
 		synctest.Wait()

@@ -45,10 +45,7 @@ func (s *Server) event(event ipc.Event) {
 	if event.Name == api.EventMail && json.Unmarshal(event.Data, &arrived) == nil && !arrived.Wake {
 		return
 	}
-	select {
-	case s.mail <- struct{}{}:
-	default: // it is going to look anyway
-	}
+	s.mail.Notify()
 }
 
 // runChannel pushes mail into the session's channel until ctx ends. What is

@@ -125,25 +125,25 @@ func peersWords(withJobs bool) string {
 
 // toolJob is a job of the caller's in the answer of peers (JOB-02).
 type toolJob struct {
-	Job       string           `json:"job"`
-	Agent     bridge.AgentKind `json:"agent"`
-	Title     string           `json:"title"`
-	Status    job.State        `json:"status"`
-	Wait      *job.Wait        `json:"wait,omitempty"`
-	Progress  api.JobProgress  `json:"progress"`
-	Step      string           `json:"step"`
-	Model     string           `json:"model"`
-	Effort    string           `json:"effort"`
-	Access    job.Access       `json:"access"`
-	Workdir   string           `json:"workdir"`
-	Branch    string           `json:"branch,omitempty"`
-	Session   string           `json:"session"`
-	Tokens    int64            `json:"tokens"`
-	CostUSD   float64          `json:"costUsd"`
-	StartedAt int64            `json:"startedAt"`
-	EndedAt   int64            `json:"endedAt"`
-	Remote    *job.Remote      `json:"remote,omitempty"`
-	Doubt     string           `json:"doubt,omitempty"` // why this may not be the present state of one on another PC
+	Job       string            `json:"job"`
+	Agent     bridge.AgentKind  `json:"agent"`
+	Title     string            `json:"title"`
+	Status    job.State         `json:"status"`
+	Wait      *job.Wait         `json:"wait,omitempty"`
+	Progress  api.JobProgress   `json:"progress"`
+	Step      string            `json:"step"`
+	Model     string            `json:"model"`
+	Effort    string            `json:"effort"`
+	Access    job.Access        `json:"access"`
+	Workdir   string            `json:"workdir"`
+	Branch    string            `json:"branch,omitempty"`
+	Session   string            `json:"session"`
+	Tokens    int64             `json:"tokens"`
+	CostUSD   float64           `json:"costUsd"`
+	StartedAt bridge.UnixMillis `json:"startedAt"`
+	EndedAt   bridge.UnixMillis `json:"endedAt"`
+	Remote    *job.Remote       `json:"remote,omitempty"`
+	Doubt     string            `json:"doubt,omitempty"` // why this may not be the present state of one on another PC
 }
 
 // endedShown bounds the ended jobs in the answer of peers: a model reads it.

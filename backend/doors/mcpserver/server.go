@@ -22,6 +22,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Options says whose server it is. All fields are required unless they say
@@ -55,7 +56,7 @@ type Server struct {
 	reconnector *ipc.Reconnector
 	joined      joined
 	acks        acks
-	mail        chan struct{} // capacity 1: mail for the channel may have arrived
+	mail        lifecycle.Signal // mail for the channel may have arrived
 
 	running sync.WaitGroup // what goes on beside the answers
 	waits   atomic.Int32   // calls that wait for mail
@@ -68,7 +69,7 @@ const joinPatience = 3 * time.Second
 
 // Run serves until input ends or ctx does; either is an end without an error.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
-	s := &Server{opts: opts, mail: make(chan struct{}, 1), ended: make(chan struct{})}
+	s := &Server{opts: opts, mail: lifecycle.NewSignal(), ended: make(chan struct{})}
 	s.reconnector = &ipc.Reconnector{
 		Target: opts.Target,
 		Hello:  ipc.Hello{Role: api.RoleSession, PID: ownPID(), Version: opts.Version},

@@ -162,13 +162,13 @@ type peersAnswer struct {
 
 // toolPeer has the members that the contract names.
 type toolPeer struct {
-	ID        string           `json:"id"`
-	Name      string           `json:"name"`
-	Agent     bridge.AgentKind `json:"agent"`
-	Cwd       string           `json:"cwd"`
-	State     string           `json:"state"`
-	SessionID *string          `json:"sessionId"`
-	Since     int64            `json:"since"`
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`
+	Agent     bridge.AgentKind  `json:"agent"`
+	Cwd       string            `json:"cwd"`
+	State     string            `json:"state"`
+	SessionID *string           `json:"sessionId"`
+	Since     bridge.UnixMillis `json:"since"`
 }
 
 func (s *Server) peers(ctx context.Context, c call) (any, *session.Lease, error) {

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/jobs/gitwork"
 	"bridge/backend/jobs/jobfiles"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Options says what it works with. All fields are required but Git and Pace.
@@ -55,7 +56,7 @@ type Repositories struct {
 	// turn has room for one: who works in the repositories of ended jobs. A job that
 	// goes on begins after him.
 	turn  chan struct{}
-	due   chan struct{}         // capacity 1: worktrees are to be looked at
+	due   lifecycle.Signal      // worktrees are to be looked at
 	seen  sync.Mutex            // guards found; it is held over no disk
 	found map[string]foundThere // by job
 	// removals counts for each job how often its worktree began or ceased to be taken away:
@@ -74,7 +75,7 @@ func New(opts Options) *Repositories {
 	if opts.Pace == 0 {
 		opts.Pace = usualPace
 	}
-	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: make(chan struct{}, 1), found: map[string]foundThere{}, removals: map[string]int{}}
+	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: lifecycle.NewSignal(), found: map[string]foundThere{}, removals: map[string]int{}}
 }
 
 // Wait waits until nobody works in the repositories of ended jobs: whoever begins after

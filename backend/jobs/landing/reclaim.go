@@ -25,10 +25,7 @@ const (
 
 // LookSoon has the worktrees looked at.
 func (r *Repositories) LookSoon() {
-	select {
-	case r.due <- struct{}{}:
-	default:
-	}
+	r.due.Notify()
 }
 
 // Run looks at each worktree now and then, and soon where something happened, until

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/core/job/runs"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Broker is a connection to the broker, as a runner sees it.
@@ -41,8 +42,8 @@ type reporter struct {
 	connect func(context.Context) (Broker, error)
 	hello   api.RunnerHello
 	orders  chan api.Order
-	taken   chan struct{} // closed when nobody needs the result from here any more
-	wake    chan struct{} // one token: there is something to tell
+	taken   chan struct{}    // closed when nobody needs the result from here any more
+	wake    lifecycle.Signal // there is something to tell
 	done    sync.WaitGroup
 
 	mu       sync.Mutex // guards what is to be told
@@ -57,7 +58,7 @@ type reporter struct {
 func newReporter(connect func(context.Context) (Broker, error), spec runs.SpecFile) *reporter {
 	return &reporter{
 		connect: connect, hello: api.RunnerHello{Job: spec.Job, Run: spec.Run, Token: spec.Token},
-		orders: make(chan api.Order), taken: make(chan struct{}), wake: make(chan struct{}, 1),
+		orders: make(chan api.Order), taken: make(chan struct{}), wake: lifecycle.NewSignal(),
 		open: map[string]job.Approval{}, news: map[string]job.Approval{},
 	}
 }
@@ -226,8 +227,5 @@ func (r *reporter) change(change func()) {
 	r.mu.Lock()
 	change()
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.wake.Notify()
 }

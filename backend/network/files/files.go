@@ -26,6 +26,7 @@ import (
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Options say what it works with. All are required but Disk, Pace and MarkEvery.
@@ -86,9 +87,7 @@ type Transfers struct {
 	moved   map[string]*progress
 	changed chan struct{} // closed, and replaced, with every change
 
-	tasks sync.WaitGroup
-	life  context.Context //nolint:containedctx // of what goes on between requests
-	end   context.CancelFunc
+	tasks *lifecycle.Tasks
 }
 
 // progress is how far a transfer is, for whoever watches.
@@ -111,7 +110,7 @@ func Open(opts Options) (*Transfers, error) {
 		opts: opts, slots: make(chan struct{}, sendAtOnce), out: map[string]*sending{}, in: map[string]*receiving{},
 		offers: map[string]int{}, moved: map[string]*progress{}, changed: make(chan struct{}),
 	}
-	t.life, t.end = context.WithCancel(context.Background())
+	t.tasks = lifecycle.NewTasks(context.Background())
 	var err error
 	if t.records, err = loadRecords(t.recordsFolder()); err != nil {
 		return nil, err
@@ -146,7 +145,7 @@ func (t *Transfers) Run() {
 // Close breaks off what goes on; the next one goes on with it.
 func (t *Transfers) Close() {
 	t.mu.Lock() // nothing is begun after
-	t.end()
+	t.tasks.Cancel()
 	t.mu.Unlock()
 	t.tasks.Wait()
 }
@@ -251,7 +250,7 @@ func (t *Transfers) Await(ctx context.Context, id string, seen int64) (api.Trans
 		case <-changed:
 		case <-ctx.Done():
 			return api.Transfer{}, ctx.Err()
-		case <-t.life.Done():
+		case <-t.tasks.Done():
 			return api.Transfer{}, bridge.Errorf(bridge.Unavailable, "this broker is ending: the next one goes on with the transfer")
 		}
 	}
@@ -294,7 +293,7 @@ func (t *Transfers) Cancel(id string) (api.Transfer, error) {
 func (t *Transfers) Forsake(knows func(pc string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.life.Err() != nil {
+	if t.tasks.HasEnded() {
 		return
 	}
 	for id, r := range t.records {
@@ -331,7 +330,7 @@ func (t *Transfers) Take(from remote.PC, frame remote.Frame) {
 	defer t.mu.Unlock()
 	out, in := t.out[said.ID], t.in[said.ID]
 	switch {
-	case t.life.Err() != nil:
+	case t.tasks.HasEnded():
 	case said.Kind == remote.OfferFiles:
 		t.takeOfferLocked(from, said)
 	case out != nil && out.record.PC.ID == from.ID:
@@ -362,7 +361,7 @@ func (t *Transfers) takeOfferLocked(from remote.PC, said remote.FileFrame) {
 		if answer.Error != nil {
 			t.opts.Log.Info("files of a paired PC were refused", "peer", from.Name, "transfer", said.ID, "err", answer.Error)
 		}
-		t.say(t.life, from.ID, answer)
+		t.say(t.tasks.Context(), from.ID, answer)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.offers[from.ID]--
@@ -383,7 +382,7 @@ func (t *Transfers) say(ctx context.Context, to string, frame remote.FileFrame) 
 }
 
 func (t *Transfers) tellRefused(to, id string, why error) {
-	t.say(context.WithoutCancel(t.life), to, remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(why)})
+	t.say(context.WithoutCancel(t.tasks.Context()), to, remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(why)})
 }
 
 // publicError is what the other PC is told: no more than a sentence for people.

@@ -86,7 +86,7 @@ func (t *Transfers) open(from remote.PC, id string, offer remote.FileOffer) (at 
 		done = true
 	case in == nil && len(t.in) >= limits.AtOnce:
 		err = bridge.Errorf(bridge.Busy, "%d transfers come in already, which is the most (network.files.atOnce)", limits.AtOnce)
-	case in == nil && t.life.Err() != nil:
+	case in == nil && t.tasks.HasEnded():
 		err = bridge.Errorf(bridge.Busy, "Bridge is ending there")
 	case in == nil:
 		in = t.beginLocked(from, id, offer, r)
@@ -108,7 +108,7 @@ func (t *Transfers) beginLocked(from remote.PC, id string, offer remote.FileOffe
 			Offer: offer, Started: t.opts.Now().UnixMilli(),
 		}
 	}
-	ctx, stop := context.WithCancelCause(t.life)
+	ctx, stop := context.WithCancelCause(t.tasks.Context())
 	in := &receiving{
 		t: t, record: r, stop: stop, ended: make(chan struct{}), queue: make(chan piece, remote.MaxChunkWindow+2*remote.ChunkWindow), ready: make(chan struct{}),
 	}
@@ -134,7 +134,7 @@ func (in *receiving) where() (at int64, done bool, err error) {
 	select {
 	case in.queue <- piece{tell: told}:
 	case <-in.ended:
-	case <-in.t.life.Done():
+	case <-in.t.tasks.Done():
 	}
 	select {
 	case at = <-told:
@@ -226,7 +226,7 @@ func (in *receiving) takeAll(ctx context.Context) error {
 		case <-idle.C:
 			return errors.Join(errAway, in.store.mark())
 		case <-ctx.Done():
-			if in.t.life.Err() != nil {
+			if in.t.tasks.HasEnded() {
 				return errors.Join(errEnding, in.store.mark())
 			}
 			return context.Cause(ctx)

@@ -18,17 +18,17 @@ import (
 
 // record is what is kept of a transfer, in network/transfers/<id>.json.
 type record struct {
-	Version  int              `json:"version"`
-	ID       string           `json:"id"`
-	Incoming bool             `json:"incoming"`
-	PC       api.PCName       `json:"pc"`
-	State    string           `json:"state"`
-	Error    string           `json:"error,omitempty"` // of one that failed
-	Code     string           `json:"code,omitempty"`
-	Names    []string         `json:"names"`
-	Offer    remote.FileOffer `json:"offer"`
-	Started  int64            `json:"startedAt"`
-	Ended    int64            `json:"endedAt,omitempty"`
+	Version  int               `json:"version"`
+	ID       string            `json:"id"`
+	Incoming bool              `json:"incoming"`
+	PC       api.PCName        `json:"pc"`
+	State    string            `json:"state"`
+	Error    string            `json:"error,omitempty"` // of one that failed
+	Code     string            `json:"code,omitempty"`
+	Names    []string          `json:"names"`
+	Offer    remote.FileOffer  `json:"offer"`
+	Started  bridge.UnixMillis `json:"startedAt"`
+	Ended    bridge.UnixMillis `json:"endedAt,omitempty"`
 	// Sources are the files that go out, with their checksums once these are known.
 	Sources []source `json:"sources,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 )
 
 // sending is a transfer that goes out.
@@ -26,16 +27,16 @@ type sending struct {
 	accepted *int64  // where the last offer is to go on; nil while it is not answered
 	done     bool
 	refused  error
-	heard    chan struct{} // capacity 1: look again
+	heard    lifecycle.Signal // look again
 }
 
 // startLocked goes on with a transfer that goes out.
 func (t *Transfers) startLocked(r *record) {
-	if t.life.Err() != nil {
+	if t.tasks.HasEnded() {
 		return
 	}
-	ctx, stop := context.WithCancelCause(t.life)
-	s := &sending{t: t, record: r, stop: stop, ended: make(chan struct{}), heard: make(chan struct{}, 1), window: newWindow()}
+	ctx, stop := context.WithCancelCause(t.tasks.Context())
+	s := &sending{t: t, record: r, stop: stop, ended: make(chan struct{}), heard: lifecycle.NewSignal(), window: newWindow()}
 	t.out[r.ID] = s
 	state := api.TransferPreparing
 	if r.Offer.SHA256 != "" {
@@ -92,7 +93,7 @@ func (s *sending) run(ctx context.Context) error {
 }
 
 func (s *sending) cause(ctx context.Context) error {
-	if s.t.life.Err() != nil {
+	if s.t.tasks.HasEnded() {
 		return errEnding
 	}
 	return context.Cause(ctx)
@@ -321,10 +322,7 @@ func (s *sending) hear(said remote.FileFrame) {
 	case remote.OfferFiles, remote.FileChunk:
 	}
 	s.mu.Unlock()
-	select {
-	case s.heard <- struct{}{}:
-	default:
-	}
+	s.heard.Notify()
 }
 
 // await waits for a condition over what was heard, or for the transfer's end. While

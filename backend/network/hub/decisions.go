@@ -177,7 +177,7 @@ func (d Decisions) Say(ctx context.Context, body []byte, after int64) error {
 
 // awayWords tells an error of the connection as one of the way to the hub.
 func (h *Hub) awayWords(err error) error {
-	if bridge.CodeOf(err) != bridge.Internal || h.life.Err() != nil {
+	if bridge.CodeOf(err) != bridge.Internal || h.tasks.HasEnded() {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) && h.conn.IsConnected() {

@@ -28,6 +28,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/hub/subject"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Options say what a PC brings to its team. All are required but Seal, Open, Roster, Stored and Pace.
@@ -97,9 +98,9 @@ type Hub struct {
 	opts    Options
 	session string // of this process: what was said to an earlier one is not for it
 	conn    *nats.Conn
-	greet   chan struct{} // capacity 1: the connection is new
-	outed   chan struct{} // capacity 1: this PC is in the team no more
-	queued  budget        // of frames that wait to be handled, of all PCs
+	greet   lifecycle.Signal // the connection is new
+	outed   lifecycle.Signal // this PC is in the team no more
+	queued  budget           // of frames that wait to be handled, of all PCs
 
 	speech chan struct{} // capacity 1: who holds its token says something
 	number *numbers      // of who holds the token
@@ -118,10 +119,8 @@ type Hub struct {
 	told      bool
 	presences *nats.Subscription
 
-	tasks  sync.WaitGroup
-	silent chan struct{}   // closed when it says no more by itself that it is there
-	life   context.Context //nolint:containedctx // of what it does by itself
-	end    context.CancelFunc
+	tasks  *lifecycle.Tasks
+	silent chan struct{} // closed when it says no more by itself that it is there
 
 	mu      sync.Mutex // guards below
 	state   State
@@ -148,20 +147,20 @@ func Open(opts Options) (_ *Hub, err error) {
 		opts.Pace = usualPace
 	}
 	h := &Hub{
-		opts: opts, session: newSession(), greet: make(chan struct{}, 1), outed: make(chan struct{}, 1), silent: make(chan struct{}), speech: make(chan struct{}, 1), bulk: make(chan struct{}, 1), pcs: map[string]*member{},
+		opts: opts, session: newSession(), greet: lifecycle.NewSignal(), outed: lifecycle.NewSignal(), silent: make(chan struct{}), speech: make(chan struct{}, 1), bulk: make(chan struct{}, 1), pcs: map[string]*member{},
 		queued: budget{left: maxQueuedBytes}, number: openNumbers(opts.Numbers, opts.Log),
 	}
 	h.state.Failed = "it was not reached yet"
 	h.Inbox = newInbox(h)
-	h.life, h.end = context.WithCancel(context.Background())
+	h.tasks = lifecycle.NewTasks(context.Background())
 	h.drops, h.slow = map[dropKey]*Drop{}, map[*nats.Subscription]time.Time{}
 	if h.kept, err = openKept(opts.Roster, opts.Team, opts.Hub); err != nil {
-		h.end()
+		h.tasks.Cancel()
 		return nil, err
 	}
 	recall(h)
 	if err := h.connect(); err != nil {
-		h.end()
+		h.tasks.Cancel()
 		return nil, bridge.WithCause(bridge.Invalid, err, "the team's hub cannot be called: "+err.Error())
 	}
 	h.tasks.Go(func() {
@@ -190,8 +189,8 @@ func (h *Hub) connect() error {
 		nats.ReconnectBufSize(-1), // what is said while it is away is said to nobody, and its speaker hears that
 		nats.CustomReconnectDelay(h.pause), nats.PingInterval(h.opts.Pace.Ping), nats.MaxPingsOutstanding(2),
 		nats.Dialer(h.opts.Pace.dialer()), nats.Timeout(h.opts.Pace.Answer), nats.FlusherTimeout(h.opts.Pace.Answer),
-		nats.ConnectHandler(func(*nats.Conn) { signal(h.greet) }),
-		nats.ReconnectHandler(func(*nats.Conn) { signal(h.greet) }),
+		nats.ConnectHandler(func(*nats.Conn) { h.greet.Notify() }),
+		nats.ReconnectHandler(func(*nats.Conn) { h.greet.Notify() }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { h.down(err) }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { h.down(err) }),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
@@ -199,7 +198,7 @@ func (h *Hub) connect() error {
 			h.overrun(sub, err)
 			if errors.Is(err, nats.ErrAuthorization) { // a login that is refused is told in no other way
 				h.down(refused(h))
-				signal(h.outed)
+				h.outed.Notify()
 			}
 		}),
 	}, h.opts.Login...)
@@ -243,16 +242,9 @@ func (h *Hub) pause(attempts int) time.Duration {
 	return pause/2 + rand.N(pause) //nolint:gosec // so that a team's PCs do not keep step
 }
 
-func signal(capacityOne chan struct{}) {
-	select {
-	case capacityOne <- struct{}{}:
-	default:
-	}
-}
-
 // Close says goodbye, as its last word, and ends the connection.
 func (h *Hub) Close() {
-	h.end()
+	h.tasks.Cancel()
 	<-h.silent
 	if h.conn.IsConnected() && !h.left.Load() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -293,7 +285,7 @@ func (h *Hub) down(err error) {
 		m.leave()
 	}
 	h.mu.Unlock()
-	if changed && h.life.Err() == nil {
+	if changed && !h.tasks.HasEnded() {
 		if before.Up {
 			h.opts.Log.Info("the way to the team's hub has ended", "err", now.Failed)
 		}
@@ -320,11 +312,11 @@ func (h *Hub) run() {
 			if h.State().Up && h.conn.IsConnected() {
 				err = stay(h)
 			}
-		case <-h.life.Done():
+		case <-h.tasks.Done():
 			return
 		}
 		switch {
-		case h.life.Err() != nil:
+		case h.tasks.HasEnded():
 		case err != nil:
 			h.opts.Log.Warn("the team's hub does not take this PC's word", "err", err)
 			h.down(err)
@@ -350,7 +342,7 @@ func elsewhere(h *Hub, failed int) {
 // arrived came neither with what was stored nor behind it.
 func stay(h *Hub) error {
 	if h.mute.Load() || !h.opts.Now().Before(h.again) {
-		if err := h.appear(h.life); err != nil {
+		if err := h.appear(h.tasks.Context()); err != nil {
 			return err
 		}
 	}
@@ -363,7 +355,7 @@ func stay(h *Hub) error {
 // arrive takes this PC's place on a new connection: it says that it is there, and learns
 // who is.
 func (h *Hub) arrive() error {
-	ctx, cancel := context.WithTimeout(h.life, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
 	defer cancel()
 	h.mu.Lock()
 	for _, m := range h.pcs {
@@ -392,7 +384,7 @@ func (h *Hub) arrive() error {
 	}
 	h.mu.Unlock()
 	h.decided.Add(1)
-	signal(h.Inbox.open)
+	h.Inbox.open.Notify()
 	h.opts.Log.Info("the way to the team's hub is up", "server", h.conn.ConnectedServerName())
 	h.opts.Changed(remote.PC{})
 	return nil

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/hub/subject"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/wire"
 )
 
@@ -40,13 +41,13 @@ const (
 // breaks off.
 type Inbox struct {
 	h    *Hub
-	open chan struct{}  // capacity 1: there is a new way to the hub
-	came chan *nats.Msg // that was asked for
-	at   string         // the subject of came
+	open lifecycle.Signal // there is a new way to the hub
+	came chan *nats.Msg   // that was asked for
+	at   string           // the subject of came
 }
 
 func newInbox(h *Hub) *Inbox {
-	return &Inbox{h: h, open: make(chan struct{}, 1), came: make(chan *nats.Msg, 16)}
+	return &Inbox{h: h, open: lifecycle.NewSignal(), came: make(chan *nats.Msg, 16)}
 }
 
 // Store has a frame lie in the hub until that PC takes it, and returns when the hub has
@@ -128,10 +129,10 @@ func (i *Inbox) collect() {
 			err = i.ask()
 		case <-lost.C:
 			err = i.ask()
-		case <-h.life.Done():
+		case <-h.tasks.Done():
 			return
 		}
-		if err != nil && h.life.Err() == nil && h.conn.IsConnected() {
+		if err != nil && !h.tasks.HasEnded() && h.conn.IsConnected() {
 			h.opts.Log.Warn("what lies in the team's hub cannot be asked for", "err", err)
 		}
 		lost.Reset(asked)
@@ -161,7 +162,7 @@ func (i *Inbox) askAfter(status string) error {
 	if status != nothingCame && status != statusNothing { // it is not ready: another node takes over
 		select {
 		case <-time.After(firstPause):
-		case <-h.life.Done():
+		case <-h.tasks.Done():
 			return nil
 		}
 	}
@@ -172,7 +173,7 @@ func (i *Inbox) askAfter(status string) error {
 // acknowledged: without it the engine would wait.
 func (i *Inbox) reclaim() error {
 	h := i.h
-	ctx, cancel := context.WithTimeout(h.life, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
 	defer cancel()
 	stream, name := i.consumer()
 	answer, err := h.conn.RequestWithContext(ctx, "$JS.API.CONSUMER.INFO."+stream+"."+name, nil)
@@ -206,8 +207,8 @@ func (i *Inbox) takeStored(msg *nats.Msg) {
 		return // and it comes again
 	}
 	for pause := firstPause; err == nil; pause = min(2*pause, longestPause) {
-		taken := h.opts.Stored(h.life, from, frame, at)
-		if h.life.Err() != nil {
+		taken := h.opts.Stored(h.tasks.Context(), from, frame, at)
+		if h.tasks.HasEnded() {
 			return // and it comes again
 		}
 		if taken == nil {
@@ -225,7 +226,7 @@ func (i *Inbox) takeStored(msg *nats.Msg) {
 		_ = msg.Respond([]byte(inProgress)) // or it comes again
 		select {
 		case <-time.After(pause):
-		case <-h.life.Done():
+		case <-h.tasks.Done():
 			return
 		}
 	}
@@ -286,7 +287,7 @@ func (i *Inbox) one(id string) (remote.PC, error) {
 	h := i.h
 	status, err := h.Of(id)
 	if err != nil {
-		ctx, cancel := context.WithTimeout(h.life, h.opts.Pace.Answer)
+		ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
 		defer cancel()
 		if err := h.readRoster(ctx, dropEntry(h)); err != nil {
 			return remote.PC{}, bridge.WithCause(bridge.Unavailable, err, "the team's roster cannot be read")

@@ -39,7 +39,7 @@ func sayLeft(ctx context.Context, h *Hub, key string, by func(context.Context, *
 		return bridge.Errorf(bridge.Unavailable, "%s (%s)", errAway, cmp.Or(state.Failed, "it comes back"))
 	}
 	h.left.Store(true)
-	h.end()
+	h.tasks.Cancel()
 	<-h.silent
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
 	defer cancel()

@@ -268,7 +268,7 @@ func enterLocked(h *Hub, e entry) (changed bool) {
 	}
 	if e.pc == h.opts.Self {
 		if h.removed = e.member.Removed; h.removed {
-			signal(h.outed)
+			h.outed.Notify()
 		}
 	}
 	m.box = cmp.Or(e.member.Box, m.box)

@@ -28,7 +28,7 @@ type numbers struct {
 
 // aside is what the file has.
 type aside struct {
-	UpTo int64 `json:"upTo"`
+	UpTo int64 `json:"upTo"` // the largest number in use
 }
 
 // openNumbers goes on behind what any process before this one may have said. Where that

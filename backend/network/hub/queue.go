@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bridge/backend/core/remote"
+	"bridge/backend/platform/lifecycle"
 )
 
 // What waits to be handled is bounded, however much comes: of one PC, of all, and within
@@ -43,7 +44,7 @@ func (b *budget) give(size int) {
 // queue are the frames of one PC that wait to be handled, one after the other.
 type queue struct {
 	shared *budget
-	more   chan struct{} // capacity 1: look again
+	more   lifecycle.Signal // look again
 
 	mu     sync.Mutex
 	frames []queued
@@ -55,11 +56,11 @@ type queued struct {
 	size  int
 }
 
-func newQueue(shared *budget) *queue { return &queue{shared: shared, more: make(chan struct{}, 1)} }
+func newQueue(shared *budget) *queue { return &queue{shared: shared, more: lifecycle.NewSignal()} }
 
 func (q *queue) look() {
 	if q != nil {
-		signal(q.more)
+		q.more.Notify()
 	}
 }
 
@@ -71,7 +72,7 @@ func (q *queue) put(frame remote.Frame, size int) bool {
 		return false
 	}
 	q.frames, q.bytes = append(q.frames, queued{frame, size}), q.bytes+size
-	signal(q.more)
+	q.more.Notify()
 	return true
 }
 

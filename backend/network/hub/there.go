@@ -195,7 +195,7 @@ func learn(ctx context.Context, h *Hub) (err error) {
 
 // learnMore reads on where something may be missing.
 func learnMore(h *Hub) (err error) {
-	ctx, cancel := context.WithTimeout(h.life, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
 	defer cancel()
 	if h.told {
 		told, err := readTold(ctx, h)

@@ -214,7 +214,7 @@ func (h *Hub) enqueueLocked(from string, number int64, frame remote.Frame, size 
 	if m.queue == nil {
 		q := newQueue(&h.queued)
 		m.queue = q
-		h.tasks.Go(func() { q.run(h.life, h.ready(from), h.opts.Handle) })
+		h.tasks.Go(func() { q.run(h.tasks.Context(), h.ready(from), h.opts.Handle) })
 	}
 	if !m.queue.put(frame, size) {
 		return Flooded, errFlooded

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/wire"
 )
 
@@ -55,10 +56,10 @@ type conn struct {
 
 	commands chan outgoing
 	bulk     chan outgoing
-	heard    chan struct{} // capacity 1: something came
-	pong     chan struct{} // capacity 1: one is to be answered
-	doubt    chan struct{} // capacity 1: the other side seems to know nothing of this link
-	doubted  chan struct{} // capacity 1: it was asked to show that it does
+	heard    lifecycle.Signal // something came
+	pong     lifecycle.Signal // one is to be answered
+	doubt    lifecycle.Signal // the other side seems to know nothing of this link
+	doubted  lifecycle.Signal // it was asked to show that it does
 
 	once    sync.Once
 	done    chan struct{}
@@ -80,7 +81,7 @@ func greet(raw *tls.Conn, peer Pair, dialed bool, ours Hello, now time.Time) (*c
 	c := &conn{
 		tls: raw, in: bufio.NewReaderSize(raw, 64<<10), peer: peer, dialed: dialed, since: now,
 		commands: make(chan outgoing, queuedCommands), bulk: make(chan outgoing, queuedBulk),
-		heard: make(chan struct{}, 1), pong: make(chan struct{}, 1), doubt: make(chan struct{}, 1), doubted: make(chan struct{}, 1), done: make(chan struct{}), written: make(chan struct{}),
+		heard: lifecycle.NewSignal(), pong: lifecycle.NewSignal(), doubt: lifecycle.NewSignal(), doubted: lifecycle.NewSignal(), done: make(chan struct{}), written: make(chan struct{}),
 	}
 	if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil { //nolint:forbidigo // the socket goes by the machine's clock
 		return nil, err
@@ -195,10 +196,10 @@ func (c *conn) serve(pace Pace, handle func(remote.Frame)) error {
 			c.close(err)
 			break
 		}
-		signal(c.heard)
+		c.heard.Notify()
 		switch frame.Type {
 		case typePing:
-			signal(c.pong)
+			c.pong.Notify()
 		case typePong, typeHello:
 		default:
 			handle(frame)
@@ -206,13 +207,6 @@ func (c *conn) serve(pace Pace, handle func(remote.Frame)) error {
 	}
 	tasks.Wait()
 	return c.why
-}
-
-func signal(capacityOne chan struct{}) {
-	select {
-	case capacityOne <- struct{}{}:
-	default:
-	}
 }
 
 // writeAll writes what waits, commands before bulk.
@@ -226,7 +220,7 @@ func (c *conn) writeAll(pace Pace) {
 			return
 		}
 		if next.doubted {
-			signal(c.doubted)
+			c.doubted.Notify()
 		}
 		_ = c.tls.SetWriteDeadline(time.Now().Add(pace.Dead)) //nolint:forbidigo // the socket goes by the machine's clock
 		err := c.write(next)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bridge/backend/core/remote"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/testing/testkit"
 )
 
@@ -29,7 +30,7 @@ type pc struct {
 
 	invitation chan *Invitation // capacity 1: what is open
 	paired     chan error       // what came of each who joined
-	changed    chan struct{}    // capacity 1: look again
+	changed    lifecycle.Signal // look again
 	frames     chan heard
 	hello      Hello
 	enabled    bool
@@ -44,7 +45,7 @@ func newPC(t *testing.T, name string) *pc {
 	t.Helper()
 	folder := t.TempDir()
 	p := &pc{
-		t: t, name: name, invitation: make(chan *Invitation, 1), paired: make(chan error, 2000), changed: make(chan struct{}, 1), frames: make(chan heard, 1000),
+		t: t, name: name, invitation: make(chan *Invitation, 1), paired: make(chan error, 2000), changed: lifecycle.NewSignal(), frames: make(chan heard, 1000),
 		hello: Hello{Protocol: Protocol, Name: name, Release: "1.0", Capabilities: []string{"messages-v1"}}, enabled: true,
 	}
 	p.invitation <- nil
@@ -58,7 +59,7 @@ func newPC(t *testing.T, name string) *pc {
 	p.links = NewLinks(Options{
 		Identity: p.identity, Book: p.book, Enabled: func() bool { return p.enabled }, Hello: func() Hello { return p.hello },
 		Handle:  func(from remote.PC, frame remote.Frame) { p.frames <- heard{from, frame} },
-		Changed: func(remote.PC) { signal(p.changed) },
+		Changed: func(remote.PC) { p.changed.Notify() },
 		Now:     time.Now, Log: slog.New(slog.DiscardHandler),
 		Pace: Pace{Ping: 20 * time.Millisecond, Dead: 5 * time.Second, Doubt: time.Second, Retry: 2 * time.Millisecond, Rarer: 20 * time.Millisecond},
 	})

@@ -15,6 +15,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Options say what links work with. All are required but Pace.
@@ -49,9 +50,7 @@ var usualPace = Pace{Ping: 15 * time.Second, Dead: 45 * time.Second, Doubt: 3 * 
 // of the two opened it.
 type Links struct {
 	opts  Options
-	tasks sync.WaitGroup
-	life  context.Context //nolint:containedctx // of the links, which no caller owns
-	end   context.CancelFunc
+	tasks *lifecycle.Tasks
 
 	mu    sync.Mutex
 	up    map[string]*conn
@@ -61,7 +60,7 @@ type Links struct {
 // dialing is the loop that calls a PC whose address is known.
 type dialing struct {
 	stop context.CancelFunc
-	now  chan struct{} // capacity 1: do not wait any longer
+	now  lifecycle.Signal // do not wait any longer
 	// failed is why the last attempt came to nothing; guarded by Links.mu.
 	failed error
 }
@@ -72,13 +71,13 @@ func NewLinks(opts Options) *Links {
 		opts.Pace = usualPace
 	}
 	l := &Links{opts: opts, up: map[string]*conn{}, dials: map[string]*dialing{}}
-	l.life, l.end = context.WithCancel(context.Background())
+	l.tasks = lifecycle.NewTasks(context.Background())
 	return l
 }
 
 // Close ends all links.
 func (l *Links) Close() {
-	l.end()
+	l.tasks.Cancel()
 	l.mu.Lock()
 	for _, c := range l.up {
 		c.close(errEnding)
@@ -110,11 +109,11 @@ func (l *Links) Refresh() {
 		}
 	}
 	for _, pair := range pairs {
-		if pair.Address == "" || l.dials[pair.ID] != nil || l.life.Err() != nil {
+		if pair.Address == "" || l.dials[pair.ID] != nil || l.tasks.HasEnded() {
 			continue
 		}
-		ctx, stop := context.WithCancel(l.life)
-		d := &dialing{stop: stop, now: make(chan struct{}, 1)}
+		ctx, stop := context.WithCancel(l.tasks.Context())
+		d := &dialing{stop: stop, now: lifecycle.NewSignal()}
 		l.dials[pair.ID] = d
 		l.tasks.Go(func() { l.call(ctx, pair.ID, d) })
 	}
@@ -238,7 +237,7 @@ var errSecond = errors.New("there is a link already")
 func (l *Links) keep(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.life.Err() != nil {
+	if l.tasks.HasEnded() {
 		return false
 	}
 	present := l.up[c.peer.ID]
@@ -246,7 +245,7 @@ func (l *Links) keep(c *conn) bool {
 		select {
 		case <-present.done: // it has just ended
 		default:
-			signal(present.doubt)
+			present.doubt.Notify()
 			return false
 		}
 	}
@@ -294,7 +293,7 @@ func (l *Links) hurry(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if d := l.dials[id]; d != nil {
-		signal(d.now)
+		d.now.Notify()
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/platform/lifecycle"
 )
 
 const handshakeTimeout = 10 * time.Second
@@ -25,9 +25,7 @@ type Listener struct {
 
 	listeners []net.Listener
 	unproved  unproved
-	tasks     sync.WaitGroup
-	life      context.Context //nolint:containedctx // of the connections that are being taken in
-	end       context.CancelFunc
+	tasks     *lifecycle.Tasks
 }
 
 // Doors say who may come in, and take them. Both are asked anew for each connection.
@@ -48,7 +46,7 @@ type Doors struct {
 // free one for the first address, and the same for the rest.
 func Listen(ctx context.Context, identity Identity, addresses []string, port int, doors Doors, log *slog.Logger) (*Listener, error) {
 	l := &Listener{identity: identity, doors: doors, log: log}
-	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
+	l.tasks = lifecycle.NewTasks(ctx)
 	var config net.ListenConfig
 	for _, address := range addresses {
 		listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, fmt.Sprint(port)))
@@ -81,7 +79,7 @@ func (l *Listener) Port() int {
 
 // Close ends it. Links that were taken go on.
 func (l *Listener) Close() {
-	l.end()
+	l.tasks.Cancel()
 	for _, listener := range l.listeners {
 		_ = listener.Close()
 	}
@@ -91,7 +89,7 @@ func (l *Listener) Close() {
 func (l *Listener) accept(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
-		if l.life.Err() != nil {
+		if l.tasks.HasEnded() {
 			if err == nil {
 				_ = conn.Close()
 			}
@@ -101,7 +99,7 @@ func (l *Listener) accept(listener net.Listener) {
 			l.log.Warn("a connection could not be taken", "err", err)
 			select {
 			case <-time.After(time.Second):
-			case <-l.life.Done():
+			case <-l.tasks.Done():
 			}
 			continue
 		}
@@ -128,7 +126,7 @@ func (l *Listener) prove(raw net.Conn) {
 			return nil, bridge.Errorf(bridge.Denied, "nobody is expected")
 		},
 	})
-	ctx, cancel := context.WithTimeout(l.life, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(l.tasks.Context(), handshakeTimeout)
 	err := conn.HandshakeContext(ctx)
 	cancel()
 	if err != nil {
@@ -145,6 +143,6 @@ func (l *Listener) prove(raw net.Conn) {
 	}
 	defer l.unproved.remove(raw) // who pairs has proved nothing yet
 	defer raw.Close()
-	defer context.AfterFunc(l.life, func() { _ = conn.Close() })()
+	defer context.AfterFunc(l.tasks.Context(), func() { _ = conn.Close() })()
 	l.doors.Joining(conn, invitation)
 }

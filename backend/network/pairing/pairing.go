@@ -22,6 +22,7 @@ import (
 	"bridge/backend/network/hub"
 	"bridge/backend/network/link"
 	"bridge/backend/platform/config"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Options say what it works with. All are required but ServeStored and Look.
@@ -75,9 +76,7 @@ type Peering struct {
 	hubOpened  time.Time
 	waits      Waits // for the hub
 
-	tasks sync.WaitGroup
-	life  context.Context //nolint:containedctx // of what it does by itself
-	end   context.CancelFunc
+	tasks *lifecycle.Tasks
 }
 
 // listening is where the listener is open.
@@ -92,7 +91,7 @@ func Open(opts Options) (*Peering, error) {
 		opts.Look = usualLook
 	}
 	p := &Peering{opts: opts}
-	p.life, p.end = context.WithCancel(context.Background())
+	p.tasks = lifecycle.NewTasks(context.Background())
 	var err error
 	if p.book, err = link.OpenBook(p.folder(), opts.Now); err != nil {
 		return nil, err
@@ -117,7 +116,7 @@ func (p *Peering) Run() {
 			p.follow()
 			select {
 			case <-tick.C:
-			case <-p.life.Done():
+			case <-p.tasks.Done():
 				return
 			}
 		}
@@ -126,8 +125,7 @@ func (p *Peering) Run() {
 
 // Close ends the links and whatever is open.
 func (p *Peering) Close() {
-	p.end()
-	p.tasks.Wait()
+	p.tasks.Stop()
 	_ = p.listen(config.Network{}) // nobody is expected any more
 	p.Crew().followTeam()
 	p.mu.Lock()
@@ -232,7 +230,7 @@ func (p *Peering) listen(settings config.Network) error {
 	defer p.turn.Unlock()
 	p.mu.Lock()
 	present, listens := p.listener, p.listens
-	expected := p.life.Err() == nil && (settings.Enabled && len(p.book.Pairs()) > 0 || p.invitationLocked() != nil || p.joins > 0)
+	expected := !p.tasks.HasEnded() && (settings.Enabled && len(p.book.Pairs()) > 0 || p.invitationLocked() != nil || p.joins > 0)
 	p.mu.Unlock()
 	want := listening{addresses: strings.Join(settings.Addresses(), " "), port: settings.Port}
 	if want.port == 0 {
@@ -269,7 +267,7 @@ func (p *Peering) openDoor(settings config.Network, port int, expected bool) (*l
 		return nil, err
 	}
 	doors := link.Doors{Known: p.known, Linked: links.Take, Invitation: p.open, Joining: p.joining}
-	return link.Listen(p.life, *identity, settings.Addresses(), port, doors, p.opts.Log)
+	return link.Listen(p.tasks.Context(), *identity, settings.Addresses(), port, doors, p.opts.Log)
 }
 
 // known lets a paired PC in while links are on.
@@ -402,7 +400,7 @@ func (p *Peering) Await(ctx context.Context, id string) (link.InvitationState, l
 	case <-expires.C:
 	case <-ctx.Done():
 		return "", link.Pair{}, ctx.Err()
-	case <-p.life.Done():
+	case <-p.tasks.Done():
 		return "", link.Pair{}, bridge.Errorf(bridge.Unavailable, "this broker is ending, and the invitation with it")
 	}
 	pair, _ := p.book.ByID(invitation.PairedID()) // of one that was used

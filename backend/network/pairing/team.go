@@ -36,8 +36,8 @@ type Named struct {
 	ID string `json:"id"`
 	// Before is another PC that had it here before, until Since, in milliseconds since 1970;
 	// "" for none.
-	Before string `json:"before,omitempty"`
-	Since  int64  `json:"since,omitempty"`
+	Before string            `json:"before,omitempty"`
+	Since  bridge.UnixMillis `json:"since,omitempty"`
 }
 
 // maxNames bounds the names that are remembered.
@@ -233,7 +233,7 @@ func (p Crew) followTeam() {
 
 // callHub opens or closes the way to the hub. Who calls it holds teamTurn.
 func (p Crew) callHub() {
-	wanted := p.enabled() && p.life.Err() == nil
+	wanted := p.enabled() && !p.tasks.HasEnded()
 	p.mu.Lock()
 	present, membership := p.hub, p.team.Membership
 	wanted = wanted && membership != nil

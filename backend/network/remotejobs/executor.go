@@ -18,6 +18,7 @@ import (
 	"bridge/backend/core/remote"
 	"bridge/backend/network/pairing"
 	"bridge/backend/platform/disk"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Options say what an executor works with. All are required but Git and Knows.
@@ -46,14 +47,12 @@ const (
 // Executor does for paired PCs what they ask for and may.
 type Executor struct {
 	opts Options
-	look chan struct{} // capacity 1: who is known may have changed
+	look lifecycle.Signal // who is known may have changed
 
 	mu    sync.Mutex // guards below
 	pairs map[string]*pair
 
-	tasks sync.WaitGroup
-	life  context.Context //nolint:containedctx // of what was asked for over links
-	end   context.CancelFunc
+	tasks *lifecycle.Tasks
 }
 
 // pair is one PC that asks.
@@ -65,8 +64,8 @@ type pair struct {
 // NewExecutor makes one; Close ends it.
 func NewExecutor(opts Options) *Executor {
 	opts.reading = &wholes{}
-	x := &Executor{opts: opts, look: make(chan struct{}, 1), pairs: map[string]*pair{}}
-	x.life, x.end = context.WithCancel(context.Background())
+	x := &Executor{opts: opts, look: lifecycle.NewSignal(), pairs: map[string]*pair{}}
+	x.tasks = lifecycle.NewTasks(context.Background())
 	if opts.Knows != nil {
 		x.Look()
 		x.tasks.Go(x.follow)
@@ -76,10 +75,7 @@ func NewExecutor(opts Options) *Executor {
 
 // Look has the jobs looked at whose PCs may be known no more. It waits for nothing.
 func (x *Executor) Look() {
-	select {
-	case x.look <- struct{}{}:
-	default:
-	}
+	x.look.Notify()
 }
 
 func (x *Executor) follow() {
@@ -87,7 +83,7 @@ func (x *Executor) follow() {
 		select {
 		case <-x.look:
 			x.forsake()
-		case <-x.life.Done():
+		case <-x.tasks.Done():
 			return
 		}
 	}
@@ -112,7 +108,7 @@ func (x *Executor) forsake() {
 // Close breaks off what is being asked for. Jobs go on.
 func (x *Executor) Close() {
 	x.mu.Lock() // nothing is begun after
-	x.end()
+	x.tasks.Cancel()
 	x.mu.Unlock()
 	x.tasks.Wait()
 }
@@ -127,7 +123,7 @@ func (x *Executor) take(request remote.Request, frameType string, wrong error) {
 		p = &pair{}
 		x.pairs[request.Peer.ID] = p
 	}
-	if p.atOnce == maxAtOnce || x.life.Err() != nil {
+	if p.atOnce == maxAtOnce || x.tasks.HasEnded() {
 		return
 	}
 	counted := p.window.Take(request.Operation, x.opts.Now()) // also one that is wrong
@@ -145,7 +141,7 @@ func (x *Executor) take(request remote.Request, frameType string, wrong error) {
 
 // serve answers a request; refused is why it is not even looked at.
 func (x *Executor) serve(request remote.Request, frameType string, refused error) {
-	ctx, cancel := context.WithTimeout(x.life, patience)
+	ctx, cancel := context.WithTimeout(x.tasks.Context(), patience)
 	defer cancel()
 	response := remote.Response{Rid: request.Rid, Err: refused}
 	if refused == nil {

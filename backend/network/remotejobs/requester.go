@@ -17,6 +17,7 @@ import (
 	"bridge/backend/core/job/runs"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/pairing"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Given are the jobs that this PC has given to paired ones, as its registry keeps them.
@@ -49,7 +50,7 @@ var usualPace = Pace{Every: remote.PollEvery, Gap: remote.PollGap}
 // Requester asks paired PCs for jobs, and keeps up with those that they do.
 type Requester struct {
 	opts RequesterOptions
-	more chan struct{} // capacity 1: there is something to follow
+	more lifecycle.Signal // there is something to follow
 
 	mu       sync.Mutex // guards below
 	waiting  map[string]waiting
@@ -58,9 +59,7 @@ type Requester struct {
 	partials map[string]partial   // by PC
 	gap      map[string]time.Time // by PC: when it was polled last
 
-	tasks sync.WaitGroup
-	life  context.Context //nolint:containedctx // of what is asked by itself
-	end   context.CancelFunc
+	tasks *lifecycle.Tasks
 }
 
 // waiting is a request that has no answer yet.
@@ -81,10 +80,10 @@ func NewRequester(opts RequesterOptions) *Requester {
 		opts.Pace = usualPace
 	}
 	r := &Requester{
-		opts: opts, more: make(chan struct{}, 1), waiting: map[string]waiting{},
+		opts: opts, more: lifecycle.NewSignal(), waiting: map[string]waiting{},
 		polled: map[string]time.Time{}, polling: map[string]polling{}, gap: map[string]time.Time{}, partials: map[string]partial{},
 	}
-	r.life, r.end = context.WithCancel(context.Background())
+	r.tasks = lifecycle.NewTasks(context.Background())
 	return r
 }
 
@@ -93,8 +92,7 @@ func (r *Requester) Run() { r.tasks.Go(r.follow) }
 
 // Close breaks off what is being asked. Jobs go on.
 func (r *Requester) Close() {
-	r.end()
-	r.tasks.Wait()
+	r.tasks.Stop()
 }
 
 // Know is the identity of the paired PC of that name, which can be asked now.
@@ -160,7 +158,7 @@ func (r *Requester) Ask(ctx context.Context, pc string, request remote.Request, 
 		}
 		return response.Value, response.Err
 	case <-ctx.Done():
-	case <-r.life.Done():
+	case <-r.tasks.Done():
 	}
 	return remote.Value{}, remote.ErrUnanswered(status.Name, request.Operation)
 }
@@ -185,10 +183,7 @@ func (r *Requester) take(from remote.PC, response remote.Response) {
 
 // Follow says that there is something to follow.
 func (r *Requester) Follow() {
-	select {
-	case r.more <- struct{}{}:
-	default:
-	}
+	r.more.Notify()
 }
 
 // follow polls the jobs that there are, one at a time of each PC, so that a PC that
@@ -209,7 +204,7 @@ func (r *Requester) follow() {
 		select {
 		case <-wait:
 		case <-r.more:
-		case <-r.life.Done():
+		case <-r.tasks.Done():
 			return
 		}
 	}
@@ -264,7 +259,7 @@ func (r *Requester) after(one job.Job) time.Duration {
 
 // poll asks for the state of a job, and fetches what came of it.
 func (r *Requester) poll(one job.Job) {
-	ctx, drop := context.WithCancel(r.life)
+	ctx, drop := context.WithCancel(r.tasks.Context())
 	status, _ := r.opts.Transport.Of(one.Mirror.PC) // its error Ask has, too
 	r.mu.Lock()
 	r.polling[one.Mirror.PC] = polling{status.Since, drop}
@@ -276,14 +271,14 @@ func (r *Requester) poll(one job.Job) {
 		delete(r.polling, one.Mirror.PC)
 	}()
 	value, err := r.Ask(ctx, one.Mirror.PC, remote.Request{Operation: remote.State, Job: one.Remote.Name, Peer: peerOf(one)}, nil)
-	if r.life.Err() != nil {
+	if r.tasks.HasEnded() {
 		return
 	}
 	err = r.opts.Jobs.HeardFrom(one.Name, value, err)
 	for run := r.opts.Jobs.Missing(one.Name); err == nil && run > 0; run = r.opts.Jobs.Missing(one.Name) {
 		err = r.fetch(ctx, one, run)
 	}
-	if err != nil && r.life.Err() == nil {
+	if err != nil && !r.tasks.HasEnded() {
 		r.opts.Log.Warn("what a paired PC says of a job could not be taken", "host", one.Remote.Host, "job", one.Name, "err", err)
 	}
 }
@@ -294,7 +289,7 @@ func (r *Requester) fetch(ctx context.Context, one job.Job, run int) error {
 	if code := bridge.CodeOf(err); code == bridge.NotFound || code == bridge.Storage { // it will not come any more
 		lost := runs.NewEnvelope(one.Name, run, job.Outcome{State: job.Failed, Ended: job.EndFailed}, "", runs.Evidence{}, time.Time{})
 		lost.Error = one.Remote.Host + " cannot tell what came of this run: " + err.Error()
-		return r.opts.Jobs.Came(r.life, one.Name, lost)
+		return r.opts.Jobs.Came(r.tasks.Context(), one.Name, lost)
 	}
 	if err != nil {
 		return err
@@ -313,7 +308,7 @@ func (r *Requester) fetch(ctx context.Context, one job.Job, run int) error {
 			r.opts.Log.Warn("a result could not be read whole", "host", one.Remote.Host, "job", one.Name, "err", err)
 		}
 	}
-	return r.opts.Jobs.Came(r.life, one.Name, *value.Result)
+	return r.opts.Jobs.Came(r.tasks.Context(), one.Name, *value.Result)
 }
 
 // maxWholeBytes bounds a result that is taken whole: it has to be read here by itself

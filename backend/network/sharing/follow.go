@@ -35,7 +35,7 @@ func (s *Sharing) settle() {
 	select {
 	case <-time.After(settled):
 	case <-s.sooner:
-	case <-s.life.Done():
+	case <-s.tasks.Done():
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *Sharing) follow() {
 	if len(pending) == 0 {
 		return
 	}
-	refused, err := s.opts.DB.Remote().RefuseStrangers(s.life, known, "it is neither paired with this PC nor in its team any more")
+	refused, err := s.opts.DB.Remote().RefuseStrangers(s.tasks.Context(), known, "it is neither paired with this PC nor in its team any more")
 	if refused > 0 {
 		s.opts.Broker.Changed()
 	}
@@ -77,9 +77,9 @@ func (s *Sharing) look(now *seen) (pending map[string]bool, forAll bool) {
 		policy = remote.Policy{} // nothing is allowed
 	}
 	now.policy = policy
-	pending, err = s.opts.DB.Remote().Pending(s.life)
+	pending, err = s.opts.DB.Remote().Pending(s.tasks.Context())
 	if err == nil {
-		now.decided, err = s.opts.DB.Remote().LastDecision(s.life)
+		now.decided, err = s.opts.DB.Remote().LastDecision(s.tasks.Context())
 	}
 	s.complain(err)
 	return pending, err != nil || now.decided != s.seen.decided || !reflect.DeepEqual(now.policy, s.seen.policy)
@@ -98,7 +98,7 @@ func (s *Sharing) rouse(status remote.Status, begin bool) {
 }
 
 func (s *Sharing) complain(err error) {
-	if err != nil && s.life.Err() == nil {
+	if err != nil && !s.tasks.HasEnded() {
 		s.opts.Log.Warn("what waits for other PCs could not be looked at", "err", err)
 	}
 }

@@ -117,8 +117,8 @@ func (v *views) refresh(ctx context.Context, s *Sharing, id string) {
 			return
 		case <-ctx.Done():
 			err = bridge.Errorf(bridge.Unavailable, "it did not answer in time")
-		case <-s.life.Done():
-			err = s.life.Err()
+		case <-s.tasks.Done():
+			err = s.tasks.Context().Err()
 		}
 	}
 	v.mu.Lock()

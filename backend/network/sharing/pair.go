@@ -6,6 +6,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
+	"bridge/backend/platform/lifecycle"
 )
 
 // maxFrames is how many frames of one PC wait to be worked on. Of letters, receipts
@@ -19,7 +20,7 @@ type pair struct {
 	*Sharing
 	pc    remote.PC
 	in    chan remote.Frame
-	awake chan struct{} // capacity 1: look again
+	awake lifecycle.Signal // look again
 	lay   chan storedMail
 
 	overrun overrun // of decisions
@@ -40,14 +41,11 @@ type pair struct {
 }
 
 func newPair(s *Sharing, pc remote.PC) *pair {
-	return &pair{Sharing: s, pc: pc, in: make(chan remote.Frame, maxFrames), awake: make(chan struct{}, 1), lay: make(chan storedMail), views: newViews()}
+	return &pair{Sharing: s, pc: pc, in: make(chan remote.Frame, maxFrames), awake: lifecycle.NewSignal(), lay: make(chan storedMail), views: newViews()}
 }
 
 func (p *pair) wake() {
-	select {
-	case p.awake <- struct{}{}:
-	default:
-	}
+	p.awake.Notify()
 }
 
 func (p *pair) run() {
@@ -65,7 +63,7 @@ func (p *pair) run() {
 			mail.done <- p.takeStored(mail)
 		case <-p.awake:
 		case <-due:
-		case <-p.life.Done():
+		case <-p.tasks.Done():
 			return
 		}
 	}
@@ -93,7 +91,7 @@ func (p *pair) look() {
 	if !p.status.Up {
 		return
 	}
-	ctx := p.life
+	ctx := p.tasks.Context()
 	for _, part := range []struct {
 		what   string
 		send   func(context.Context) error
@@ -126,7 +124,7 @@ func (p *pair) take(frame remote.Frame) {
 	if do == nil {
 		return
 	}
-	if err := do(p.life, frame.Payload); err != nil && p.life.Err() == nil {
+	if err := do(p.tasks.Context(), frame.Payload); err != nil && !p.tasks.HasEnded() {
 		p.opts.Log.Warn("a frame of another PC was dropped", "peer", p.pc.Name, "type", frame.Type, "err", err)
 		p.refused(p.pc, frame.Type, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/core/remote"
 	"bridge/backend/network/pairing"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/storage/store"
 )
 
@@ -84,15 +85,13 @@ type Sharing struct {
 
 	team *team // nil without Options.Team
 
-	seen   seen          // by the goroutine that follows, and by no other
-	sooner chan struct{} // capacity 1: look again
+	seen   seen             // by the goroutine that follows, and by no other
+	sooner lifecycle.Signal // look again
 
 	mu    sync.Mutex // guards below
 	pairs map[string]*pair
 
-	tasks sync.WaitGroup
-	life  context.Context //nolint:containedctx // of what it does by itself
-	end   context.CancelFunc
+	tasks *lifecycle.Tasks
 }
 
 // New makes it; Run begins.
@@ -100,8 +99,8 @@ func New(opts Options) *Sharing {
 	if opts.Pace == (Pace{}) {
 		opts.Pace = usualPace
 	}
-	s := &Sharing{opts: opts, pairs: map[string]*pair{}, sooner: make(chan struct{}, 1)}
-	s.life, s.end = context.WithCancel(context.Background())
+	s := &Sharing{opts: opts, pairs: map[string]*pair{}, sooner: lifecycle.NewSignal()}
+	s.tasks = lifecycle.NewTasks(context.Background())
 	if opts.Team != nil {
 		s.team = newTeam(s)
 	}
@@ -125,7 +124,7 @@ func (s *Sharing) Run() {
 				s.settle()
 			case <-s.sooner:
 			case <-look.C:
-			case <-s.life.Done():
+			case <-s.tasks.Done():
 				return
 			}
 		}
@@ -135,7 +134,7 @@ func (s *Sharing) Run() {
 // Close ends it. What waits is in the store.
 func (s *Sharing) Close() {
 	s.mu.Lock() // nothing is begun after
-	s.end()
+	s.tasks.Cancel()
 	s.mu.Unlock()
 	s.tasks.Wait()
 }
@@ -144,7 +143,7 @@ func (s *Sharing) Close() {
 func (s *Sharing) pair(pc remote.PC) *pair {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.Err() != nil {
+	if s.tasks.HasEnded() {
 		return nil
 	}
 	p := s.pairs[pc.ID]
@@ -219,10 +218,7 @@ func (s *Sharing) Waiting(pc string) {
 		p.wake()
 		return
 	}
-	select {
-	case s.sooner <- struct{}{}: // nothing was for that PC before
-	default:
-	}
+	s.sooner.Notify()
 }
 
 // allows asks the owner's policy as it is now. What cannot be read allows nothing.

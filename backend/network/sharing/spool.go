@@ -31,7 +31,7 @@ func (p *pair) spool() {
 	if p.opts.Spool == nil {
 		return
 	}
-	ctx := p.life
+	ctx := p.tasks.Context()
 	var err error
 	if !p.noneThere {
 		p.atHub, err = p.opts.DB.Remote().AtHub(ctx, p.pc.ID)
@@ -174,7 +174,7 @@ func (s *Sharing) TakeStored(ctx context.Context, from remote.PC, frame remote.F
 	mail := storedMail{in: in, at: since, done: make(chan error, 1)}
 	select {
 	case p.lay <- mail:
-	case <-s.life.Done():
+	case <-s.tasks.Done():
 		return ending
 	case <-ctx.Done():
 		return ctx.Err()
@@ -182,7 +182,7 @@ func (s *Sharing) TakeStored(ctx context.Context, from remote.PC, frame remote.F
 	select {
 	case err := <-mail.done:
 		return err
-	case <-s.life.Done():
+	case <-s.tasks.Done():
 		return ending
 	case <-ctx.Done():
 		return ctx.Err()
@@ -192,7 +192,7 @@ func (s *Sharing) TakeStored(ctx context.Context, from remote.PC, frame remote.F
 // takeStored takes what lay at the hub. Letters are answered by the same way before they
 // are taken out there: otherwise nobody would ever tell their sender.
 func (p *pair) takeStored(mail storedMail) error {
-	ctx, in := p.life, mail.in
+	ctx, in := p.tasks.Context(), mail.in
 	p.news = p.opts.Now()
 	shift := in.Shift(mail.at.UnixMilli())
 	switch {

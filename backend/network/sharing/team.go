@@ -9,6 +9,7 @@ import (
 	"bridge/backend/core/remote"
 	"bridge/backend/network/hub"
 	"bridge/backend/network/pairing"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/storage/store"
 )
 
@@ -17,7 +18,7 @@ import (
 // fields are that goroutine's own, but for the channel.
 type team struct {
 	*Sharing
-	awake chan struct{} // capacity 1: look again
+	awake lifecycle.Signal // look again
 
 	seen  teamLook
 	again time.Time       // when it is looked at, whatever is seen; zero for at once
@@ -44,19 +45,16 @@ type teamLook struct {
 const recheck = time.Minute
 
 func newTeam(s *Sharing) *team {
-	return &team{Sharing: s, awake: make(chan struct{}, 1), said: map[string]bool{}}
+	return &team{Sharing: s, awake: lifecycle.NewSignal(), said: map[string]bool{}}
 }
 
 func (t *team) wake() {
-	select {
-	case t.awake <- struct{}{}:
-	default:
-	}
+	t.awake.Notify()
 }
 
 func (t *team) run() {
 	for {
-		if err := t.look(t.life); err != nil && t.life.Err() == nil {
+		if err := t.look(t.tasks.Context()); err != nil && !t.tasks.HasEnded() {
 			t.pause = min(max(2*t.pause, firstPause), longestPause)
 			t.again = t.opts.Now().Add(t.pause)
 			if bridge.CodeOf(err) != bridge.Unavailable {
@@ -66,7 +64,7 @@ func (t *team) run() {
 		select {
 		case <-t.awake:
 		case <-time.After(max(t.again.Sub(t.opts.Now()), time.Millisecond)):
-		case <-t.life.Done():
+		case <-t.tasks.Done():
 			return
 		}
 	}

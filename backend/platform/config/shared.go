@@ -90,10 +90,10 @@ const (
 // PendingWrite is one write that waits: a JSON merge patch (RFC 7396) to a
 // store. Doing it again changes nothing.
 type PendingWrite struct {
-	Version    int             `json:"version"`
-	Store      string          `json:"store"` // file name in the home
-	RecordedAt int64           `json:"recordedAt"`
-	Patch      json.RawMessage `json:"patch"`
+	Version    int               `json:"version"`
+	Store      string            `json:"store"` // file name in the home
+	RecordedAt bridge.UnixMillis `json:"recordedAt"`
+	Patch      json.RawMessage   `json:"patch"`
 
 	name string // in the journal
 }

@@ -18,7 +18,7 @@ const helloLimitBytes = 16 << 10
 // envelope is every frame's JSON: a request has an op, a response an id and a
 // result or an error, an event a name.
 type envelope struct {
-	ID     uint64          `json:"id,omitempty"`
+	ID     uint64          `json:"id,omitempty"` // the number of the request
 	Op     string          `json:"op,omitempty"`
 	Args   json.RawMessage `json:"args,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`

@@ -28,14 +28,14 @@ type Journal struct {
 // JournalLine is one ack in the durable read journal: what Ack says,
 // one message a line, kept while no broker hears it.
 type JournalLine struct {
-	Stage     bridge.Stage `json:"stage"`
-	MessageID string       `json:"id"`
-	Recipient string       `json:"recipient"`
-	At        int64        `json:"at"`
-	Via       mail.Via     `json:"via,omitempty"` // none in a line of an older program
-	Detail    string       `json:"detail,omitempty"`
-	Evidence  string       `json:"evidence"`          // as Ack.Evidence
-	Process   string       `json:"process,omitempty"` // as session.Lease.Process
+	Stage     bridge.Stage      `json:"stage"`
+	MessageID string            `json:"id"`
+	Recipient string            `json:"recipient"`
+	At        bridge.UnixMillis `json:"at"`
+	Via       mail.Via          `json:"via,omitempty"` // none in a line of an older program
+	Detail    string            `json:"detail,omitempty"`
+	Evidence  string            `json:"evidence"`          // as Ack.Evidence
+	Process   string            `json:"process,omitempty"` // as session.Lease.Process
 }
 
 // Mark is the fact in the line. A line of an older program has words alone.

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"log/slog"
 	"sync/atomic"
+
+	"bridge/backend/platform/lifecycle"
 )
 
 const (
@@ -54,7 +56,7 @@ type checkpointer struct {
 	writer *Writer
 	keepUp func(*Tx) error
 	log    *slog.Logger
-	nudge  chan struct{} // capacity 1: a nudge while one waits adds nothing
+	nudge  lifecycle.Signal // a nudge while one waits adds nothing
 	ended  chan struct{}
 	cancel context.CancelFunc
 	pages  atomic.Int64 // logged since the log was last moved
@@ -63,7 +65,7 @@ type checkpointer struct {
 
 func startCheckpointer(w *Writer, keepUp func(*Tx) error, log *slog.Logger) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &checkpointer{writer: w, keepUp: keepUp, log: log, nudge: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
+	c := &checkpointer{writer: w, keepUp: keepUp, log: log, nudge: lifecycle.NewSignal(), ended: make(chan struct{}), cancel: cancel}
 	go c.loop(ctx)
 	return c
 }
@@ -76,10 +78,7 @@ func (c *checkpointer) committed(writes, pages int) {
 		return
 	}
 	c.count = 0
-	select {
-	case c.nudge <- struct{}{}:
-	default:
-	}
+	c.nudge.Notify()
 }
 
 func (c *checkpointer) stop() {

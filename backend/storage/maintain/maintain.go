@@ -51,6 +51,12 @@ type Maintenance struct {
 	step func(name string) error
 }
 
+// New returns the maintenance of a home by the settings. Program names the caller in leases
+// and locks, as in "bridge doctor".
+func New(home config.Home, program string, settings config.Settings, now func() time.Time) Maintenance {
+	return Maintenance{Home: home, Program: program, Now: now, Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge}
+}
+
 // Worker is who does this work.
 func (m Maintenance) Worker() lease.Worker {
 	worker := lease.Worker{

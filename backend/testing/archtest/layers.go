@@ -45,7 +45,7 @@ var wings = []wing{
 		{"remote", "needs", "question", "prompt", "rule"},
 	}},
 	{"platform", [][]string{ // files, processes, SQLite, the local link, settings, the sandbox
-		{"disk", "proc"},
+		{"disk", "proc", "lifecycle"},
 		{"wire", "sqlitex", "config", "sandbox", "shellenv"},
 		{"sandbox/connects", "orphans", "ipc/api"},
 		{"ipc"},
@@ -180,7 +180,12 @@ func (s source) dir() string {
 // isTool reports whether the file is part of no product binary: a test, a package that
 // only tests use, or the task runner.
 func (s source) isTool() bool {
-	return strings.HasSuffix(s.path, "_test.go") || strings.HasPrefix(s.path, "build/") || isTestTool(s.dir())
+	return s.isTest() || strings.HasPrefix(s.path, "build/")
+}
+
+// isTest reports whether the file is a test, or of a package that only tests use.
+func (s source) isTest() bool {
+	return strings.HasSuffix(s.path, "_test.go") || isTestTool(s.dir())
 }
 
 // load parses every Go file below the folders of root that exist.

@@ -106,8 +106,8 @@ type update struct {
 	Content json.RawMessage `json:"content"`
 	Mode    string          `json:"currentModeId"`
 	Title   string          `json:"title"`
-	Used    int64           `json:"used"`
-	Size    int64           `json:"size"`
+	Used    int64           `json:"used"` // tokens
+	Size    int64           `json:"size"` // tokens
 	Cost    *struct {
 		Amount   float64 `json:"amount"`
 		Currency string  `json:"currency"`

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"bridge/backend/core/job"
+	"bridge/backend/platform/lifecycle"
 )
 
 // feed is a stream of events. put never makes its writer wait: what the CLI says next may
@@ -17,11 +18,11 @@ type feed struct {
 	behind int           // bytes that the reader has not taken
 	room   chan struct{} // closed when the reader has taken some, and replaced; nil where nobody waits
 	closed bool
-	wake   chan struct{} // one token: something is to be done
+	wake   lifecycle.Signal // something is to be done
 }
 
 func newFeed() *feed {
-	f := &feed{out: make(chan job.Event), wake: make(chan struct{}, 1)}
+	f := &feed{out: make(chan job.Event), wake: lifecycle.NewSignal()}
 	go f.pump()
 	return f
 }
@@ -108,10 +109,7 @@ func (f *feed) close(last job.Event) {
 }
 
 func (f *feed) signalLocked() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	f.wake.Notify()
 }
 
 // pump hands the queue on until it is closed and empty.

@@ -136,10 +136,10 @@ func Joined(joined api.Joined) string {
 
 // Shown is what `bridge pair --json` prints.
 type Shown struct {
-	Address   string `json:"address"`
-	Code      string `json:"code"`
-	ExpiresAt int64  `json:"expiresAt"`
-	ID        string `json:"id"`
+	Address   string            `json:"address"`
+	Code      string            `json:"code"`
+	ExpiresAt bridge.UnixMillis `json:"expiresAt"`
+	ID        string            `json:"id"`
 }
 
 // Ended is nil for an invitation that somebody came by, and else says what became of it.

@@ -1,6 +1,10 @@
 package dto
 
-import "bridge/backend/core/chat"
+import (
+	"bridge/backend/core/chat"
+
+	"bridge/backend/core/bridge"
+)
 
 // Chat is the answer to the owner's message (CHT-02).
 type Chat struct {
@@ -12,10 +16,10 @@ type Chat struct {
 
 // Receipt is the answer of GET /api/chat-delivery/<id> (CHT-09).
 type Receipt struct {
-	ID        string         `json:"id"`
-	State     chat.State     `json:"state"`
-	Transport chat.Transport `json:"transport"`
-	UpdatedAt int64          `json:"updatedAt"`
+	ID        string            `json:"id"`
+	State     chat.State        `json:"state"`
+	Transport chat.Transport    `json:"transport"`
+	UpdatedAt bridge.UnixMillis `json:"updatedAt"`
 }
 
 // Sent is the answer of POST /api/messages.

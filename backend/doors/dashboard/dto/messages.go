@@ -7,15 +7,15 @@ import (
 
 // Archived is the specification's MessageHistoryRow (seed 2.7).
 type Archived struct {
-	ID         string           `json:"id"`
-	FromName   string           `json:"from_name"`
-	FromAgent  bridge.AgentKind `json:"from_agent"`
-	ToTarget   string           `json:"to_target"`
-	Recipients string           `json:"recipients"` // names, joined by ", "
-	Body       string           `json:"body"`
-	CreatedAt  int64            `json:"created_at"`
-	Hop        int              `json:"hop"`
-	ReplyTo    *string          `json:"reply_to"`
+	ID         string            `json:"id"`
+	FromName   string            `json:"from_name"`
+	FromAgent  bridge.AgentKind  `json:"from_agent"`
+	ToTarget   string            `json:"to_target"`
+	Recipients string            `json:"recipients"` // names, joined by ", "
+	Body       string            `json:"body"`
+	CreatedAt  bridge.UnixMillis `json:"created_at"`
+	Hop        int               `json:"hop"`
+	ReplyTo    *string           `json:"reply_to"`
 }
 
 // Message is a message with its way to each recipient.
@@ -39,11 +39,11 @@ type Delivery struct {
 
 // Step is one mark of the delivery strip.
 type Step struct {
-	Stage    bridge.Stage `json:"stage"`
-	At       *int64       `json:"at"`
-	Via      mail.Via     `json:"via"` // "" where it is not known
-	Evidence string       `json:"evidence"`
-	Possible bool         `json:"possible"` // false: it did not and will not happen
+	Stage    bridge.Stage       `json:"stage"`
+	At       *bridge.UnixMillis `json:"at"`
+	Via      mail.Via           `json:"via"` // "" where it is not known
+	Evidence string             `json:"evidence"`
+	Possible bool               `json:"possible"` // false: it did not and will not happen
 }
 
 // Messages is the answer of GET /api/messages.

@@ -14,10 +14,10 @@ type Usage struct {
 
 // AgentModels is what one agent CLI tells of its models.
 type AgentModels struct {
-	Agent  bridge.AgentKind `json:"agent"`
-	AsOf   int64            `json:"asOf"` // when it was asked
-	Models []Model          `json:"models"`
-	Note   string           `json:"note"` // why there is nothing, or not all
+	Agent  bridge.AgentKind  `json:"agent"`
+	AsOf   bridge.UnixMillis `json:"asOf"` // when it was asked
+	Models []Model           `json:"models"`
+	Note   string            `json:"note"` // why there is nothing, or not all
 }
 
 // Model is one that a CLI offers; its id is what the CLI wants to hear.
@@ -30,16 +30,16 @@ type Model struct {
 
 // AgentUsage is what one agent CLI tells of the limits of its account.
 type AgentUsage struct {
-	Agent  bridge.AgentKind `json:"agent"`
-	AsOf   int64            `json:"asOf"`
-	Plan   string           `json:"plan"`
-	Limits []Limit          `json:"limits"`
-	Note   string           `json:"note"` // why there is nothing
+	Agent  bridge.AgentKind  `json:"agent"`
+	AsOf   bridge.UnixMillis `json:"asOf"`
+	Plan   string            `json:"plan"`
+	Limits []Limit           `json:"limits"`
+	Note   string            `json:"note"` // why there is nothing
 }
 
 // Limit is one of an account's limits.
 type Limit struct {
-	Name        string  `json:"name"`
-	UsedPercent float64 `json:"usedPercent"`
-	ResetsAt    *int64  `json:"resetsAt"` // null where the CLI does not say it
+	Name        string             `json:"name"`
+	UsedPercent float64            `json:"usedPercent"`
+	ResetsAt    *bridge.UnixMillis `json:"resetsAt"` // null where the CLI does not say it
 }

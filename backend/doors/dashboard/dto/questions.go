@@ -13,19 +13,19 @@ type Questions struct {
 
 // Question is what a session asks its owner.
 type Question struct {
-	ID       string            `json:"id"`
-	By       string            `json:"by"` // the session's name
-	Agent    bridge.AgentKind  `json:"agent"`
-	Project  string            `json:"project"` // its folder
-	Title    string            `json:"title"`
-	Context  string            `json:"context"`
-	Topic    string            `json:"topic"`
-	Options  []question.Option `json:"options"` // none for an answer in words
-	Blocking bool              `json:"blocking"`
-	State    question.State    `json:"state"`
-	AskedAt  int64             `json:"askedAt"`
-	EndedAt  *int64            `json:"endedAt"` // null while it is open
-	Answer   *QuestionAnswer   `json:"answer"`  // null while there is none
+	ID       string             `json:"id"`
+	By       string             `json:"by"` // the session's name
+	Agent    bridge.AgentKind   `json:"agent"`
+	Project  string             `json:"project"` // its folder
+	Title    string             `json:"title"`
+	Context  string             `json:"context"`
+	Topic    string             `json:"topic"`
+	Options  []question.Option  `json:"options"` // none for an answer in words
+	Blocking bool               `json:"blocking"`
+	State    question.State     `json:"state"`
+	AskedAt  bridge.UnixMillis  `json:"askedAt"`
+	EndedAt  *bridge.UnixMillis `json:"endedAt"` // null while it is open
+	Answer   *QuestionAnswer    `json:"answer"`  // null while there is none
 }
 
 // QuestionAnswer is the owner's answer, and how far it came.

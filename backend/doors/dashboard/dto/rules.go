@@ -13,20 +13,20 @@ type Rules struct {
 
 // Rule is a standing rule of the owner's.
 type Rule struct {
-	ID      string           `json:"id"`
-	Agent   bridge.AgentKind `json:"agent"`
-	Kind    string           `json:"kind"` // command, edit or tool
-	Tool    string           `json:"tool"`
-	Match   rule.Match       `json:"match"`
-	Text    string           `json:"text"`   // of an exact one: all that it allows
-	Words   []string         `json:"words"`  // of a prefix
-	Folder  string           `json:"folder"` // "" is every folder
-	Says    string           `json:"says"`   // in one sentence
-	Until   *int64           `json:"until"`  // null until it is taken back
-	MadeAt  int64            `json:"madeAt"`
-	Uses    int              `json:"uses"`
-	LastUse *int64           `json:"lastUse"` // null while it was not used
-	LastFor string           `json:"lastFor"` // the job or session of the last use
+	ID      string             `json:"id"`
+	Agent   bridge.AgentKind   `json:"agent"`
+	Kind    string             `json:"kind"` // command, edit or tool
+	Tool    string             `json:"tool"`
+	Match   rule.Match         `json:"match"`
+	Text    string             `json:"text"`   // of an exact one: all that it allows
+	Words   []string           `json:"words"`  // of a prefix
+	Folder  string             `json:"folder"` // "" is every folder
+	Says    string             `json:"says"`   // in one sentence
+	Until   *bridge.UnixMillis `json:"until"`  // null until it is taken back
+	MadeAt  bridge.UnixMillis  `json:"madeAt"`
+	Uses    int                `json:"uses"`
+	LastUse *bridge.UnixMillis `json:"lastUse"` // null while it was not used
+	LastFor string             `json:"lastFor"` // the job or session of the last use
 }
 
 // RuleOf is a rule as the answers have it.

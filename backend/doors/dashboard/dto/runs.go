@@ -8,41 +8,41 @@ import (
 
 // Run is a delegated job as the lists show it. Its run has the name of its job.
 type Run struct {
-	Run      string           `json:"run"`
-	Job      string           `json:"job"`
-	By       string           `json:"by"` // who supervises it
-	Agent    bridge.AgentKind `json:"agent"`
-	Called   string           `json:"called"` // what its agent is called: the kind, or the name that its owner gave one of kind acp
-	Title    string           `json:"title"`
-	Status   job.State        `json:"status"`
-	Wait     *job.Wait        `json:"wait"`  // for what a waiting one waits; null for every other
-	Ended    job.EndReason    `json:"ended"` // why its last run ended, "" while it goes on
-	Model    string           `json:"model"`
-	Effort   string           `json:"effort"`
-	Access   job.Access       `json:"access"`
-	Layer    string           `json:"layer"` // what held below the agent's own rules
-	Progress RunProgress      `json:"progress"`
-	Step     string           `json:"step"` // what its agent does now, "" where that is not known
-	Workdir  string           `json:"workdir"`
-	Branch   string           `json:"branch"`  // of its worktree, or ""
-	Session  string           `json:"session"` // the agent's own, "" before there is one
-	Tokens   int64            `json:"tokens"`
-	CostUSD  float64          `json:"costUsd"`
-	Started  *int64           `json:"startedAt"` // null while it stands in line
-	EndedAt  *int64           `json:"endedAt"`   // null while it goes on
-	Worktree *RunWorktree     `json:"worktree"`  // null without one of its own
-	Remote   *job.Remote      `json:"remote,omitempty"`
-	Doubt    string           `json:"doubt,omitempty"` // why this may not be the present state of one on a paired PC
+	Run      string             `json:"run"`
+	Job      string             `json:"job"`
+	By       string             `json:"by"` // who supervises it
+	Agent    bridge.AgentKind   `json:"agent"`
+	Called   string             `json:"called"` // what its agent is called: the kind, or the name that its owner gave one of kind acp
+	Title    string             `json:"title"`
+	Status   job.State          `json:"status"`
+	Wait     *job.Wait          `json:"wait"`  // for what a waiting one waits; null for every other
+	Ended    job.EndReason      `json:"ended"` // why its last run ended, "" while it goes on
+	Model    string             `json:"model"`
+	Effort   string             `json:"effort"`
+	Access   job.Access         `json:"access"`
+	Layer    string             `json:"layer"` // what held below the agent's own rules
+	Progress RunProgress        `json:"progress"`
+	Step     string             `json:"step"` // what its agent does now, "" where that is not known
+	Workdir  string             `json:"workdir"`
+	Branch   string             `json:"branch"`  // of its worktree, or ""
+	Session  string             `json:"session"` // the agent's own, "" before there is one
+	Tokens   int64              `json:"tokens"`
+	CostUSD  float64            `json:"costUsd"`
+	Started  *bridge.UnixMillis `json:"startedAt"` // null while it stands in line
+	EndedAt  *bridge.UnixMillis `json:"endedAt"`   // null while it goes on
+	Worktree *RunWorktree       `json:"worktree"`  // null without one of its own
+	Remote   *job.Remote        `json:"remote,omitempty"`
+	Doubt    string             `json:"doubt,omitempty"` // why this may not be the present state of one on a paired PC
 }
 
 // RunWorktree is the checkout of a worktree job.
 type RunWorktree struct {
-	Path        string       `json:"path"`
-	Repository  string       `json:"repository"`  // its main checkout, where the work is landed
-	Bytes       int64        `json:"bytes"`       // what it holds, or what it gave back
-	Stays       string       `json:"stays"`       // why it was not taken away, "" before that was looked at
-	ReclaimedAt *int64       `json:"reclaimedAt"` // when it was taken away; its branch stays
-	Landing     *job.Landing `json:"landing"`     // what the owner did last with the work, or null
+	Path        string             `json:"path"`
+	Repository  string             `json:"repository"`  // its main checkout, where the work is landed
+	Bytes       int64              `json:"bytes"`       // what it holds, or what it gave back
+	Stays       string             `json:"stays"`       // why it was not taken away, "" before that was looked at
+	ReclaimedAt *bridge.UnixMillis `json:"reclaimedAt"` // when it was taken away; its branch stays
+	Landing     *job.Landing       `json:"landing"`     // what the owner did last with the work, or null
 }
 
 // Worktrees sums up those that are there.
@@ -75,11 +75,11 @@ type RunDetail struct {
 
 // RunResult is what the agent said, beside what the runner saw.
 type RunResult struct {
-	Status   job.State `json:"status"`
-	Text     string    `json:"text"`
-	Error    string    `json:"error"` // why there is no answer, or it cannot be read; "" where there is one
-	At       *int64    `json:"at"`
-	Evidence Evidence  `json:"evidence"`
+	Status   job.State          `json:"status"`
+	Text     string             `json:"text"`
+	Error    string             `json:"error"` // why there is no answer, or it cannot be read; "" where there is one
+	At       *bridge.UnixMillis `json:"at"`
+	Evidence Evidence           `json:"evidence"`
 	// Variables are the names of what the job's environment had of its owner's.
 	Variables []string `json:"variables"`
 }
@@ -112,23 +112,23 @@ type Approvals struct {
 // Approval is a question of a job and where its answer is: nothing is done before
 // it is applied.
 type Approval struct {
-	ID         string            `json:"id"`
-	Job        string            `json:"job"`
-	Session    string            `json:"session"`
-	By         string            `json:"by"`   // who may answer beside the owner
-	Kind       string            `json:"kind"` // command, change, tool or question
-	What       string            `json:"what"`
-	Detail     string            `json:"detail"` // exact, never cut
-	Cwd        string            `json:"cwd"`
-	Why        string            `json:"why"` // what the agent says of it, or ""
-	State      job.ApprovalState `json:"state"`
-	AskedAt    int64             `json:"askedAt"`
-	ExpiresAt  *int64            `json:"expiresAt"`  // null for a prompt of a session, which its terminal keeps
-	AnsweredAt *int64            `json:"answeredAt"` // null while nobody has
-	AnsweredBy string            `json:"answeredBy"`
-	Decision   job.Decision      `json:"decision"` // "" while there is none
-	Reason     string            `json:"reason"`
-	Remote     *job.Remote       `json:"remote,omitempty"` // which job on a paired PC asks
+	ID         string             `json:"id"`
+	Job        string             `json:"job"`
+	Session    string             `json:"session"`
+	By         string             `json:"by"`   // who may answer beside the owner
+	Kind       string             `json:"kind"` // command, change, tool or question
+	What       string             `json:"what"`
+	Detail     string             `json:"detail"` // exact, never cut
+	Cwd        string             `json:"cwd"`
+	Why        string             `json:"why"` // what the agent says of it, or ""
+	State      job.ApprovalState  `json:"state"`
+	AskedAt    bridge.UnixMillis  `json:"askedAt"`
+	ExpiresAt  *bridge.UnixMillis `json:"expiresAt"`  // null for a prompt of a session, which its terminal keeps
+	AnsweredAt *bridge.UnixMillis `json:"answeredAt"` // null while nobody has
+	AnsweredBy string             `json:"answeredBy"`
+	Decision   job.Decision       `json:"decision"` // "" while there is none
+	Reason     string             `json:"reason"`
+	Remote     *job.Remote        `json:"remote,omitempty"` // which job on a paired PC asks
 	// Of a prompt of an interactive session, whose job is "" and whose session is its
 	// name: how it ended without an answer from here, why it cannot be answered here,
 	// and what an answer does besides.

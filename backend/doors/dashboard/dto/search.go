@@ -16,16 +16,16 @@ type Search struct {
 // which it was said; Target and Recipients are a message's, Topic and Current a
 // decision's, Said a run's.
 type Hit struct {
-	Kind        search.Kind      `json:"kind"` // message, decision or run
-	ID          string           `json:"id"`
-	At          int64            `json:"at"`
-	AuthorName  string           `json:"author_name"`
-	AuthorAgent bridge.AgentKind `json:"author_agent"`
-	Target      string           `json:"to_target"`
-	Recipients  string           `json:"recipients"` // names, joined by ", "
-	Topic       string           `json:"topic"`
-	Current     bool             `json:"current"`
-	Said        string           `json:"said"`    // prompt, message, text, call, question, answer or end; "" of the others
-	Snippet     []search.Part    `json:"snippet"` // plain text in pieces
-	Link        string           `json:"link"`    // within the page, as "#/decisions/release"
+	Kind        search.Kind       `json:"kind"` // message, decision or run
+	ID          string            `json:"id"`
+	At          bridge.UnixMillis `json:"at"`
+	AuthorName  string            `json:"author_name"`
+	AuthorAgent bridge.AgentKind  `json:"author_agent"`
+	Target      string            `json:"to_target"`
+	Recipients  string            `json:"recipients"` // names, joined by ", "
+	Topic       string            `json:"topic"`
+	Current     bool              `json:"current"`
+	Said        string            `json:"said"`    // prompt, message, text, call, question, answer or end; "" of the others
+	Snippet     []search.Part     `json:"snippet"` // plain text in pieces
+	Link        string            `json:"link"`    // within the page, as "#/decisions/release"
 }

@@ -45,29 +45,29 @@ type Broker struct {
 
 // StorageSum sums the last doctor report up; OK is null before the first.
 type StorageSum struct {
-	OK         *bool  `json:"ok"`
-	Errors     int    `json:"errors"`
-	Warnings   int    `json:"warnings"`
-	LastBackup *int64 `json:"lastBackup"`
+	OK         *bool              `json:"ok"`
+	Errors     int                `json:"errors"`
+	Warnings   int                `json:"warnings"`
+	LastBackup *bridge.UnixMillis `json:"lastBackup"`
 }
 
 // LastHour counts the messages of the hour before At, also those that the list
 // of the newest does not hold.
 type LastHour struct {
-	Messages int   `json:"messages"`
-	At       int64 `json:"at"`
+	Messages int               `json:"messages"`
+	At       bridge.UnixMillis `json:"at"`
 }
 
 // Peer is a live session.
 type Peer struct {
-	ID        string           `json:"id"`
-	Name      string           `json:"name"`
-	Agent     bridge.AgentKind `json:"agent"`
-	Cwd       string           `json:"cwd"`
-	State     string           `json:"state"` // busy or idle
-	SessionID *string          `json:"sessionId"`
-	Since     int64            `json:"since"`
-	Children  []Child          `json:"children"`
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`
+	Agent     bridge.AgentKind  `json:"agent"`
+	Cwd       string            `json:"cwd"`
+	State     string            `json:"state"` // busy or idle
+	SessionID *string           `json:"sessionId"`
+	Since     bridge.UnixMillis `json:"since"`
+	Children  []Child           `json:"children"`
 
 	AutoWake     bool           `json:"autoWake"`
 	WakeOnDirect bool           `json:"wakeOnDirect"`

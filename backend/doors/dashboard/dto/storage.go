@@ -1,15 +1,17 @@
 package dto
 
+import "bridge/backend/core/bridge"
+
 // Report is the answer of GET /api/storage: the doctor's report (seed 2.7). Paths
 // are relative to the home, with slashes.
 type Report struct {
-	CheckedAt  int64     `json:"checkedAt"`
-	OK         bool      `json:"ok"` // no finding is an error
-	Schema     []Schema  `json:"schema"`
-	Findings   []Finding `json:"findings"` // errors first
-	Sizes      []Size    `json:"sizes"`    // every file and folder right in the home
-	TotalBytes int64     `json:"totalBytes"`
-	Backups    []Backup  `json:"backups"` // published sets, the newest first
+	CheckedAt  bridge.UnixMillis `json:"checkedAt"`
+	OK         bool              `json:"ok"` // no finding is an error
+	Schema     []Schema          `json:"schema"`
+	Findings   []Finding         `json:"findings"` // errors first
+	Sizes      []Size            `json:"sizes"`    // every file and folder right in the home
+	TotalBytes int64             `json:"totalBytes"`
+	Backups    []Backup          `json:"backups"` // published sets, the newest first
 }
 
 // Schema is the version of one database that exists.
@@ -36,8 +38,8 @@ type Size struct {
 
 // Backup is one published set.
 type Backup struct {
-	Path      string `json:"path"`
-	CreatedAt int64  `json:"createdAt"`
+	Path      string            `json:"path"`
+	CreatedAt bridge.UnixMillis `json:"createdAt"`
 }
 
 // Drills is the answer of GET /api/storage/drills: the newest first.
@@ -47,12 +49,12 @@ type Drills struct {
 
 // Drill is one restore that was tried.
 type Drill struct {
-	At       int64  `json:"at"`
-	Snapshot string `json:"snapshot"` // its folder's name
-	OK       bool   `json:"ok"`
-	Detail   string `json:"detail"` // what was proven or what failed, in words
-	Files    int    `json:"files"`
-	Rows     int    `json:"rows"`
+	At       bridge.UnixMillis `json:"at"`
+	Snapshot string            `json:"snapshot"` // its folder's name
+	OK       bool              `json:"ok"`
+	Detail   string            `json:"detail"` // what was proven or what failed, in words
+	Files    int               `json:"files"`
+	Rows     int               `json:"rows"`
 }
 
 // Sizes is the answer of GET /api/storage/sizes.
@@ -62,7 +64,7 @@ type Sizes struct {
 
 // SizePoint is how much the home took at one time.
 type SizePoint struct {
-	At    int64            `json:"at"`
-	Total int64            `json:"total"` // bytes
-	Parts map[string]int64 `json:"parts"` // bytes by file or folder right in the home, side files with their database
+	At    bridge.UnixMillis `json:"at"`
+	Total int64             `json:"total"` // bytes
+	Parts map[string]int64  `json:"parts"` // bytes by file or folder right in the home, side files with their database
 }

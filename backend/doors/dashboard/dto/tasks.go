@@ -1,5 +1,7 @@
 package dto
 
+import "bridge/backend/core/bridge"
+
 // Tasks is the answer of GET /api/storage/work.
 type Tasks struct {
 	Running *Task             `json:"running"`
@@ -10,15 +12,15 @@ type Tasks struct {
 
 // Task is one task, running or ended.
 type Task struct {
-	Action string `json:"action"`
-	State  string `json:"state"` // running, done or failed
-	Began  int64  `json:"began"`
-	Ended  *int64 `json:"ended"`
+	Action string             `json:"action"`
+	State  string             `json:"state"` // running, done or failed
+	Began  bridge.UnixMillis  `json:"began"`
+	Ended  *bridge.UnixMillis `json:"ended"`
 	// Step, Done and All say how far a running task is: of All bytes or rows, where
 	// that is known, else of 0.
 	Step string `json:"step"`
-	Done int64  `json:"done"`
-	All  int64  `json:"all"`
+	Done int64  `json:"done"` // bytes or rows
+	All  int64  `json:"all"`  // bytes or rows
 	// Result says in a sentence what came of it.
 	Result string `json:"result"`
 }

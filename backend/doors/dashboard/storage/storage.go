@@ -15,6 +15,7 @@ import (
 	"bridge/backend/core/needs"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/httpjson"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/maintain/inventory"
 )
@@ -41,8 +42,8 @@ const (
 type Reports struct {
 	of     Doctor
 	now    func() time.Time
-	wanted chan struct{} // one signal: a sum is wanted
-	first  chan struct{} // closed when the first look has ended
+	wanted lifecycle.Signal // a sum is wanted
+	first  chan struct{}    // closed when the first look has ended
 
 	looking sync.Mutex // held by whoever looks
 	known   atomic.Pointer[Checked]
@@ -60,7 +61,7 @@ type Checked struct {
 
 // NewReports asks of, nil where nothing can look.
 func NewReports(of Doctor, now func() time.Time) *Reports {
-	return &Reports{of: of, now: now, wanted: make(chan struct{}, 1), first: make(chan struct{})}
+	return &Reports{of: of, now: now, wanted: lifecycle.NewSignal(), first: make(chan struct{})}
 }
 
 func (c *Checked) fresh(now time.Time, age time.Duration) bool {
@@ -161,10 +162,7 @@ func (c *Checked) Into(facts *needs.Facts, home string) {
 
 // want asks for a look.
 func (s *Reports) want() {
-	select {
-	case s.wanted <- struct{}{}:
-	default:
-	}
+	s.wanted.Notify()
 }
 
 // Show answers GET /api/storage (STO-03).

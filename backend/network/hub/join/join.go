@@ -53,13 +53,13 @@ type Answer struct {
 
 // Membership is what a PC keeps of it. The seed is a secret.
 type Membership struct {
-	Team     string   `json:"team"`
-	Name     string   `json:"name"`
-	Hub      string   `json:"hub"`               // the identity that every URL has to prove: link.Pinned
-	Address  string   `json:"address,omitempty"` // where it joined
-	URLs     []string `json:"urls"`
-	Seed     string   `json:"seed,omitempty"` // its key for NATS
-	JoinedAt int64    `json:"joinedAt"`
+	Team     string            `json:"team"`
+	Name     string            `json:"name"`
+	Hub      string            `json:"hub"`               // the identity that every URL has to prove: link.Pinned
+	Address  string            `json:"address,omitempty"` // where it joined
+	URLs     []string          `json:"urls"`
+	Seed     string            `json:"seed,omitempty"` // its key for NATS
+	JoinedAt bridge.UnixMillis `json:"joinedAt"`
 	// Access is that to a NATS server of the team's own, in place of Seed. Hub is the
 	// identity of the key that seals the roster then, and the URLs do not prove it. It has
 	// a secret, too.

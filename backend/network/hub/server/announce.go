@@ -108,9 +108,9 @@ func (s *Server) restate(id string) {
 			member = pc.member()
 		}
 	}
-	ctx, cancel := context.WithTimeout(s.life, startTimeout)
+	ctx, cancel := context.WithTimeout(s.tasks.Context(), startTimeout)
 	defer cancel()
-	if err := s.announce(ctx, id, member); err != nil && s.life.Err() == nil {
+	if err := s.announce(ctx, id, member); err != nil && !s.tasks.HasEnded() {
 		s.opts.Log.Error("the roster's right entry could not be put back", "key", id, "err", err)
 	}
 }

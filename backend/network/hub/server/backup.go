@@ -18,15 +18,16 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/platform/disk"
+	"bridge/backend/platform/lifecycle"
 )
 
 // Backup is what a backup holds, backup.json in its folder. The folder has the hub's
 // keys, too: it is as secret as the home.
 type Backup struct {
-	Version int            `json:"version"`
-	Team    string         `json:"team"`
-	At      int64          `json:"at"`
-	Streams []BackupStream `json:"streams"`
+	Version int               `json:"version"`
+	Team    string            `json:"team"`
+	At      bridge.UnixMillis `json:"at"`
+	Streams []BackupStream    `json:"streams"`
 }
 
 // BackupStream is one stream of the engine's, as the engine itself wrote it out.
@@ -216,7 +217,7 @@ func Restore(ctx context.Context, folder string, home Home) error {
 		return err
 	}
 	s := &Server{opts: Options{Home: home, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, lock: lock, said: map[string]words{}} //nolint:forbidigo // no time is stored
-	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.tasks = lifecycle.NewTasks(ctx)
 	defer s.Close()
 	return s.restore(ctx, folder, b)
 }

@@ -48,10 +48,10 @@ func (m Member) BeforeWords() string {
 
 // Invited is an invitation, with its code.
 type Invited struct {
-	ID        string   `json:"id"`
-	Code      string   `json:"code"`
-	Addresses []string `json:"addresses"`
-	ExpiresAt int64    `json:"expiresAt"`
+	ID        string            `json:"id"`
+	Code      string            `json:"code"`
+	Addresses []string          `json:"addresses"`
+	ExpiresAt bridge.UnixMillis `json:"expiresAt"`
 }
 
 // Invitation is what became of an invitation.
@@ -81,7 +81,7 @@ func (s *Server) serveControl() error {
 	for operation, run := range operations {
 		_, err := s.conn.Subscribe(controlRoot+s.opts.Settings.Node+"."+operation, func(msg *nats.Msg) {
 			s.tasks.Go(func() {
-				ctx, cancel := context.WithTimeout(s.life, controlTimeout)
+				ctx, cancel := context.WithTimeout(s.tasks.Context(), controlTimeout)
 				defer cancel()
 				_ = msg.Respond(encode(run(ctx, msg.Data))) // whoever asked may have gone
 			})

@@ -43,9 +43,9 @@ func hearWords(s *Server) error {
 			return
 		}
 		s.tasks.Go(func() {
-			ctx, cancel := context.WithTimeout(s.life, controlTimeout)
+			ctx, cancel := context.WithTimeout(s.tasks.Context(), controlTimeout)
 			defer cancel()
-			if err := do(ctx, s, id, said, proof); err != nil && s.life.Err() == nil {
+			if err := do(ctx, s, id, said, proof); err != nil && !s.tasks.HasEnded() {
 				s.opts.Log.Error("what a PC says of itself could not be done", "id", id, "err", err)
 			}
 		})

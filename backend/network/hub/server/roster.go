@@ -29,11 +29,11 @@ const (
 
 // PC is one that belongs to the team, as the registry keeps it.
 type PC struct {
-	ID         string `json:"id"`
-	Name       string `json:"name"`
-	Key        string `json:"key"` // its public key for NATS
-	EnrolledAt int64  `json:"enrolledAt"`
-	Box        string `json:"box,omitempty"` // as subject.Member has it
+	ID         string            `json:"id"`
+	Name       string            `json:"name"`
+	Key        string            `json:"key"` // its public key for NATS
+	EnrolledAt bridge.UnixMillis `json:"enrolledAt"`
+	Box        string            `json:"box,omitempty"` // as subject.Member has it
 }
 
 // Former is a PC that belongs to the team no more.

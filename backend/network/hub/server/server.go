@@ -23,6 +23,7 @@ import (
 	"bridge/backend/network/hub/subject"
 	"bridge/backend/network/link"
 	"bridge/backend/platform/disk"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/sqlitex"
 )
 
@@ -70,9 +71,7 @@ type Server struct {
 	invitation *link.Invitation
 	said       map[string]words // to the team, about each PC, by identity
 
-	tasks   sync.WaitGroup
-	life    context.Context //nolint:containedctx // of what it does by itself
-	end     context.CancelFunc
+	tasks   *lifecycle.Tasks
 	closing sync.Once
 }
 
@@ -108,7 +107,7 @@ func Open(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s := &Server{opts: opts, lock: lock, since: opts.Now(), said: map[string]words{}, refusals: make(refusals, 256)}
 	s.room = &room{s: s}
-	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.tasks = lifecycle.NewTasks(ctx)
 	if err := s.start(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -261,7 +260,7 @@ func (s *Server) connect(login string) (*nats.Conn, jetstream.JetStream, error) 
 
 // learn reads the registry and follows it from then on.
 func (s *Server) learn(ctx context.Context) (err error) {
-	life, end := context.WithCancel(s.life)
+	life, end := context.WithCancel(s.tasks.Context())
 	defer func() {
 		if err != nil {
 			end()
@@ -385,10 +384,10 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tasks.Go(func() { s.room.watch(s.life) })
-	s.tasks.Go(func() { s.watchFloods(s.life) })
-	s.tasks.Go(func() { s.watchLeft(s.life) })
-	s.tasks.Go(func() { countRefusals(s.life, s) })
+	s.tasks.Go(func() { s.room.watch(s.tasks.Context()) })
+	s.tasks.Go(func() { s.watchFloods(s.tasks.Context()) })
+	s.tasks.Go(func() { s.watchLeft(s.tasks.Context()) })
+	s.tasks.Go(func() { countRefusals(s.tasks.Context(), s) })
 	running := Running{PID: os.Getpid(), Addresses: s.door.Addresses(), NATS: s.localURL()}
 	return disk.WriteJSON(s.opts.Home.running(), running)
 }
@@ -423,7 +422,7 @@ func (s *Server) Done() <-chan struct{} {
 func (s *Server) Close() { s.closing.Do(s.close) }
 
 func (s *Server) close() {
-	s.end()
+	s.tasks.Cancel()
 	if s.door != nil {
 		s.door.Close()
 	}
@@ -467,7 +466,7 @@ func (s *Server) accept(asks join.PC) (join.Answer, error) {
 	if err := s.roster.judge(asks); err != nil {
 		return join.Answer{}, err
 	}
-	ctx, cancel := context.WithTimeout(s.life, startTimeout)
+	ctx, cancel := context.WithTimeout(s.tasks.Context(), startTimeout)
 	defer cancel()
 	pc := PC{ID: asks.ID, Name: asks.Name, Key: asks.Key, EnrolledAt: s.opts.Now().UnixMilli(), Box: asks.Box}
 	err := s.team().MakeInbox(ctx, pc.ID)

@@ -18,20 +18,20 @@ import (
 
 // Status is how a node of a hub is.
 type Status struct {
-	Team      string   `json:"team"`
-	Node      string   `json:"node"`
-	ID        string   `json:"id"`
-	Since     int64    `json:"since"`
-	PCs       int      `json:"pcs"`
-	Up        int      `json:"up"`
-	Waiting   uint64   `json:"waiting"` // messages that nobody has taken yet
-	Decisions uint64   `json:"decisions"`
-	Bytes     uint64   `json:"bytes"` // stored
-	MaxBytes  int64    `json:"maxBytes"`
-	Replicas  int      `json:"replicas"`
-	Behind    []string `json:"behind"` // nodes of three that do not have everything
+	Team      string            `json:"team"`
+	Node      string            `json:"node"`
+	ID        string            `json:"id"`
+	Since     bridge.UnixMillis `json:"since"`
+	PCs       int               `json:"pcs"`
+	Up        int               `json:"up"`
+	Waiting   uint64            `json:"waiting"`   // messages that nobody has taken yet
+	Decisions uint64            `json:"decisions"` // the number of decisions
+	Bytes     uint64            `json:"bytes"`     // stored
+	MaxBytes  int64             `json:"maxBytes"`
+	Replicas  int               `json:"replicas"`
+	Behind    []string          `json:"behind"` // nodes of three that do not have everything
 	// Full is since when the disk is full; left out while there is room.
-	Full int64 `json:"full,omitempty"`
+	Full bridge.UnixMillis `json:"full,omitempty"`
 	// Unanswered are the streams that did not tell how they are: what is counted of them
 	// above lacks that.
 	Unanswered []Unanswered `json:"unanswered"`

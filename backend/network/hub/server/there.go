@@ -64,7 +64,7 @@ func showBoard(ctx context.Context, s *Server) error {
 	}
 	b.behind = true
 	b.mend(ctx) // or it tries again
-	s.tasks.Go(func() { b.run(s.life) })
+	s.tasks.Go(func() { b.run(s.tasks.Context()) })
 	return nil
 }
 
@@ -337,7 +337,7 @@ func (b *board) say(at string, more bool, lines []byte) {
 	for name, value := range proof.Headers() {
 		msg.Header[name] = []string{value}
 	}
-	if err := b.conn.PublishMsg(msg); err != nil && b.life.Err() == nil {
+	if err := b.conn.PublishMsg(msg); err != nil && !b.tasks.HasEnded() {
 		b.opts.Log.Warn("the team could not be told who is there", "err", err)
 	}
 }

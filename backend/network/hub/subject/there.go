@@ -44,9 +44,9 @@ const (
 // Refusal is what the hub has refused a PC for one reason since its nodes run. Last is in
 // Unix milliseconds, by the clock of a node.
 type Refusal struct {
-	Why   string `json:"why"`
-	Count int64  `json:"count"`
-	Last  int64  `json:"last"`
+	Why   string            `json:"why"`
+	Count int64             `json:"count"`
+	Last  bridge.UnixMillis `json:"last"`
 }
 
 // ByHub is For with what a hub's own program has besides.

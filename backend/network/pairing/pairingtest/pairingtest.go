@@ -21,6 +21,7 @@ import (
 	"bridge/backend/network/hub/hubtest"
 	"bridge/backend/network/link"
 	"bridge/backend/network/pairing"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/testing/testkit"
 )
 
@@ -180,22 +181,19 @@ func onNATS(t *testing.T, change func(hubtest.PC, *hub.Options), can []string) (
 // member is one PC of a team.
 type member struct {
 	End
-	changed chan struct{} // capacity 1: look again
+	changed lifecycle.Signal // look again
 }
 
 func newMember(t *testing.T, n *hubtest.NATS, name string, change func(hubtest.PC, *hub.Options), can []string) *member {
 	t.Helper()
 	who := n.Enrol(name)
-	m := &member{changed: make(chan struct{}, 1)}
+	m := &member{changed: lifecycle.NewSignal()}
 	opts := hub.Options{
 		Team: hubtest.Team, Self: who.ID, Hub: n.ID, URLs: []string{n.URL()}, Login: who.Login, Sign: who.Sign, Numbers: who.Numbers,
 		Word:   func() hub.Word { return hub.Word{Release: "1.0", Capabilities: can} },
 		Handle: m.handle, Open: who.Open,
 		Changed: func(remote.PC) {
-			select {
-			case m.changed <- struct{}{}:
-			default:
-			}
+			m.changed.Notify()
 		},
 		Now: now, Log: logOf(t),
 	}
@@ -264,13 +262,13 @@ type pc struct {
 	book     *link.Book
 	links    *link.Links
 	off      atomic.Bool
-	changed  chan struct{} // capacity 1: look again
+	changed  lifecycle.Signal // look again
 }
 
 func newPC(t *testing.T, name string, can []string) *pc {
 	t.Helper()
 	folder := t.TempDir()
-	p := &pc{changed: make(chan struct{}, 1)}
+	p := &pc{changed: lifecycle.NewSignal()}
 	var err error
 	if p.identity, err = link.OpenIdentity(folder); err != nil {
 		t.Fatal(err)
@@ -285,10 +283,7 @@ func newPC(t *testing.T, name string, can []string) *pc {
 		},
 		Handle: p.handle,
 		Changed: func(remote.PC) {
-			select {
-			case p.changed <- struct{}{}:
-			default:
-			}
+			p.changed.Notify()
 		},
 		Now: now, Log: logOf(t),
 	})

@@ -112,30 +112,30 @@ type JobsResult struct {
 
 // JobView is a job as lists show it.
 type JobView struct {
-	Job       string           `json:"job"`
-	By        string           `json:"by"`
-	Agent     bridge.AgentKind `json:"agent"`
-	ACPAgent  string           `json:"acpAgent,omitempty"` // its name in config.json, of kind acp
-	Title     string           `json:"title"`
-	Status    job.State        `json:"status"`
-	Wait      *job.Wait        `json:"wait,omitempty"`
-	Model     string           `json:"model"`
-	Effort    string           `json:"effort"`
-	Access    job.Access       `json:"access"`
-	Layer     string           `json:"layer"`
-	Progress  JobProgress      `json:"progress"`
-	Step      string           `json:"step"`
-	Workdir   string           `json:"workdir"`
-	Branch    string           `json:"branch"`
-	Worktree  *JobWorktree     `json:"worktree,omitempty"`
-	Session   string           `json:"session"`
-	Tokens    int64            `json:"tokens"`
-	CostUSD   float64          `json:"costUsd"`
-	StartedAt int64            `json:"startedAt"` // 0 while it stands in line
-	EndedAt   int64            `json:"endedAt"`   // 0 while it goes on
-	Next      string           `json:"next"`      // the first words that wait for its next run
-	Ended     job.EndReason    `json:"ended,omitempty"`
-	Remote    *job.Remote      `json:"remote,omitempty"`
+	Job       string            `json:"job"`
+	By        string            `json:"by"`
+	Agent     bridge.AgentKind  `json:"agent"`
+	ACPAgent  string            `json:"acpAgent,omitempty"` // its name in config.json, of kind acp
+	Title     string            `json:"title"`
+	Status    job.State         `json:"status"`
+	Wait      *job.Wait         `json:"wait,omitempty"`
+	Model     string            `json:"model"`
+	Effort    string            `json:"effort"`
+	Access    job.Access        `json:"access"`
+	Layer     string            `json:"layer"`
+	Progress  JobProgress       `json:"progress"`
+	Step      string            `json:"step"`
+	Workdir   string            `json:"workdir"`
+	Branch    string            `json:"branch"`
+	Worktree  *JobWorktree      `json:"worktree,omitempty"`
+	Session   string            `json:"session"`
+	Tokens    int64             `json:"tokens"`
+	CostUSD   float64           `json:"costUsd"`
+	StartedAt bridge.UnixMillis `json:"startedAt"` // 0 while it stands in line
+	EndedAt   bridge.UnixMillis `json:"endedAt"`   // 0 while it goes on
+	Next      string            `json:"next"`      // the first words that wait for its next run
+	Ended     job.EndReason     `json:"ended,omitempty"`
+	Remote    *job.Remote       `json:"remote,omitempty"`
 	// Doubt says why this may not be the present state of a job on a paired PC.
 	Doubt string `json:"doubt,omitempty"`
 }

@@ -1,6 +1,10 @@
 package api
 
-import "context"
+import (
+	"context"
+
+	"bridge/backend/core/bridge"
+)
 
 // SendFilesArgs asks for files and folders to be sent to a paired PC (RMT-20).
 type SendFilesArgs struct {
@@ -19,20 +23,20 @@ const (
 
 // Transfer is files on their way to another PC, or from one.
 type Transfer struct {
-	ID       string   `json:"id"`
-	Incoming bool     `json:"incoming"`
-	PC       PCName   `json:"pc"`
-	State    string   `json:"state"`
-	Names    []string `json:"names"` // the first of what was sent
-	Files    int      `json:"files"`
-	Bytes    int64    `json:"bytes"`
-	Done     int64    `json:"done"`            // of the bytes; while preparing, those that were read
-	Folder   string   `json:"folder"`          // where it has arrived; "" elsewhere
-	Error    string   `json:"error,omitempty"` // why it failed, or what it waits for
-	Code     string   `json:"code,omitempty"`  // of the error
-	Started  int64    `json:"startedAt"`       // milliseconds since 1970
-	Ended    int64    `json:"endedAt,omitempty"`
-	Revision int64    `json:"revision"` // grows with every change that is worth showing
+	ID       string            `json:"id"`
+	Incoming bool              `json:"incoming"`
+	PC       PCName            `json:"pc"`
+	State    string            `json:"state"`
+	Names    []string          `json:"names"` // the first of what was sent
+	Files    int               `json:"files"`
+	Bytes    int64             `json:"bytes"`
+	Done     int64             `json:"done"`            // of the bytes; while preparing, those that were read
+	Folder   string            `json:"folder"`          // where it has arrived; "" elsewhere
+	Error    string            `json:"error,omitempty"` // why it failed, or what it waits for
+	Code     string            `json:"code,omitempty"`  // of the error
+	Started  int64             `json:"startedAt"`       // milliseconds since 1970
+	Ended    bridge.UnixMillis `json:"endedAt,omitempty"`
+	Revision int64             `json:"revision"` // grows with every change that is worth showing
 }
 
 // HasEnded reports whether nothing more comes of it.
@@ -41,7 +45,7 @@ func (t Transfer) HasEnded() bool { return t.State == TransferDone || t.State ==
 // TransferArgs names a transfer; Seen is the revision that the caller knows.
 type TransferArgs struct {
 	ID   string `json:"id"`
-	Seen int64  `json:"seen"`
+	Seen int64  `json:"seen"` // a revision
 }
 
 // Transfers are those of this PC, the newest first.

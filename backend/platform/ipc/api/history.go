@@ -25,15 +25,15 @@ type SearchResult struct {
 // SearchHit is a message or a decision. To and ConversationID are a message's,
 // Topic and Current a decision's.
 type SearchHit struct {
-	Kind           search.Kind    `json:"kind"`
-	ID             string         `json:"id"`
-	From           bridge.Address `json:"from"`
-	To             string         `json:"to,omitempty"`
-	ConversationID string         `json:"conversationId,omitempty"`
-	Topic          string         `json:"topic,omitempty"`
-	Current        bool           `json:"current,omitempty"`
-	CreatedAt      int64          `json:"createdAt"`
-	Snippet        string         `json:"snippet"`
+	Kind           search.Kind       `json:"kind"`
+	ID             string            `json:"id"`
+	From           bridge.Address    `json:"from"`
+	To             string            `json:"to,omitempty"`
+	ConversationID string            `json:"conversationId,omitempty"`
+	Topic          string            `json:"topic,omitempty"`
+	Current        bool              `json:"current,omitempty"`
+	CreatedAt      bridge.UnixMillis `json:"createdAt"`
+	Snippet        string            `json:"snippet"`
 }
 
 // HistoryCalls are the operations about what was said before.

@@ -13,11 +13,11 @@ type JobWorktree struct {
 	Repository string `json:"repository"` // its main checkout
 	// Bytes are what it holds, or what it gave back when it was taken away; Stays says
 	// why it was not.
-	Bytes       int64        `json:"bytes"`
-	Stays       string       `json:"stays,omitempty"`
-	ReclaimedAt int64        `json:"reclaimedAt,omitempty"`
-	Landing     *job.Landing `json:"landing,omitempty"` // what the owner did last with its work
-	Changed     bool         `json:"changed,omitempty"` // it is there and holds commits of the job's own
+	Bytes       int64             `json:"bytes"`
+	Stays       string            `json:"stays,omitempty"`
+	ReclaimedAt bridge.UnixMillis `json:"reclaimedAt,omitempty"`
+	Landing     *job.Landing      `json:"landing,omitempty"` // what the owner did last with its work
+	Changed     bool              `json:"changed,omitempty"` // it is there and holds commits of the job's own
 }
 
 // JobFinishArgs says what the owner wants to be done with the work of a worktree job

@@ -75,14 +75,14 @@ type Inbox struct {
 
 // InboxMessage is a message as the MCP tools show it (contract).
 type InboxMessage struct {
-	ID             string         `json:"id"`
-	From           bridge.Address `json:"from"`
-	To             string         `json:"to"`
-	ConversationID string         `json:"conversationId"`
-	ReplyTo        *string        `json:"replyTo"`
-	Hop            int            `json:"hop"`
-	Body           string         `json:"body"`
-	CreatedAt      int64          `json:"createdAt"`
+	ID             string            `json:"id"`
+	From           bridge.Address    `json:"from"`
+	To             string            `json:"to"`
+	ConversationID string            `json:"conversationId"`
+	ReplyTo        *string           `json:"replyTo"`
+	Hop            int               `json:"hop"`
+	Body           string            `json:"body"`
+	CreatedAt      bridge.UnixMillis `json:"createdAt"`
 }
 
 // WaitArgs waits for one unread message that fits the filters.

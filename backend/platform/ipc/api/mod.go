@@ -26,11 +26,11 @@ type ModReply struct {
 // its user. It is for that conversation only, and not to be entered after Until,
 // Unix epoch milliseconds: by then the broker looks for what became of it.
 type ModPrompt struct {
-	ID        string `json:"id"`        // of the message
-	Recipient string `json:"recipient"` // peer id
-	SessionID string `json:"session"`
-	Text      string `json:"text"`
-	Until     int64  `json:"until"`
+	ID        string            `json:"id"`        // of the message
+	Recipient string            `json:"recipient"` // peer id
+	SessionID string            `json:"session"`
+	Text      string            `json:"text"`
+	Until     bridge.UnixMillis `json:"until"`
 }
 
 // ModEvent is what a mod reports.

@@ -189,21 +189,21 @@ type PCList struct {
 // RemoteSession is a session of a paired PC, by the name <host>/<session>. Cwd is ""
 // where its owner does not show it.
 type RemoteSession struct {
-	Name  string           `json:"name"`
-	Agent bridge.AgentKind `json:"agent"`
-	State string           `json:"state"` // busy or idle
-	Cwd   string           `json:"cwd"`
-	Since int64            `json:"since"`
+	Name  string            `json:"name"`
+	Agent bridge.AgentKind  `json:"agent"`
+	State string            `json:"state"` // busy or idle
+	Cwd   string            `json:"cwd"`
+	Since bridge.UnixMillis `json:"since"`
 }
 
 // RemoteJob is a delegated job of a paired PC, by the name <host>/<job>.
 type RemoteJob struct {
-	Name   string           `json:"name"`
-	Agent  bridge.AgentKind `json:"agent"`
-	Status string           `json:"status"`
-	Title  string           `json:"title"`
-	Cwd    string           `json:"cwd"`
-	Since  int64            `json:"since"`
+	Name   string            `json:"name"`
+	Agent  bridge.AgentKind  `json:"agent"`
+	Status string            `json:"status"`
+	Title  string            `json:"title"`
+	Cwd    string            `json:"cwd"`
+	Since  bridge.UnixMillis `json:"since"`
 }
 
 // NetworkCalls are the operations about other PCs.

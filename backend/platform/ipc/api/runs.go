@@ -22,7 +22,7 @@ type Runs struct {
 // RunLogArgs asks for the log of a run from that byte on.
 type RunLogArgs struct {
 	Job  string `json:"job"`
-	From int64  `json:"from"`
+	From int64  `json:"from"` // the byte at which the part begins
 }
 
 // RunLog is a piece of it, and the job as it was before the piece was read: of one that
@@ -30,8 +30,8 @@ type RunLogArgs struct {
 type RunLog struct {
 	View JobView `json:"view"`
 	Text string  `json:"text"`
-	Next int64   `json:"next"` // where the next piece begins
-	Size int64   `json:"size"` // of the whole log
+	Next int64   `json:"next"` // the byte at which the next piece begins
+	Size int64   `json:"size"` // of the whole log, in bytes
 }
 
 // ApproveArgs is the owner's answer to a question of a job, or to the prompt of a

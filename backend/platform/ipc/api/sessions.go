@@ -94,14 +94,14 @@ type Leave struct {
 
 // Peer is a live session as lists show it.
 type Peer struct {
-	ID        string           `json:"id"`
-	Name      string           `json:"name"`
-	Agent     bridge.AgentKind `json:"agent"`
-	Cwd       string           `json:"cwd"`
-	State     string           `json:"state"` // busy or idle
-	SessionID *string          `json:"sessionId"`
-	Since     int64            `json:"since"`
-	Children  []Child          `json:"children"`
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`
+	Agent     bridge.AgentKind  `json:"agent"`
+	Cwd       string            `json:"cwd"`
+	State     string            `json:"state"` // busy or idle
+	SessionID *string           `json:"sessionId"`
+	Since     bridge.UnixMillis `json:"since"`
+	Children  []Child           `json:"children"`
 
 	AutoWake     bool           `json:"autoWake"`
 	WakeOnDirect bool           `json:"wakeOnDirect"`

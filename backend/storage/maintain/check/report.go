@@ -25,13 +25,13 @@ import (
 // Report is the doctor's report (seed 2.7). Paths are relative to the home,
 // with slashes; times are Unix milliseconds. No list is nil.
 type Report struct {
-	CheckedAt  int64           `json:"checkedAt"`
-	OK         bool            `json:"ok"` // no finding is an error
-	Schema     []Schema        `json:"schema"`
-	Findings   []Finding       `json:"findings"` // errors first
-	Sizes      []Size          `json:"sizes"`    // every file and folder right in the home
-	TotalBytes int64           `json:"totalBytes"`
-	Backups    []inventory.Set `json:"backups"` // published sets, the newest first
+	CheckedAt  bridge.UnixMillis `json:"checkedAt"`
+	OK         bool              `json:"ok"` // no finding is an error
+	Schema     []Schema          `json:"schema"`
+	Findings   []Finding         `json:"findings"` // errors first
+	Sizes      []Size            `json:"sizes"`    // every file and folder right in the home
+	TotalBytes int64             `json:"totalBytes"`
+	Backups    []inventory.Set   `json:"backups"` // published sets, the newest first
 	// GonePrograms has the agents whose settings start a program that is not there any more.
 	GonePrograms []GoneProgram `json:"-"`
 }

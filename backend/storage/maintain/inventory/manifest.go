@@ -43,10 +43,10 @@ const PendingPrefix = ".pending-"
 
 // Manifest says what a set holds.
 type Manifest struct {
-	Version   int    `json:"version"`
-	Kind      string `json:"kind"` // full; sets from the field may lack it
-	CreatedAt int64  `json:"createdAt"`
-	Files     []File `json:"files"`
+	Version   int               `json:"version"`
+	Kind      string            `json:"kind"` // full; sets from the field may lack it
+	CreatedAt bridge.UnixMillis `json:"createdAt"`
+	Files     []File            `json:"files"`
 	// Counts are the rows of each table, by database.
 	Counts map[string]map[string]int `json:"counts,omitempty"`
 }
@@ -166,8 +166,8 @@ var (
 
 // Set is one published set.
 type Set struct {
-	Path      string `json:"path"`
-	CreatedAt int64  `json:"createdAt"`
+	Path      string            `json:"path"`
+	CreatedAt bridge.UnixMillis `json:"createdAt"`
 }
 
 // Sets lists the folders of dir whose names fit, the newest first.

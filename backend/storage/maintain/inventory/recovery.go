@@ -11,11 +11,11 @@ import (
 
 // Recovery describes a recovery set. Files lie in its folder displaced.
 type Recovery struct {
-	Version   int    `json:"version"`
-	Snapshot  string `json:"snapshot"` // what was restored over them, or merged
-	Work      string `json:"work"`     // restore or merge; sets from before merges were lack it
-	CreatedAt int64  `json:"createdAt"`
-	Files     []File `json:"files"`
+	Version   int               `json:"version"`
+	Snapshot  string            `json:"snapshot"` // what was restored over them, or merged
+	Work      string            `json:"work"`     // restore or merge; sets from before merges were lack it
+	CreatedAt bridge.UnixMillis `json:"createdAt"`
+	Files     []File            `json:"files"`
 }
 
 // The files of a recovery set.

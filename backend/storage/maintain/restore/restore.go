@@ -39,9 +39,9 @@ type Restored struct {
 
 // outcome is the end of a restore or merge.
 type outcome struct {
-	At         int64 `json:"at"`
-	Restored   bool  `json:"restored"`
-	RolledBack bool  `json:"rolledBack"`
+	At         bridge.UnixMillis `json:"at"`
+	Restored   bool              `json:"restored"`
+	RolledBack bool              `json:"rolledBack"`
 }
 
 // Restore puts the snapshot's files in the place of the home's managed files

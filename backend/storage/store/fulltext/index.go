@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/sqlitex"
 	"bridge/backend/storage/store/schema"
 )
@@ -62,10 +63,10 @@ type Index struct {
 
 	commits atomic.Int64          // the store's, counted by its writer
 	taken   atomic.Int64          // of those, what the last batch began with
-	full    chan struct{}         // capacity 1: a whole batch has come
+	full    lifecycle.Signal      // a whole batch has come
 	began   bool                  // something was indexed since the start; the goroutine's own
 	damage  atomic.Pointer[error] // what a question met, for the goroutine to mend
-	nudge   chan struct{}         // capacity 1: a nudge while one waits adds nothing
+	nudge   lifecycle.Signal      // a nudge while one waits adds nothing
 	ended   chan struct{}
 	cancel  context.CancelFunc
 
@@ -112,7 +113,7 @@ func Start(opts Options) *Index {
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &Index{
 		path: opts.Path, store: opts.Store, log: opts.Log, now: opts.Now, cancel: cancel, enough: groupDocuments,
-		nudge: make(chan struct{}, 1), full: make(chan struct{}, 1), ended: make(chan struct{}),
+		nudge: lifecycle.NewSignal(), full: lifecycle.NewSignal(), ended: make(chan struct{}),
 		problem: errOpening,
 	}
 	if opts.Group > 0 {
@@ -128,19 +129,13 @@ func (x *Index) Committed() {
 		return
 	}
 	if x.commits.Add(1)-x.taken.Load() >= batchCommits {
-		select {
-		case x.full <- struct{}{}:
-		default:
-		}
+		x.full.Notify()
 	}
 	x.poke()
 }
 
 func (x *Index) poke() {
-	select {
-	case x.nudge <- struct{}{}:
-	default:
-	}
+	x.nudge.Notify()
 }
 
 // Close waits for the work under way and closes history.db.
