@@ -64,7 +64,7 @@ type Pace = wake.Pace
 // Broker serves one home: it joins the parts and answers the local link.
 type Broker struct {
 	*core
-	operations map[string]mux.Operation
+	mux *mux.Mux
 }
 
 var _ ipc.Handler = (*Broker)(nil)
@@ -93,10 +93,9 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		Known: known, Prefs: prefs, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: func() { c.changed() }, Terminals: c.opts.terminals,
 		Go: func(task func(context.Context)) { c.tasks.Go(func() { task(c.tasks.Context()) }) },
 	})
-
 	c.parts = newParts(c, prefs)
-	b := &Broker{core: c}
-	b.operations = b.index()
+	b := &Broker{core: c, mux: mux.New()}
+	b.register()
 	b.leases.importAcks(ctx)
 	return b, nil
 }
@@ -176,18 +175,17 @@ func (b *Broker) Busy() bool {
 
 // Handle serves one request (ipc.Handler).
 func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	asked, ok := b.operations[op]
-	if !ok {
+	if !b.mux.Has(op) {
 		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
 	}
 	l := b.Link(conn)
 	if l == nil {
 		return nil, bridge.Errorf(bridge.Unavailable, "the connection has ended")
 	}
-	if err := asked.Check(conn.Hello().Role, b.JobBehind(l)); err != nil {
+	if err := b.mux.Check(op, conn.Hello().Role, b.JobBehind(l)); err != nil {
 		return nil, err
 	}
-	result, err := asked.Answer(presence.WithConn(ctx, conn), l, args)
+	result, err := b.mux.Serve(presence.WithConn(ctx, conn), l, op, args)
 	return result, b.explain(op, err)
 }
 
@@ -201,56 +199,42 @@ func (b *Broker) explain(op string, err error) error {
 	return err
 }
 
-// index is what this broker serves, by name.
-func (b *Broker) index() map[string]mux.Operation {
-	index := map[string]mux.Operation{}
-	for _, o := range []mux.Operation{
-		mux.By(api.OpRegister, b.sessions.register),
-		mux.By(api.OpLeave, b.sessions.leave),
-		mux.By(api.OpAutoWake, b.sessions.autoWake),
-		mux.By(api.OpHook, b.hooks.hook),
-		mux.By(api.OpAck, b.leases.ack),
-		mux.By(api.OpNack, b.leases.nack),
-		mux.By(api.OpSend, b.messages.send),
-		mux.By(api.OpSent, b.messages.sendStatus),
-		mux.By(api.OpInbox, b.inbox.inbox),
-		mux.By(api.OpWait, b.inbox.wait),
-		mux.By(api.OpSearch, b.history.searchHistory),
-		mux.By(api.OpDecide, b.decisions.decide),
-		mux.By(api.OpDecisions, b.decisions.decisions),
-		byOwner(b, api.OpPinDecision, "pins by this command", func(ctx context.Context, args api.DecideArgs) (api.DecideResult, error) {
-			return b.DecideOwner(ctx, "", args)
-		}),
-		byOwner(b, api.OpWithdrawDecision, "withdraws decisions", b.WithdrawOwner),
-		mux.By(api.OpPeers, b.status.peers),
-		mux.By(api.OpStatus, b.status.status),
-		mux.By(api.OpNeeds, b.needs),
-		mux.By(api.OpWakeWait, b.wakeHooks.wakeWait),
-		mux.By(api.OpTake, b.channels.take),
-		mux.By(api.OpMod, b.mods.modWait),
-		mux.By(api.OpModReport, b.mods.modReport),
-		mux.By(api.OpSubscribe, b.subscribe),
-		mux.By(api.OpRetire, b.retire),
-	} {
-		index[o.Name] = o
-	}
-	for _, o := range entry.Operations(entry.Options{Keys: b.opts.Keys, URL: b.opts.URL, Presence: b.Presence}) {
-		index[o.Name] = o
-	}
-	for _, row := range api.DelegatedOperations() {
-		index[row.Name] = b.delegated(row)
-	}
-	for _, row := range api.QuestionOperations() {
-		index[row.Name] = mux.ByPart(func() mux.Part { return b.questions }, row, errNoQuestions)
-	}
-	for _, row := range api.PromptOperations() {
-		index[row.Name] = mux.ByPart(func() mux.Part { return b.prompts }, row, errNoPrompts)
-	}
-	index[api.OpApprove.Name] = approving(b)
-	for _, row := range api.NetworkOperations() {
-		index[row.Name] = b.networked(row)
-	}
-	return index
+// register serves the operations of the broker itself. Those of parts are refused until the
+// parts are there.
+func (b *Broker) register() {
+	m := b.mux
+	m.Refuse(errNoJobs, api.DelegatedOperations()...)
+	m.Refuse(errNoQuestions, api.QuestionOperations()...)
+	m.Refuse(errNoPrompts, api.PromptOperations()...)
+	m.Refuse(errNoNetwork, api.NetworkOperations()...)
+	mux.HandleLink(m, api.OpRegister, b.sessions.register)
+	mux.HandleLink(m, api.OpLeave, b.sessions.leave)
+	mux.HandleLink(m, api.OpAutoWake, b.sessions.autoWake)
+	mux.HandleLink(m, api.OpHook, b.hooks.hook)
+	mux.HandleLink(m, api.OpAck, b.leases.ack)
+	mux.HandleLink(m, api.OpNack, b.leases.nack)
+	mux.HandleLink(m, api.OpSend, b.messages.send)
+	mux.HandleLink(m, api.OpSent, b.messages.sendStatus)
+	mux.HandleLink(m, api.OpInbox, b.inbox.inbox)
+	mux.HandleLink(m, api.OpWait, b.inbox.wait)
+	mux.HandleLink(m, api.OpSearch, b.history.searchHistory)
+	mux.HandleLink(m, api.OpDecide, b.decisions.decide)
+	mux.HandleLink(m, api.OpDecisions, b.decisions.decisions)
+	mux.HandleLink(m, api.OpPeers, b.status.peers)
+	mux.HandleLink(m, api.OpStatus, b.status.status)
+	mux.HandleLink(m, api.OpNeeds, b.needs)
+	mux.HandleLink(m, api.OpWakeWait, b.wakeHooks.wakeWait)
+	mux.HandleLink(m, api.OpTake, b.channels.take)
+	mux.HandleLink(m, api.OpMod, b.mods.modWait)
+	mux.HandleLink(m, api.OpModReport, b.mods.modReport)
+	mux.HandleLink(m, api.OpSubscribe, b.subscribe)
+	mux.HandleLink(m, api.OpRetire, b.retire)
+	mux.Handle(m, api.OpApprove, b.approve)
+	mux.Handle(m, api.OpPinDecision, mux.ForOwner(b, "pins by this command", func(ctx context.Context, args api.DecideArgs) (api.DecideResult, error) {
+		return b.DecideOwner(ctx, "", args)
+	}))
+	mux.Handle(m, api.OpWithdrawDecision, mux.ForOwner(b, "withdraws decisions", b.WithdrawOwner))
+	entry.Options{Keys: b.opts.Keys, URL: b.opts.URL, Presence: b.Presence}.Register(m)
 }
 
 // What the process that holds the broker asks of it.

@@ -19,15 +19,13 @@ import (
 type core struct {
 	presence.Callers
 	parts
-	opts      Options
-	ledger    wake.Ledger
-	feed      *events.Feed
-	jobs      Delegated // nil where there are none; set before anybody connects
-	network   Network   // as jobs
-	questions Questions // as jobs
-	pairs     Pairs     // as jobs
-	prompts   Prompts   // as jobs
-	gather    func(context.Context) (needs.Facts, error)
+	opts    Options
+	ledger  wake.Ledger
+	feed    *events.Feed
+	jobs    Delegated // nil where there are none; set before anybody connects
+	pairs   Pairs     // as jobs
+	prompts Prompts   // as jobs
+	gather  func(context.Context) (needs.Facts, error)
 
 	// tasks are the broker's own goroutines: wakes and looks under way.
 	tasks *lifecycle.Tasks

@@ -15,6 +15,8 @@ import (
 // Delegated serves the operations of delegated jobs in the broker's process.
 type Delegated interface {
 	mux.Part
+	// Approve answers what a job asks by the owner's command.
+	Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error)
 	// JobOf returns the name of the running job that a process is part of, "" for none. It
 	// fails with Denied when nobody can tell.
 	JobOf(process job.Process) (string, error)
@@ -22,17 +24,15 @@ type Delegated interface {
 	Prove(job, token string) error
 	// MaySend refuses a message of a job to whom it was not given (JOB-12).
 	MaySend(job, to string) error
-	// Disconnected is called after the last Handle of a connection.
+	// Disconnected is called after the last operation of a connection.
 	Disconnected(conn *ipc.Conn)
 }
 
-// Delegate has jobs serve what belongs to them, before anybody connects.
-func (b *Broker) Delegate(jobs Delegated) { b.jobs = jobs }
-
-// delegated is an operation that the jobs serve. Where there are none, a runner keeps
-// its result until a broker comes that has.
-func (b *Broker) delegated(row api.Row) mux.Operation {
-	return mux.ByPart(func() mux.Part { return b.jobs }, row, errNoJobs)
+// Delegate serves the operations of delegated jobs by jobs, before anyone connects. Without
+// jobs they are refused: a runner then keeps its result for a later broker.
+func (b *Broker) Delegate(jobs Delegated) {
+	b.jobs = jobs
+	jobs.Register(b.mux)
 }
 
 // insideOf names the job that a new connection comes from the inside of, "" for none.

@@ -2,11 +2,11 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 
 	"bridge/backend/broker/mux"
 	"bridge/backend/broker/presence"
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -16,30 +16,33 @@ import (
 // broker's process.
 type Prompts interface {
 	mux.Part
+	// Approve answers a prompt by the owner's command.
+	Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error)
 	// Has reports whether an approval of that id is one of them.
 	Has(id string) bool
 	// Heard is told each hook and plugin call of a known session.
 	Heard(call session.HookCall)
-	// Disconnected is called after the last Handle of a connection.
+	// Disconnected is called after the last operation of a connection.
 	Disconnected(conn *ipc.Conn)
 }
 
-// Prompt has prompts serve what belongs to them, before anybody connects.
-func (b *Broker) Prompt(prompts Prompts) { b.prompts = prompts }
+// Prompt serves the operations about prompts by prompts, before anyone connects.
+func (b *Broker) Prompt(prompts Prompts) {
+	b.prompts = prompts
+	prompts.Register(b.mux)
+}
 
 var errNoPrompts = bridge.Errorf(bridge.Unsupported, "this Bridge does not answer prompts of sessions")
 
-// approving is the owner's answer by command: to a prompt of a session, else to what a
-// job asks.
-func approving(b *Broker) mux.Operation {
-	ofJob := b.delegated(api.OpApprove.Row)
-	return mux.Operation{Row: ofJob.Row, Serve: func(ctx context.Context, l *link, raw json.RawMessage) (any, error) {
-		var args api.ApproveArgs
-		if b.prompts != nil && bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args) == nil && b.prompts.Has(args.Approval) {
-			return b.prompts.Handle(ctx, l.Conn, ofJob.Name, raw)
-		}
-		return ofJob.Serve(ctx, l, raw)
-	}}
+// approve answers by the owner's command what a session's prompt or a job asks.
+func (b *Broker) approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
+	switch {
+	case b.prompts != nil && b.prompts.Has(args.Approval):
+		return b.prompts.Approve(ctx, conn, args)
+	case b.jobs != nil:
+		return b.jobs.Approve(ctx, conn, args)
+	}
+	return job.Approval{}, errNoJobs
 }
 
 // Prompter is a session whose agent asks for permission.

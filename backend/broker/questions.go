@@ -9,12 +9,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Questions serves the operations about what sessions ask their owner in the broker's
-// process.
-type Questions interface{ mux.Part }
-
-// Ask has questions serve what belongs to them, before anybody connects.
-func (b *Broker) Ask(questions Questions) { b.questions = questions }
+// Ask serves the operations about what sessions ask their owner by questions, before anyone
+// connects.
+func (b *Broker) Ask(questions mux.Part) { questions.Register(b.mux) }
 
 var errNoQuestions = bridge.Errorf(bridge.Unavailable, "questions.db cannot be used: `bridge doctor` says why")
 
@@ -41,18 +38,4 @@ func (b *Broker) WithdrawOwner(ctx context.Context, args api.WithdrawDecisionArg
 		return api.DecideResult{}, err
 	}
 	return b.decisions.revise(ctx, bridge.OwnerAddress(), rev, args.ID, args.Supersedes)
-}
-
-// byOwner returns an operation that method serves for the owner alone.
-func byOwner[A any](b *Broker, op api.Op[A, api.DecideResult], does string, method func(context.Context, A) (api.DecideResult, error)) mux.Operation {
-	return mux.By(op, func(ctx context.Context, l *link, args A) (api.DecideResult, error) {
-		by, err := b.Asker(ctx, l.Conn, api.Caller{})
-		if err == nil {
-			err = by.OnlyOwner(does)
-		}
-		if err != nil {
-			return api.DecideResult{}, err
-		}
-		return method(ctx, args)
-	})
 }

@@ -119,7 +119,7 @@ type core struct {
 	opts  Options
 	files jobfiles.Files
 	began time.Time
-	ready lifecycle.Signal      // capacity 1: somebody may be able to start
+	ready lifecycle.Signal      // somebody may be able to start
 	shown atomic.Pointer[shown] // for those who only read
 	heard jobfiles.Heard
 	parts
@@ -175,7 +175,6 @@ func Open(opts Options) (*Jobs, error) {
 		},
 	}
 	c.parts = parts{starts: &starts{c}, results: &results{c}, runners: &runners{c}, approvals: &approvals{c}, standing: &standing{c}, asks: &asks{core: c}, views: &views{core: c}, said: &transcripts{c}}
-	c.asks.operations = c.asks.index()
 	c.tasks = lifecycle.NewTasks(context.Background())
 	c.landings, c.away = newLandings(c), newAway(c)
 	j := &Jobs{core: c, asks: c.asks, runners: c.runners, approvals: c.approvals, standing: c.standing, views: c.views, rest: true}

@@ -3,12 +3,12 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
 
 	"bridge/backend/broker"
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
 	"bridge/backend/core/job"
@@ -21,7 +21,6 @@ import (
 // asks is the part that serves the operations, those of supervisors by itself.
 type asks struct {
 	*core
-	operations map[string]operation
 }
 
 // answersTo says whose word counts for a job, as it is now: see job.Registry.AnswersTo.
@@ -66,48 +65,24 @@ var (
 	errInChild = bridge.Errorf(bridge.Denied, "a native child cannot give or steer jobs: tell whoever you work for")
 )
 
-// Handle serves an operation of the local link; the broker has checked its caller's
-// role.
-func (j *asks) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	serve, has := j.operations[op]
-	if !has {
-		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
-	}
-	return serve(ctx, conn, args)
-}
-
-type operation func(ctx context.Context, conn *ipc.Conn, args json.RawMessage) (any, error)
-
-func (j *asks) index() map[string]operation {
-	return map[string]operation{
-		api.OpRunnerHello.Name:  serve(api.OpRunnerHello, j.runners.hello),
-		api.OpRunnerReport.Name: serve(api.OpRunnerReport, j.runners.report),
-		api.OpRunnerWait.Name:   serve(api.OpRunnerWait, j.runners.wait),
-		api.OpSpawn.Name:        serve(api.OpSpawn, j.spawn),
-		api.OpJobs.Name:         serve(api.OpJobs, j.list),
-		api.OpJobResult.Name:    serve(api.OpJobResult, j.result),
-		api.OpJobMessage.Name:   serve(api.OpJobMessage, j.message),
-		api.OpJobCancel.Name:    serve(api.OpJobCancel, j.cancelJob),
-		api.OpJobProgress.Name:  serve(api.OpJobProgress, j.progress),
-		api.OpHandOff.Name:      serve(api.OpHandOff, j.handOff),
-		api.OpJobSlots.Name:     serve(api.OpJobSlots, j.setSlots),
-		api.OpJobFinish.Name:    serve(api.OpJobFinish, j.finishJob),
-		api.OpModels.Name:       serve(api.OpModels, j.models),
-		api.OpUsage.Name:        serve(api.OpUsage, j.usage),
-		api.OpRuns.Name:         serve(api.OpRuns, j.runsOf),
-		api.OpRunLog.Name:       serve(api.OpRunLog, j.runLog),
-		api.OpApprove.Name:      serve(api.OpApprove, j.approve),
-	}
-}
-
-func serve[A, R any](_ api.Op[A, R], method func(context.Context, *ipc.Conn, A) (R, error)) operation {
-	return func(ctx context.Context, conn *ipc.Conn, raw json.RawMessage) (any, error) {
-		var args A
-		if err := bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args); err != nil {
-			return nil, err
-		}
-		return method(ctx, conn, args)
-	}
+// Register serves the operations of jobs and of their runners.
+func (j *asks) Register(m *mux.Mux) {
+	mux.Handle(m, api.OpRunnerHello, j.runners.hello)
+	mux.Handle(m, api.OpRunnerReport, j.runners.report)
+	mux.Handle(m, api.OpRunnerWait, j.runners.wait)
+	mux.Handle(m, api.OpSpawn, j.spawn)
+	mux.Handle(m, api.OpJobs, j.list)
+	mux.Handle(m, api.OpJobResult, j.result)
+	mux.Handle(m, api.OpJobMessage, j.message)
+	mux.Handle(m, api.OpJobCancel, j.cancelJob)
+	mux.Handle(m, api.OpJobProgress, j.progress)
+	mux.Handle(m, api.OpHandOff, j.handOff)
+	mux.Handle(m, api.OpJobSlots, j.setSlots)
+	mux.Handle(m, api.OpJobFinish, j.finishJob)
+	mux.Handle(m, api.OpModels, j.models)
+	mux.Handle(m, api.OpUsage, j.usage)
+	mux.Handle(m, api.OpRuns, j.runsOf)
+	mux.Handle(m, api.OpRunLog, j.runLog)
 }
 
 // controlled finds a job that the caller may steer.

@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 )
 
-// onlyOwner refuses what an agent asks for by the owner's command: what runs below one
-// is not the owner (JOB-11). What runs inside a job has no such connection at all.
+// onlyOwner fails with Denied if an agent started the caller (JOB-11). A process inside a job
+// has no such connection.
 func (j *core) onlyOwner(ctx context.Context, conn *ipc.Conn, does string) error {
-	by, err := j.opts.Broker.Asker(ctx, conn, api.Caller{})
-	if err != nil {
-		return err
-	}
-	return by.OnlyOwner(does)
+	return mux.CheckOwner(ctx, j.opts.Broker, conn, does)
 }
 
 // runsOf serves `bridge runs`.
@@ -63,8 +60,8 @@ func (j *asks) runLog(ctx context.Context, conn *ipc.Conn, args api.RunLogArgs) 
 	return api.RunLog{View: view, Text: log.Text, Next: log.Next, Size: log.Size}, err
 }
 
-// approve serves `bridge approve`.
-func (j *asks) approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
+// Approve serves `bridge approve`.
+func (j *asks) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
 	if err := j.onlyOwner(ctx, conn, "answers by this command"); err != nil {
 		return job.Approval{}, err
 	}

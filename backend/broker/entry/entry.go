@@ -29,15 +29,12 @@ type Options struct {
 	Presence *presence.Presence
 }
 
-// Operations returns what serves api.OpTicket, api.OpEntry and api.OpLaunch. Each fails
-// with Unavailable where no dashboard is served, and the latter two with Denied inside an
-// agent's session.
-func Operations(opts Options) []mux.Operation {
-	return []mux.Operation{
-		mux.By(api.OpTicket, opts.ticket),
-		mux.By(api.OpEntry, opts.entry),
-		mux.By(api.OpLaunch, opts.launchLink),
-	}
+// Register serves api.OpTicket, api.OpEntry and api.OpLaunch. Each fails with Unavailable where
+// no dashboard is served, and the latter two with Denied inside an agent's session.
+func (o Options) Register(m *mux.Mux) {
+	mux.HandleLink(m, api.OpTicket, o.ticket)
+	mux.HandleLink(m, api.OpEntry, o.entry)
+	mux.HandleLink(m, api.OpLaunch, o.launchLink)
 }
 
 func (o Options) ticket(context.Context, *presence.Link, api.Empty) (string, error) {

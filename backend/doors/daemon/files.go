@@ -2,9 +2,8 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 
+	"bridge/backend/broker/mux"
 	"bridge/backend/doors/dashboard"
 	"bridge/backend/network/files"
 	"bridge/backend/network/pairing"
@@ -14,8 +13,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// network serves the owner's operations about other PCs: each by the part that it is
-// about.
+// network serves the owner's operations about other PCs.
 type network struct {
 	peering *pairing.Peering
 	files   *files.Transfers
@@ -24,19 +22,22 @@ type network struct {
 	settings func() (config.Settings, error)
 }
 
-// Handle is broker.Network's.
-func (n network) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	if n.files != nil && slices.ContainsFunc(api.FileOperations(), func(row api.Row) bool { return row.Name == op }) {
-		return n.files.Handle(ctx, conn, op, args)
+// Register adds the operations of all parts.
+func (n network) Register(m *mux.Mux) {
+	n.peering.Register(m)
+	if n.files != nil {
+		n.files.Register(m)
 	}
-	if op == api.OpNetworkLists.Name {
+	mux.Handle(m, api.OpNetworkLists, func(ctx context.Context, _ *ipc.Conn, _ api.Empty) (api.NetworkLists, error) {
 		return n.sharing.Lists(ctx), nil
-	}
-	answer, err := n.peering.Handle(ctx, conn, op, args)
-	if present, is := answer.(api.Network); is && err == nil {
+	})
+	mux.Handle(m, api.OpNetwork, func(context.Context, *ipc.Conn, api.Empty) (api.Network, error) {
+		present, err := n.peering.Network()
+		if err != nil {
+			return present, err
+		}
 		return n.inWords(present)
-	}
-	return answer, err
+	})
 }
 
 // inWords says what each PC may do here as the page does.

@@ -9,7 +9,6 @@ package files
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/pairing"
@@ -157,20 +157,18 @@ func (t *Transfers) Busy() bool {
 	return len(t.out)+len(t.in) > 0
 }
 
-// Handle serves an operation of the local link, for the owner: the broker has checked
-// the caller's role and that no agent started it.
-func (t *Transfers) Handle(ctx context.Context, _ *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	switch op {
-	case api.OpSendFiles.Name:
-		return api.Serve(args, func(a api.SendFilesArgs) (api.Transfer, error) { return t.Send(a.Host, a.Paths) })
-	case api.OpTransfer.Name:
-		return api.Serve(args, func(a api.TransferArgs) (api.Transfer, error) { return t.Await(ctx, a.ID, a.Seen) })
-	case api.OpTransfers.Name:
-		return t.List(), nil
-	case api.OpCancelTransfer.Name:
-		return api.Serve(args, func(a api.TransferArgs) (api.Transfer, error) { return t.Cancel(a.ID) })
-	}
-	return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
+// Register serves the operations about files. The broker lets only the owner call them.
+func (t *Transfers) Register(m *mux.Mux) {
+	mux.Handle(m, api.OpSendFiles, func(_ context.Context, _ *ipc.Conn, a api.SendFilesArgs) (api.Transfer, error) {
+		return t.Send(a.Host, a.Paths)
+	})
+	mux.Handle(m, api.OpTransfer, func(ctx context.Context, _ *ipc.Conn, a api.TransferArgs) (api.Transfer, error) {
+		return t.Await(ctx, a.ID, a.Seen)
+	})
+	mux.Handle(m, api.OpTransfers, func(context.Context, *ipc.Conn, api.Empty) (api.Transfers, error) { return t.List(), nil })
+	mux.Handle(m, api.OpCancelTransfer, func(_ context.Context, _ *ipc.Conn, a api.TransferArgs) (api.Transfer, error) {
+		return t.Cancel(a.ID)
+	})
 }
 
 // Send begins to send files and folders of this PC to a paired one.

@@ -2,11 +2,11 @@ package pairing
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/hub/externalnats"
@@ -14,44 +14,37 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Handle serves an operation of the local link, for the owner: the broker has checked
-// the caller's role and that no agent started it.
-func (p *Peering) Handle(ctx context.Context, _ *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	switch op {
-	case api.OpInvite.Name:
-		return p.invite()
-	case api.OpInvitation.Name:
-		return api.Serve(args, func(a api.InvitationArgs) (api.InvitationEnded, error) { return p.await(ctx, a.ID) })
-	case api.OpLink.Name:
-		return api.Serve(args, func(a api.LinkArgs) (api.PCName, error) {
-			pair, err := p.Join(ctx, a.Address, a.Code)
-			return api.PCName{Name: pair.Name, ID: pair.ID}, err
-		})
-	case api.OpUnlink.Name:
-		return api.Serve(args, func(a api.UnlinkArgs) (api.Empty, error) { return api.Empty{}, p.Unlink(a.Name) })
-	case api.OpJoinTeam.Name:
-		return api.Serve(args, func(a api.LinkArgs) (api.Joined, error) {
-			m, err := p.Crew().Enrol(ctx, a.Address, a.Code)
-			return api.Joined{Team: m.Team, Name: m.Name, Hub: m.Hub}, err
-		})
-	case api.OpJoinOwn.Name:
-		return api.Serve(args, func(a api.JoinOwnArgs) (api.Joined, error) {
-			m, err := p.Crew().EnrolOwn(ctx, a.Team, a.Roster, a.URLs, externalnats.Access{Creds: a.Creds, CA: a.CA, Plain: a.Plain})
-			return api.Joined{Team: m.Team, Name: m.Name, Hub: m.Hub, Own: err == nil}, err
-		})
-	case api.OpIdentify.Name:
-		return p.Crew().Identify()
-	case api.OpLeaveTeam.Name:
+// Register serves the operations about other PCs. The broker lets only the owner call them.
+// The daemon serves api.OpNetwork: it adds what each PC may do here.
+func (p *Peering) Register(m *mux.Mux) {
+	mux.Handle(m, api.OpInvite, func(context.Context, *ipc.Conn, api.Empty) (api.Invited, error) { return p.invite() })
+	mux.Handle(m, api.OpInvitation, func(ctx context.Context, _ *ipc.Conn, a api.InvitationArgs) (api.InvitationEnded, error) {
+		return p.await(ctx, a.ID)
+	})
+	mux.Handle(m, api.OpLink, func(ctx context.Context, _ *ipc.Conn, a api.LinkArgs) (api.PCName, error) {
+		pair, err := p.Join(ctx, a.Address, a.Code)
+		return api.PCName{Name: pair.Name, ID: pair.ID}, err
+	})
+	mux.Handle(m, api.OpUnlink, func(_ context.Context, _ *ipc.Conn, a api.UnlinkArgs) (api.Empty, error) {
+		return api.Empty{}, p.Unlink(a.Name)
+	})
+	mux.Handle(m, api.OpJoinTeam, func(ctx context.Context, _ *ipc.Conn, a api.LinkArgs) (api.Joined, error) {
+		joined, err := p.Crew().Enrol(ctx, a.Address, a.Code)
+		return api.Joined{Team: joined.Team, Name: joined.Name, Hub: joined.Hub}, err
+	})
+	mux.Handle(m, api.OpJoinOwn, func(ctx context.Context, _ *ipc.Conn, a api.JoinOwnArgs) (api.Joined, error) {
+		joined, err := p.Crew().EnrolOwn(ctx, a.Team, a.Roster, a.URLs, externalnats.Access{Creds: a.Creds, CA: a.CA, Plain: a.Plain})
+		return api.Joined{Team: joined.Team, Name: joined.Name, Hub: joined.Hub, Own: err == nil}, err
+	})
+	mux.Handle(m, api.OpIdentify, func(context.Context, *ipc.Conn, api.Empty) (api.PCName, error) { return p.Crew().Identify() })
+	mux.Handle(m, api.OpLeaveTeam, func(ctx context.Context, _ *ipc.Conn, _ api.Empty) (api.Joined, error) {
 		left, untold, err := p.Crew().Leave(ctx)
 		answer := api.Joined{Team: left.Team, Own: left.Access != nil}
 		if untold != nil {
 			answer.Untold = untold.Error()
 		}
 		return answer, err
-	case api.OpNetwork.Name:
-		return p.Network()
-	}
-	return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
+	})
 }
 
 func (p *Peering) invite() (api.Invited, error) {

@@ -15,6 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"bridge/backend/broker/mux"
+	"bridge/backend/broker/presence"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/remote"
 	"bridge/backend/network/link"
@@ -125,7 +127,9 @@ func call[R any](t *testing.T, p *pc, op string, args any) (R, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := p.Handle(t.Context(), nil, op, raw)
+	operations := mux.New()
+	p.Register(operations)
+	answer, err := operations.Serve(t.Context(), &presence.Link{}, op, raw)
 	result, _ := answer.(R)
 	return result, err
 }

@@ -2,12 +2,12 @@ package prompts
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"bridge/backend/broker"
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
@@ -18,52 +18,44 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Handle serves the operations about prompts, and the owner's answer to one.
-func (p *Prompts) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	switch op {
-	case api.OpPrompt.Name:
-		return api.Serve(args, func(args api.PromptArgs) (any, error) { return p.ask(ctx, conn, args) })
-	case api.OpPromptReport.Name:
-		return api.Serve(args, func(args api.PromptReport) (any, error) { return api.Empty{}, p.report(conn, args) })
-	case api.OpAway.Name:
-		return api.Serve(args, func(args api.AwayArgs) (any, error) {
-			if err := p.onlyOwner(ctx, conn, "switches away mode"); err != nil {
-				return nil, err
-			}
-			if args.On == nil {
-				return p.Prompting(), nil
-			}
-			return p.SetAway(*args.On)
-		})
-	case api.OpRules.Name:
-		return api.Serve(args, func(api.Empty) (any, error) {
-			if err := p.onlyOwner(ctx, conn, "lists the standing rules"); err != nil || p.opts.Rules == nil {
-				return []rule.Rule{}, err
-			}
-			return p.opts.Rules.Live()
-		})
-	case api.OpTakeBackRule.Name:
-		return api.Serve(args, func(args api.RuleArgs) (any, error) {
-			if err := p.onlyOwner(ctx, conn, "takes a standing rule back"); err != nil {
-				return nil, err
-			}
-			return p.takeBack(args.ID)
-		})
-	case api.OpApprove.Name:
-		return api.Serve(args, func(args api.ApproveArgs) (any, error) {
-			if err := p.onlyOwner(ctx, conn, "answers by this command"); err != nil {
-				return nil, err
-			}
-			if err := args.Check(); err != nil {
-				return nil, err
-			}
-			if len(args.Picks) > 0 {
-				return p.Pick(args.Approval, args.Picks)
-			}
-			return p.Answer(args.Approval, args.Decision, args.Reason)
-		})
+// Register serves the operations about prompts and about standing rules.
+func (p *Prompts) Register(m *mux.Mux) {
+	mux.Handle(m, api.OpPrompt, func(ctx context.Context, conn *ipc.Conn, args api.PromptArgs) (api.PromptAnswer, error) {
+		return p.ask(ctx, conn, args)
+	})
+	mux.Handle(m, api.OpPromptReport, func(_ context.Context, conn *ipc.Conn, args api.PromptReport) (api.Empty, error) {
+		return api.Empty{}, p.report(conn, args)
+	})
+	mux.Handle(m, api.OpAway, mux.ForOwner(p.opts.Broker, "switches away mode", func(_ context.Context, args api.AwayArgs) (api.Prompting, error) {
+		if args.On == nil {
+			return p.Prompting(), nil
+		}
+		return p.SetAway(*args.On)
+	}))
+	mux.Handle(m, api.OpRules, mux.ForOwner(p.opts.Broker, "lists the standing rules", func(context.Context, api.Empty) ([]rule.Rule, error) {
+		if p.opts.Rules == nil {
+			return []rule.Rule{}, nil
+		}
+		return p.opts.Rules.Live()
+	}))
+	mux.Handle(m, api.OpTakeBackRule, mux.ForOwner(p.opts.Broker, "takes a standing rule back", func(_ context.Context, args api.RuleArgs) (api.RuleTakenBack, error) {
+		return p.takeBack(args.ID)
+	}))
+}
+
+// Approve answers a prompt by the owner's command.
+func (p *Prompts) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
+	err := mux.CheckOwner(ctx, p.opts.Broker, conn, "answers by this command")
+	if err == nil {
+		err = args.Check()
 	}
-	return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
+	if err != nil {
+		return job.Approval{}, err
+	}
+	if len(args.Picks) > 0 {
+		return p.Pick(args.Approval, args.Picks)
+	}
+	return p.Answer(args.Approval, args.Decision, args.Reason)
 }
 
 func (p *Prompts) takeBack(id string) (api.RuleTakenBack, error) {
@@ -76,14 +68,6 @@ func (p *Prompts) takeBack(id string) (api.RuleTakenBack, error) {
 	}
 	p.opts.Broker.Changed()
 	return api.RuleTakenBack{Rule: taken, Asked: undone.Asked, Handed: undone.Handed}, nil
-}
-
-func (p *Prompts) onlyOwner(ctx context.Context, conn *ipc.Conn, does string) error {
-	by, err := p.opts.Broker.Asker(ctx, conn, api.Caller{})
-	if err != nil {
-		return err
-	}
-	return by.OnlyOwner(does)
 }
 
 func (p *Prompts) file(id string) string { return filepath.Join(p.opts.Answers, id+".json") }

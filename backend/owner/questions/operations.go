@@ -2,55 +2,41 @@ package questions
 
 import (
 	"context"
-	"encoding/json"
 
 	"bridge/backend/broker"
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/question"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 )
 
-// Handle serves the operations about questions.
-func (q *Questions) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
-	switch op {
-	case api.OpAskOwner.Name:
-		return api.Serve(args, func(args api.AskOwnerArgs) (question.Question, error) {
-			by, err := q.asker(ctx, conn, args.Caller)
-			if err != nil {
-				return question.Question{}, err
-			}
-			return q.ask(ctx, by, args.ID, args.Question)
-		})
-	case api.OpQuestion.Name:
-		return api.Serve(args, func(args api.QuestionArgs) (question.Question, error) {
-			by, err := q.asker(ctx, conn, args.Caller)
-			if err != nil {
-				return question.Question{}, err
-			}
-			return q.of(by, args.ID)
-		})
-	case api.OpWithdrawQuestion.Name:
-		return api.Serve(args, func(args api.QuestionArgs) (question.Question, error) {
-			by, err := q.asker(ctx, conn, args.Caller)
-			if err != nil {
-				return question.Question{}, err
-			}
-			return q.withdraw(ctx, by, args.ID)
-		})
-	case api.OpAnswerQuestion.Name:
-		return api.Serve(args, func(args api.AnswerQuestionArgs) (question.Question, error) {
-			by, err := q.opts.Broker.Asker(ctx, conn, api.Caller{})
-			if err == nil {
-				err = by.OnlyOwner("answers by this command")
-			}
-			if err != nil {
-				return question.Question{}, err
-			}
-			return q.Answer(ctx, args.ID, args.Answer)
-		})
-	}
-	return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
+// Register serves the operations about questions.
+func (q *Questions) Register(m *mux.Mux) {
+	mux.Handle(m, api.OpAskOwner, func(ctx context.Context, conn *ipc.Conn, args api.AskOwnerArgs) (question.Question, error) {
+		by, err := q.asker(ctx, conn, args.Caller)
+		if err != nil {
+			return question.Question{}, err
+		}
+		return q.ask(ctx, by, args.ID, args.Question)
+	})
+	mux.Handle(m, api.OpQuestion, func(ctx context.Context, conn *ipc.Conn, args api.QuestionArgs) (question.Question, error) {
+		by, err := q.asker(ctx, conn, args.Caller)
+		if err != nil {
+			return question.Question{}, err
+		}
+		return q.of(by, args.ID)
+	})
+	mux.Handle(m, api.OpWithdrawQuestion, func(ctx context.Context, conn *ipc.Conn, args api.QuestionArgs) (question.Question, error) {
+		by, err := q.asker(ctx, conn, args.Caller)
+		if err != nil {
+			return question.Question{}, err
+		}
+		return q.withdraw(ctx, by, args.ID)
+	})
+	mux.Handle(m, api.OpAnswerQuestion, mux.ForOwner(q.opts.Broker, "answers by this command", func(ctx context.Context, args api.AnswerQuestionArgs) (question.Question, error) {
+		return q.Answer(ctx, args.ID, args.Answer)
+	}))
 }
 
 // asker is the session that asks. A job has a supervisor to ask, and a native child its

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"bridge/backend/core/bridge"
@@ -185,14 +184,12 @@ func define[Args, Answer any](name string, roles ...Role) Op[Args, Answer] {
 	return Op[Args, Answer]{Row: row}
 }
 
-// NetworkOperations are those about other PCs.
+// NetworkOperations are those about other PCs, and about files to and from them.
 func NetworkOperations() []Row {
-	return append([]Row{OpInvite.Row, OpInvitation.Row, OpLink.Row, OpUnlink.Row, OpJoinTeam.Row, OpJoinOwn.Row, OpIdentify.Row, OpLeaveTeam.Row, OpNetwork.Row, OpNetworkLists.Row}, FileOperations()...)
-}
-
-// FileOperations are those of them that are about files.
-func FileOperations() []Row {
-	return []Row{OpSendFiles.Row, OpTransfer.Row, OpTransfers.Row, OpCancelTransfer.Row}
+	return []Row{
+		OpInvite.Row, OpInvitation.Row, OpLink.Row, OpUnlink.Row, OpJoinTeam.Row, OpJoinOwn.Row, OpIdentify.Row, OpLeaveTeam.Row,
+		OpNetwork.Row, OpNetworkLists.Row, OpSendFiles.Row, OpTransfer.Row, OpTransfers.Row, OpCancelTransfer.Row,
+	}
 }
 
 // DelegatedOperations are those about delegated jobs, of their runners too.
@@ -200,7 +197,7 @@ func DelegatedOperations() []Row {
 	return []Row{
 		OpRunnerHello.Row, OpRunnerReport.Row, OpRunnerWait.Row, OpSpawn.Row, OpJobs.Row, OpJobResult.Row, OpJobMessage.Row,
 		OpJobCancel.Row, OpHandOff.Row, OpJobProgress.Row, OpJobSlots.Row, OpJobFinish.Row, OpModels.Row, OpUsage.Row,
-		OpRuns.Row, OpRunLog.Row, OpApprove.Row,
+		OpRuns.Row, OpRunLog.Row,
 	}
 }
 
@@ -229,14 +226,4 @@ func NewCalls(link Link) Calls {
 	return Calls{
 		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, JobCalls{link}, QuestionCalls{link}, PromptCalls{link}, OwnerCalls{link}, NetworkCalls{link}, FileCalls{link},
 	}
-}
-
-// Serve decodes the arguments of an operation and does it. What a newer caller adds to
-// them is passed over.
-func Serve[A, R any](raw json.RawMessage, do func(A) (R, error)) (any, error) {
-	var args A
-	if err := bridge.DecodeAdditive(raw, bridge.MaxFrameBytes, &args); err != nil {
-		return nil, err
-	}
-	return do(args)
 }
