@@ -9,8 +9,8 @@ import "net"
 // for a node that hangs.
 func (p Pace) dialer() *net.Dialer {
 	return &net.Dialer{
-		Timeout:         p.Silence,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: p.Silence / 4 * 3, Interval: p.Silence / 4, Count: 2},
-		Control:         giveUp(p.Silence),
+		Timeout:         p.PeerTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: p.PeerTimeout / 4 * 3, Interval: p.PeerTimeout / 4, Count: 2},
+		Control:         giveUp(p.PeerTimeout),
 	}
 }

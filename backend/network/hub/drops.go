@@ -14,7 +14,7 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// Why says why something that came was not taken.
+// Why is the reason for which a message was dropped.
 type Why string
 
 // The reasons.
@@ -113,8 +113,8 @@ type dropKey struct {
 	why Why
 }
 
-// dropLocked counts what was dropped. It is named in the log, and reported true, the
-// first time, the second, the fourth: nobody fills the log by saying what is dropped.
+// dropLocked counts a dropped message. It logs the first, second, fourth, eighth and so on, and
+// reports whether it did: no sender can fill the log.
 func (h *Hub) dropLocked(pc string, why Why, err error) (named bool) {
 	name := ""
 	if m := h.pcs[pc]; m != nil {
@@ -144,13 +144,13 @@ func (h *Hub) drop(pc string, why Why, err error) {
 	}
 }
 
-// overrun notes that more comes than the connection holds: NATS's client drops and counts
-// that itself, and cannot say of whom it was.
+// overrun records that the NATS client dropped messages because its buffer was full. It cannot
+// tell whose they were.
 func (h *Hub) overrun(sub *nats.Subscription, err error) {
 	if sub == nil || !errors.Is(err, nats.ErrSlowConsumer) {
 		return
 	}
-	h.lacks.Store(true) // of what was dropped, it may have been about who is there
+	h.rosterStale.Store(true) // a dropped message may have been a roster entry
 	h.mu.Lock()
 	h.slow[sub] = h.opts.Now()
 	h.mu.Unlock()

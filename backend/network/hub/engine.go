@@ -94,14 +94,14 @@ func (h *Hub) readBatch(ctx context.Context, stream, filter string, from uint64,
 	}
 }
 
-// say signs words under a subject and has them published.
-func (h *Hub) say(ctx context.Context, at string, body []byte, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
+// publish signs a message and publishes it by the function by.
+func (h *Hub) publish(ctx context.Context, at string, body []byte, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
 	select {
-	case h.speech <- struct{}{}:
+	case h.publishToken <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-h.speech }()
+	defer func() { <-h.publishToken }()
 	msg, err := sign(h, at, body)
 	if err != nil {
 		return err
@@ -109,9 +109,9 @@ func (h *Hub) say(ctx context.Context, at string, body []byte, by func(context.C
 	return by(ctx, h.conn, msg)
 }
 
-// sign makes a message of words under a subject. Who calls it holds the token of speech.
+// sign returns a signed message. The caller holds publishToken.
 func sign(h *Hub, at string, body []byte) (*nats.Msg, error) {
-	number, err := h.number.next(h.opts.Now())
+	number, err := h.numbers.next(h.opts.Now())
 	if err != nil {
 		return nil, bridge.WithCause(bridge.Storage, err, "this PC says nothing to its team: "+err.Error())
 	}
@@ -124,11 +124,12 @@ func sign(h *Hub, at string, body []byte) (*nats.Msg, error) {
 	return msg, nil
 }
 
-// publish says something that nobody stores.
-func publish(_ context.Context, conn *nats.Conn, msg *nats.Msg) error { return conn.PublishMsg(msg) }
+// publishOnly publishes a message that the engine does not store.
+func publishOnly(_ context.Context, conn *nats.Conn, msg *nats.Msg) error {
+	return conn.PublishMsg(msg)
+}
 
-// codeNoRoom is the engine's for that an account may store nothing more: a hub has it say
-// so while its disk is full.
+// codeNoRoom is the engine's error for a full account. A hub answers it while its disk is full.
 const codeNoRoom = 10002
 
 var (
@@ -136,16 +137,17 @@ var (
 	errHubFull = bridge.Errorf(bridge.Busy, "the team's hub did not store it: its disk is full")
 )
 
-// whose says of an error of the engine what it means where this PC's team has a hub.
-func whose(h *Hub, err error) error {
+// explainStoreError returns the error for people: a hub without room has a full disk.
+func explainStoreError(h *Hub, err error) error {
 	if errors.Is(err, errNoRoom) && h.opts.Roster == "" {
 		return errHubFull
 	}
 	return err
 }
 
-// store says something and returns when the engine has stored it.
-func store(ctx context.Context, conn *nats.Conn, msg *nats.Msg) error {
+// publishStored publishes a message and waits until the engine has stored it. It fails with
+// Busy if the engine has no room.
+func publishStored(ctx context.Context, conn *nats.Conn, msg *nats.Msg) error {
 	answer, err := conn.RequestMsgWithContext(ctx, msg)
 	if err != nil {
 		return err

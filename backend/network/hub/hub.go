@@ -52,7 +52,7 @@ type Options struct {
 	// an older word counts for nothing then, whatever the server shows. "" keeps nothing,
 	// where the server itself has the roster's key.
 	Roster string
-	// Word is what this PC says of itself now.
+	// Word returns what this PC announces of itself.
 	Word func() Word
 	// Handle takes what another PC of the team said, frame after frame: the next one of
 	// that PC waits for it.
@@ -76,95 +76,96 @@ type Word struct {
 	Capabilities []string
 }
 
-// Pace is how often a PC looks after its way to the hub.
+// Pace are the intervals and timeouts of the connection to the hub.
 type Pace struct {
-	Presence     time.Duration // how often it says that it is there, in a small team
-	Life         time.Duration // how long such a word counts
-	Silence      time.Duration // for so long a node may not be heard of at all
-	Ping         time.Duration // two of them unanswered end the connection
-	Retry, Rarer time.Duration // the first pause between two attempts, and the longest
-	Answer       time.Duration // how long NATS is waited for
+	Presence          time.Duration // between two announcements of presence, in a small team
+	TTL               time.Duration // an announcement expires after it
+	PeerTimeout       time.Duration // a node that sends nothing for so long is gone
+	Ping              time.Duration // two of them unanswered end the connection
+	Retry, MaxBackoff time.Duration // the first pause between two attempts, and the longest
+	Answer            time.Duration // timeout of a request to NATS
 }
 
 var usualPace = Pace{
-	Presence: subject.PresenceEvery, Life: subject.PresenceLife, Silence: 4 * time.Second, Ping: 15 * time.Second,
-	Retry: time.Second, Rarer: time.Minute, Answer: 10 * time.Second,
+	Presence: subject.PresenceEvery, TTL: subject.PresenceLife, PeerTimeout: 4 * time.Second, Ping: 15 * time.Second,
+	Retry: time.Second, MaxBackoff: time.Minute, Answer: 10 * time.Second,
 }
 
-// Hub is this PC's place in its team.
+// Hub is this PC's membership in its team: its connection, the roster and who is present.
 type Hub struct {
 	Inbox *Inbox // what lies there for PCs that are away
 
-	opts    Options
-	session string // of this process: what was said to an earlier one is not for it
-	conn    *nats.Conn
-	greet   lifecycle.Signal // the connection is new
-	outed   lifecycle.Signal // this PC is in the team no more
-	queued  budget           // of frames that wait to be handled, of all PCs
+	opts      Options
+	session   string // of this process; frames for an earlier process are dropped
+	conn      *nats.Conn
+	connected lifecycle.Signal // a connection was established
+	evicted   lifecycle.Signal // this PC was removed from the team
+	queued    budget           // memory for frames that wait to be handled, shared by all PCs
 
-	speech chan struct{} // capacity 1: who holds its token says something
-	number *numbers      // of who holds the token
-	bulk   chan struct{} // capacity 1: one large thing at a time
+	publishToken chan struct{} // capacity 1: its holder may sign and publish
+	numbers      *numbers      // guarded by publishToken
+	bulkToken    chan struct{} // capacity 1: one large frame at a time
 
-	entering sync.Mutex // who enters what the roster says; nothing else is held before it
-	kept     kept       // guarded by entering
+	rosterMu   sync.Mutex // held while roster entries are applied; taken before mu
+	rosterFile rosterFile // guarded by rosterMu
 
-	decided atomic.Uint64 // counts what was heard of new decisions
-	lacks   atomic.Bool   // the roster is to be read once more
-	mute    atomic.Bool   // something else stands where this PC's word was
-	left    atomic.Bool   // this PC has said that it leaves the team
-	unread  uint64        // the roster's first sequence that was not read on this connection; of the goroutine that does
-	again   time.Time     // when it says next that it is there; of the goroutine that does
-	// told says that the hub tells who is there, by presences; of the same goroutine, too.
-	told      bool
-	presences *nats.Subscription
+	decided             atomic.Uint64 // grows when new decisions are announced
+	rosterStale         atomic.Bool   // the roster must be read again
+	presenceOverwritten atomic.Bool   // the stored announcement is not this PC's own
+	leaving             atomic.Bool   // this PC has announced that it leaves the team
+	nextRosterSequence  uint64        // first sequence of the roster that was not read on this connection; used by run alone
+	nextAnnouncement    time.Time     // used by run alone
+	// hasSnapshot is set if the hub sends presence snapshots, by presences; used by run alone.
+	hasSnapshot bool
+	presences   *nats.Subscription
 
-	tasks  *lifecycle.Tasks
-	silent chan struct{} // closed when it says no more by itself that it is there
+	tasks         *lifecycle.Tasks
+	announcerDone chan struct{} // closed when run has ended
 
-	mu      sync.Mutex // guards below
-	state   State
-	ahead   time.Duration // of this PC's clock before the engine's
-	removed bool
-	pcs     map[string]*member // by identity
-	names   map[string]*member
-	hurried time.Time
-	drops   map[dropKey]*Drop
-	slow    map[*nats.Subscription]time.Time // when more came by it than the connection holds
+	mu        sync.Mutex // guards below
+	state     State
+	clockSkew time.Duration // this PC's clock minus the engine's
+	removed   bool
+	pcs       map[string]*member // by identity
+	names     map[string]*member
+	lastHurry time.Time
+	drops     map[dropKey]*Drop
+	slow      map[*nats.Subscription]time.Time // subscriptions that overflowed, and when
 }
 
-// State is how it stands with the way to the hub.
+// State is the state of the connection to the hub.
 type State struct {
 	Up     bool
-	Since  time.Time // when it came up; zero where it is down
-	Server string    // that it talks to
+	Since  time.Time // when it was established; zero while it is down
+	Server string    // the connected node
 	Failed string    // why it is down
 }
 
-// Open begins to call the hub, and goes on until Close.
+// Open connects to the hub in the background until Close. It fails with Invalid if the options
+// cannot be used, and with Storage if the roster file cannot be read.
 func Open(opts Options) (_ *Hub, err error) {
 	if opts.Pace == (Pace{}) {
 		opts.Pace = usualPace
 	}
 	h := &Hub{
-		opts: opts, session: newSession(), greet: lifecycle.NewSignal(), outed: lifecycle.NewSignal(), silent: make(chan struct{}), speech: make(chan struct{}, 1), bulk: make(chan struct{}, 1), pcs: map[string]*member{},
-		queued: budget{left: maxQueuedBytes}, number: openNumbers(opts.Numbers, opts.Log),
+		opts: opts, session: newSession(), connected: lifecycle.NewSignal(), evicted: lifecycle.NewSignal(), announcerDone: make(chan struct{}), publishToken: make(chan struct{}, 1), bulkToken: make(chan struct{}, 1), pcs: map[string]*member{},
+		queued: budget{left: maxQueuedBytes}, numbers: openNumbers(opts.Numbers, opts.Log),
 	}
 	h.state.Failed = "it was not reached yet"
 	h.Inbox = newInbox(h)
 	h.tasks = lifecycle.NewTasks(context.Background())
 	h.drops, h.slow = map[dropKey]*Drop{}, map[*nats.Subscription]time.Time{}
-	if h.kept, err = openKept(opts.Roster, opts.Team, opts.Hub); err != nil {
+	if h.rosterFile, err = openRosterFile(opts.Roster, opts.Team, opts.Hub); err != nil {
 		h.tasks.Cancel()
 		return nil, err
 	}
-	recall(h)
+	restoreRoster(h)
 	if err := h.connect(); err != nil {
 		h.tasks.Cancel()
 		return nil, bridge.WithCause(bridge.Invalid, err, "the team's hub cannot be called: "+err.Error())
 	}
 	h.tasks.Go(func() {
-		defer close(h.silent)
+		defer close(h.announcerDone)
 		h.run()
 	})
 	if opts.Stored != nil {
@@ -181,28 +182,28 @@ func newSession() string {
 	return hex.EncodeToString(random[:])
 }
 
-// connect sets up the connection; it comes up by itself, now or later.
+// connect creates the client. NATS connects in the background and after each failure.
 func (h *Hub) connect() error {
 	options := append([]nats.Option{
 		nats.Name("bridge"), nats.CustomInboxPrefix(subject.InboxPrefix(h.opts.Self)), nats.NoEcho(),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		nats.ReconnectBufSize(-1), // what is said while it is away is said to nobody, and its speaker hears that
+		nats.ReconnectBufSize(-1), // publishing without a connection fails at once
 		nats.CustomReconnectDelay(h.pause), nats.PingInterval(h.opts.Pace.Ping), nats.MaxPingsOutstanding(2),
 		nats.Dialer(h.opts.Pace.dialer()), nats.Timeout(h.opts.Pace.Answer), nats.FlusherTimeout(h.opts.Pace.Answer),
-		nats.ConnectHandler(func(*nats.Conn) { h.greet.Notify() }),
-		nats.ReconnectHandler(func(*nats.Conn) { h.greet.Notify() }),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { h.down(err) }),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { h.down(err) }),
+		nats.ConnectHandler(func(*nats.Conn) { h.connected.Notify() }),
+		nats.ReconnectHandler(func(*nats.Conn) { h.connected.Notify() }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { h.onDisconnected(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { h.onDisconnected(err) }),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			h.opts.Log.Warn("the team's hub says", "err", err, "about", subjectOf(sub))
 			h.overrun(sub, err)
-			if errors.Is(err, nats.ErrAuthorization) { // a login that is refused is told in no other way
-				h.down(refused(h))
-				h.outed.Notify()
+			if errors.Is(err, nats.ErrAuthorization) { // a refused login is reported in no other way
+				h.onDisconnected(refused(h))
+				h.evicted.Notify()
 			}
 		}),
 	}, h.opts.Login...)
-	if len(h.opts.URLs) > 1 { // these are all its nodes: what they tell of may be addresses that nobody reaches from here
+	if len(h.opts.URLs) > 1 { // these are all nodes: addresses that they advertise may be unreachable from here
 		options = append(options, nats.IgnoreDiscoveredServers())
 	}
 	var err error
@@ -212,7 +213,7 @@ func (h *Hub) connect() error {
 	return h.subscribe()
 }
 
-// refused is why this PC is not let in, as far as it can know.
+// refused returns why the hub refuses this PC, as far as this PC can know.
 func refused(h *Hub) error {
 	if h.opts.Roster != "" {
 		return errCreds
@@ -222,8 +223,7 @@ func refused(h *Hub) error {
 
 var errCreds = bridge.Errorf(bridge.Unauthorized, "it refuses this PC's credentials, which its administrator has taken back, or which have expired")
 
-// errRefused is all that a PC hears whom the hub does not let in: which of both it is, the
-// hub's log says.
+// errRefused is all that a refused PC is told. The log of the hub has the reason.
 var errRefused = bridge.Errorf(bridge.Unauthorized, "it refuses this PC, which was removed from the team or is shut out for a minute")
 
 func subjectOf(sub *nats.Subscription) string {
@@ -233,22 +233,22 @@ func subjectOf(sub *nats.Subscription) string {
 	return sub.Subject
 }
 
-// pause grows with each attempt in vain.
+// pause returns the delay before the next attempt. It grows with each failure, up to MaxBackoff.
 func (h *Hub) pause(attempts int) time.Duration {
-	pause := h.opts.Pace.Rarer
+	pause := h.opts.Pace.MaxBackoff
 	if attempts < 16 {
 		pause = min(h.opts.Pace.Retry<<max(attempts-1, 0), pause)
 	}
-	return pause/2 + rand.N(pause) //nolint:gosec // so that a team's PCs do not keep step
+	return pause/2 + rand.N(pause) //nolint:gosec // so that the PCs of a team spread out
 }
 
-// Close says goodbye, as its last word, and ends the connection.
+// Close announces that this PC goes, and ends the connection.
 func (h *Hub) Close() {
 	h.tasks.Cancel()
-	<-h.silent
-	if h.conn.IsConnected() && !h.left.Load() {
+	<-h.announcerDone
+	if h.conn.IsConnected() && !h.leaving.Load() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_ = h.say(ctx, h.presenceKey(), presence{Session: h.session, Gone: true}.encode(), publish)
+		_ = h.publish(ctx, h.presenceKey(), presence{Session: h.session, Gone: true}.encode(), publishOnly)
 		_ = h.conn.FlushWithContext(ctx)
 		cancel()
 	}
@@ -256,22 +256,22 @@ func (h *Hub) Close() {
 	h.tasks.Wait()
 }
 
-// State is how it stands now.
+// State returns the present state of the connection.
 func (h *Hub) State() State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.state
 }
 
-// Removed reports whether the hub has said that this PC belongs to the team no more.
+// Removed reports whether the roster says that this PC was removed from the team.
 func (h *Hub) Removed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.removed
 }
 
-// down notes that there is no way to anybody.
-func (h *Hub) down(err error) {
+// onDisconnected marks all PCs as unreachable.
+func (h *Hub) onDisconnected(err error) {
 	h.mu.Lock()
 	before := h.state
 	h.state = State{Failed: before.Failed}
@@ -282,7 +282,7 @@ func (h *Hub) down(err error) {
 	}
 	now, changed := h.state, before != h.state
 	for _, m := range h.pcs {
-		m.leave()
+		m.forgetPresence()
 	}
 	h.mu.Unlock()
 	if changed && !h.tasks.HasEnded() {
@@ -293,7 +293,7 @@ func (h *Hub) down(err error) {
 	}
 }
 
-// run keeps this PC present while there is a way, and others as long as they are.
+// run announces this PC while it is connected, and expires the announcements of others.
 func (h *Hub) run() {
 	tick, again := time.NewTicker(h.opts.Pace.Presence), time.NewTimer(h.opts.Pace.Presence)
 	defer tick.Stop()
@@ -301,16 +301,16 @@ func (h *Hub) run() {
 	for failed := 0; ; {
 		var err error
 		select {
-		case <-h.greet:
-			err = h.arrive()
+		case <-h.connected:
+			err = h.onConnected()
 		case <-again.C:
 			if !h.State().Up && h.conn.IsConnected() {
-				err = h.arrive() // what failed before
+				err = h.onConnected() // retry
 			}
 		case <-tick.C:
-			h.expire()
+			h.expirePresences()
 			if h.State().Up && h.conn.IsConnected() {
-				err = stay(h)
+				err = keepPresent(h)
 			}
 		case <-h.tasks.Done():
 			return
@@ -319,9 +319,9 @@ func (h *Hub) run() {
 		case h.tasks.HasEnded():
 		case err != nil:
 			h.opts.Log.Warn("the team's hub does not take this PC's word", "err", err)
-			h.down(err)
+			h.onDisconnected(err)
 			failed++
-			elsewhere(h, failed)
+			tryOtherNode(h, failed)
 			again.Reset(h.pause(failed))
 		case h.State().Up:
 			failed = 0
@@ -329,62 +329,61 @@ func (h *Hub) run() {
 	}
 }
 
-// elsewhere leaves a node that is reached and yet does not take this PC's word: it may have
-// lost the others.
-func elsewhere(h *Hub, failed int) {
+// tryOtherNode reconnects after every second failure on a connected node: it may have lost the
+// other nodes.
+func tryOtherNode(h *Hub, failed int) {
 	if failed%2 == 0 && len(h.opts.URLs) > 1 && h.conn.IsConnected() {
 		_ = h.conn.ForceReconnect() // or it has ended
 	}
 }
 
-// stay says again that this PC is there, when it is time to. Where the roster may lack
-// something, it is read on: an entry that the engine was about to store when this PC
-// arrived came neither with what was stored nor behind it.
-func stay(h *Hub) error {
-	if h.mute.Load() || !h.opts.Now().Before(h.again) {
-		if err := h.appear(h.tasks.Context()); err != nil {
+// keepPresent announces this PC again when due. It reads the roster again if that may be
+// stale: an entry that the engine was about to store when this PC connected was neither
+// among the stored ones nor published after them.
+func keepPresent(h *Hub) error {
+	if h.presenceOverwritten.Load() || !h.opts.Now().Before(h.nextAnnouncement) {
+		if err := h.announce(h.tasks.Context()); err != nil {
 			return err
 		}
 	}
-	if !h.lacks.Swap(false) {
+	if !h.rosterStale.Swap(false) {
 		return nil
 	}
-	return learnMore(h)
+	return reloadTeam(h)
 }
 
-// arrive takes this PC's place on a new connection: it says that it is there, and learns
-// who is.
-func (h *Hub) arrive() error {
+// onConnected loads roster and presence on a new connection, and announces this PC.
+func (h *Hub) onConnected() error {
 	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
 	defer cancel()
 	h.mu.Lock()
 	for _, m := range h.pcs {
-		m.leave() // what was heard of them may have changed meanwhile
+		m.forgetPresence() // it may have changed meanwhile
 	}
 	h.mu.Unlock()
-	if err := learn(ctx, h); err != nil {
+	if err := loadTeam(ctx, h); err != nil {
 		return fmt.Errorf("it does not say who is in the team: %w", err)
 	}
-	if err := h.appear(ctx); err != nil {
+	if err := h.announce(ctx); err != nil {
 		return fmt.Errorf("it does not store that this PC is there: %w", err)
 	}
-	if !h.told {
+	if !h.hasSnapshot {
 		if err := h.readPresence(ctx); err != nil {
 			return fmt.Errorf("it does not say who is there: %w", err)
 		}
-		h.lacks.Store(true)
+		h.rosterStale.Store(true)
 	}
 	if !h.conn.IsConnected() {
-		return nil // and it comes again
+		return nil // the next connection repeats this
 	}
 	h.mu.Lock()
 	h.state = State{Up: true, Since: h.opts.Now(), Server: h.conn.ConnectedServerName()}
 	for _, m := range h.pcs {
-		m.rise(h.state.Since)
+		m.markReachable(h.state.Since)
 	}
 	h.mu.Unlock()
 	h.decided.Add(1)
-	h.Inbox.open.Notify()
+	h.Inbox.ready.Notify()
 	h.opts.Log.Info("the way to the team's hub is up", "server", h.conn.ConnectedServerName())
 	h.opts.Changed(remote.PC{})
 	return nil

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var clock = time.Now //nolint:forbidigo // of real connections
 
 // pace is a hub's in tests: quick, but for what no test waits for.
-var pace = hub.Pace{Presence: 50 * time.Millisecond, Life: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, Rarer: 100 * time.Millisecond, Answer: 20 * time.Second}
+var pace = hub.Pace{Presence: 50 * time.Millisecond, TTL: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, Answer: 20 * time.Second}
 
 type heard struct {
 	from  remote.PC
@@ -431,7 +431,7 @@ func TestHUB_04_CommandsFailAtOnceWhileTheHubIsAway(t *testing.T) {
 
 func TestHUB_08_WhoGoesIsSeenToGo(t *testing.T) {
 	n := hubtest.Start(t)
-	silent := func(o *hub.Options) { o.Pace.Life, o.Pace.Presence = 2*time.Second, time.Hour } // as if it had died
+	silent := func(o *hub.Options) { o.Pace.TTL, o.Pace.Presence = 2*time.Second, time.Hour } // as if it had died
 	a, b, c := open(t, n, n.Enrol("laptop")), open(t, n, n.Enrol("desk")), open(t, n, n.Enrol("dead"), silent)
 	a.sees(b, true)
 	a.sees(c, true)
@@ -480,7 +480,7 @@ func TestHUB_07_APCLeavesANodeThatDoesNotTakeItsWord(t *testing.T) {
 
 func TestHUB_08_TheLastWordOfWhoGoesIsThatItGoes(t *testing.T) {
 	n := hubtest.Start(t)
-	forever := func(opts *hub.Options) { opts.Pace.Life = time.Hour }
+	forever := func(opts *hub.Options) { opts.Pace.TTL = time.Hour }
 	always := func(opts *hub.Options) { opts.Pace.Presence = time.Millisecond }
 	a := open(t, n, n.Enrol("laptop"), forever)
 	for _, name := range []string{"desk", "nas", "tower"} {

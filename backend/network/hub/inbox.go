@@ -27,39 +27,38 @@ const (
 	nak        = "-NAK"
 	inProgress = "+WPI"
 
-	// askFor is how long the engine keeps a question for the next message, and asked how
-	// long after it a question counts as lost.
+	// askFor is how long the engine holds a request for the next message; after asked a request
+	// counts as lost.
 	askFor = time.Minute
 	asked  = askFor + 10*time.Second
 
-	// What this PC cannot store now is tried again after a pause, which doubles.
+	// The pauses before a message that cannot be stored is tried again; they double.
 	firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
 )
 
-// Inbox is what lies in the hub for a PC of the team: this one's is taken by itself, one
-// message after the other, so that those of each sender stay in their order whatever
-// breaks off.
+// Inbox holds messages at the hub for PCs that are away. This PC's own inbox is emptied in the
+// background, one message at a time, so that each sender's messages stay in order.
 type Inbox struct {
-	h    *Hub
-	open lifecycle.Signal // there is a new way to the hub
-	came chan *nats.Msg   // that was asked for
-	at   string           // the subject of came
+	h            *Hub
+	ready        lifecycle.Signal // the connection was established
+	arrived      chan *nats.Msg   // requested messages
+	replySubject string           // of arrived
 }
 
 func newInbox(h *Hub) *Inbox {
-	return &Inbox{h: h, open: lifecycle.NewSignal(), came: make(chan *nats.Msg, 16)}
+	return &Inbox{h: h, ready: lifecycle.NewSignal(), arrived: make(chan *nats.Msg, 16)}
 }
 
-// Store has a frame lie in the hub until that PC takes it, and returns when the hub has
-// it on its disk. Unavailable says that there is no way to the hub, or that nobody knows
-// whether it has it; Busy that it did not take it, Unsupported that this PC seals and that one cannot open.
+// Store stores a frame at the hub until that PC takes it, and returns when it is on the hub's
+// disk. It fails with Unavailable without a connection, or if the outcome is unknown; with Busy
+// if the hub has no room; with Unsupported if this PC seals and that PC has no key.
 func (i *Inbox) Store(ctx context.Context, id string, frame remote.Frame) error {
 	h := i.h
 	if _, err := h.Of(id); err != nil {
 		return err
 	}
 	if state := h.State(); !state.Up || !h.conn.IsConnected() {
-		h.hurry()
+		h.reconnectSoon()
 		return bridge.Errorf(bridge.Unavailable, "%s (%s)", errAway, cmp.Or(state.Failed, "it comes back"))
 	}
 	whole, err := wire.EncodeWhole(frame)
@@ -77,16 +76,16 @@ func (i *Inbox) Store(ctx context.Context, id string, frame remote.Frame) error 
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
 	defer cancel()
 	select {
-	case h.speech <- struct{}{}:
+	case h.publishToken <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	msg, err := sign(h, at, body)
-	<-h.speech // the hub's disk keeps nobody else waiting
+	<-h.publishToken // others may publish while the hub syncs
 	if err != nil {
 		return err
 	}
-	err = whose(h, store(ctx, h.conn, msg))
+	err = explainStoreError(h, publishStored(ctx, h.conn, msg))
 	switch {
 	case err == nil || bridge.CodeOf(err) == bridge.Busy || bridge.CodeOf(err) == bridge.Invalid:
 		return err
@@ -103,12 +102,12 @@ func (i *Inbox) subscribe() (err error) {
 	if h.opts.Stored == nil {
 		return nil
 	}
-	i.at = h.conn.NewInbox()
-	_, err = h.conn.ChanSubscribe(i.at, i.came)
+	i.replySubject = h.conn.NewInbox()
+	_, err = h.conn.ChanSubscribe(i.replySubject, i.arrived)
 	return err
 }
 
-// collect takes what lies in the hub for this PC whenever there is a way to it.
+// collect takes messages for this PC whenever it is connected.
 func (i *Inbox) collect() {
 	h := i.h
 	lost := time.NewTimer(asked)
@@ -116,16 +115,16 @@ func (i *Inbox) collect() {
 	for {
 		var err error
 		select {
-		case <-i.open:
+		case <-i.ready:
 			if err = i.reclaim(); err == nil {
 				err = i.ask()
 			}
-		case msg := <-i.came:
-			if msg.Reply == "" { // the engine's own word: what a PC says is to be acknowledged, whatever its headers are
+		case msg := <-i.arrived:
+			if msg.Reply == "" { // a status of the engine: every message of a PC has a reply subject
 				err = i.askAfter(msg.Header.Get(headerStatus))
 				break
 			}
-			i.takeStored(msg)
+			i.handleStored(msg)
 			err = i.ask()
 		case <-lost.C:
 			err = i.ask()
@@ -144,7 +143,7 @@ func (i *Inbox) consumer() (stream, name string) {
 	return subject.MessageStream(h.opts.Team), subject.Consumer(h.opts.Self)
 }
 
-// ask asks for the next message, which may come later.
+// ask requests the next message, which may come later.
 func (i *Inbox) ask() error {
 	h := i.h
 	stream, name := i.consumer()
@@ -152,10 +151,10 @@ func (i *Inbox) ask() error {
 	if err != nil {
 		return err
 	}
-	return h.conn.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+stream+"."+name, i.at, data)
+	return h.conn.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+stream+"."+name, i.replySubject, data)
 }
 
-// askAfter asks again after the engine's word that there was nothing to send.
+// askAfter repeats the request after a status of the engine.
 func (i *Inbox) askAfter(status string) error {
 	h := i.h
 	const nothingCame = "408"
@@ -169,8 +168,8 @@ func (i *Inbox) askAfter(status string) error {
 	return i.ask()
 }
 
-// reclaim has come at once what was sent to an earlier connection of this PC, and was not
-// acknowledged: without it the engine would wait.
+// reclaim requests at once what an earlier connection of this PC did not acknowledge. Without it
+// the engine waits for its timeout.
 func (i *Inbox) reclaim() error {
 	h := i.h
 	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
@@ -194,8 +193,8 @@ func (i *Inbox) reclaim() error {
 	return h.conn.Publish(at, []byte(nak))
 }
 
-// takeStored has a message taken and then takes it out of the hub.
-func (i *Inbox) takeStored(msg *nats.Msg) {
+// handleStored hands a message on and then acknowledges it, which removes it from the hub.
+func (i *Inbox) handleStored(msg *nats.Msg) {
 	h := i.h
 	stream, name := i.consumer()
 	if !strings.HasPrefix(msg.Reply, "$JS.ACK."+stream+"."+name+".") {
@@ -240,8 +239,8 @@ func isPassing(err error) bool {
 	return slices.Contains([]bridge.Code{bridge.Storage, bridge.Unavailable, bridge.Busy, bridge.Internal}, bridge.CodeOf(err))
 }
 
-// openStored reads what lay in the hub: who has stored it the subject and the signature
-// tell, and the roster whether that is one of the team. why is for an error.
+// openStored verifies and decodes a stored message. Its sender is in subject and signature, and
+// must be in the roster. why is the reason of an error.
 func (i *Inbox) openStored(msg *nats.Msg) (from remote.PC, frame remote.Frame, at time.Time, why Why, err error) {
 	h := i.h
 	why = Unsigned
@@ -250,7 +249,7 @@ func (i *Inbox) openStored(msg *nats.Msg) (from remote.PC, frame remote.Frame, a
 		err = bridge.Errorf(bridge.Invalid, "it was for somebody else")
 	}
 	if err == nil {
-		_, err = proved(said.From, msg)
+		_, err = verify(said.From, msg)
 	}
 	body := msg.Data
 	if err == nil {
@@ -272,24 +271,24 @@ func (i *Inbox) openStored(msg *nats.Msg) (from remote.PC, frame remote.Frame, a
 	}
 	if err == nil {
 		why = Stranger
-		from, err = i.one(said.From)
+		from, err = i.member(said.From)
 	}
 	if err != nil {
 		return remote.PC{ID: said.From}, frame, at, why, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return from, frame, meta.Timestamp.Add(h.ahead), "", nil
+	return from, frame, meta.Timestamp.Add(h.clockSkew), "", nil
 }
 
-// one is a PC of the team. Who is not known may have joined just now.
-func (i *Inbox) one(id string) (remote.PC, error) {
+// member returns a PC of the team. It reads the roster again for a PC that is unknown.
+func (i *Inbox) member(id string) (remote.PC, error) {
 	h := i.h
 	status, err := h.Of(id)
 	if err != nil {
 		ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
 		defer cancel()
-		if err := h.readRoster(ctx, dropEntry(h)); err != nil {
+		if err := h.readRoster(ctx, entryDropper(h)); err != nil {
 			return remote.PC{}, bridge.WithCause(bridge.Unavailable, err, "the team's roster cannot be read")
 		}
 		status, err = h.Of(id)

@@ -9,25 +9,27 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// SayLeft says to the team that this PC leaves it, and returns when the server has that.
-// key is the public half of this PC's key for NATS. What follows is Close: this PC says
-// no more by itself that it is there.
-func SayLeft(ctx context.Context, h *Hub, key string) error { return sayLeft(ctx, h, key, store) }
+// SayLeft announces that this PC leaves the team, and returns when the server has stored that.
+// key is the public half of this PC's NATS key. Only Close may follow: this PC stops announcing
+// itself. It fails with Unavailable without a connection.
+func SayLeft(ctx context.Context, h *Hub, key string) error {
+	return sayLeft(ctx, h, key, publishStored)
+}
 
-// Leave is SayLeft to a hub, which ends this PC's membership then: it returns when the hub
-// has.
+// Leave is SayLeft to a bridge-hub, and returns when the hub has removed this PC. It fails with
+// Unavailable if the hub does not confirm in time.
 func Leave(ctx context.Context, h *Hub, key string) error {
 	select {
-	case <-h.outed: // it was refused before, and let in again
+	case <-h.evicted: // of an earlier refusal
 	default:
 	}
-	if err := sayLeft(ctx, h, key, publish); err != nil { // that it is stored the hub need not say any more
+	if err := sayLeft(ctx, h, key, publishOnly); err != nil { // the removal itself is the confirmation
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
 	defer cancel()
 	select {
-	case <-h.outed:
+	case <-h.evicted:
 		return nil
 	case <-ctx.Done():
 		return bridge.Errorf(bridge.Unavailable, "it was told, and did not say in time that it has taken this PC out")
@@ -38,13 +40,13 @@ func sayLeft(ctx context.Context, h *Hub, key string, by func(context.Context, *
 	if state := h.State(); !state.Up {
 		return bridge.Errorf(bridge.Unavailable, "%s (%s)", errAway, cmp.Or(state.Failed, "it comes back"))
 	}
-	h.left.Store(true)
+	h.leaving.Store(true)
 	h.tasks.Cancel()
-	<-h.silent
+	<-h.announcerDone
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
 	defer cancel()
 	word := presence{Session: h.session, Gone: true, Left: key}
-	if err := h.say(ctx, h.presenceKey(), word.encode(), by); err != nil {
+	if err := h.publish(ctx, h.presenceKey(), word.encode(), by); err != nil {
 		return bridge.WithCause(bridge.Unavailable, err, errAway+" ("+err.Error()+")")
 	}
 	return nil

@@ -17,53 +17,53 @@ import (
 
 // member is one PC of the team.
 type member struct {
-	pc    remote.PC
-	entry int64 // the number of what the roster says
-	gone  bool  // the roster says that it is none any more
+	pc           remote.PC
+	rosterNumber int64 // version of its roster entry
+	removed      bool  // removed from the team
 
-	there presence
-	spoke int64     // the number of its last word of presence
-	heard time.Time // when that was heard; zero where it is not there
-	since time.Time // when it and the way to it came up; zero while it is not
+	presence       presence
+	presenceNumber int64     // number of its last announcement
+	lastHeard      time.Time // time of that announcement; zero if it is absent
+	reachableSince time.Time // since when it can be reached; zero while it cannot
 
-	told    *subject.Line     // of whom there is only the hub's word yet, its own with it; nil otherwise
-	refused []subject.Refusal // by the hub, as that tells
+	unproven *subject.Line     // its announcement as the hub passed it on, while its signature is unchecked; nil otherwise
+	refused  []subject.Refusal // what the hub refused from it
 
-	box    string // its key, as subject.Member has it; whether it is its own is not looked at yet
-	frames int64  // the number of its last frame
-	queue  *queue
+	sealKey   string // as subject.Member has it; not verified
+	lastFrame int64  // number of its last frame
+	queue     *queue
 }
 
-// leave notes that nothing is known of its presence any more.
-func (m *member) leave() { m.heard, m.since = time.Time{}, time.Time{} }
+// forgetPresence marks it as absent.
+func (m *member) forgetPresence() { m.lastHeard, m.reachableSince = time.Time{}, time.Time{} }
 
-// rise notes that it can be reached from then on, if it is there.
-func (m *member) rise(now time.Time) {
-	if m.since.IsZero() && !m.heard.IsZero() && !m.gone && m.pc.Name != "" {
-		m.since = now
+// markReachable marks it as reachable since now if it is present.
+func (m *member) markReachable(now time.Time) {
+	if m.reachableSince.IsZero() && !m.lastHeard.IsZero() && !m.removed && m.pc.Name != "" {
+		m.reachableSince = now
 	}
 }
 
-// presence is what a PC says of itself.
+// presence is what a PC announces of itself.
 type presence struct {
 	Session      string   `json:"session"`
 	Release      string   `json:"release,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
-	Gone         bool     `json:"gone,omitempty"` // it ends
-	// Left says that it wants to be in the team no more, and is the public half of its key
-	// for NATS: said again after it has joined anew, it means nothing.
+	Gone         bool     `json:"gone,omitempty"` // the PC goes
+	// Left is set if the PC leaves the team: the public half of its NATS key. After the PC
+	// has joined again with a new key, a replay of this announcement has no effect.
 	Left string `json:"left,omitempty"`
-	Life int    `json:"life,omitempty"` // how many seconds this counts; 0 for the usual
-	// Opens says that it opens what is sealed to the key that this is signed with.
+	TTL  int    `json:"life,omitempty"` // seconds until it expires; 0 for the default
+	// Opens is set if the PC can open what is sealed to the key of this signature.
 	Opens bool `json:"opens,omitempty"`
 }
 
-// life is how long a word counts.
-func (p presence) life(usual time.Duration) time.Duration {
-	if p.Life <= 0 {
+// ttl returns how long the announcement is valid.
+func (p presence) ttl(usual time.Duration) time.Duration {
+	if p.TTL <= 0 {
 		return usual
 	}
-	return min(time.Duration(p.Life)*time.Second, max(usual, subject.LongestPresence))
+	return min(time.Duration(p.TTL)*time.Second, max(usual, subject.LongestPresence))
 }
 
 const (
@@ -96,27 +96,28 @@ func (h *Hub) presenceKey() string {
 	return subject.BucketKey(subject.PresenceBucket(h.opts.Team), h.opts.Self)
 }
 
-// appear says that this PC is there.
-func (h *Hub) appear(ctx context.Context) error {
+// announce stores this PC's presence at the hub and sets nextAnnouncement.
+func (h *Hub) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
 	defer cancel()
 	h.mu.Lock()
 	rarely := subject.Rarely(len(h.names))
 	h.mu.Unlock()
 	every := h.opts.Pace.Presence * time.Duration(rarely)
-	h.again = h.opts.Now().Add(every - every*time.Duration(rand.N(256))/1024 - h.opts.Pace.Presence/2) //nolint:gosec // so that a team's PCs do not keep step
-	h.mute.Store(false)
+	h.nextAnnouncement = h.opts.Now().Add(every - every*time.Duration(rand.N(256))/1024 - h.opts.Pace.Presence/2) //nolint:gosec // so that a team's PCs do not keep step
+	h.presenceOverwritten.Store(false)
 	word := h.opts.Word()
-	said := presence{Session: h.session, Release: word.Release, Capabilities: word.Capabilities, Life: int(h.opts.Pace.Life.Seconds()) * rarely, Opens: h.opts.Open != nil}
-	return insist(ctx, h, h.presenceKey(), said.encode())
+	said := presence{Session: h.session, Release: word.Release, Capabilities: word.Capabilities, TTL: int(h.opts.Pace.TTL.Seconds()) * rarely, Opens: h.opts.Open != nil}
+	return publishWithRetry(ctx, h, h.presenceKey(), said.encode())
 }
 
-// insist has the engine store what only the newest counts of, and says it again where no
-// answer comes: of three nodes none stores anything while they agree on who leads.
-func insist(ctx context.Context, h *Hub, at string, body []byte) error {
+// publishWithRetry stores body under a subject of which only the newest message counts. It
+// repeats the request with a longer timeout until ctx ends: a cluster answers nothing while it
+// elects a leader.
+func publishWithRetry(ctx context.Context, h *Hub, at string, body []byte) error {
 	for wait := h.opts.Pace.Answer / 10; ; wait *= 2 {
 		once, cancel := context.WithTimeout(ctx, wait)
-		err := h.say(once, at, body, store)
+		err := h.publish(once, at, body, publishStored)
 		cancel()
 		if err == nil || ctx.Err() != nil || !h.conn.IsConnected() || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrNoResponders) {
 			return err
@@ -129,31 +130,30 @@ func insist(ctx context.Context, h *Hub, at string, body []byte) error {
 	}
 }
 
-// subscribe hears the team.
+// subscribe subscribes to frames, roster and decisions.
 func (h *Hub) subscribe() error {
 	roster := subject.RosterBucket(h.opts.Team)
 	for at, take := range map[string]nats.MsgHandler{
-		subject.Frames(h.opts.Team, h.opts.Self): h.takeFrame,
-		h.presenceKey():                          func(*nats.Msg) { h.mute.Store(true) },
-		subject.BucketKey(roster, "*"):           h.takeEntry,
-		subject.DecisionSubjects(h.opts.Team):    h.Decisions().hear,
+		subject.Frames(h.opts.Team, h.opts.Self): h.handleFrame,
+		h.presenceKey():                          func(*nats.Msg) { h.presenceOverwritten.Store(true) },
+		subject.BucketKey(roster, "*"):           h.handleRosterEntry,
+		subject.DecisionSubjects(h.opts.Team):    h.Decisions().onNew,
 	} {
-		if _, err := hear(h, at, take); err != nil {
+		if _, err := subscribeTo(h, at, take); err != nil {
 			return err
 		}
 	}
 	return h.Inbox.subscribe()
 }
 
-// readRoster learns who belongs to the team. refused is told what says nothing.
+// readRoster reads the whole roster. It calls refused for entries that cannot be read.
 func (h *Hub) readRoster(ctx context.Context, refused func(pc string, err error)) error {
 	_, err := readRosterFrom(ctx, h, 1, refused)
 	return err
 }
 
-// readRosterFrom reads what the roster has from a sequence on, and returns from which one
-// on there may be more. Sequences mean the same for as long as a connection does: a hub
-// that was put back to an earlier state has ended it.
+// readRosterFrom reads the roster from a sequence on, and returns the next sequence to read.
+// Sequences are valid for one connection: a hub that was restored from a backup has ended it.
 func readRosterFrom(ctx context.Context, h *Hub, from uint64, refused func(pc string, err error)) (next uint64, err error) {
 	bucket := subject.RosterBucket(h.opts.Team)
 	var came []entry
@@ -166,14 +166,14 @@ func readRosterFrom(ctx context.Context, h *Hub, from uint64, refused func(pc st
 			came = append(came, e)
 		}
 	})
-	if !enter(h, came...) {
-		next = from // it is read again
+	if !applyEntries(h, came...) {
+		next = from // read them again
 	}
 	return next, err
 }
 
-// readPresence learns who is there. How old a word is, the engine's own clock tells: this
-// PC's own is the newest.
+// readPresence reads all stored announcements. Their age is measured by the engine's clock, as
+// the distance to the newest one, which is this PC's own.
 func (h *Hub) readPresence(ctx context.Context) error {
 	bucket := subject.PresenceBucket(h.opts.Team)
 	var words []stored
@@ -190,36 +190,36 @@ func (h *Hub) readPresence(ctx context.Context) error {
 	for _, word := range words {
 		if pc, err := subject.ParseBucketKey(bucket, word.msg.Subject); err == nil && pc == h.opts.Self {
 			h.mu.Lock()
-			h.ahead = h.opts.Now().Sub(word.at)
+			h.clockSkew = h.opts.Now().Sub(word.at)
 			h.mu.Unlock()
 		}
-		h.takePresence(word.msg, newest.Sub(word.at))
+		h.handlePresence(word.msg, newest.Sub(word.at))
 	}
 	return nil
 }
 
-// takeEntry takes what the hub says of a PC. What the hub has not sealed, a deletion too,
-// says nothing.
-func (h *Hub) takeEntry(msg *nats.Msg) {
+// handleRosterEntry applies one roster entry. Entries without the hub's signature, and
+// deletions, are dropped.
+func (h *Hub) handleRosterEntry(msg *nats.Msg) {
 	if e, err := openEntry(h, msg); err != nil {
-		dropEntry(h)(e.pc, err)
+		entryDropper(h)(e.pc, err)
 	} else {
-		enter(h, e)
+		applyEntries(h, e)
 	}
 }
 
-func dropEntry(h *Hub) func(pc string, err error) {
+func entryDropper(h *Hub) func(pc string, err error) {
 	return func(pc string, err error) { h.drop(pc, Unsealed, err) }
 }
 
-// entry is what the roster says of one PC.
+// entry is the roster's entry of one PC.
 type entry struct {
 	pc     string
 	number int64
 	member subject.Member
 }
 
-// openEntry reads what the hub has sealed of a PC.
+// openEntry verifies and reads a roster entry.
 func openEntry(h *Hub, msg *nats.Msg) (e entry, err error) {
 	var body []byte
 	if e.pc, err = subject.ParseBucketKey(subject.RosterBucket(h.opts.Team), msg.Subject); err == nil {
@@ -231,20 +231,20 @@ func openEntry(h *Hub, msg *nats.Msg) (e entry, err error) {
 	return e, err
 }
 
-// enter has the roster's newest words count, once they are durable where they are kept;
-// kept reports whether they are.
-func enter(h *Hub, came ...entry) (kept bool) {
-	h.entering.Lock()
-	defer h.entering.Unlock()
-	err := h.kept.note(came)
+// applyEntries applies roster entries once the roster file has them. It reports whether the
+// file has them. Removals apply even if the file cannot be written.
+func applyEntries(h *Hub, came ...entry) (saved bool) {
+	h.rosterMu.Lock()
+	defer h.rosterMu.Unlock()
+	err := h.rosterFile.save(came)
 	if err != nil {
 		h.opts.Log.Error("what the team's roster says cannot be kept: who is new there is not heard", "err", err)
 	}
 	changed := false
 	h.mu.Lock()
 	for _, e := range came {
-		if err == nil || e.member.Removed { // who goes, goes at once
-			changed = enterLocked(h, e) || changed
+		if err == nil || e.member.Removed { // a removal applies at once
+			changed = applyEntryLocked(h, e) || changed
 		}
 	}
 	h.mu.Unlock()
@@ -254,65 +254,65 @@ func enter(h *Hub, came ...entry) (kept bool) {
 	return err == nil
 }
 
-func enterLocked(h *Hub, e entry) (changed bool) {
+func applyEntryLocked(h *Hub, e entry) (changed bool) {
 	m := h.pcs[e.pc]
 	if m == nil {
 		m = &member{}
 		h.pcs[e.pc] = m
 	}
-	if before := m.entry; e.number <= before {
-		if e.number < before && h.kept.file != "" {
+	if before := m.rosterNumber; e.number <= before {
+		if e.number < before && h.rosterFile.file != "" {
 			h.opts.Log.Warn("the team's roster has an older word about a PC than was read here: it counts for nothing", "peer", e.pc)
 		}
 		return false
 	}
 	if e.pc == h.opts.Self {
 		if h.removed = e.member.Removed; h.removed {
-			h.outed.Notify()
+			h.evicted.Notify()
 		}
 	}
-	m.box = cmp.Or(e.member.Box, m.box)
-	fresh := m.entry == 0
-	m.pc, m.entry, m.gone = remote.PC{ID: e.pc, Name: e.member.Name}, e.number, e.member.Removed
+	m.sealKey = cmp.Or(e.member.Box, m.sealKey)
+	fresh := m.rosterNumber == 0
+	m.pc, m.rosterNumber, m.removed = remote.PC{ID: e.pc, Name: e.member.Name}, e.number, e.member.Removed
 	if fresh {
-		callLocked(h, m)
+		claimNameLocked(h, m)
 	} else {
-		h.nameLocked()
+		h.assignNamesLocked()
 	}
-	if m.gone {
-		m.leave()
+	if m.removed {
+		m.forgetPresence()
 	} else if h.state.Up {
-		m.rise(h.opts.Now())
+		m.markReachable(h.opts.Now())
 	}
 	return true
 }
 
-// nameLocked gives each name to one PC: to the one of which the hub said so last.
-func (h *Hub) nameLocked() {
+// assignNamesLocked assigns each name to one PC: the one with the newest roster entry.
+func (h *Hub) assignNamesLocked() {
 	h.names = map[string]*member{}
 	for _, m := range h.pcs {
-		callLocked(h, m)
+		claimNameLocked(h, m)
 	}
 }
 
-// callLocked gives a PC its name, unless another one has it by a later word.
-func callLocked(h *Hub, m *member) {
-	if before := h.names[m.pc.Name]; !m.gone && m.pc.Name != "" && (before == nil || before.entry < m.entry) {
+// claimNameLocked assigns a PC its name unless a newer roster entry has it.
+func claimNameLocked(h *Hub, m *member) {
+	if before := h.names[m.pc.Name]; !m.removed && m.pc.Name != "" && (before == nil || before.rosterNumber < m.rosterNumber) {
 		h.names[m.pc.Name] = m
 	}
 }
 
-// hearPresence takes what is said now.
-func hearPresence(h *Hub, msg *nats.Msg) {
+// handleLivePresence handles an announcement as it is published.
+func handleLivePresence(h *Hub, msg *nats.Msg) {
 	if msg.Subject != h.presenceKey() {
-		h.takePresence(msg, 0)
+		h.handlePresence(msg, 0)
 	}
 }
 
-// takePresence takes a PC's word that it is there, which was said so long ago.
-func (h *Hub) takePresence(msg *nats.Msg, age time.Duration) {
+// handlePresence handles an announcement of that age.
+func (h *Hub) handlePresence(msg *nats.Msg, age time.Duration) {
 	if msg.Header.Get(subject.HeaderKey) == "" {
-		takeLeft(h, msg)
+		handleDeparture(h, msg)
 		return
 	}
 	pc, err := subject.ParseBucketKey(subject.PresenceBucket(h.opts.Team), msg.Subject)
@@ -320,7 +320,7 @@ func (h *Hub) takePresence(msg *nats.Msg, age time.Duration) {
 	var number int64
 	why := Unsigned
 	if err == nil {
-		number, err = proved(pc, msg)
+		number, err = verify(pc, msg)
 	}
 	if err == nil {
 		why = Malformed
@@ -330,21 +330,21 @@ func (h *Hub) takePresence(msg *nats.Msg, age time.Duration) {
 		h.drop(pc, why, err)
 		return
 	}
-	if pc == h.opts.Self || age > word.life(h.opts.Pace.Life) {
+	if pc == h.opts.Self || age > word.ttl(h.opts.Pace.TTL) {
 		return
 	}
 	h.mu.Lock()
 	m := h.pcs[pc]
-	if m == nil || m.gone {
+	if m == nil || m.removed {
 		if m == nil {
-			h.lacks.Store(true)
+			h.rosterStale.Store(true)
 		}
-		h.mu.Unlock() // nobody of the team, or one whom the roster lacks here
+		h.mu.Unlock() // removed, or not in the roster yet
 		return
 	}
-	changed := hearLocked(h, m, number, word, age, nil)
+	changed := updatePresenceLocked(h, m, number, word, age, nil)
 	if word.Opens {
-		m.box = msg.Header.Get(subject.HeaderKey)
+		m.sealKey = msg.Header.Get(subject.HeaderKey)
 	}
 	who := m.pc
 	h.mu.Unlock()
@@ -353,31 +353,31 @@ func (h *Hub) takePresence(msg *nats.Msg, age time.Duration) {
 	}
 }
 
-// hearLocked has a PC's word count that is newer than what is known; told is the hub's
-// line where nothing else proves it yet.
-func hearLocked(h *Hub, m *member, number int64, word presence, age time.Duration, told *subject.Line) (changed bool) {
-	if number < m.spoke || number == m.spoke && !m.heard.IsZero() {
-		return false // said before
+// updatePresenceLocked applies an announcement if it is newer than the known one. told is the
+// line of the hub if the PC's own signature is unchecked.
+func updatePresenceLocked(h *Hub, m *member, number int64, word presence, age time.Duration, told *subject.Line) (changed bool) {
+	if number < m.presenceNumber || number == m.presenceNumber && !m.lastHeard.IsZero() {
+		return false // a replay
 	}
 	now := h.opts.Now()
-	before := m.since
-	if word.Session != m.there.Session {
-		m.since = time.Time{} // its numbers go on, so what it said before is not heard again
+	before := m.reachableSince
+	if word.Session != m.presence.Session {
+		m.reachableSince = time.Time{} // numbers continue, so older frames stay dropped
 	}
-	m.there, m.spoke, m.heard, m.told = word, number, now.Add(-age), told
+	m.presence, m.presenceNumber, m.lastHeard, m.unproven = word, number, now.Add(-age), told
 	if word.Gone {
-		m.leave()
+		m.forgetPresence()
 	} else if h.state.Up {
-		m.rise(now)
+		m.markReachable(now)
 	}
-	if changed = !m.since.Equal(before); changed {
-		m.queue.look()
+	if changed = !m.reachableSince.Equal(before); changed {
+		m.queue.notify()
 	}
 	return changed
 }
 
-// takeLeft takes the hub's word that a PC has gone without a goodbye.
-func takeLeft(h *Hub, msg *nats.Msg) {
+// handleDeparture handles the hub's message that a PC disconnected without an announcement.
+func handleDeparture(h *Hub, msg *nats.Msg) {
 	pc, err := subject.ParseBucketKey(subject.PresenceBucket(h.opts.Team), msg.Subject)
 	var left subject.Left
 	var body []byte
@@ -394,23 +394,23 @@ func takeLeft(h *Hub, msg *nats.Msg) {
 	h.mu.Lock()
 	m := h.pcs[pc]
 	if m == nil {
-		h.mu.Unlock() // nobody of the team
+		h.mu.Unlock() // not in the team
 		return
 	}
-	changed, who := m.left(left.Number), m.pc
+	changed, who := m.endPresence(left.Number), m.pc
 	h.mu.Unlock()
 	if changed {
 		h.opts.Changed(who)
 	}
 }
 
-// expire forgets the presence of those that say nothing any more.
-func (h *Hub) expire() {
+// expirePresences marks PCs as absent whose announcement has expired.
+func (h *Hub) expirePresences() {
 	h.mu.Lock()
 	changed := false
 	for _, m := range h.pcs {
-		if !m.heard.IsZero() && h.opts.Now().Sub(m.heard) > m.there.life(h.opts.Pace.Life) {
-			m.leave()
+		if !m.lastHeard.IsZero() && h.opts.Now().Sub(m.lastHeard) > m.presence.ttl(h.opts.Pace.TTL) {
+			m.forgetPresence()
 			changed = true
 		}
 	}
@@ -420,8 +420,9 @@ func (h *Hub) expire() {
 	}
 }
 
-// proved is the number of a word that the PC of that identity has signed.
-func proved(pc string, msg *nats.Msg) (number int64, err error) {
+// verify checks the signature of a message by the PC of that identity, and returns the
+// message's number.
+func verify(pc string, msg *nats.Msg) (number int64, err error) {
 	proof, err := subject.ParseProof(msg.Header.Get)
 	if err == nil {
 		err = proof.Check(pc, msg.Subject, msg.Data)

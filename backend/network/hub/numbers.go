@@ -11,49 +11,50 @@ import (
 )
 
 const (
-	// reserveAhead is for how long the numbers last that one write puts aside.
+	// reserveAhead is how much time the numbers of one reservation last.
 	reserveAhead    = 10 * time.Minute
 	maxNumbersBytes = 1 << 10
 )
 
-// numbers gives a number to everything that this PC says: its clock in nanoseconds, and
-// always more than any before, of earlier processes too. Whoever hears the PC passes over
-// what has a smaller one, so a clock that was put back must not make this PC unheard.
+// numbers numbers the messages of this PC: by its clock in nanoseconds, and always higher than
+// before, also than in earlier processes. Recipients drop messages with a lower number, so a
+// clock that was set back must not silence this PC.
 type numbers struct {
-	file   string
-	last   int64        // of what was said last
-	put    int64        // aside, and durable: none larger was used
-	passed atomic.Int64 // the next number is larger
+	file     string
+	last     int64        // the last number in use
+	reserved int64        // durable: no higher number was used
+	floor    atomic.Int64 // the next number is higher
 }
 
-// aside is what the file has.
-type aside struct {
+// reservation is the content of the file.
+type reservation struct {
 	UpTo int64 `json:"upTo"` // the largest number in use
 }
 
-// openNumbers goes on behind what any process before this one may have said. Where that
-// cannot be read, the clock has to do.
+// openNumbers continues after the reservation of earlier processes. If the file cannot be read,
+// it starts at the clock.
 func openNumbers(file string, log *slog.Logger) *numbers {
-	var before aside
+	var before reservation
 	if err := disk.ReadJSON(file, maxNumbersBytes, &before); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("how far this PC has counted what it said to its team is not known", "err", err)
 	}
-	return &numbers{file: file, last: before.UpTo, put: before.UpTo}
+	return &numbers{file: file, last: before.UpTo, reserved: before.UpTo}
 }
 
-// next is the next number. Who calls it does so alone.
+// next returns the next number. It is not safe for concurrent use. It fails if a new
+// reservation cannot be written.
 func (n *numbers) next(now time.Time) (int64, error) {
-	number := max(n.last+1, now.UnixNano(), n.passed.Load()+1)
-	if number > n.put {
+	number := max(n.last+1, now.UnixNano(), n.floor.Load()+1)
+	if number > n.reserved {
 		upTo := number + int64(reserveAhead)
-		if err := disk.WriteJSON(n.file, aside{UpTo: upTo}); err != nil {
+		if err := disk.WriteJSON(n.file, reservation{UpTo: upTo}); err != nil {
 			return 0, err
 		}
-		n.put = upTo
+		n.reserved = upTo
 	}
 	n.last = number
 	return number, nil
 }
 
-// pass makes the next number larger than that one.
-func (n *numbers) pass(number int64) { n.passed.Store(max(n.passed.Load(), number)) }
+// skipTo makes the next number higher than number.
+func (n *numbers) skipTo(number int64) { n.floor.Store(max(n.floor.Load(), number)) }

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// What waits to be handled is bounded, however much comes: of one PC, of all, and within
-// the connection. What is above is dropped, and whoever cares says it again.
+// Limits of frames that wait to be handled: of one PC, of all PCs, and inside the NATS client.
+// Frames above a limit are dropped; their senders retry.
 const (
 	maxQueuedFrames  = 1024
 	maxQueuedOfOne   = 16 << 20
@@ -19,7 +19,7 @@ const (
 	maxPendingBytes  = 32 << 20
 )
 
-// budget is room in memory that several share.
+// budget is memory that several queues share, in bytes.
 type budget struct {
 	mu   sync.Mutex
 	left int
@@ -41,7 +41,7 @@ func (b *budget) give(size int) {
 	b.left += size
 }
 
-// queue are the frames of one PC that wait to be handled, one after the other.
+// queue holds the frames of one PC until they are handled, in order.
 type queue struct {
 	shared *budget
 	more   lifecycle.Signal // look again
@@ -58,13 +58,13 @@ type queued struct {
 
 func newQueue(shared *budget) *queue { return &queue{shared: shared, more: lifecycle.NewSignal()} }
 
-func (q *queue) look() {
+func (q *queue) notify() {
 	if q != nil {
 		q.more.Notify()
 	}
 }
 
-// put reports whether there was room.
+// put adds a frame and reports whether there was room.
 func (q *queue) put(frame remote.Frame, size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +76,7 @@ func (q *queue) put(frame remote.Frame, size int) bool {
 	return true
 }
 
-// pop takes the first one.
+// pop removes the first frame.
 func (q *queue) pop() (remote.Frame, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,8 +90,8 @@ func (q *queue) pop() (remote.Frame, bool) {
 	return first.frame, true
 }
 
-// run hands frames on until the end of ctx. Those of a PC that is not known to be there
-// wait for that a while.
+// run handles frames until ctx ends. Frames of a PC that is not present yet wait for its
+// announcement, up to patience.
 func (q *queue) run(ctx context.Context, ready func() (remote.PC, bool), handle func(remote.PC, remote.Frame)) {
 	for {
 		frame, has := q.pop()

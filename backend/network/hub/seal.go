@@ -16,7 +16,7 @@ func sealFor(h *Hub, id, at string, body []byte) ([]byte, error) {
 	h.mu.Lock()
 	text, name := "", id
 	if m := h.pcs[id]; m != nil {
-		text, name = m.box, m.pc.Name
+		text, name = m.sealKey, m.pc.Name
 	}
 	h.mu.Unlock()
 	key, is := seal.KeyOf(id, text)
@@ -44,7 +44,7 @@ func Keyless(h *Hub) []string {
 	defer h.mu.Unlock()
 	names := []string{}
 	for _, m := range h.names {
-		if _, is := seal.KeyOf(m.pc.ID, m.box); !is && h.isOther(m) {
+		if _, is := seal.KeyOf(m.pc.ID, m.sealKey); !is && h.isOther(m) {
 			names = append(names, m.pc.Name)
 		}
 	}

@@ -17,34 +17,33 @@ import (
 	"bridge/backend/platform/wire"
 )
 
-// Send sends a frame to a PC of the team, at once or not at all; Unavailable says that
-// there is no way to it now. Whether it arrived only an answer tells.
+// Send publishes a frame to a PC of the team. It fails with Unavailable if that PC cannot be
+// reached now. Success does not mean that the frame arrived.
 func (h *Hub) Send(ctx context.Context, id string, frame remote.Frame) error {
-	return h.send(ctx, id, frame, publish)
+	return h.send(ctx, id, frame, publishOnly)
 }
 
-// SendBulk is Send for what may wait behind everything else: no more than one such
-// frame is on its way to the hub at a time.
+// SendBulk is Send for large data: one such frame at a time, so that others are not delayed.
 func (h *Hub) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
 	select {
-	case h.bulk <- struct{}{}:
+	case h.bulkToken <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-h.bulk }()
-	if err := h.send(ctx, id, frame, publish); err != nil {
+	defer func() { <-h.bulkToken }()
+	if err := h.send(ctx, id, frame, publishOnly); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
 	defer cancel()
 	if err := h.conn.FlushWithContext(ctx); err != nil {
-		return h.inWords(id, err)
+		return h.wrapSendError(id, err)
 	}
 	return nil
 }
 
 func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
-	session, err := h.reach(id)
+	session, err := h.sessionOf(id)
 	if err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, by func(c
 	if err != nil {
 		return err
 	}
-	// Whom it is for, this very process of it: what an earlier one was told is not.
+	// It is for this process of that PC; a later process drops it.
 	at := subject.Subject{Team: h.opts.Team, From: h.opts.Self, To: id, Sort: subject.Frame}.String()
 	body, err := sealFor(h, id, at, slices.Concat(whole.Head, whole.Body))
 	if err != nil {
@@ -62,13 +61,13 @@ func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, by func(c
 	if err := checkRoom(h, len(body)); err != nil {
 		return err
 	}
-	if err := h.say(ctx, at, body, by); err != nil {
-		return h.inWords(id, err)
+	if err := h.publish(ctx, at, body, by); err != nil {
+		return h.wrapSendError(id, err)
 	}
 	return nil
 }
 
-// checkRoom refuses what is larger than the hub takes.
+// checkRoom fails with TooLarge if a frame exceeds the hub's limit.
 func checkRoom(h *Hub, size int) error {
 	if most := h.conn.MaxPayload(); most > 0 && int64(size+headerBytes) > most {
 		return bridge.Errorf(bridge.TooLarge, "a frame of %d bytes does not fit: the team's hub takes %d", size+headerBytes, most)
@@ -76,11 +75,11 @@ func checkRoom(h *Hub, size int) error {
 	return nil
 }
 
-// headerBytes is how much a frame's proof takes, at most.
+// headerBytes is the most bytes that a frame's signature takes.
 const headerBytes = 512
 
-// inWords tells an error of the connection as one of the way.
-func (h *Hub) inWords(id string, err error) error {
+// wrapSendError returns the error of a send for people.
+func (h *Hub) wrapSendError(id string, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return bridge.Errorf(bridge.TooLarge, "the frame is larger than the team's hub takes")
@@ -96,42 +95,43 @@ func (h *Hub) inWords(id string, err error) error {
 	return bridge.WithCause(bridge.Unavailable, err, "there is no way to "+name+" now: the team's hub cannot be reached")
 }
 
-// reach is the session of a PC that can be reached now.
-func (h *Hub) reach(id string) (session string, err error) {
+// sessionOf returns the session of a PC that can be reached now. It fails with Unavailable if
+// it cannot.
+func (h *Hub) sessionOf(id string) (session string, err error) {
 	status, err := h.Of(id)
 	if err != nil {
 		return "", err
 	}
 	if !status.Up || !h.conn.IsConnected() {
-		h.hurry()
+		h.reconnectSoon()
 		return "", bridge.Errorf(bridge.Unavailable, "there is no way to %s now: %s", status.Name, cmp.Or(status.Failed, errAway))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.pcs[id]
-	if err := checkLocked(h, m); err != nil {
+	if err := verifyLocked(h, m); err != nil {
 		return "", err
 	}
-	return m.there.Session, nil
+	return m.presence.Session, nil
 }
 
 const errAway = "the team's hub cannot be reached"
 
-// hurry has the hub called at once that somebody asks for.
-func (h *Hub) hurry() {
+// reconnectSoon ends the pause before the next attempt, because a caller needs the hub.
+func (h *Hub) reconnectSoon() {
 	h.mu.Lock()
 	now := h.opts.Now()
-	due := !h.state.Up && now.Sub(h.hurried) > h.opts.Pace.Retry
+	due := !h.state.Up && now.Sub(h.lastHurry) > h.opts.Pace.Retry
 	if due {
-		h.hurried = now
+		h.lastHurry = now
 	}
 	h.mu.Unlock()
 	if due && h.conn.IsReconnecting() {
-		_ = h.conn.ForceReconnect() // or it is up, or ends
+		_ = h.conn.ForceReconnect() // it fails if the connection is up or closed
 	}
 }
 
-// Of is how it stands with a PC of the team; Unauthorized where it is none.
+// Of returns the status of a PC of the team. It fails with Unauthorized for any other PC.
 func (h *Hub) Of(id string) (remote.Status, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,11 +152,11 @@ func (h *Hub) isOther(m *member) bool {
 func (h *Hub) statusLocked(m *member) remote.Status {
 	s := remote.Status{PC: m.pc}
 	switch {
-	case !m.since.IsZero() && h.state.Up:
-		s.Up, s.Since, s.Release, s.Capabilities = true, m.since, m.there.Release, m.there.Capabilities
+	case !m.reachableSince.IsZero() && h.state.Up:
+		s.Up, s.Since, s.Release, s.Capabilities = true, m.reachableSince, m.presence.Release, m.presence.Capabilities
 	case !h.state.Up:
 		s.Failed = errAway + " (" + h.state.Failed + ")"
-	case m.there.Left != "":
+	case m.presence.Left != "":
 		s.Failed = "it has left the team"
 	default:
 		s.Failed = "it is not connected to the team's hub: is it on, and is Bridge running there?"
@@ -178,14 +178,14 @@ func (h *Hub) Status() []remote.Status {
 	return list
 }
 
-// takeFrame takes what came under a subject of this PC's.
-func (h *Hub) takeFrame(msg *nats.Msg) {
+// handleFrame verifies a frame for this PC and queues it.
+func (h *Hub) handleFrame(msg *nats.Msg) {
 	from, err := subject.Parse(msg.Subject)
 	var number int64
 	var frame remote.Frame
 	why := Unsigned
 	if err == nil {
-		number, err = proved(from.From, msg)
+		number, err = verify(from.From, msg)
 	}
 	if err == nil {
 		frame, why, err = h.unpack(msg.Subject, msg.Data)
@@ -201,16 +201,16 @@ func (h *Hub) takeFrame(msg *nats.Msg) {
 	}
 }
 
-// enqueueLocked has a frame handled after those before it.
+// enqueueLocked queues a frame.
 func (h *Hub) enqueueLocked(from string, number int64, frame remote.Frame, size int) (Why, error) {
 	m := h.pcs[from]
 	if m == nil || !h.isOther(m) {
 		return Stranger, errStranger
 	}
-	if number <= m.frames {
+	if number <= m.lastFrame {
 		return Replayed, errReplayed
 	}
-	m.frames = number
+	m.lastFrame = number
 	if m.queue == nil {
 		q := newQueue(&h.queued)
 		m.queue = q
@@ -227,7 +227,7 @@ var (
 	errFlooded  = bridge.Errorf(bridge.TooLarge, "it sends more than this PC keeps up with")
 )
 
-// unpack reads a frame for this process out of what a PC has signed.
+// unpack decodes a frame for this process.
 func (h *Hub) unpack(at string, data []byte) (remote.Frame, Why, error) {
 	if len(data) < sessionDigits || string(data[:sessionDigits]) != h.session {
 		return remote.Frame{}, Late, bridge.Errorf(bridge.Invalid, "a frame was for an earlier Bridge on this PC")
@@ -243,16 +243,16 @@ func (h *Hub) unpack(at string, data []byte) (remote.Frame, Why, error) {
 	return frame, Malformed, err
 }
 
-// ready says who a PC is now, once it is known to be there: its frames may come before
-// its word that it is.
+// ready returns a function that reports whether a PC is present: its first frames may come
+// before its announcement.
 func (h *Hub) ready(id string) func() (remote.PC, bool) {
 	return func() (remote.PC, bool) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		m := h.pcs[id]
-		return m.pc, !m.since.IsZero() && h.isOther(m)
+		return m.pc, !m.reachableSince.IsZero() && h.isOther(m)
 	}
 }
 
-// patience is how long a frame waits for its PC's word that it is there.
+// patience is how long a frame waits for its PC's announcement.
 const patience = 5 * time.Second
