@@ -12,7 +12,7 @@ func (d *Daemon) startBackups() {
 	if err != nil || !settings.AutoBackup || settings.BackupInterval == 0 || d.opts.BackUpMessages == nil {
 		return // settings that cannot be read have kept the daemon from starting
 	}
-	d.loops.Go(func() { d.backupLoop(settings.BackupInterval) })
+	d.tasks.Go(func() { d.backupLoop(settings.BackupInterval) })
 }
 
 // backupLoop starts a process that backs the messages up, once in each interval
@@ -28,7 +28,7 @@ func (d *Daemon) backupLoop(interval time.Duration) {
 		}
 		select {
 		case <-time.After(min(wait, backupLook)):
-		case <-d.ctx.Done():
+		case <-d.tasks.Done():
 			return
 		}
 	}
@@ -58,6 +58,6 @@ func (d *Daemon) backUpMessages() {
 	}
 	select {
 	case <-done:
-	case <-d.ctx.Done():
+	case <-d.tasks.Done():
 	}
 }

@@ -44,6 +44,7 @@ import (
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/sandbox"
 	"bridge/backend/platform/shellenv"
 	"bridge/backend/platform/sqlitex"
@@ -120,35 +121,50 @@ type Daemon struct {
 	http      *http.Server
 	pages     *dashboard.Dashboard
 	tickets   *guard.Tickets
-	ctx       context.Context //nolint:containedctx // the daemon's own life
-	cancel    context.CancelFunc
-	loops     sync.WaitGroup
+	tasks     *lifecycle.Tasks // background goroutines
 	retired   chan struct{}
 	once      sync.Once
 }
 
-// Start brings everything up or nothing: on an error all that was opened is
-// closed again. The order matters: the port is tried before a home is touched
-// and before another broker is asked to leave, and the socket is offered only
-// when requests can be served.
+// startSteps start a daemon, in this order. The port is tried before the home is touched and
+// before another broker is asked to leave. The socket is offered last, when requests can be
+// served.
+var startSteps = []func(*Daemon, context.Context) error{
+	(*Daemon).readSettings,
+	(*Daemon).lookForStore,
+	(*Daemon).tryPort,
+	(*Daemon).elect,
+	(*Daemon).bindPort,
+	(*Daemon).replaceStore,
+	(*Daemon).register,
+	(*Daemon).lookForOlder,
+	(*Daemon).openStore,
+	openRules,
+	(*Daemon).startBroker,
+	startQuestions,
+	(*Daemon).startJobs,
+	(*Daemon).startPeering,
+	(*Daemon).startDashboard,
+	(*Daemon).startLink,
+}
+
+// Start returns a running daemon. If a step fails, Start closes what the steps before have
+// opened, and returns the error of that step.
 func Start(ctx context.Context, opts Options) (*Daemon, error) {
-	d := &Daemon{opts: opts, retired: make(chan struct{})}
-	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	for _, step := range []func(context.Context) error{
-		d.readSettings, d.lookForStore, d.tryPort, d.elect, d.bindPort, d.replaceStore, d.register, d.lookForOlder, d.openStore, func(context.Context) error { return startRules(d) }, d.startBroker, func(ctx context.Context) error { return startQuestions(ctx, d) }, d.startJobs, d.startPeering, d.startDashboard, d.startLink,
-	} {
-		if err := step(ctx); err != nil {
+	d := &Daemon{opts: opts, retired: make(chan struct{}), tasks: lifecycle.NewTasks(ctx)}
+	for _, start := range startSteps {
+		if err := start(d, ctx); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 	}
-	d.loops.Go(d.expireLoop)
+	d.tasks.Go(d.expireLoop)
 	d.startBackups()
-	d.loops.Go(d.sizesLoop)
-	d.loops.Go(func() {
-		codexthreads.New(codexthreads.Options{Broker: d.broker, Desk: d.prompts, Log: opts.Log}).Run(d.ctx)
+	d.tasks.Go(d.sizesLoop)
+	d.tasks.Go(func() {
+		codexthreads.New(codexthreads.Options{Broker: d.broker, Desk: d.prompts, Log: opts.Log}).Run(d.tasks.Context())
 	})
 	if opts.IdleExit > 0 {
-		d.loops.Go(d.idleLoop)
+		d.tasks.Go(d.idleLoop)
 	}
 	return d, nil
 }
@@ -469,7 +485,7 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 
 // startQuestions takes up what sessions ask their owner. A questions.db that cannot be
 // used keeps nobody from their mail.
-func startQuestions(ctx context.Context, d *Daemon) (err error) {
+func startQuestions(d *Daemon, ctx context.Context) (err error) {
 	d.questions, err = questions.Open(ctx, questions.Options{Path: filepath.Join(d.opts.Home.Dir(), "questions.db"), Broker: d.broker, Now: d.opts.Now, Log: d.opts.Log})
 	if err != nil {
 		d.questions = nil
@@ -477,12 +493,12 @@ func startQuestions(ctx context.Context, d *Daemon) (err error) {
 		return nil
 	}
 	d.broker.Ask(d.questions)
-	d.loops.Go(func() { d.questions.Resume(d.ctx) })
+	d.tasks.Go(func() { d.questions.Resume(d.tasks.Context()) })
 	return nil
 }
 
-// startRules takes up what the owner allows from now on, before anything can be asked.
-func startRules(d *Daemon) error {
+// openRules opens the owner's standing rules. No session can ask for anything yet.
+func openRules(d *Daemon, _ context.Context) error {
 	d.rules = rules.Open(rules.Options{Path: filepath.Join(d.opts.Home.Dir(), config.RulesStore), Now: d.opts.Now, Log: d.opts.Log})
 	return nil
 }
@@ -677,7 +693,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(d.opts.Log.Handler(), slog.LevelWarn),
 	}
-	d.loops.Go(func() {
+	d.tasks.Go(func() {
 		if err := d.http.Serve(d.web); !errors.Is(err, http.ErrServerClosed) {
 			d.opts.Log.Error("the dashboard stopped", "err", err)
 		}
@@ -716,7 +732,7 @@ func (d *Daemon) startLink(context.Context) error {
 		return err
 	}
 	d.link = ipc.NewServer(string(token), kindsHandler{d.broker, &installed{find: func() []bridge.AgentKind { return findKinds(d) }, now: d.opts.Now}}, d.opts.Log)
-	d.loops.Go(func() {
+	d.tasks.Go(func() {
 		if err := d.link.Serve(d.socket); err != nil {
 			d.opts.Log.Error("the local link stopped", "err", err)
 		}
@@ -738,10 +754,10 @@ func (d *Daemon) expireLoop() {
 	for {
 		select {
 		case <-timer.C:
-		case <-d.ctx.Done():
+		case <-d.tasks.Done():
 			return
 		}
-		if _, err := d.broker.Expire(d.ctx); err != nil && d.ctx.Err() == nil {
+		if _, err := d.broker.Expire(d.tasks.Context()); err != nil && !d.tasks.HasEnded() {
 			d.opts.Log.Error("old mail could not be moved to the archive", "err", err)
 		}
 		settings, err := d.opts.Home.Settings(d.opts.Getenv)
@@ -775,7 +791,7 @@ func (d *Daemon) idleLoop() {
 	for {
 		select {
 		case <-ticker.C:
-		case <-d.ctx.Done():
+		case <-d.tasks.Done():
 			return
 		}
 		if d.broker.Busy() || d.pages.Watched() || d.files != nil && d.files.Busy() {
@@ -792,7 +808,7 @@ func (d *Daemon) idleLoop() {
 // Close ends everything in order: no new requests, then the running ones, then
 // the store, and the lock last, so that the next broker finds a finished store.
 func (d *Daemon) Close() error {
-	d.cancel()
+	d.tasks.Cancel()
 	var problems []error
 	if d.socket != nil {
 		problems = append(problems, d.socket.Close())
@@ -809,7 +825,7 @@ func (d *Daemon) Close() error {
 	case d.web != nil:
 		problems = append(problems, d.web.Close())
 	}
-	d.loops.Wait()
+	d.tasks.Wait()
 	if d.peering != nil {
 		d.peering.Close()
 	}

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/platform/lifecycle"
 )
 
 // A store that goes away while a broker starts is not rebuilt.
 func TestSTO_17_AStoreThatVanishesDuringTheStartIsNotMadeAnew(t *testing.T) {
 	home := newHome(t)
 	end(t, start(t, options(home, "serve")))
-	d := &Daemon{opts: options(home, "serve"), cancel: func() {}}
+	d := &Daemon{opts: options(home, "serve"), tasks: lifecycle.NewTasks(t.Context())}
 	if err := errors.Join(d.lookForStore(t.Context()), d.elect(t.Context()), d.register(t.Context()), os.Remove(home.DB())); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (d *Daemon) sizesLoop() {
 	for {
 		select {
 		case <-time.After(wait):
-		case <-d.ctx.Done():
+		case <-d.tasks.Done():
 			return
 		}
 		wait = sizesLook
@@ -29,7 +29,7 @@ func (d *Daemon) sizesLoop() {
 		if d.opts.Now().Before(check.NextSizes(care.Home)) {
 			continue
 		}
-		if err := check.RecordSizes(d.ctx, care.Worker()); err != nil && d.ctx.Err() == nil {
+		if err := check.RecordSizes(d.tasks.Context(), care.Worker()); err != nil && !d.tasks.HasEnded() {
 			d.opts.Log.Warn("the home's size could not be recorded", "err", err)
 		}
 	}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"bridge/backend/platform/config"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/storage/maintain/check"
 )
 
@@ -22,9 +22,8 @@ func TestDSK_06_TheHomesSizeIsRecordedOnceADay(t *testing.T) {
 		if err := home.Ensure(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		d := &Daemon{opts: Options{Home: home, Getenv: noEnv, Host: "serve", Now: time.Now, Log: slog.New(slog.DiscardHandler)}, ctx: ctx}
-		d.loops.Go(d.sizesLoop)
+		d := &Daemon{opts: Options{Home: home, Getenv: noEnv, Host: "serve", Now: time.Now, Log: slog.New(slog.DiscardHandler)}, tasks: lifecycle.NewTasks(t.Context())}
+		d.tasks.Go(d.sizesLoop)
 		points := func() int {
 			t.Helper()
 			synctest.Wait()
@@ -46,7 +45,6 @@ func TestDSK_06_TheHomesSizeIsRecordedOnceADay(t *testing.T) {
 		if n := points(); n < 3 || n > 4 {
 			t.Errorf("%d points after three days", n)
 		}
-		stop()
-		d.loops.Wait()
+		d.tasks.Stop()
 	})
 }
