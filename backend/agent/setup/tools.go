@@ -6,22 +6,24 @@ import (
 	"bridge/backend/core/job"
 )
 
-// FreeTools are the tools of Bridge that a session may use without a question: they
-// read, or write to other sessions as what they are. A new tool is asked about until
-// it stands here.
-func FreeTools() []string {
-	return []string{
-		"peers", "send", "send_status", "inbox", "wait_for_message", "decide", "decisions", "search_history", "auto_wake", "dashboard", "ask_owner", "withdraw_question",
-		"bridge_help", "list_models", "usage_limits",
+// FreeTools returns the names of the tools that a session may call without a question of its
+// agent, see [job.Tool].
+func FreeTools() (free []string) {
+	for _, tool := range job.AllTools() {
+		if tool.Free {
+			free = append(free, tool.Name)
+		}
 	}
+	return free
 }
 
-// AskedTools are those that start or steer the work of another agent, which may do what
-// the session itself may not: they stay subject to the CLI's own question.
-func AskedTools() []string {
-	asked := []string{"message_subagent", "cancel_subagent", "handoff_subagents", "max_subagents"}
-	for _, kind := range job.Kinds() {
-		asked = append(asked, "spawn_"+string(kind), "ask_"+string(kind))
+// AskedTools returns the names of the tools that start or control another agent, sorted: the
+// agent asks its user before each.
+func AskedTools() (asked []string) {
+	for _, tool := range job.AllTools() {
+		if !tool.Free && tool.In != job.OnlyJobs {
+			asked = append(asked, tool.Name)
+		}
 	}
 	slices.Sort(asked)
 	return asked

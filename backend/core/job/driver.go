@@ -149,21 +149,6 @@ type MCPServer struct {
 	Tools   []string // their names, for the CLIs that allow tools one by one
 }
 
-// Tools names the tools of Bridge within a job, which delegates or does not; acp says
-// whether the owner has agents beside the known kinds.
-func Tools(delegates, acp bool) []string {
-	names := []string{"peers", "send", "send_status", "inbox", "wait_for_message", "decisions", "search_history", "report_progress"}
-	if !delegates {
-		return names
-	}
-	for _, kind := range Kinds() {
-		if kind != ACP || acp {
-			names = append(names, "spawn_"+string(kind), "ask_"+string(kind))
-		}
-	}
-	return append(names, "message_subagent", "cancel_subagent")
-}
-
 // Access is what a job may do in its folder.
 type Access string
 

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
+	"bridge/backend/core/job"
 	"bridge/backend/core/remote"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc"
@@ -80,11 +81,8 @@ func (s *Server) tools() []tool {
 	if s.opts.Job == "" {
 		return all
 	}
-	return slices.DeleteFunc(all, func(t tool) bool { return slices.Contains(notInJobs, t.tool.Name) })
+	return slices.DeleteFunc(all, func(t tool) bool { return !job.IsToolOfJobs(t.tool.Name) })
 }
-
-// notInJobs are the tools that only a person's own session has.
-var notInJobs = []string{"decide", "auto_wake", "dashboard", "bridge_help", "ask_owner", "withdraw_question", "handoff_subagents", "list_models", "max_subagents", "usage_limits"}
 
 type effect bool
 
