@@ -20,10 +20,31 @@ export class Loaded<T> {
   problem = $state('');
   #turn = 0;
   #again: () => void = () => undefined;
+  #refreshing: { about: string; next: (() => Promise<T>) | null } | null = null;
 
   /** What is known from an earlier visit is shown until it is loaded. */
   constructor(known: T | null = null) {
     this.value = known;
+  }
+
+  /**
+   * Loads the same thing again whenever something has changed: one load at a time, and one more
+   * if it is called meanwhile. Changes that come faster than answers must not keep all answers
+   * from being shown. `about` names the question: another one does not wait for the load before.
+   */
+  async refresh(ask: () => Promise<T>, about = ''): Promise<void> {
+    if (this.#refreshing?.about === about) {
+      this.#refreshing.next = ask;
+      return;
+    }
+    const own: { about: string; next: (() => Promise<T>) | null } = { about, next: ask };
+    this.#refreshing = own;
+    while (own === this.#refreshing && own.next !== null) {
+      const next = own.next;
+      own.next = null;
+      await this.load(next);
+    }
+    if (own === this.#refreshing) this.#refreshing = null;
   }
 
   async load(ask: () => Promise<T>): Promise<void> {
