@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bridge/backend/broker/mux"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/ipc"
 )
@@ -12,3 +13,6 @@ func (anyJob) JobOf(job.Process) (string, error) { return "", nil }
 func (anyJob) Prove(string, string) error        { return nil }
 func (anyJob) MaySend(string, string) error      { return nil }
 func (anyJob) Disconnected(*ipc.Conn)            {}
+
+// Register serves nothing.
+func (anyJob) Register(*mux.Mux) {}
