@@ -121,7 +121,7 @@ func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision,
 	switch code := bridge.CodeOf(err); {
 	case err == nil:
 		err = after.Deliver()
-	case code == bridge.Conflict || code == bridge.NotFound: // somebody was quicker there, or it is gone
+	case code == bridge.Conflict || code == bridge.NotFound: // another answer was faster there, or the approval is gone
 		after = before
 		_ = after.Withdraw()
 	default:
