@@ -37,8 +37,8 @@ type file struct {
 	writer *sqlitex.Writer // nil if there is no file
 }
 
-// open opens the file where it is there, and reads what is open, what has an answer on
-// its way, and the last that are over, in the order in which they were asked.
+// open opens an existing file. It returns the open questions, those with an unsent
+// answer and the last closed ones, in order of asking.
 func (f *file) open(ctx context.Context) (found []question.Question, err error) {
 	if _, err := os.Lstat(f.path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
