@@ -35,7 +35,7 @@ type drive struct {
 	run   job.Run
 	watch *runs.Watch
 	saw   evidence
-	// variables are the names of what the job's environment has of its owner's.
+	// variables are the names of the owner's variables in the job's environment.
 	variables []string
 	posts     chan func()   // functions for the loop to run
 	finished  chan struct{} // closed when the loop accepts no more
