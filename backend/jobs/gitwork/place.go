@@ -83,7 +83,7 @@ func (g *Git) at(ctx context.Context, top string) (*Git, error) {
 	return g.with(&place{Checkout: r.checkout()}), nil
 }
 
-// repositoryAt finds the repository of a checkout by its top folder, never above it.
+// repositoryAt finds the repository of a checkout at exactly its top folder.
 func (g *Git) repositoryAt(ctx context.Context, top string) (Repository, error) {
 	if _, err := os.Lstat(filepath.Join(top, ".git")); err != nil {
 		return Repository{}, bridge.Errorf(bridge.Conflict, "%s is no git checkout any more: its .git is gone", top)

@@ -136,7 +136,7 @@ func (g *program) dropBranch(ctx context.Context, top, branch, commit string) er
 	return err
 }
 
-// addLocked begins the command that makes a worktree which no other git takes away.
+// addLocked returns the start of a command that creates a locked worktree.
 func addLocked(job string) []string {
 	return []string{"worktree", "add", "-q", "--lock", "--reason", "bridge: " + job + " works here"}
 }
