@@ -300,7 +300,7 @@ func (r *Registry) hasChildren(name string) bool {
 	return false
 }
 
-// Forget takes an ended job out whose entry is durable in the archive.
+// Forget removes an ended job with a durable archive entry. Otherwise it is Conflict.
 func (r *Registry) Forget(name string) error {
 	job, err := r.find(name)
 	if err != nil {
