@@ -61,7 +61,7 @@ func CatchUp(history []Revision, told Told, target Target) (news []News, rest []
 	return news, rest
 }
 
-// restWords says how many decisions of other PCs a session is not told one by one.
+// restWords returns a note with the number of decisions not sent one by one, or "".
 func restWords(rest int) string {
 	if rest == 0 {
 		return ""
