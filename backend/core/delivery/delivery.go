@@ -17,7 +17,7 @@ import (
 type Facts struct {
 	Kind      bridge.AgentKind
 	Name      string
-	SessionID string // host session id, "" until known
+	SessionID string // host session id, "" if unknown
 	Busy      bool
 	Away      bool // known, but not connected
 	Channel   bool // it shows channel notifications
