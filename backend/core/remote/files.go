@@ -141,7 +141,7 @@ func (m Manifest) Offer(encoded []byte) FileOffer {
 	return offer
 }
 
-// ParseManifest reads the manifest that an offer has told of.
+// ParseManifest decodes a manifest. It fails if the manifest does not match the offer.
 func ParseManifest(data []byte, offer FileOffer) (Manifest, error) {
 	var m Manifest
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != offer.SHA256 {

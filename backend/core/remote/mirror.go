@@ -60,8 +60,8 @@ type Mirror struct {
 	Refused string
 }
 
-// IsFresh reports whether it can be shown as the present state; a job that has ended
-// does not change any more.
+// IsFresh reports whether the state counts as current; an ended job does not change any
+// more.
 func (m Mirror) IsFresh(now time.Time) bool {
 	return m.Status.IsEnded() || !m.HeardAt.IsZero() && now.Sub(m.HeardAt) < MirrorLife
 }

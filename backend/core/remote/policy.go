@@ -14,7 +14,7 @@ type Policy struct {
 	Enabled    bool       // network.enabled
 	RemoteJobs RemoteJobs // network.remoteJobs
 	Files      Files      // network.files
-	// Shares are the paired PCs, by name, with which each is shared.
+	// Shares are the names of the paired PCs for each share.
 	Shares map[Share][]string
 }
 
