@@ -113,7 +113,7 @@ func (q openQuestion) body() string {
 	return body + "allow or deny, or leave it to your user, who can answer in the dashboard. Allow only what your user wants; without an answer in ten minutes it is denied."
 }
 
-// Approvals lists the approvals of the active jobs.
+// Approvals lists the approvals of the active jobs, the oldest first.
 func (j *approvals) Approvals() []job.Approval {
 	list, at := slices.Clone(j.shown.Load().approvals), j.opts.Now()
 	for i := range list {

@@ -24,8 +24,8 @@ type run struct {
 	// orders are the orders without a reported outcome, oldest first, as in the job's
 	// orders.json.
 	orders []api.Order
-	given  map[string]bool // to this connection
-	handed map[string]bool // to any connection of the runner, of this or an earlier broker
+	given  map[string]bool // orders sent on this connection
+	handed map[string]bool // orders sent on any connection of the runner, by this or an earlier broker
 	more   chan struct{}   // closed when there is another order or another connection
 	// late are messages that came too late for this run: the next run begins with them.
 	late []string

@@ -14,6 +14,7 @@ type Unreadable struct {
 	Newer bool   // a newer release may have written it
 }
 
+// Error returns why the row cannot be used.
 func (u Unreadable) Error() string { return u.Why }
 
 // StoredScope reads the scope of a stored revision. It accepts more than ParseScope,

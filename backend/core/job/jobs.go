@@ -300,7 +300,7 @@ func (r *Registry) hasChildren(name string) bool {
 	return false
 }
 
-// Forget removes an ended job with a durable archive entry. Otherwise it is Conflict.
+// Forget removes an archived job. It fails with Conflict unless the job has ended.
 func (r *Registry) Forget(name string) error {
 	job, err := r.find(name)
 	if err != nil {

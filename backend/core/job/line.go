@@ -247,7 +247,7 @@ func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
 		case one.State.IsActive():
 			one.CancelAsked = true
 		default:
-			one.CancelAsked = one.CancelAsked || one.State == Limit // it goes on by itself no more
+			one.CancelAsked = one.CancelAsked || one.State == Limit // the end of the limit no longer resumes it
 			continue
 		}
 		ending = append(ending, r.copy(one))

@@ -38,6 +38,7 @@ func (m Millis) Time() time.Time {
 	return time.UnixMilli(int64(m))
 }
 
+// MillisOf returns a time in Unix milliseconds; the zero time gives 0.
 func MillisOf(at time.Time) Millis {
 	if at.IsZero() {
 		return 0

@@ -176,7 +176,7 @@ func (f Files) readHead(name string) (runs.Envelope, error) {
 	return envelope, err
 }
 
-// HasNoResult reports whether the job's run has no readable envelope of its own.
+// HasNoResult reports whether the job's last run lacks a readable envelope.
 func (f Files) HasNoResult(one job.Job) bool {
 	envelope, err := f.readHead(one.Name)
 	return err != nil && !errors.Is(err, runs.ErrManual) || err == nil && envelope.Run != one.Run

@@ -68,7 +68,7 @@ func (j *Jobs) Followed() (list []job.Job) {
 	return list
 }
 
-// HeardFrom records the report of a job's PC, or the error in its place.
+// HeardFrom records the report of a job's PC, or the error instead.
 func (j *Jobs) HeardFrom(name string, value remote.Value, why error) error {
 	one, err := j.opts.Registry.Get(name)
 	if err != nil || one.Mirror == nil {

@@ -165,6 +165,7 @@ func (j *Jobs) begun(one job.Job, value remote.Value, why error) (api.Spawned, e
 	return j.Spawned(one), err
 }
 
+// Spawned returns the answer of a spawn for a job on a paired PC.
 func (j *Jobs) Spawned(one job.Job) api.Spawned {
 	return api.Spawned{Job: one.Name, Title: one.Title, Status: one.State, Workdir: one.Place(), Branch: one.Mirror.Branch, Doubt: j.Doubt(one)}
 }

@@ -181,8 +181,8 @@ func (r *record) isOf(call session.HookCall) bool {
 }
 
 // isToldOf reports whether the holder alone reports the prompt's outcome. A refusal may
-// end the turn, and that event may arrive first by another path. For codex, the reason
-// of a refusal is a prompt.
+// end the turn, and that event may arrive first by another path. Codex also
+// reports the reason of a refusal as a prompt.
 func (r *record) isToldOf() bool {
 	return r.alone || r.Agent == string(bridge.OpenCode) && r.holder != nil && r.Decision != ""
 }

@@ -40,7 +40,7 @@ type Envelope struct {
 	// (JOB-28). A job from another PC has none.
 	Variables []string   `json:"variables,omitempty"`
 	WrittenAt job.Millis `json:"writtenAt"`
-	Host      string     `json:"host,omitempty"` // the paired PC that it came from, which sets none
+	Host      string     `json:"host,omitempty"` // the paired PC that it came from, set by the receiving PC
 
 	whole *part // nil if Result is complete
 }

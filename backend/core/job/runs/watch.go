@@ -19,7 +19,7 @@ type Watch struct {
 	budget, timeout         float64 // what each continuation adds; timeout in seconds
 	budgetLeft, timeoutLeft float64 // the next limits of spent and worked
 	spent                   float64
-	worked                  time.Duration // up to since
+	worked                  time.Duration // the time worked until since
 	since                   time.Time     // the start of the current stretch of work
 	heard                   time.Time
 	paused                  bool
