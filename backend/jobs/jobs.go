@@ -29,7 +29,7 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// Options configures the jobs. All fields are required but Transcripts, Git, Agents, CheckFolder, Rules, Hold and Pace.
+// Options configures the jobs. Optional: Transcripts, Git, Agents, CheckFolder, Rules, Hold, Pace.
 type Options struct {
 	Home config.Home
 	// Settings returns the owner's settings for jobs; each use reads them again.

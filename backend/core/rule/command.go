@@ -12,8 +12,8 @@ import (
 
 // plainWords returns the words of a command that a prefix may match. A shell reads only
 // words in such a command: no quotes, operators, expansions or second line. Its program
-// executes no command from its arguments, uses no network and removes nothing. All other commands are
-// allowed only exactly.
+// executes no command from its arguments, uses no network and removes nothing. All
+// other commands are allowed only exactly.
 func (q Request) plainWords() ([]string, error) {
 	if job.QuestionKind(q.Kind) != job.QuestionCommand {
 		return nil, bridge.Errorf(bridge.Invalid, "this can be allowed exactly as it is only")
