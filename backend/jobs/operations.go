@@ -465,7 +465,7 @@ func (j *asks) result(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (ap
 	envelope, _, err := j.files.ReadEnvelope(one.Name)
 	if err != nil {
 		answer.Error = err.Error()
-		return answer, nil //nolint:nilerr // the answer has the error
+		return answer, nil //nolint:nilerr // the answer says it
 	}
 	answer.Result, answer.Error, answer.Evidence = envelope.Result, envelope.Error, envelope.Evidence
 	if size, err := envelope.EncodedBytes(); err == nil && size > bridge.MaxFrameBytes-64<<10 { // the result exceeds the frame limit

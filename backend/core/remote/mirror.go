@@ -47,7 +47,7 @@ func (u *unanswered) Unwrap() error { return &u.said }
 
 // IsUnanswered reports whether an error is from ErrUnanswered.
 func IsUnanswered(err error) bool {
-	_, is := err.(*unanswered) //nolint:errorlint // it is created for the caller, and never wrapped
+	_, is := err.(*unanswered) //nolint:errorlint // it is made for whoever asked, and never wrapped
 	return is
 }
 

@@ -87,7 +87,7 @@ func (s *settings) noteFilter(name, key, value string, isLocal bool) {
 func (g *program) lfsFile(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, ".lfsconfig")
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		return "", nil //nolint:nilerr // git-lfs would read no such file
+		return "", nil //nolint:nilerr // there is none that git-lfs would read
 	}
 	done, err := g.run(ctx, call{dir: dir, args: []string{"config", "--file", path, "-z", "--name-only", "--get-regexp", `^lfs\.((extension|customtransfer)\..*|standalonetransferagent)$`}})
 	if err != nil {

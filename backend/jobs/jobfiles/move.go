@@ -35,7 +35,7 @@ func Move(home, archive, name string, asked []string) error {
 		}
 	}
 	if _, err := os.Lstat(folder); err != nil {
-		return nil //nolint:nilerr // the job had none, or it is in the archive
+		return nil //nolint:nilerr // it had none, or it is there
 	}
 	return disk.Publish(folder, to)
 }

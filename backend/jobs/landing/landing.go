@@ -117,7 +117,7 @@ func (r *Repositories) Place(ctx context.Context, request job.Request, name, roo
 		return nil, bridge.Errorf(bridge.NotFound, "cwd %s is no folder", request.Cwd)
 	}
 	if !request.Worktree {
-		return nil, nil //nolint:nilnil // the job works in that folder
+		return nil, nil //nolint:nilnil // it works in that folder
 	}
 	if r.opts.Git == nil {
 		return nil, errNoGit

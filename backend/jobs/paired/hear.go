@@ -72,7 +72,7 @@ func (j *Jobs) Followed() (list []job.Job) {
 func (j *Jobs) HeardFrom(name string, value remote.Value, why error) error {
 	one, err := j.opts.Registry.Get(name)
 	if err != nil || one.Mirror == nil {
-		return nil //nolint:nilerr // the job went to the archive meanwhile
+		return nil //nolint:nilerr // it went to the archive meanwhile
 	}
 	at := j.opts.Now()
 	if why != nil {

@@ -26,7 +26,7 @@ type Options struct {
 	Registry    Registry
 	Supervisors Supervisors
 	Files       jobfiles.Files
-	Life        context.Context //nolint:containedctx // for work that no caller waits for
+	Life        context.Context //nolint:containedctx // of what is done for nobody who waits
 	Now         func() time.Time
 	Log         *slog.Logger
 }

@@ -25,7 +25,7 @@ type server struct {
 	asking sync.WaitGroup // goroutines that wait for the owner or for codex
 
 	mu      sync.Mutex      // guards the fields below, and the order of an answer and the reports on it
-	ctx     context.Context //nolint:containedctx // ends with the connection
+	ctx     context.Context //nolint:containedctx // the connection's own life
 	gone    bool            // no new work begins
 	known   map[string]bool // the threads that are sessions of Bridge
 	threads map[string]*thread
