@@ -47,8 +47,8 @@ func (j *core) checkNext(one job.Job, control job.Control) error {
 	return j.checkFolder(cmp.Or(control.Settings.Access, one.Access), one.Workdir, one.PC)
 }
 
-// resume continues a job that a usage limit ended, if the limit has passed and the
-// owner's settings allow the resume (JOB-16).
+// resume continues a job after its usage limit has passed, if the owner's settings
+// allow it (JOB-16).
 func (j *asks) resume(one job.Job) error {
 	now := j.opts.Now()
 	if one.LimitUntil == 0 || one.CancelAsked || one.Landing != nil || now.Before(one.LimitUntil.Time()) {

@@ -39,8 +39,8 @@ func (j *core) answersToLocked(one job.Job) job.Caller {
 }
 
 // mayControl refuses every caller except the job's supervisor and the owner. It refuses
-// siblings, the job itself, a job above that handed it off, and a session that reused
-// the supervisor's name (JOB-11).
+// siblings, the job itself and a job above that handed it off. It also refuses a
+// session that reused the supervisor's name (JOB-11).
 func (j *core) mayControl(by broker.Asker, one job.Job) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -286,8 +286,8 @@ func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, er
 // next run would replace that result.
 var errUnsent = bridge.Errorf(bridge.Busy, "the job has just ended and its result is on its way: say it again in a moment")
 
-// say sends a message and settings to a job that is not in the archive. If a message crosses
-// the end of a run, it waits for the next run, which starts after the result is sent.
+// say sends a message and settings to a job that is not in the archive. If a message
+// crosses the end of a run, it waits. The next run starts after the result is sent.
 func (j *asks) say(id string, control job.Control) (delivery job.Delivery, err error) {
 	for range 3 {
 		if delivery, err = j.sayOnce(id, control); !errors.Is(err, errUnsent) {

@@ -22,11 +22,11 @@ import (
 const maxDecodeDepth = 32
 
 // DecodeStrict decodes exactly one JSON value from data into dst, a pointer to a struct
-// or to a list of them. It refuses data over limitBytes, unknown members, members with
-// another letter case, duplicate members, a second value, null for the whole value,
-// invalid UTF-8, and an escaped half of a character. A null member counts as missing.
-// After an error, the content of dst must not be used. The error is always an [Error]
-// whose sentence names the invalid member.
+// or a struct list. It refuses data over limitBytes, a second value, and null for the
+// whole value. It refuses unknown or duplicate members, and members with another letter
+// case. It refuses invalid UTF-8 and an escaped half of a character. A null member
+// counts as missing. After an error, the content of dst must not be used. The error is
+// always an [Error] whose sentence names the invalid member.
 func DecodeStrict(data []byte, limitBytes int, dst any) error {
 	return decode(data, limitBytes, dst, json.RejectUnknownMembers(true))
 }

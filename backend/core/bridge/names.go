@@ -87,8 +87,8 @@ func DefaultName(kind AgentKind, cwd string) string {
 	return string(kind) + "-" + b.String()
 }
 
-// CheckText fails unless text is valid UTF-8 of 1 to maxChars characters: Invalid, or
-// TooLarge. what names it in the error.
+// CheckText fails with Invalid or TooLarge unless text is valid UTF-8 of 1 to maxChars
+// characters. what names it in the error.
 func CheckText(what, text string, maxChars int) error {
 	if text == "" {
 		return Errorf(Invalid, "%s must not be empty", what)

@@ -119,8 +119,8 @@ var flags = []string{
 	"\U000E0067\U000E0062\U000E0077\U000E006C\U000E0073\U000E007F",
 }
 
-// Visible returns the text with every hidden character made visible: `\x1b` for a
-// control character or an invalid byte, `⟨U+202E⟩` for any other. Line ends and tabs
+// Visible returns the text with every hidden character made visible. This is `\x1b` for
+// a control character or an invalid byte, `⟨U+202E⟩` for any other. Line ends and tabs
 // stay. Joiners and selectors stay within an emoji or a word that needs them.
 func Visible(text string) string { return makeVisible(text, false) }
 
@@ -260,8 +260,8 @@ func indexWithin(spans []span, r rune) int {
 	return -1
 }
 
-// QuoteLines returns each line of a text to approve as in VisibleExact, after the mark,
-// so that no line imitates one of Bridge's.
+// QuoteLines returns each line of a text to approve as in VisibleExact. It puts the
+// mark before each, so that no line imitates one of Bridge's.
 func QuoteLines(text, mark string) string {
 	return mark + strings.ReplaceAll(VisibleExact(text), "\n", "\n"+mark) + "\n"
 }

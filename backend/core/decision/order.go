@@ -151,8 +151,8 @@ func AtOnce(first, second Placed) bool {
 	return second.Follows != first.ID && first.host() != second.host()
 }
 
-// BesideOwn returns this PC's decision that was made at the same time as the one at i
-// and is next to it in the stream, or nil.
+// BesideOwn returns this PC's decision next to the one at i in the stream, if both were
+// made at the same time, or nil.
 func BesideOwn(inStream []Placed, i int) *Revision {
 	if i+1 < len(inStream) && !inStream[i+1].IsImported() && AtOnce(inStream[i], inStream[i+1]) {
 		return &inStream[i+1].Revision

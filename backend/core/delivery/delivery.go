@@ -1,5 +1,5 @@
-// Package delivery is the table of how messages reach a session, by the kind of its
-// agent, for the session or a native child, while it is busy or idle. From facts it
+// Package delivery is the table of how messages reach a session or its native child. It
+// depends on the agent's kind and on whether the session is busy or idle. From facts it
 // derives the transport, the wake of an idle session, and the sentences about both
 // (seed 1; rows CHT-03, CHT-04, CHT-07, CHT-08, CHT-10, CHT-18, CHT-20). The broker
 // acts on it and the page shows it. Each kind has a file and a row. The package does no

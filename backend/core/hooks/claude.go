@@ -138,6 +138,6 @@ const (
 	WakeStandbyEvent = "WakeStandby"
 )
 
-// ClaudeMod is the name of Bridge's mod for claude, of its folder in claude's skills,
-// and of the sender of its prompts in a transcript.
+// ClaudeMod is the name of Bridge's mod for claude and of its folder in claude's
+// skills. A transcript has it as the sender of the mod's prompts.
 const ClaudeMod = "bridge"

@@ -16,8 +16,7 @@ import (
 const maxHookInput = 16 << 20
 
 // maxPromptChars limits the stored prompt of a hook call. It fits the owner's longest
-// message as codex's queue shows it, which serves to recognize the message (CHT-09),
-// but no pasted file.
+// message in codex's queue, to recognize that message (CHT-09), but no pasted file.
 const maxPromptChars = bridge.MaxOwnerBodyChars + len(chat.OwnerLabel)
 
 // decodeHook decodes the host's JSON into dst. It ignores unknown members and members

@@ -26,8 +26,8 @@ type Adapter interface {
 	ParseHook(event string, stdin []byte) (session.HookCall, error)
 
 	// FormatHook returns the host's JSON that gives text to the model in answer to
-	// call. It returns an empty object if text is empty, if the event cannot have text,
-	// and for every call from a native child.
+	// call. It returns an empty object if text is empty or the event cannot have text.
+	// It also does so for every call from a native child.
 	FormatHook(call session.HookCall, text string) []byte
 }
 

@@ -404,8 +404,8 @@ type LineCut struct {
 	Kept  int64 // 0 if the line was omitted
 }
 
-// SocketsOpen reports that the sandbox cannot block other programs' unix sockets,
-// because this system does not let Bridge inspect the job's processes.
+// SocketsOpen reports that the sandbox cannot block other programs' unix sockets: this
+// system does not let Bridge inspect the job's processes.
 type SocketsOpen struct{}
 
 // SocketRefused reports a unix socket to which a process of the job may not connect.

@@ -167,8 +167,8 @@ func (j *Job) mayGive(access Access, inside bool) error {
 	return nil
 }
 
-// CheckTurn fails with Denied if a job's message to a child job would start a turn
-// beyond a job that it may spawn now (JOB-22).
+// CheckTurn checks a job's message to a child job (JOB-22). It fails with Denied if the
+// turn would exceed a job that the sender may spawn now.
 func (r *Registry) CheckTurn(control Control, by Caller) error {
 	job, above := r.jobs[control.Job], r.jobs[by.Name]
 	switch {
@@ -264,10 +264,10 @@ func (r *Registry) find(name string) (*Job, error) {
 	return job, nil
 }
 
-// Archivable returns the names of ended jobs beyond the last 200 and those that ended
-// before that time, oldest first (JOB-09, STO-07). The zero time selects none by age.
-// It omits interrupted jobs and those without an end time, an unsent result, active
-// jobs below or a worktree.
+// Archivable returns the names of the jobs to archive, oldest first (JOB-09, STO-07):
+// ended jobs beyond the last 200, and those that ended before that time. The zero time
+// selects none by age. It omits jobs that were interrupted, lack an end time, or have
+// an unsent result, jobs below or a worktree.
 func (r *Registry) Archivable(before time.Time) []string {
 	var ended []*Job
 	for _, job := range r.jobs {

@@ -177,8 +177,8 @@ func neutral(body string) string {
 	})
 }
 
-// HeldIn reports whether a text of a host has the complete message, as a hook, the
-// channel or a tool's answer showed it.
+// HeldIn reports whether a host's text has the complete message, as shown by a hook,
+// the channel or a tool's answer.
 func HeldIn(text string, m bridge.Message) bool {
 	if !strings.Contains(text, m.ID) && !strings.Contains(text, plain(m.ID)) {
 		return false

@@ -11,9 +11,9 @@ import (
 // maxLineNames limits the senders in a status line.
 const maxLineNames = 3
 
-// StatusLine returns one line with the number of waiting messages and their senders,
-// the number of new decisions, and the end of the MCP server. It returns "" if there is
-// nothing. It contains no text of a message (CHT-21).
+// StatusLine returns one line with the number and senders of waiting messages. It also
+// has the number of new decisions and the end of the MCP server. It returns "" if there
+// is nothing. It contains no text of a message (CHT-21).
 func StatusLine(waiting []Delivery, serverEnded bool) string {
 	var names []string
 	messages, decisions := 0, 0

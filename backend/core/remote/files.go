@@ -223,8 +223,8 @@ func isSum(text string) bool {
 // reserved are the names of devices on Windows, with any extension.
 var reserved = []string{"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"}
 
-// CheckPath fails with Invalid for a path that is not relative, leaves its folder, or
-// is invalid or different on another system.
+// CheckPath fails with Invalid for a path that is not relative or leaves its folder. It
+// also refuses a path that is invalid or different on another system.
 func CheckPath(path string) error {
 	parts := strings.Split(path, "/")
 	switch {

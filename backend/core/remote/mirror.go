@@ -18,7 +18,7 @@ const (
 	// continue there.
 	LimitPoll = time.Minute
 	// Patience is the timeout of a request. A spawn has a longer one before it is
-	// ambiguous, and so has an answer to an approval, which waits for the runner.
+	// ambiguous. So has an answer to an approval, because it waits for the runner.
 	Patience      = 10 * time.Second
 	SpawnPatience = 20 * time.Second
 )

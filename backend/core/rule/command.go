@@ -125,8 +125,7 @@ func programOf(word string) string {
 }
 
 // The lists have common programs; they are not the guarantee. The guarantee is that the
-// rule has the first words, and that the open ones are no option, outside path or shell
-// syntax.
+// rule has the first words. The open ones are no option, outside path or shell syntax.
 var (
 	runners = []string{
 		"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "busybox", "env", "sudo", "doas", "su", "runuser", "pkexec", "xargs", "parallel",

@@ -95,8 +95,8 @@ func (c HookCall) IsOfPromptsOnly() bool {
 	return c.Event == EventToolFailed || c.Event == EventToolBatch
 }
 
-// CallKey returns a key of a tool call from its tool and exact input, because a host
-// asks for permission before it assigns an id. It returns "" without a tool.
+// CallKey returns a key of a tool call from its tool and exact input: a host asks for
+// permission before it assigns an id. It returns "" without a tool.
 func CallKey(tool string, input json.RawMessage) string {
 	if tool == "" {
 		return ""

@@ -231,10 +231,10 @@ type Recipient struct {
 const Everyone = "*"
 
 // Resolve returns the recipients of a target (MSG-05). It is the one session with that
-// name, peer id or host session id, or the only live one of an agent kind. `*` selects
-// every live session but the sender. A session may use another's id as its name: such a
-// target is ambiguous and refused, so that no name captures an id. Every error lists
-// the candidates.
+// name, peer id or host session id. It may also be the only live one of an agent kind.
+// `*` selects every live session but the sender. A session may use another's id as its
+// name: such a target is ambiguous and refused, so that no name captures an id. Every
+// error lists the candidates.
 func (r *Roster) Resolve(target, senderID string) ([]Recipient, error) {
 	if target == Everyone {
 		return r.everyone(senderID)
@@ -280,7 +280,7 @@ func (r *Roster) ambiguous(word string, found []Known) error {
 }
 
 // Target returns a live session as the decision rules see it. It omits a name that is
-// another's id, because a decision for that id is not for a session with that name.
+// another's id: a decision for that id is not for this session.
 func (r *Roster) Target(s *Session) decision.Target {
 	target := decision.Target{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, Cwd: s.Cwd}
 	if len(r.named(s.Name)) > 1 {

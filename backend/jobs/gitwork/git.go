@@ -1,6 +1,6 @@
 // Package gitwork runs git for delegated jobs (JOB-08, JOB-18, JOB-19). It finds the
-// repository of a folder, gives each job a worktree, compares a job's changes with the
-// files at its start, and lands or drops them for the owner. It loses no commit and no
+// repository of a folder and gives each job a worktree. It compares a job's changes with
+// the files at its start, and lands or drops them for the owner. It loses no commit and no
 // file: it parks uncommitted work as a commit first, and names commits that no branch
 // holds. Git itself removes a checkout, never by force. Package gitwork calls the owner's
 // git with argument lists, without hooks, pager, colour, editor or questions.

@@ -81,7 +81,7 @@ func (f Files) CopyEntry(one job.Job) error {
 	return disk.WriteAtomic(f.Entry(one.Name), data, disk.PrivateFile)
 }
 
-// Left lists the jobs whose entry is archived and whose folder is not, as after a
+// Left lists the jobs with an archived entry and an unarchived folder, as after a
 // broker's death or a disk failure.
 func (f Files) Left() (names []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(f.Home, "jobs"))

@@ -15,8 +15,8 @@ type Diff struct {
 	Files      []gitwork.FileChange
 }
 
-// Diff compares the files at a job's start with those at its end, or with the current ones
-// while it is active (JOB-18). It fails with NotFound if the job did not work in a repository.
+// Diff compares the files at a job's start with those at its end (JOB-18). For an active job it
+// uses the current files. It fails with NotFound if the job did not work in a repository.
 func (r *Repositories) Diff(ctx context.Context, name string) (Diff, error) {
 	diff, err := r.diff(ctx, name)
 	return diff, inWords(err)

@@ -12,9 +12,9 @@ import (
 )
 
 // Finish lands or drops the work of a worktree job that has ended, for the owner alone
-// (JOB-18). A dry run only tries. It fails with Conflict if files conflict (the answer
-// lists them), if the main checkout has changes, or while the job is active. Then
-// nothing has changed.
+// (JOB-18). A dry run only tries. It fails with Conflict if files conflict, which the
+// answer then lists. It also does so if the main checkout has changes, or while the job
+// is active. Then nothing has changed.
 func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error) {
 	action, err := gitwork.ParseAction(args.Action)
 	if err == nil && args.Message != "" {

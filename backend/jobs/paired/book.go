@@ -43,7 +43,7 @@ func (b *Book) ofLocked(name string) *known {
 }
 
 // clockSlack limits how far back a PC's clock may be set before its report counts as
-// older than an earlier report.
+// outdated.
 const clockSlack = time.Minute
 
 // News is the checked report of a PC about a job, in this PC's times.

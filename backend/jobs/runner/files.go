@@ -258,9 +258,9 @@ func unclear(entries []Entry, run int) []Entry {
 	return open
 }
 
-// End ends the remaining processes of a dead runner, by recorded identities and by the
-// marks of its run and the previous one. It skips a run that never began: a search is
-// slow and would delay the agent. It fails with Conflict if a runner is alive.
+// End ends the remaining processes of a dead runner. It finds them by recorded identities
+// and by the marks of this run and the previous one. It skips a run that never began: a
+// search is slow and would delay the agent. It fails with Conflict if a runner is alive.
 func (f Found) End(ctx context.Context) error {
 	if f.Alive {
 		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", f.Spec.Job, f.driver.PID)

@@ -225,8 +225,8 @@ func (e Envelope) landing() string {
 	return fmt.Sprintf(text, e.Branch, e.Workdir, bridge.QuotePOSIX(e.Workdir), cmp.Or(e.Evidence.Base, "HEAD"), e.Job)
 }
 
-// ManualBody returns the text of the result message, under its ResultID, for a run with
-// an envelope that is too large to read.
+// ManualBody returns the text of the result message, under its ResultID, for a run
+// whose envelope is too large.
 func ManualBody(name, file string, size int64) string {
 	return fmt.Sprintf("%s has ended. Its result is %s, too large to be read by itself: it is kept whole in %s, to be fetched by hand.", name, bridge.Size(size), file)
 }

@@ -102,8 +102,8 @@ func (s *server) hold(ctx context.Context, one *ask) {
 	_ = s.opts.Desk.Deliver(s, one.prompt) // if Deliver refuses this, the prompt is over
 }
 
-// reason adds the reason of a refusal to the turn before the refusal, because the
-// answer has no field for it.
+// reason adds a refusal's reason to the turn before the refusal: the answer has no
+// field for it.
 func (s *server) reason(ctx context.Context, one *ask, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

@@ -1,7 +1,7 @@
-// Package codexthreads shows the permission prompts of codex threads to their owner, if
-// the terminals of codex share its background server (row NED-02). It is another client
-// of that server. The terminal's dialog continues, and the first answer wins. It sends
-// only answers that the owner decided here.
+// Package codexthreads shows the permission prompts of codex threads to their owner
+// (row NED-02). It works if the terminals of codex share its background server. It is
+// another client of that server. The terminal's dialog continues, and the first answer
+// wins. It sends only answers that the owner decided here.
 package codexthreads
 
 import (
