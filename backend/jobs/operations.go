@@ -242,7 +242,7 @@ func (j *asks) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageA
 	return j.Say(args.ID, control)
 }
 
-// checkTurn refuses settings that the job could not spawn with: see job.Registry.CheckTurn.
+// checkTurn refuses a turn that the job could not spawn now: see job.Registry.CheckTurn.
 func checkTurn(j *asks, by broker.Asker, one job.Job, control job.Control) error {
 	if by.Job == "" {
 		return nil

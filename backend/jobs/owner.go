@@ -135,7 +135,7 @@ func (j *asks) cancelTree(name string) (ending []job.Job, err error) {
 	return ending, err
 }
 
-// registered returns a job that can be controlled. It is Conflict for an archived job.
+// registered returns a controllable job. It fails with Conflict for an archived one.
 func (j *core) registered(name string) (job.Job, error) {
 	one, err := j.get(name)
 	if err == nil {

@@ -172,7 +172,7 @@ func (d Decided) Revision(host string) decision.Revision {
 	return rev
 }
 
-// DecidedOf returns the transit form of a decision; it is Denied unless for all sessions.
+// DecidedOf returns a decision's transit form. It is Denied unless rev is for all sessions.
 func DecidedOf(rev decision.Revision) (Decided, error) {
 	if !rev.Scope.All {
 		return Decided{}, bridge.Errorf(bridge.Denied, "only decisions for all sessions leave this PC")
