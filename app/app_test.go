@@ -21,8 +21,8 @@ import (
 	"bridge/backend/doors/daemon"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
-	"bridge/backend/platform/lifecycle"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/testing/testkit"
 )
 

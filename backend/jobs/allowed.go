@@ -8,8 +8,8 @@ import (
 	"bridge/backend/core/job/runs"
 )
 
-// allowed says why nothing may be started, as the owner says now: config.json is asked
-// each time. The rules hold its limits from then on.
+// allowed returns an error if the owner forbids delegated jobs. It reads the settings
+// each time and applies their limits to the registry.
 func (j *core) allowed() error {
 	settings, err := j.opts.Settings()
 	if err != nil {
@@ -25,8 +25,8 @@ func (j *core) allowed() error {
 	return nil
 }
 
-// checkFolder refuses a job that writes in a reserved folder (SEC-09). Another PC is not
-// told what lies here.
+// checkFolder refuses a job that writes in a reserved folder (SEC-09). The error for
+// another PC hides the details of this PC's folders.
 func (j *core) checkFolder(access job.Access, folder, pc string) error {
 	if access == job.AccessRead {
 		return nil
@@ -38,8 +38,8 @@ func (j *core) checkFolder(access job.Access, folder, pc string) error {
 	return err
 }
 
-// checkNext refuses a next run of a job that would write in a reserved folder. The work of
-// a run that goes on is not begun by words.
+// checkNext refuses a next run that would write in a reserved folder. It permits a
+// message to an active run, which starts no work.
 func (j *core) checkNext(one job.Job, control job.Control) error {
 	if one.Remote != nil || one.State.IsActive() && control.Settings.Access == "" || control.Message == "" && control.Settings.Access == "" {
 		return nil
@@ -47,8 +47,8 @@ func (j *core) checkNext(one job.Job, control job.Control) error {
 	return j.checkFolder(cmp.Or(control.Settings.Access, one.Access), one.Workdir, one.PC)
 }
 
-// resume continues a job that a usage limit ended, when that is over and the owner wants
-// it so (JOB-16).
+// resume continues a job after its usage limit has passed, if the owner's settings
+// allow it (JOB-16).
 func (j *asks) resume(one job.Job) error {
 	now := j.opts.Now()
 	if one.LimitUntil == 0 || one.CancelAsked || one.Landing != nil || now.Before(one.LimitUntil.Time()) {

@@ -14,10 +14,10 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// approvals is the part about what jobs ask before they go on.
+// approvals is the part that handles the approvals that jobs request.
 type approvals struct{ *core }
 
-// askLocked takes in what a runner says of its questions.
+// askLocked records the approvals that a runner reports.
 func (j *approvals) askLocked(r *run, said []job.Approval) {
 	for _, approval := range said {
 		if approval.Job != r.job || bridge.CheckID("the approval", approval.ID) != nil {
@@ -25,11 +25,11 @@ func (j *approvals) askLocked(r *run, said []job.Approval) {
 		}
 		one, _ := j.book.Get(r.job)
 		if to, has := j.book.AnswersTo(one, len(approval.PassedUp)); has {
-			approval.By = to.Name // its runner knows whom the job worked for when it began
+			approval.By = to.Name // the runner knows only the supervisor at the start of the run
 		}
 		if approval.State == job.ApprovalAsked {
 			if known := r.approvals[approval.ID]; known.State == job.ApprovalAnswered {
-				continue // the answer is on its way
+				continue // the answer is being delivered
 			}
 			j.answerAgainLocked(r, &approval)
 		}
@@ -41,7 +41,7 @@ func (j *approvals) askLocked(r *run, said []job.Approval) {
 	}
 }
 
-// answerAgainLocked does with the approval what its runner has not heard yet.
+// answerAgainLocked applies the pending orders to an approval that its runner reports.
 func (j *approvals) answerAgainLocked(r *run, approval *job.Approval) {
 	for _, order := range r.orders {
 		if order.Approval != approval.ID {
@@ -49,18 +49,18 @@ func (j *approvals) answerAgainLocked(r *run, approval *job.Approval) {
 		}
 		switch order.Kind {
 		case api.OrderAnswer:
-			_ = approval.Answer(order.By, order.Decision, order.Reason, j.opts.Now()) // it may have expired: it says so then
+			_ = approval.Answer(order.By, order.Decision, order.Reason, j.opts.Now()) // if the approval has expired, it stays expired
 		case api.OrderPassUp:
 			_ = approval.PassUp(order.By, j.opts.Now())
-		default: // of something else
+		default: // the order is not about an approval
 		}
 	}
 }
 
-// put tells of each open question whom it is put to, once: whom the job answers to, or
-// whoever that one has passed it up to. A step that may leave the sandbox is for the owner
-// alone, who sees it on the page (SEC-03). Only an answer that names the question counts:
-// plain words never do (JOB-07).
+// put delivers each open approval once to its recipient: the job's supervisor, or the
+// next one above after a pass-up. Only the owner may answer a step that may leave the
+// sandbox, on the dashboard (SEC-03). Only an answer with the approval's id counts; a
+// plain message never does (JOB-07).
 func (j *approvals) put(ctx context.Context) error {
 	for _, open := range j.open() {
 		id := "approval-" + open.approval.ID + "-" + open.to.ID
@@ -78,7 +78,7 @@ func (j *approvals) put(ctx context.Context) error {
 	return j.away.Put(ctx)
 }
 
-// openQuestion is a question that somebody has to be told of.
+// openQuestion is an approval that its recipient has not received yet.
 type openQuestion struct {
 	run      *run
 	of       job.Job
@@ -113,7 +113,7 @@ func (q openQuestion) body() string {
 	return body + "allow or deny, or leave it to your user, who can answer in the dashboard. Allow only what your user wants; without an answer in ten minutes it is denied."
 }
 
-// Approvals lists the questions of the jobs that go on, the oldest first.
+// Approvals lists the approvals of the active jobs, the oldest first.
 func (j *approvals) Approvals() []job.Approval {
 	list, at := slices.Clone(j.shown.Load().approvals), j.opts.Now()
 	for i := range list {
@@ -122,8 +122,8 @@ func (j *approvals) Approvals() []job.Approval {
 	return list
 }
 
-// Answer decides a question for the owner. The record is as it is then, also beside
-// an error.
+// Answer decides an approval for the owner. It returns the current record, even with an
+// error.
 func (j *approvals) Answer(id string, decision job.Decision, reason string) (job.Approval, error) {
 	if _, is := j.away.Approval(id); is {
 		return j.away.Answer(j.tasks.Context(), id, bridge.OwnerName, decision, reason)
@@ -131,8 +131,8 @@ func (j *approvals) Answer(id string, decision job.Decision, reason string) (job
 	return j.answer(id, broker.Asker{Owner: true, Address: bridge.OwnerAddress()}, decision, reason)
 }
 
-// answer decides a question; the first answer wins. It is done when the runner says
-// so: until then it is answered, and no more.
+// answer decides an approval; the first answer wins. The approval stays in the state
+// answered until the runner confirms the answer.
 func (j *approvals) answer(id string, by broker.Asker, decision job.Decision, reason string) (job.Approval, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -158,8 +158,8 @@ func (j *approvals) answer(id string, by broker.Asker, decision job.Decision, re
 	return approval, nil
 }
 
-// passUp puts a question to whoever is above the one who has it, the owner alone above
-// a session (JOB-22).
+// passUp forwards an approval to the next supervisor above the current recipient. Above
+// a session there is only the owner (JOB-22).
 func (j *approvals) passUp(id string, by broker.Asker, reason string) error {
 	if err := j.passUpLocked(id, by, reason); err != nil {
 		return err
@@ -190,8 +190,8 @@ func (j *approvals) passUpLocked(id string, by broker.Asker, reason string) erro
 	return nil
 }
 
-// askedOfLocked finds a question that somebody may decide: the owner, or whom it is put
-// to. Beside Conflict, where it is gone, stands its record.
+// askedOfLocked finds an approval that the caller may decide: as the owner, or as its
+// recipient. If the approval is gone, it returns Conflict with the record.
 func (j *approvals) askedOfLocked(id string, by broker.Asker) (*run, job.Approval, job.Job, error) {
 	if err := bridge.CheckID("approval_id", id); err != nil {
 		return nil, job.Approval{}, job.Job{}, err
@@ -206,13 +206,13 @@ func (j *approvals) askedOfLocked(id string, by broker.Asker) (*run, job.Approva
 		return nil, job.Approval{}, one, bridge.Errorf(bridge.Denied, "only the owner or %s can answer this", cmp.Or(to.Name, "whoever is above"))
 	}
 	if !one.State.IsActive() || one.Run != r.number {
-		_ = approval.Withdraw() // what expired stays so
+		_ = approval.Withdraw() // an expired approval stays expired
 		return nil, approval, one, bridge.Errorf(bridge.Conflict, "the question is gone: this answer did nothing")
 	}
 	return r, approval, one, nil
 }
 
-// approval is approvalLocked, also for a job that a paired PC does.
+// approval is approvalLocked that also covers the jobs on paired PCs.
 func (j *approvals) approval(id string) (job.Approval, error) {
 	if approval, is := j.away.Approval(id); is {
 		return approval, nil
@@ -223,7 +223,7 @@ func (j *approvals) approval(id string) (job.Approval, error) {
 	return approval, err
 }
 
-// approvalLocked finds a question. One of a run that is over is a Conflict, with its
+// approvalLocked finds an approval. If its run has ended, it returns Conflict with the
 // record.
 func (j *approvals) approvalLocked(id string) (*run, job.Approval, error) {
 	for _, r := range j.runs {
@@ -241,8 +241,8 @@ func (j *approvals) approvalLocked(id string) (*run, job.Approval, error) {
 	return nil, approval, err
 }
 
-// load takes up the questions of runs that were active when the last broker ended:
-// their runners may be gone.
+// load restores the approvals of runs that were active when the last broker ended.
+// Their runners may be gone.
 func (j *approvals) load() error {
 	ids, err := j.files.Approvals()
 	if err != nil {
@@ -262,8 +262,8 @@ func (j *approvals) load() error {
 	return nil
 }
 
-// withdrawAll closes the questions of a run whose runner is gone: no answer reaches
-// anybody any more. While a runner lives, its records are its own.
+// withdrawAll withdraws the approvals of a run whose runner is gone, because no answer
+// can reach it. While a runner lives, only the runner writes these records.
 func (j *approvals) withdrawAll(r *run) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

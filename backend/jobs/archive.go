@@ -10,9 +10,9 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// archive moves the ended jobs over the last 200, and those that are older than the
-// owner's age, to files of their own (JOB-09, STO-07). The copy of an entry is durable
-// before the registry lets go of it, and what else there is of the job follows.
+// archive moves ended jobs to the archive: those beyond the last 200, and those over
+// the owner's age (JOB-09, STO-07). It makes the copy of an entry durable before it
+// removes the entry. Then it moves the job's other files.
 func (j *Jobs) archive() (failed error) {
 	if j.opts.Hold {
 		return nil
@@ -30,7 +30,7 @@ func (j *Jobs) archive() (failed error) {
 		if err == nil {
 			err = j.said.keep(j.tasks.Context(), one)
 		}
-		if err != nil { // it stays: nobody takes a transcript in from the archive
+		if err != nil { // the job stays: its transcript cannot be read from the archive
 			failed = errors.Join(failed, err)
 			continue
 		}
@@ -45,8 +45,8 @@ func (j *Jobs) archive() (failed error) {
 	return errors.Join(failed, err, filesErr)
 }
 
-// oldest is the moment before which an ended job goes to the archive; the zero time
-// where age takes none there.
+// oldest returns the time before which an ended job goes to the archive. It returns the
+// zero time if no age is set.
 func (j *core) oldest() time.Time {
 	if j.opts.ArchiveAge == 0 {
 		return time.Time{}
@@ -54,8 +54,8 @@ func (j *core) oldest() time.Time {
 	return j.opts.Now().Add(-j.opts.ArchiveAge)
 }
 
-// archiveEntries moves those entries that still may go, and returns whose. One that
-// cannot go keeps no other from it.
+// archiveEntries moves the entries that are still archivable and returns their names. A
+// failure of one entry does not block the others.
 func (j *core) archiveEntries(ready []string) (moved []string, failed error) {
 	if err := disk.MakeDir(filepath.Dir(j.files.Entry("x"))); err != nil {
 		return nil, err
@@ -90,8 +90,8 @@ func (j *core) archiveEntries(ready []string) (moved []string, failed error) {
 	return moved, errors.Join(failed, err)
 }
 
-// archiveRest moves what is left of archived jobs where a broker died or the disk failed
-// in the middle.
+// archiveRest moves the remaining files of archived jobs after a broker died or a disk
+// write failed.
 func (j *core) archiveRest() error {
 	left, err := j.files.Left()
 	if err != nil {

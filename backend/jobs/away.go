@@ -8,10 +8,10 @@ import (
 	"bridge/backend/jobs/paired"
 )
 
-// Away are the jobs that paired PCs do for this one.
+// Away returns the jobs that paired PCs run for this PC.
 func (j *Jobs) Away() *paired.Jobs { return j.away }
 
-// awayBook is the registry, and the way to supervisors, as jobs on paired PCs see them.
+// awayBook gives the jobs on paired PCs access to the registry and to supervisors.
 type awayBook struct{ *core }
 
 func newAway(c *core) *paired.Jobs {

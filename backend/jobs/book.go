@@ -15,7 +15,7 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// read takes jobs.json in.
+// read loads jobs.json.
 func (j *core) read() (err error) {
 	if j.file, err = j.registry.Read(); err != nil {
 		return err
@@ -27,14 +27,14 @@ func (j *core) read() (err error) {
 	return nil
 }
 
-// change carries something out and makes it durable: all of it, or nothing.
+// change applies a change and makes it durable, or rolls it back completely.
 func (j *core) change(do func(*job.Registry) error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.changeLocked(do)
 }
 
-// errSame ends a change that changed nothing.
+// errSame aborts a change that modified nothing.
 var errSame = errors.New("nothing changed")
 
 func (j *core) changeLocked(do func(*job.Registry) error) error {
@@ -52,7 +52,7 @@ func (j *core) changeLocked(do func(*job.Registry) error) error {
 	return nil
 }
 
-// writeLocked makes the registry durable and shows it.
+// writeLocked makes the registry durable and publishes it.
 func (j *core) writeLocked() error {
 	j.file.Jobs = j.book.All()
 	if err := j.registry.Write(j.file, job.MillisOf(j.opts.Now())); err != nil {
@@ -63,34 +63,34 @@ func (j *core) writeLocked() error {
 	return nil
 }
 
-// noteLocked changes what need not be durable at once, such as progress.
+// noteLocked applies a change that is saved later, such as progress.
 func (j *core) noteLocked(name string, change func(*job.Job)) {
 	if _, err := j.book.Update(name, change); err != nil {
-		return // it went to the archive meanwhile
+		return // the job went to the archive meanwhile
 	}
 	j.dirty = true
 	j.publish()
 }
 
-// rollBackLocked goes back to what was shown last.
+// rollBackLocked restores the last published registry.
 func (j *core) rollBackLocked() {
 	j.book = job.NewRegistry(j.limits, slices.Clone(j.all()))
 	for root, slots := range j.slots {
-		_ = j.book.SetSlots(root, slots) // it was accepted before
+		_ = j.book.SetSlots(root, slots) // these limits were accepted before
 	}
 }
 
-// shown is what those see who only read: they wait for nobody who writes.
+// shown is the published snapshot for readers, who never wait for writers.
 type shown struct {
 	jobs      []job.Job
 	agents    map[string]agentState // of active jobs
-	approvals []job.Approval        // of the runs that go on, the oldest first
+	approvals []job.Approval        // of active runs, the oldest first
 }
 
-// agentState is what the agent of a run does, and with which model.
+// agentState is the current step and model of a run's agent.
 type agentState struct{ step, model string }
 
-// publish shows the registry, and what goes with its jobs, to those who only read.
+// publish stores a new snapshot of the registry for readers and notifies the broker.
 func (j *core) publish() {
 	now := shown{jobs: j.book.All(), agents: map[string]agentState{}}
 	for name, r := range j.runs {
@@ -109,7 +109,7 @@ func (j *core) publish() {
 	j.opts.Broker.Changed()
 }
 
-// all lists every job as it was shown last.
+// all lists the jobs of the last published snapshot.
 func (j *core) all() []job.Job { return j.shown.Load().jobs }
 
 func (j *core) get(name string) (job.Job, error) {
@@ -125,7 +125,7 @@ func (j *core) get(name string) (job.Job, error) {
 	return job.Job{}, bridge.Errorf(bridge.NotFound, "there is no job named %q", name)
 }
 
-// find returns a job, also one in the archive.
+// find returns a job from the registry or the archive.
 func (j *core) find(name string) (job.Job, error) {
 	one, err := j.get(name)
 	host, name := remote.SplitName(name)

@@ -13,8 +13,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// handOff makes another live session of this PC the supervisor of jobs: all that are
-// named or none, in one write (JOB-23). What comes of them goes to that one from then on.
+// handOff makes another live session of this PC the supervisor of the named jobs. One write
+// moves all of them or none (JOB-23). The new supervisor receives their later results.
 func (j *asks) handOff(ctx context.Context, conn *ipc.Conn, args api.HandoffArgs) (api.HandedOff, error) {
 	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
 	if err != nil {
@@ -48,7 +48,7 @@ func (j *asks) handOff(ctx context.Context, conn *ipc.Conn, args api.HandoffArgs
 	return api.HandedOff{Moved: receipt.Jobs}, nil
 }
 
-// move writes a hand-off and its receipt: both or neither.
+// move writes a hand-off and its receipt together, or neither.
 func (j *asks) move(handoff job.Handoff, from job.Caller, isFrom func(string) bool, receipt job.HandoffReceipt) (moved []string, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -69,7 +69,7 @@ func (j *asks) move(handoff job.Handoff, from job.Caller, isFrom func(string) bo
 	return moved, err
 }
 
-// receipts are those that this program wrote, the newest last.
+// receipts returns the receipts that this program wrote, the newest last.
 func (j *asks) receipts() (ours []job.HandoffReceipt) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -91,8 +91,8 @@ func (j *asks) receipt(id string) (job.HandoffReceipt, bool) {
 	return ours[at], true
 }
 
-// retold bounds the hand-offs that are told of again by a broker that starts: the last
-// one may have died between a hand-off and its message, which is told once all the same.
+// retold limits how many recent hand-offs a starting broker sends again. The last broker
+// may have died before it sent the message; message ids prevent a second delivery.
 const retold = 20
 
 func (j *asks) tellHandoffs() {
@@ -102,7 +102,7 @@ func (j *asks) tellHandoffs() {
 	}
 }
 
-// tellHandoff tells the new supervisor what is its own from now on.
+// tellHandoff sends the new supervisor the list of its new jobs.
 func (j *asks) tellHandoff(ctx context.Context, receipt job.HandoffReceipt) error {
 	body := fmt.Sprintf("%s has handed %s over to you: %s. Their results and questions come to you from now on.",
 		receipt.From, bridge.Counted(len(receipt.Jobs), "job"), strings.Join(receipt.Jobs, ", "))

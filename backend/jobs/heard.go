@@ -7,12 +7,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Heard tells how far the words of that id came: queued, delivered when the agent's
-// CLI has them, else unconfirmed (CHT-12).
+// Heard returns the delivery state of a message: queued, delivered once the agent's CLI
+// has it, or else unconfirmed (CHT-12).
 func (j *asks) Heard(id string) jobfiles.Way { return j.heard.Of(id) }
 
-// settled notes what a runner says of words. What came too late for a run waits for
-// the next one; what may have come in is never said again by itself.
+// settled records the outcome of a message. If a message came too late for a run, it waits
+// for the next run. A message that may have arrived is never resent automatically.
 func (j *runners) settled(order api.Order, outcome api.OrderOutcome) {
 	if order.Kind != api.OrderMessage {
 		return

@@ -9,19 +9,19 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// Whoever is inside a job speaks to Bridge as that job, or not at all: neither what a
-// process says of itself nor a secret that it can read makes it another (JOB-11).
+// A process inside a job acts as that job only. Its own claims and the secrets that it
+// can read give it no other identity (JOB-11).
 
-// JobOf returns the name of the running job that a process is part of, "" for none. It
-// fails with Denied when the process has ended, and when the job's runner has: what a dead
-// runner has left speaks for nobody (SEC-08).
+// JobOf returns the name of the running job that a process belongs to, or "". It fails
+// with Denied if the process or the job's runner has ended. Remaining processes of a
+// dead runner have no identity (SEC-08).
 func (j *core) JobOf(process job.Process) (string, error) {
 	return j.known(j.trees.JobOf(process))
 }
 
-// JobOfConn is JobOf for the process at the other end of a TCP connection. It also fails
-// with Unavailable when the connection is open in no process, or in more than one: a
-// program that has just started another one has it open twice for a moment.
+// JobOfConn is JobOf for the process at the other end of a TCP connection. It also
+// fails with Unavailable if no process, or more than one, holds the connection. A
+// program that has just started another one briefly holds it twice.
 func (j *core) JobOfConn(conn net.Conn) (string, error) {
 	return j.known(j.trees.JobOfConn(conn))
 }
@@ -48,7 +48,7 @@ func errNobody(err error) error {
 	return bridge.WithCause(bridge.Denied, err, "the program that opened this connection has ended, so it is refused while a delegated job runs")
 }
 
-// Prove refuses whoever is not that job while it runs.
+// Prove fails with Unauthorized if the token is not that of the running job.
 func (j *core) Prove(name, token string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,7 +58,7 @@ func (j *core) Prove(name, token string) error {
 	return nil
 }
 
-// standsLocked notes where a run has its processes.
+// standsLocked records the processes of a run.
 func (j *core) standsLocked(r *run, host *job.Host) {
 	var runner job.Process
 	if host != nil {

@@ -1,8 +1,8 @@
-// Package jobs keeps the delegated jobs of one home, in the broker's process: it
-// records each durably, gives slots, starts a runner for each and takes what it
-// reports, sends results as ordinary mail, and carries the word of supervisors and
-// owner to jobs and their approvals. It drives no agent CLI: that is the runner's,
-// a process of its own that goes on without a broker. The rules are those of job.
+// Package jobs keeps the delegated jobs of one home, in the broker's process. It
+// records each job durably, assigns slots, and starts a runner for each run. It records
+// what runners report, sends results as mail, and forwards orders of supervisors and
+// the owner. It drives no agent CLI: the runner does, in a separate process that
+// survives the broker. Package job has the rules.
 package jobs
 
 import (
@@ -29,68 +29,68 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// Options says what the jobs work with. All fields are required but Transcripts, Git, Agents, CheckFolder, Rules, Hold and Pace.
+// Options configures the jobs. Optional: Transcripts, Git, Agents, CheckFolder, Rules, Hold, Pace.
 type Options struct {
 	Home config.Home
-	// Settings is what the owner says of jobs, read anew at each use.
+	// Settings returns the owner's settings for jobs; each use reads them again.
 	Settings func() (config.Jobs, error)
 	Broker   Broker
-	// Transcripts keeps what was said; nil keeps it in the runs' own files alone.
+	// Transcripts stores the transcripts; if nil, only the runs' own files have them.
 	Transcripts jobfiles.Transcripts
-	// ArchiveAge is how old an ended job goes to the archive; 0 is no age.
+	// ArchiveAge is the age at which an ended job goes to the archive; 0 means no age.
 	ArchiveAge time.Duration
-	// Start starts the runner of the job whose folder that is, apart from this
-	// process, and returns its process id.
+	// Start starts the runner of the job in that folder as a separate process, and
+	// returns its process id.
 	Start func(folder string) (pid int, err error)
-	Git   *gitwork.Git // nil where this PC has none: then there are no worktrees and no diffs
-	// Agents are those of this PC; nil knows none, and refuses nothing.
+	Git   *gitwork.Git // nil if this PC has no Git: then there are no worktrees and no diffs
+	// Agents are the agents of this PC; nil knows no agents and refuses nothing.
 	Agents Agents
-	// CheckFolder refuses folders in which no job may write (SEC-09); nil asks Home.
+	// CheckFolder refuses folders in which no job may write (SEC-09); nil uses Home.
 	CheckFolder func(folder string) error
-	// Rules are the owner's standing rules; nil asks everything.
+	// Rules are the owner's standing rules; if nil, every approval is asked.
 	Rules Rules
-	// Hold says that older programs are alive that keep jobs.json too: it stays as it
-	// is, and what is written waits beside it (VER-05).
+	// Hold reports that older programs are alive that use jobs.json too. Then jobs.json
+	// stays unchanged, and writes wait in separate files (VER-05).
 	Hold bool
 	Now  func() time.Time
 	Log  *slog.Logger
 	Pace Pace
 }
 
-// Agents is what jobs ask of the agent CLIs of this PC, which answer for themselves.
+// Agents is the interface to the agent CLIs of this PC.
 type Agents interface {
-	// Check refuses, in one sentence, what they cannot do: one that is not there, a
-	// model that it does not know.
+	// Check refuses a request that the agent CLI cannot run: a missing CLI, an unknown
+	// model. The error is one sentence.
 	Check(ctx context.Context, request job.Request) error
-	// Models and Usage tell what the CLIs tell, of one kind or, for "", of all.
+	// Models and Usage return the answers of the CLIs of one kind, or of all for "".
 	Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error)
 	Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error)
-	// KeptUsage is what they told last, without asking any.
+	// KeptUsage returns the last known usage without a request to any CLI.
 	KeptUsage() []api.AgentUsage
 }
 
-// Broker is what jobs ask of the broker.
+// Broker is the part of the broker that jobs use.
 type Broker interface {
-	// Asker finds the session on whose behalf a connection asks.
+	// Asker returns the session on whose behalf a connection makes requests.
 	Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (broker.Asker, error)
-	// JobOf names the job that a connection speaks for, "" for none.
+	// JobOf returns the job that a connection belongs to, "" for none.
 	JobOf(conn *ipc.Conn) string
-	// Live finds the connected session of that very name or id, which is no job's own.
+	// Live returns the connected session with exactly that name or id that belongs to no job.
 	Live(name string) (bridge.Address, error)
-	// GiveOn gives a message that nobody has read to the session with that peer id, and
-	// reports whether there is such a message.
+	// GiveOn forwards an unread message to the session with that peer id, and reports
+	// whether such a message exists.
 	GiveOn(ctx context.Context, messageID, peerID string) (known bool, err error)
-	// Deliver stores a message durably for the session with that peer id, once however
-	// often it is asked. One that another session has, and has not read, goes on to this
-	// one.
+	// Deliver stores a message durably for the session with that peer id, only once for
+	// any number of calls. If another session has the message unread, Deliver moves it
+	// to this session.
 	Deliver(ctx context.Context, from bridge.Address, peerID string, args api.SendArgs) error
-	// Changed tells everyone who watches.
+	// Changed notifies all subscribers.
 	Changed()
 }
 
-// Pace is how often what cannot tell of itself is looked at, and how long a runner
-// may take to be heard of after a broker's death in the moment of its start. Reclaim
-// is how often worktrees are.
+// Pace sets the intervals: Look between polls of runners, Reclaim between clean-ups of
+// worktrees. Grace is how long a runner may take to report if a broker died during the
+// runner's start.
 type Pace struct {
 	Look, Grace, Reclaim time.Duration
 }
@@ -100,7 +100,7 @@ const (
 	usualGrace = time.Minute
 )
 
-// Jobs are the delegated jobs of one home.
+// Jobs is the set of delegated jobs of one home.
 type Jobs struct {
 	*core
 	*asks
@@ -109,53 +109,53 @@ type Jobs struct {
 	*standing
 	*views
 
-	looking sync.Mutex // held by a look: one at a time
-	rest    bool       // something of an archived job may be in its old place; under looking
+	looking sync.Mutex // held during a poll: one at a time
+	rest    bool       // files of an archived job may remain in their old place; guarded by looking
 }
 
-// core is what the parts share: the registry and what goes with its jobs, and the
-// parts themselves. Each part has a file by its noun.
+// core is the state that the parts share: the registry, its data and the parts. The
+// file of each part has the part's name.
 type core struct {
 	opts  Options
 	files jobfiles.Files
 	began time.Time
-	ready lifecycle.Signal      // somebody may be able to start
-	shown atomic.Pointer[shown] // for those who only read
+	ready lifecycle.Signal      // a queued job may be able to start
+	shown atomic.Pointer[shown] // for readers
 	heard jobfiles.Heard
 	parts
-	// checkName refuses a name for which jobs.json has more than one job.
+	// checkName refuses a name that more than one job in jobs.json has.
 	checkName func(name string) error
 
-	mu       sync.Mutex // guards the registry and what goes with its jobs; held while jobs.json is written
+	mu       sync.Mutex // guards the registry and its related data; held while jobs.json is written
 	registry jobfiles.Registry
 	file     job.File
 	book     *job.Registry
-	limits   job.Limits     // as the owner said last
-	slots    map[string]int // as sessions set them, by peer id
-	dirty    bool           // something stands in the registry that is not in the file
+	limits   job.Limits     // from the last settings
+	slots    map[string]int // the limits that sessions set, by peer id
+	dirty    bool           // the registry has changes that are not in the file
 	runs     map[string]*run
 	bound    map[*ipc.Conn]*run
-	trees    sandbox.Trees // whose a process is
+	trees    sandbox.Trees // the processes of each job
 
-	keeping sync.Mutex // held while a transcript is taken in
+	keeping sync.Mutex // held while a transcript is stored
 
 	tasks *lifecycle.Tasks
 }
 
 type parts struct {
-	starts    *starts               // gives slots, starts runners
-	results   *results              // what came of runs, also of those whose runner is gone
-	runners   *runners              // what runners report and are told
-	approvals *approvals            // what jobs ask before they go on
-	standing  *standing             // what the owner's standing rules answer
-	asks      *asks                 // what supervisors ask for
-	views     *views                // what is shown of all this
-	landings  *landing.Repositories // the repositories of jobs, and what the owner does with their work
-	said      *transcripts          // what was said in runs
-	away      *paired.Jobs          // jobs that paired PCs do
+	starts    *starts               // assigns slots, starts runners
+	results   *results              // the results of runs, also of those whose runner is gone
+	runners   *runners              // the reports of runners and their orders
+	approvals *approvals            // the approvals that jobs request
+	standing  *standing             // the answers of the owner's standing rules
+	asks      *asks                 // the operations for supervisors
+	views     *views                // the views of jobs
+	landings  *landing.Repositories // the repositories of jobs, and how the owner lands their work
+	said      *transcripts          // the transcripts of runs
+	away      *paired.Jobs          // jobs that paired PCs run
 }
 
-// Open reads the book. Run begins the work.
+// Open reads the registry. Run starts the background work.
 func Open(opts Options) (*Jobs, error) {
 	if opts.Pace.Look == 0 {
 		opts.Pace.Look = usualLook
@@ -194,7 +194,7 @@ func Open(opts Options) (*Jobs, error) {
 	return j, nil
 }
 
-// Run takes up what an earlier broker left, and goes on until Close.
+// Run resumes the work of an earlier broker in background tasks that end at Close.
 func (j *Jobs) Run() {
 	j.tasks.Go(j.starts.loop)
 	j.tasks.Go(j.tellHandoffs)
@@ -204,7 +204,7 @@ func (j *Jobs) Run() {
 	j.kick()
 }
 
-// Close ends what the jobs do by themselves. Runners go on; a finish comes to its end.
+// Close stops the tasks and saves the registry. Runners and a begun finish continue.
 func (j *Jobs) Close() {
 	j.tasks.Stop()
 	j.landings.Close()
@@ -215,12 +215,12 @@ func (j *Jobs) Close() {
 	}
 }
 
-// kick has the line looked at.
+// kick wakes the scheduler to re-examine the queue.
 func (j *core) kick() {
 	j.ready.Notify()
 }
 
-// lookLoop looks after what tells nothing of itself: runners that are gone, and
+// lookLoop polls for events that send no notification: runners that are gone, and
 // results that could not be sent.
 func (j *Jobs) lookLoop() {
 	tick := time.NewTicker(j.opts.Pace.Look)
@@ -241,7 +241,7 @@ func (j *Jobs) look() {
 	j.logged("look at the processes of jobs", j.trees.Look())
 	for _, one := range j.all() {
 		switch {
-		case one.Mirror != nil: // its PC looks after it
+		case one.Mirror != nil: // its PC supervises it
 		case one.State.IsActive():
 			j.results.lookAtRunner(one)
 		case one.IsUnsent():
@@ -259,7 +259,7 @@ func (j *Jobs) look() {
 	}
 }
 
-// logged says what nobody waits for.
+// logged logs an error that no caller waits for, except a cancel.
 func (j *core) logged(what string, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		j.opts.Log.Error("jobs: could not "+what, "err", err)

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// landingBook is the registry as the repositories of its jobs see it.
+// landingBook gives package landing access to the registry.
 type landingBook struct{ *core }
 
 func (j landingBook) All() []job.Job                    { return j.all() }
@@ -37,7 +37,7 @@ func newLandings(c *core) *landing.Repositories {
 	})
 }
 
-// Finish lands or drops the work of a worktree job that has ended: see landing.
+// Finish lands or drops the work of a worktree job that has ended. See package landing.
 func (j *asks) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error) {
 	if one, err := j.find(args.Job); err == nil && one.Remote != nil {
 		return api.JobFinished{}, bridge.Errorf(bridge.Unsupported, "the work of %s is on %s: its owner lands or drops it there", one.Name, one.Remote.Host)
@@ -45,7 +45,7 @@ func (j *asks) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinis
 	return j.landings.Finish(ctx, args)
 }
 
-// finishJob is the owner's command; what runs below an agent is not the owner.
+// finishJob is Finish for the owner's command. It refuses a caller that an agent started.
 func (j *asks) finishJob(ctx context.Context, conn *ipc.Conn, args api.JobFinishArgs) (api.JobFinished, error) {
 	if err := j.onlyOwner(ctx, conn, "finishes the work of a job"); err != nil {
 		return api.JobFinished{}, err
@@ -53,7 +53,7 @@ func (j *asks) finishJob(ctx context.Context, conn *ipc.Conn, args api.JobFinish
 	return j.Finish(ctx, args)
 }
 
-// Diff is what a job changed itself: see landing.
+// Diff returns the changes that a job made. See package landing.
 func (j *views) Diff(ctx context.Context, name string) (landing.Diff, error) {
 	if one, err := j.find(name); err == nil && one.Mirror != nil {
 		return j.away.Diff(ctx, one)
@@ -61,5 +61,5 @@ func (j *views) Diff(ctx context.Context, name string) (landing.Diff, error) {
 	return j.landings.Diff(ctx, name)
 }
 
-// Worktrees says how many worktrees of jobs there are, and how many bytes they hold.
+// Worktrees returns the number of worktrees of jobs and their size in bytes.
 func (j *views) Worktrees() (count int, bytes int64) { return j.landings.Worktrees() }

@@ -8,11 +8,11 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// errNoAgents is of a broker that does not know the agents of this PC.
+// errNoAgents is the error of a broker that has no Agents.
 var errNoAgents = bridge.Errorf(bridge.Unsupported, "this Bridge asks no agents for their models and limits")
 
-// models tells what the CLIs tell of their models (JOB-21). Whoever waits for that
-// waits alone.
+// models returns the models that the CLIs report (JOB-21). A slow CLI delays only its
+// own caller.
 func (j *asks) models(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (api.ModelsResult, error) {
 	if err := mayAsk(ctx, j.opts.Broker, conn, args); err != nil {
 		return api.ModelsResult{}, err
@@ -20,7 +20,7 @@ func (j *asks) models(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (
 	return j.AgentModels(ctx, args.Agent)
 }
 
-// usage tells what the CLIs tell of the limits of their accounts.
+// usage returns the account limits that the CLIs report.
 func (j *asks) usage(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (api.UsageResult, error) {
 	if err := mayAsk(ctx, j.opts.Broker, conn, args); err != nil {
 		return api.UsageResult{}, err
@@ -28,7 +28,7 @@ func (j *asks) usage(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (a
 	return j.AgentUsage(ctx, args.Agent)
 }
 
-// AgentModels tells what the CLIs tell of their models, of one kind or, for "", of all.
+// AgentModels returns the models that the CLIs of one kind report, or of all for "".
 func (j *asks) AgentModels(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
 	if j.opts.Agents == nil {
 		return api.ModelsResult{}, errNoAgents
@@ -36,7 +36,7 @@ func (j *asks) AgentModels(ctx context.Context, kind bridge.AgentKind) (api.Mode
 	return j.opts.Agents.Models(ctx, kind)
 }
 
-// AgentUsage tells what the CLIs tell of their accounts' limits.
+// AgentUsage returns the account limits that the CLIs report.
 func (j *asks) AgentUsage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
 	if j.opts.Agents == nil {
 		return api.UsageResult{}, errNoAgents
@@ -44,7 +44,7 @@ func (j *asks) AgentUsage(ctx context.Context, kind bridge.AgentKind) (api.Usage
 	return j.opts.Agents.Usage(ctx, kind)
 }
 
-// KeptUsage is what the CLIs told of their limits last, without asking any.
+// KeptUsage returns the last known account limits without a request to any CLI.
 func (j *asks) KeptUsage() []api.AgentUsage {
 	if j.opts.Agents == nil {
 		return nil
@@ -52,7 +52,7 @@ func (j *asks) KeptUsage() []api.AgentUsage {
 	return j.opts.Agents.KeptUsage()
 }
 
-// mayAsk refuses a connection that no session stands behind.
+// mayAsk refuses a connection without a session.
 func mayAsk(ctx context.Context, broker Broker, conn *ipc.Conn, args api.AgentArgs) error {
 	_, err := broker.Asker(ctx, conn, args.Caller)
 	return err

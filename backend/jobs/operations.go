@@ -18,12 +18,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// asks is the part that serves the operations, those of supervisors by itself.
+// asks is the part that serves the operations, mainly those of supervisors.
 type asks struct {
 	*core
 }
 
-// answersTo says whose word counts for a job, as it is now: see job.Registry.AnswersTo.
+// answersTo returns the current supervisor of a job. See job.Registry.AnswersTo.
 func (j *core) answersTo(one job.Job) job.Caller {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -31,23 +31,23 @@ func (j *core) answersTo(one job.Job) job.Caller {
 }
 
 func (j *core) answersToLocked(one job.Job) job.Caller {
-	if present, has := j.book.Get(one.Name); has { // else it is in the archive
+	if present, has := j.book.Get(one.Name); has { // if absent, it is in the archive
 		one = present
 	}
 	to, _ := j.book.AnswersTo(one, 0)
 	return to
 }
 
-// mayControl refuses everybody but whom the job answers to and the owner: neither a
-// sibling, nor the job itself or one above that has given it on, nor whoever took the
-// supervisor's name (JOB-11).
+// mayControl refuses every caller except the job's supervisor and the owner. It refuses
+// siblings, the job itself and a job above that handed it off. It also refuses a
+// session that reused the supervisor's name (JOB-11).
 func (j *core) mayControl(by broker.Asker, one job.Job) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return mayAct(by, one, j.answersToLocked(one))
 }
 
-// mayAct is mayControl for one job that answers to to.
+// mayAct is mayControl for a job whose supervisor is to.
 func mayAct(by broker.Asker, one job.Job, to job.Caller) error {
 	switch {
 	case by.Owner, to.IsJob && by.Job == to.Name:
@@ -58,14 +58,14 @@ func mayAct(by broker.Asker, one job.Job, to job.Caller) error {
 	return bridge.Errorf(bridge.Denied, "%s works for %s: only %s or the owner can steer it", one.Name, to.Name, to.Name)
 }
 
-// errInJob refuses what neither a job nor a native child can ask for, errInChild what
-// such a child cannot.
+// errInJob refuses operations that jobs and native children may not use. errInChild
+// refuses those that only native children may not use.
 var (
 	errInJob   = bridge.Errorf(bridge.Denied, "a delegated job and a native child cannot do this: tell whoever you work for")
 	errInChild = bridge.Errorf(bridge.Denied, "a native child cannot give or steer jobs: tell whoever you work for")
 )
 
-// Register serves the operations of jobs and of their runners.
+// Register registers the operations of jobs and of their runners.
 func (j *asks) Register(m *mux.Mux) {
 	mux.Handle(m, api.OpRunnerHello, j.runners.hello)
 	mux.Handle(m, api.OpRunnerReport, j.runners.report)
@@ -85,7 +85,7 @@ func (j *asks) Register(m *mux.Mux) {
 	mux.Handle(m, api.OpRunLog, j.runLog)
 }
 
-// controlled finds a job that the caller may steer.
+// controlled returns a job that the caller may control.
 func (j *asks) controlled(ctx context.Context, conn *ipc.Conn, caller api.Caller, name string) (job.Job, error) {
 	by, err := j.opts.Broker.Asker(ctx, conn, caller)
 	if err != nil {
@@ -101,8 +101,8 @@ func (j *asks) controlled(ctx context.Context, conn *ipc.Conn, caller api.Caller
 	return one, j.mayControl(by, one)
 }
 
-// spawn records a job and answers at once (JOB-01). Asked again with the same name by
-// the same session it is the same job.
+// spawn records a job and returns immediately (JOB-01). If the same session repeats the
+// name, spawn returns the same job.
 func (j *asks) spawn(ctx context.Context, conn *ipc.Conn, args api.SpawnArgs) (api.Spawned, error) {
 	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
 	if err != nil {
@@ -145,7 +145,7 @@ func (j *asks) spawn(ctx context.Context, conn *ipc.Conn, args api.SpawnArgs) (a
 	return j.spawned(one), nil
 }
 
-// take records a job. The checkout of one with a worktree is made below that folder.
+// take records a job. If the job uses a worktree, its checkout goes below the folder worktrees.
 func (j *asks) take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (one job.Job, err error) {
 	if j.opts.Agents != nil {
 		if err := j.opts.Agents.Check(ctx, request); err != nil {
@@ -172,9 +172,9 @@ func (j *asks) take(ctx context.Context, request job.Request, name string, by jo
 	return one, err
 }
 
-// place says where a job works whose request does not, and who asks for it. Of a job
-// that hands work on, its folder counts and not what its session says; a link that
-// leads out of it is one out of it.
+// place fills in the request's missing folder and returns the caller. If the caller is
+// a job, its recorded folder counts, not the one that its session reports. A link that
+// leads out of that folder counts as outside.
 func (j *asks) place(by broker.Asker, request *job.Request) (job.Caller, error) {
 	caller := job.Caller{Name: by.Address.Name, ID: by.Address.ID}
 	if by.Job == "" {
@@ -212,8 +212,8 @@ func (j *asks) spawned(one job.Job) api.Spawned {
 	return answer
 }
 
-// message says something to a job, sets what its next turn begins with, or answers
-// what it asks (JOB-05, JOB-07).
+// message sends a message to a job, changes the settings of its next turn, or answers
+// its approval (JOB-05, JOB-07).
 func (j *asks) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageArgs) (api.JobMessaged, error) {
 	control, err := args.Args.Check()
 	if err != nil {
@@ -223,7 +223,7 @@ func (j *asks) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageA
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
-	if control.ApprovalID != "" { // it may have been passed up to somebody who does not steer the job
+	if control.ApprovalID != "" { // it may be passed up to a supervisor who does not control the job
 		if _, is := j.away.Approval(control.ApprovalID); is {
 			return j.away.Decide(ctx, by, control)
 		}
@@ -242,7 +242,7 @@ func (j *asks) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageA
 	return j.Say(args.ID, control)
 }
 
-// checkTurn refuses a job what it could not give anew: see job.Registry.CheckTurn.
+// checkTurn refuses a turn that the job could not spawn now: see job.Registry.CheckTurn.
 func checkTurn(j *asks, by broker.Asker, one job.Job, control job.Control) error {
 	if by.Job == "" {
 		return nil
@@ -263,7 +263,7 @@ func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, er
 	if err == nil && approval.Job != control.Job {
 		err = bridge.Errorf(bridge.NotFound, "%s has no approval %q", control.Job, control.ApprovalID)
 	}
-	if err != nil { // and whose job it is not hears no more than that
+	if err != nil { // an unrelated caller learns no more than that
 		if one, has := j.find(control.Job); has == nil && j.mayControl(by, one) != nil {
 			err = j.mayControl(by, one)
 		}
@@ -282,12 +282,12 @@ func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, er
 	return api.JobMessaged{JobStatus: j.status(control.Job), Delivery: &done}, nil
 }
 
-// errUnsent says that what came of a job's run is not durable with its supervisor yet:
-// the next run would take its place.
+// errUnsent reports that the supervisor does not durably have a run's result yet. A
+// next run would replace that result.
 var errUnsent = bridge.Errorf(bridge.Busy, "the job has just ended and its result is on its way: say it again in a moment")
 
-// say gives words and settings to a job that is not in the archive. Words that cross the
-// end of a run are for the next one, which begins when the result has gone out.
+// say sends a message and settings to a job that is not in the archive. If a message
+// crosses the end of a run, it waits. The next run starts after the result is sent.
 func (j *asks) say(id string, control job.Control) (delivery job.Delivery, err error) {
 	for range 3 {
 		if delivery, err = j.sayOnce(id, control); !errors.Is(err, errUnsent) {
@@ -321,10 +321,10 @@ func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, e
 	}
 	err = j.changeLocked(func(book *job.Registry) (err error) {
 		if present, _ := book.Get(control.Job); present.IsUnsent() {
-			return errUnsent // it has ended since
+			return errUnsent // the run has ended since
 		}
 		delivery, err = book.Message(control.Job, control.Message, control.Settings, j.opts.Now())
-		if err == nil && delivery != job.ToRunning { // else it is noted with the run's orders
+		if err == nil && delivery != job.ToRunning { // otherwise the run's orders record the id
 			_, err = book.Update(control.Job, func(one *job.Job) { one.NoteSaid(id) })
 		}
 		return err
@@ -353,20 +353,20 @@ func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, e
 	}
 	j.heard.Note(id, jobfiles.Way{State: chat.Queued, At: j.opts.Now().UnixMilli()})
 	if order.Kind == api.OrderMessage && (r.nextTurn || stop != "" && stop != job.ForSilence) {
-		delivery = job.InLine // it is not the agent's before its turn has ended, or the run goes on
+		delivery = job.InLine // the agent receives it when its turn has ended or the run continues
 	}
 	return delivery, j.orderLocked(r, order)
 }
 
-// wasSaidLocked reports whether a job was told these words, whichever broker lived then:
-// said again they are not new ones.
+// wasSaidLocked reports whether a job already received the message with this id, from
+// any broker. A repeated message has no effect.
 func (j *core) wasSaidLocked(name, id string) bool {
 	one, _ := j.book.Get(name)
 	r := j.runs[name]
 	return slices.Contains(one.Said, id) || r != nil && slices.Contains(r.said, id)
 }
 
-// cancelJob ends a job: at once where it waits for a slot, else by its runner.
+// cancelJob cancels a job: immediately if it waits for a slot, otherwise through its runner.
 func (j *asks) cancelJob(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (api.JobStatus, error) {
 	one, err := j.controlled(ctx, conn, args.Caller, args.Job)
 	if err != nil {
@@ -377,7 +377,7 @@ func (j *asks) cancelJob(ctx context.Context, conn *ipc.Conn, args api.JobArgs) 
 
 var cancelOrder = api.Order{ID: "cancel", Kind: api.OrderCancel}
 
-// progress takes what a job says of itself, from a process that has the job's secret.
+// progress records a job's progress report from a process that has the job's secret.
 func (j *asks) progress(_ context.Context, conn *ipc.Conn, args api.JobProgressArgs) (api.Empty, error) {
 	if inside := j.opts.Broker.JobOf(conn); inside != args.Job || j.Prove(args.Job, args.Token) != nil {
 		return api.Empty{}, bridge.Errorf(bridge.Denied, "report_progress is for delegated jobs while they run")
@@ -389,8 +389,8 @@ func (j *asks) progress(_ context.Context, conn *ipc.Conn, args api.JobProgressA
 	return api.Empty{}, nil
 }
 
-// MaySend refuses words of a job to anybody but its supervisor and those whom it was
-// given by name (JOB-12).
+// MaySend refuses a message from a job to anyone but its supervisor and the recipients
+// in its send_to (JOB-12).
 func (j *asks) MaySend(name, to string) error {
 	one, err := j.get(name)
 	if err != nil {
@@ -403,7 +403,7 @@ func (j *asks) MaySend(name, to string) error {
 	return nil
 }
 
-// setSlots sets how many jobs of the caller's run at once, or only tells (JOB-09).
+// setSlots sets how many of the caller's jobs run at once; 0 only reads it (JOB-09).
 func (j *asks) setSlots(ctx context.Context, conn *ipc.Conn, args api.JobSlotsArgs) (api.JobSlots, error) {
 	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
 	if err != nil {
@@ -431,7 +431,7 @@ func (j *asks) status(name string) api.JobStatus {
 	return api.JobStatus{Job: name, Status: one.State}
 }
 
-// list shows the jobs of the calling session, or all of them to the owner.
+// list returns the jobs of the calling session, or all jobs for the owner.
 func (j *asks) list(ctx context.Context, conn *ipc.Conn, caller api.Caller) (api.JobsResult, error) {
 	by, err := j.opts.Broker.Asker(ctx, conn, caller)
 	if err != nil {
@@ -446,7 +446,7 @@ func (j *asks) list(ctx context.Context, conn *ipc.Conn, caller api.Caller) (api
 	return result, nil
 }
 
-// result tells what came of a job, to its supervisor.
+// result returns the result of a job to its supervisor.
 func (j *asks) result(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (api.JobResult, error) {
 	one, err := j.controlled(ctx, conn, args.Caller, args.Job)
 	if err != nil {
@@ -468,7 +468,7 @@ func (j *asks) result(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (ap
 		return answer, nil //nolint:nilerr // the answer says it
 	}
 	answer.Result, answer.Error, answer.Evidence = envelope.Result, envelope.Error, envelope.Evidence
-	if size, err := envelope.EncodedBytes(); err == nil && size > bridge.MaxFrameBytes-64<<10 { // no frame carries it
+	if size, err := envelope.EncodedBytes(); err == nil && size > bridge.MaxFrameBytes-64<<10 { // the result exceeds the frame limit
 		answer.Result = envelope.Begin("an answer", j.files.Envelope(one.Name))
 	}
 	return answer, nil

@@ -11,8 +11,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// onlyOwner fails with Denied if an agent started the caller (JOB-11). A process inside a job
-// has no such connection.
+// onlyOwner fails with Denied if an agent started the caller (JOB-11). A process inside
+// a job has no owner's connection.
 func (j *core) onlyOwner(ctx context.Context, conn *ipc.Conn, does string) error {
 	return mux.CheckOwner(ctx, j.opts.Broker, conn, does)
 }
@@ -52,7 +52,7 @@ func (j *asks) runLog(ctx context.Context, conn *ipc.Conn, args api.RunLogArgs) 
 	if err != nil {
 		return api.RunLog{}, err
 	}
-	view, err := j.views.View(one.Name) // before the log: what it ends with is in there
+	view, err := j.views.View(one.Name) // read before the log, so that the log contains the end
 	if err != nil {
 		return api.RunLog{}, err
 	}
@@ -82,8 +82,8 @@ func (j *asks) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs
 	return approval.Public(), err
 }
 
-// Say gives a job words and settings on the word of somebody who may steer it
-// (JOB-05). The id names the words: said again, they reach a run once.
+// Say sends a message and settings to a job for a caller who may control it (JOB-05).
+// The id identifies the message: a repeat reaches a run only once.
 func (j *asks) Say(id string, control job.Control) (api.JobMessaged, error) {
 	if one, err := j.registered(control.Job); err == nil && one.Mirror != nil {
 		return j.away.Say(j.tasks.Context(), one, id, control)
@@ -99,7 +99,7 @@ func (j *asks) Say(id string, control job.Control) (api.JobMessaged, error) {
 	return answer, nil
 }
 
-// Cancel ends a job and all below it on the owner's word (JOB-06, JOB-22).
+// Cancel cancels a job and all jobs below it for the owner (JOB-06, JOB-22).
 func (j *asks) Cancel(name string) (api.JobStatus, error) {
 	one, err := j.registered(name)
 	if err != nil {
@@ -135,7 +135,7 @@ func (j *asks) cancelTree(name string) (ending []job.Job, err error) {
 	return ending, err
 }
 
-// registered finds a job that can still be steered: one in the archive cannot.
+// registered returns a controllable job. It fails with Conflict for an archived one.
 func (j *core) registered(name string) (job.Job, error) {
 	one, err := j.get(name)
 	if err == nil {

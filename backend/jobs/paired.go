@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/job/runs"
 )
 
-// Take records a job for whoever that is. The checkout of one with a worktree is made
-// below the folder worktrees.
+// Take records a job for the given caller. If the job uses a worktree, its checkout
+// goes below the folder worktrees.
 func (j *asks) Take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (job.Job, error) {
 	err := j.checkName(name)
 	if err == nil {
@@ -22,24 +22,24 @@ func (j *asks) Take(ctx context.Context, request job.Request, name string, by jo
 	return j.take(ctx, request, name, by, worktrees)
 }
 
-// Find returns a job, also one in the archive.
+// Find returns a job from the registry or the archive.
 func (j *views) Find(name string) (job.Job, error) { return j.find(name) }
 
 // All lists every job that is not in the archive.
 func (j *views) All() []job.Job { return j.all() }
 
-// Result is what came of a run that has ended.
+// Result returns the envelope of a run that has ended.
 func (j *views) Result(one job.Job, run int) (runs.Envelope, error) {
 	return j.files.Result(one, run)
 }
 
-// EncodedResult is Result as JSON. A long result is whole there.
+// EncodedResult returns Result as JSON, with a long result in full.
 func (j *views) EncodedResult(one job.Job, run int) ([]byte, error) {
 	return j.files.EncodedResult(one, run)
 }
 
-// Approval is a question as it stands. The error is Conflict, with its record, where it
-// is of a run that is over.
+// Approval returns the current record of an approval. If its run has ended, the error
+// is Conflict, with the record.
 func (j *approvals) Approval(id string) (job.Approval, error) {
 	if err := bridge.CheckID("approval_id", id); err != nil {
 		return job.Approval{}, err
@@ -50,7 +50,7 @@ func (j *approvals) Approval(id string) (job.Approval, error) {
 	return approval, err
 }
 
-// AnswerAs decides a question on the word of somebody who may.
+// AnswerAs decides an approval for a permitted caller.
 func (j *approvals) AnswerAs(by bridge.Address, id string, decision job.Decision, reason string) error {
 	_, err := j.answer(id, broker.Asker{Owner: true, Address: by}, decision, reason)
 	return err

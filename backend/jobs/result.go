@@ -17,11 +17,11 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// results is the part about what came of runs.
+// results is the part that handles the results of runs.
 type results struct{ *core }
 
-// close ends a run that no runner can end any more, or ever began: the envelope is
-// the broker's then.
+// close ends a run that has no runner to end it, or that never began. The broker writes
+// the envelope then.
 func (j *results) close(one job.Job, outcome job.Outcome, problem string) error {
 	if err := j.files.WriteEnvelope(one, outcome, problem, j.opts.Now()); err != nil {
 		return err
@@ -29,8 +29,8 @@ func (j *results) close(one job.Job, outcome job.Outcome, problem string) error 
 	return j.finish(one.Name, one.Run)
 }
 
-// makeSure writes the envelope of an ended run that has none any more, as after a
-// restore or where its file was damaged: what is told of it is on the disk first.
+// makeSure writes an ended run's missing envelope, as after a restore or file damage.
+// The result is on disk before it is sent.
 func (j *results) makeSure(one job.Job) error {
 	if !j.files.HasNoResult(one) {
 		return nil
@@ -42,15 +42,15 @@ func (j *results) makeSure(one job.Job) error {
 	return j.files.WriteEnvelope(one, outcome, problem, j.opts.Now())
 }
 
-// finish takes the result of that run in: durably, then its message goes out, then
-// those who wait get its slot. It may be asked again at any time.
+// finish records the result of that run durably. Then it sends the result message and
+// frees the slot. It is safe to call it repeatedly.
 func (j *results) finish(name string, number int) error {
 	outcome, err := j.files.Outcome(name, number)
 	if err != nil {
 		return err
 	}
 	at := j.opts.Now()
-	state, _ := j.files.ReadState(name) // what it last said may not have been heard
+	state, _ := j.files.ReadState(name) // the broker may have missed its last report
 	err = j.change(func(r *job.Registry) error {
 		one, has := r.Get(name)
 		if !has || one.Run != number || one.State.IsEnded() {
@@ -79,8 +79,8 @@ func (j *results) finish(name string, number int) error {
 	return j.send(j.tasks.Context(), name)
 }
 
-// send sends the result message of an ended run under its one id, and notes that it
-// is durable (JOB-03). What goes with the run ends with it.
+// send sends the result message of an ended run under its unique id, and records that
+// it is durable (JOB-03). It also closes the run's approvals and records.
 func (j *results) send(ctx context.Context, name string) error {
 	one, err := j.get(name)
 	if err != nil || !one.State.IsEnded() {
@@ -97,7 +97,7 @@ func (j *results) send(ctx context.Context, name string) error {
 		return err
 	}
 	if !one.ResultSent && one.Run > 0 && !j.isDelivered(r) {
-		j.logged("keep the transcript of "+name, j.said.keep(ctx, one)) // what fails is taken in later
+		j.logged("keep the transcript of "+name, j.said.keep(ctx, one)) // a failed transcript is stored later
 		if err := j.makeSure(one); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (j *results) send(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if left.unread { // the words that it has not heard are not known: its books stay open
+	if left.unread { // the unread messages are unknown: the records stay open
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		r.delivered = true
@@ -118,7 +118,7 @@ func (j *results) send(ctx context.Context, name string) error {
 	err = j.change(func(book *job.Registry) error {
 		first, err := book.MarkSent(one.Name, one.Run)
 		if err == nil && !first {
-			return errSame // another one was quicker, or it goes on already
+			return errSame // another call was faster, or the job already continues
 		}
 		if err == nil {
 			_, err = book.Update(one.Name, func(present *job.Job) { present.NoteSaid(left.said...) })
@@ -137,8 +137,8 @@ func (j *results) send(ctx context.Context, name string) error {
 	return err
 }
 
-// sendFirst has the result of an ended run go out: words that came too late for it
-// continue the job.
+// sendFirst sends the pending result of an ended run. A message that came too late for
+// the run then continues the job.
 func (j *results) sendFirst(name string) error {
 	one, err := j.get(name)
 	if err == nil && one.IsUnsent() {
@@ -147,17 +147,17 @@ func (j *results) sendFirst(name string) error {
 	return err
 }
 
-// leftover is what goes with a run that has ended.
+// leftover is the remaining data of an ended run.
 type leftover struct {
-	run     *run     // nil where its books are closed
-	late    []string // words that it has not heard: the job goes on with them
-	unclear []string // words that it may have heard, or not
-	unread  bool     // its words cannot be read
-	said    []string // the ids of all that it was told
+	run     *run     // nil if its records are closed
+	late    []string // messages that it has not received: the job continues with them
+	unclear []string // messages that it may have received
+	unread  bool     // its messages cannot be read
+	said    []string // the ids of all messages that it was sent
 }
 
-// leftOf is what goes with the ended run. A job that was cancelled goes on with no
-// words.
+// leftOf returns the leftover of the ended run. If the job was cancelled, no message
+// continues it.
 func (j *results) leftOf(one job.Job) leftover {
 	begun, err := jobfiles.BegunToSay(j.files.Folder(one.Name), one.Run)
 	j.logged("read what "+one.Name+" was told", err)
@@ -174,7 +174,7 @@ func (j *results) leftOf(one job.Job) leftover {
 			left.late = r.unsaid()
 		}
 	} else {
-		for _, order := range r.orders { // nobody says it any more
+		for _, order := range r.orders { // they are never sent again
 			j.runners.settled(order, api.OrderOutcome{Error: bridge.Errorf(bridge.Conflict, "the job was cancelled")})
 		}
 	}
@@ -182,14 +182,14 @@ func (j *results) leftOf(one job.Job) leftover {
 	return left
 }
 
-// isDelivered reports whether only the books of an ended run are still open.
+// isDelivered reports whether the result message is durable and only the records are open.
 func (j *results) isDelivered(r *run) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return r != nil && r.delivered
 }
 
-// forget lets go of a run whose books are closed.
+// forget removes a run whose records are closed.
 func (j *results) forget(r *run) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -214,8 +214,8 @@ func (j *results) body(one job.Job) (string, error) {
 	return envelope.Body(j.files.Envelope(one.Name)), err
 }
 
-// deliver writes to whom the job answers to, also where that changes meanwhile. A
-// paired PC asks for what there is.
+// deliver sends a message to the job's supervisor, and repeats if the supervisor
+// changes meanwhile. For a job of a paired PC it does nothing: that PC polls.
 func (j *results) deliver(ctx context.Context, one job.Job, id, conversation, body string) error {
 	if one.PC != "" {
 		return nil
@@ -230,8 +230,8 @@ func (j *results) deliver(ctx context.Context, one job.Job, id, conversation, bo
 	}
 }
 
-// passOn gives what the ended job was told of those below it, and never read, to whom
-// they answer now.
+// passOn forwards the ended job's unread results of its child jobs to their current
+// supervisors.
 func (j *results) passOn(ctx context.Context, name string) error {
 	for _, child := range j.all() {
 		if child.Parent != name {
@@ -247,8 +247,8 @@ func (j *results) passOn(ctx context.Context, name string) error {
 	return nil
 }
 
-// lookAtRunner ends the run of a runner that is gone: by what it left, or as
-// interrupted. Gone is told by its identity, never by age (JOB-02).
+// lookAtRunner ends the run of a runner that is gone: with its recorded result, or as
+// interrupted. The process identity decides, never the age (JOB-02).
 func (j *results) lookAtRunner(one job.Job) {
 	j.mu.Lock()
 	r := j.runs[one.Name]
@@ -257,7 +257,7 @@ func (j *results) lookAtRunner(one job.Job) {
 	if !mayBeGone {
 		return
 	}
-	present, err := j.get(one.Name) // one may be from before its runner was noted
+	present, err := j.get(one.Name) // the caller's copy may predate the record of the runner
 	if err != nil || present.Run != one.Run || !present.State.IsActive() || !j.isGone(present) {
 		return
 	}
@@ -277,47 +277,47 @@ func (j *results) lookAtRunner(one job.Job) {
 	j.logged("end "+one.Name+", whose runner is gone", err)
 }
 
-// bar keeps a runner that is on its way from a run that ends without it, and reports
-// whether the run may end: one that was begun in this very moment goes on.
+// bar prevents a late runner from claiming a run that ends without it, and reports
+// whether the run may end. If a runner claimed the run just now, the run continues.
 func (j *results) bar(one job.Job) bool {
 	err := orphans.Bar(j.files.Folder(one.Name), one.Run)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return j.isGone(one)
 	case errors.Is(err, fs.ErrNotExist):
-		return true // without its folder there is nothing to begin
+		return true // without its folder no run can begin
 	}
 	j.logged("bar "+one.Name+" to a runner that comes late", err)
 	return err == nil
 }
 
-// isGone reports whether the runner of an active job does not run any more.
+// isGone reports whether the runner of an active job has ended.
 func (j *results) isGone(one job.Job) bool {
 	pid, identity := 0, ""
 	if one.Host != nil {
 		pid, identity = one.Host.PID, one.Host.Identity
 	}
-	if claim, err := orphans.ClaimOf(j.files.Folder(one.Name), one.Run); err == nil && claim.Runner.PID > 0 { // quicker than the one that was noted
+	if claim, err := orphans.ClaimOf(j.files.Folder(one.Name), one.Run); err == nil && claim.Runner.PID > 0 { // it was faster than the recorded runner
 		pid, identity = claim.Runner.PID, claim.Runner.Identity
 	}
 	if state, err := j.files.ReadState(one.Name); err == nil && state.Run == one.Run && state.Runner.PID > 0 {
 		pid, identity = state.Runner.PID, state.Runner.Identity
 	}
 	if pid == 0 || identity == "" {
-		// Its start was under way when a broker died: it may yet be heard of.
+		// A broker died during the start of the runner: the runner may still report.
 		return j.opts.Now().Sub(j.began) > j.opts.Pace.Grace && !proc.Alive(pid) && !orphans.Drives(j.files.Folder(one.Name), one.Run, job.Process{})
 	}
 	return !orphans.Drives(j.files.Folder(one.Name), one.Run, job.Process{PID: pid, Identity: identity})
 }
 
-// reap ends what a dead runner left behind (JOB-06).
+// reap ends the processes that a dead runner left (JOB-06).
 func (j *results) reap(one job.Job) {
 	left, err := orphans.End(j.tasks.Context(), j.files.Folder(one.Name), j.trees.Seen(one.Name)...)
 	if len(left) > 0 {
 		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", one.Name, "processes", left)
 	}
 	mark, markErr := orphans.MarkOf(j.files.Folder(one.Name), one.Run)
-	if err == nil && markErr == nil { // of a runner that had not noted its state
+	if err == nil && markErr == nil { // for a runner that had not recorded its state
 		err = sandbox.RemoveCgroup(mark)
 	}
 	j.logged("end the processes that "+one.Name+" left", err)

@@ -15,36 +15,36 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// run is what goes with a job while a runner has it.
+// run is the state of a job's run while a runner has it.
 type run struct {
 	job    string
 	number int
 	token  string
-	conn   *ipc.Conn // of its runner; nil while there is none
-	// orders are those that the runner has told no outcome of, oldest first, as they
-	// stand in the job's orders.json.
+	conn   *ipc.Conn // of its runner; nil if none is connected
+	// orders are the orders without a reported outcome, oldest first, as in the job's
+	// orders.json.
 	orders []api.Order
-	given  map[string]bool // to this connection
-	handed map[string]bool // to any connection of the runner, of this or an earlier broker
-	more   chan struct{}   // closed when there is another order, or another connection
-	// late are words that came too late for this run: the next one begins with them.
+	given  map[string]bool // orders sent on this connection
+	handed map[string]bool // orders sent on any connection of the runner, by this or an earlier broker
+	more   chan struct{}   // closed when there is another order or another connection
+	// late are messages that came too late for this run: the next run begins with them.
 	late []string
-	// said are the ids of the words that it was told, also of those whose outcome is known.
+	// said are the ids of all messages that it was sent, also those with a known outcome.
 	said      []string
-	begun     map[string]bool // of orders, once the run has ended: what jobfiles.BegunToSay tells
+	begun     map[string]bool // orders that began, once the run has ended, from jobfiles.BegunToSay
 	approvals map[string]job.Approval
-	agents    []job.Process   // as its runner wrote them down
-	asked     map[string]bool // whom this process has told of which approval
+	agents    []job.Process   // as its runner recorded them
+	asked     map[string]bool // the recipients to whom this process sent each approval
 	step      string
-	model     string // that its agent uses; the job's own is for the next run, too
-	nextTurn  bool   // a message waits for the end of the turn that runs
-	launching bool   // its runner is being started by this process
-	// unread says why orders.json cannot be read. It stays as it is, and nobody can tell
-	// the run anything before it can; what its runner says of it meanwhile is in unheard.
+	model     string // the model that its agent uses; the job's own model is also for the next run
+	nextTurn  bool   // a message waits for the end of the current turn
+	launching bool   // this process is starting its runner
+	// unread is the error of reading orders.json. Until the file can be read, it stays unchanged
+	// and the run accepts no messages. Meanwhile unheard collects the runner's outcomes.
 	unread    error
 	unheard   []api.OrderOutcome
-	delivered bool // its result message is durable, and its books are open
-	// isLeft says that processes of it could not be ended: they stay known as the job's.
+	delivered bool // its result message is durable, and its records are open
+	// isLeft reports that some processes could not be ended: they stay recorded as the job's.
 	isLeft bool
 }
 
@@ -55,7 +55,7 @@ func newRun(name string, number int, token string) *run {
 	}
 }
 
-// unsaid are the words that the run has not heard.
+// unsaid returns the messages that the run has not received.
 func (r *run) unsaid() []string {
 	words := slices.Clone(r.late)
 	for _, order := range r.orders {
@@ -66,7 +66,7 @@ func (r *run) unsaid() []string {
 	return words
 }
 
-// unclear are the words of an ended run that its agent may have, or may not.
+// unclear returns the messages of an ended run that its agent may have received.
 func (r *run) unclear() (words []string) {
 	for _, order := range r.orders {
 		if order.Kind == api.OrderMessage && r.begun[order.ID] {
@@ -76,14 +76,14 @@ func (r *run) unclear() (words []string) {
 	return words
 }
 
-// signal wakes whoever waits for orders.
+// signal wakes the callers that wait for orders.
 func (r *run) signal() {
 	close(r.more)
 	r.more = make(chan struct{})
 }
 
-// ordersFile is jobs/<name>/orders.json: what a runner was told and has not said the
-// outcome of. Only the broker writes it.
+// ordersFile is jobs/<name>/orders.json: the runner's orders without a reported
+// outcome. Only the broker writes it.
 type ordersFile struct {
 	Run    int         `json:"run"`
 	Orders []api.Order `json:"orders"`
@@ -107,14 +107,14 @@ func (j *core) saveLocked(r *run) error {
 	return disk.WriteAtomic(j.ordersPath(r.job), data, disk.PrivateFile)
 }
 
-// orderLocked gives the runner of a job something to do, durably. The same id again
-// is the same order.
+// orderLocked adds a durable order for the runner of a job. A repeated id has no
+// effect.
 func (j *core) orderLocked(r *run, order api.Order) error {
 	unread := j.runners.mendLocked(r)
 	if slices.ContainsFunc(r.orders, func(o api.Order) bool { return o.ID == order.ID }) {
 		return nil
 	}
-	if unread != nil && order.Kind == api.OrderCancel { // the registry has it
+	if unread != nil && order.Kind == api.OrderCancel { // the registry already records the cancel
 		r.orders = append(r.orders, order)
 		r.signal()
 		return nil
@@ -135,8 +135,8 @@ func (j *core) orderLocked(r *run, order api.Order) error {
 	return nil
 }
 
-// mendLocked reads the orders of a run that could not be read so far. An error is why
-// they still cannot.
+// mendLocked retries to read the orders of a run. It returns an error if they still
+// cannot be read.
 func (j *runners) mendLocked(r *run) error {
 	if r.unread == nil {
 		return nil
@@ -159,7 +159,7 @@ func (j *runners) mendLocked(r *run) error {
 	return nil
 }
 
-// canHear refuses words for a job whose orders cannot be read.
+// canHear refuses a message for a job whose orders cannot be read.
 func (j *runners) canHear(name string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -169,8 +169,8 @@ func (j *runners) canHear(name string) error {
 	return nil
 }
 
-// reopen takes up the run of a job that was active when the last broker ended. What is
-// damaged of it costs this job alone.
+// reopen restores the run of a job that was active when the last broker ended. A
+// damaged file affects only this job.
 func (j *core) reopen(one job.Job) {
 	r := newRun(one.Name, one.Run, "")
 	j.runs[one.Name] = r
@@ -189,7 +189,7 @@ func (j *core) reopen(one job.Job) {
 		j.opts.Log.Error("jobs: one cannot be told anything", "job", one.Name, "err", r.unread)
 	}
 	asked := slices.ContainsFunc(r.orders, func(o api.Order) bool { return o.Kind == api.OrderCancel })
-	if one.CancelAsked && !asked { // the broker died between the two
+	if one.CancelAsked && !asked { // the broker died between the registry and the order
 		r.orders = append(r.orders, cancelOrder)
 	}
 }
@@ -209,7 +209,7 @@ func (j *core) readOrders(r *run) error {
 	if file.Run == r.number {
 		r.orders, r.late, r.said = file.Orders, file.Late, file.Said
 		for _, order := range r.orders {
-			r.handed[order.ID] = true // perhaps
+			r.handed[order.ID] = true // this is not certain
 		}
 	}
 	return nil

@@ -17,11 +17,11 @@ import (
 	"bridge/backend/platform/orphans"
 )
 
-// runners is the part about what runners report and are told.
+// runners is the part that handles runners' reports and orders.
 type runners struct{ *core }
 
-// hello binds a connection to the run that its runner drives. After a broker's death
-// the runner comes back by this, with all that it has to tell.
+// hello binds a connection to the run that its runner drives. If a broker died, the
+// runner reconnects this way with a full report.
 func (j *runners) hello(ctx context.Context, conn *ipc.Conn, args api.RunnerHello) (api.RunnerReported, error) {
 	one, err := j.get(args.Job)
 	if err != nil {
@@ -31,7 +31,7 @@ func (j *runners) hello(ctx context.Context, conn *ipc.Conn, args api.RunnerHell
 	if err != nil {
 		return api.RunnerReported{}, err
 	}
-	if r == nil { // its books are closed: nobody waits for it any more
+	if r == nil { // its records are closed: nothing waits for it
 		return api.RunnerReported{Taken: true}, nil
 	}
 	if pid := conn.PeerPID(); pid > 0 && (one.Host == nil || one.Host.PID != pid) {
@@ -45,14 +45,14 @@ func (j *runners) hello(ctx context.Context, conn *ipc.Conn, args api.RunnerHell
 	return j.take(ctx, r, args.Report)
 }
 
-// bind refuses whoever is not the runner of that run. There is no run where its
-// result is sent already, or another run began after it.
+// bind refuses a connection that is not from the runner of that run. It returns nil if
+// the result is already sent, or another run began since.
 func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
 	spec, err := j.files.ReadSpec(args.Job)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, bridge.WithCause(bridge.NotFound, err, "there is no spec of "+args.Job)
 	}
-	if err != nil { // the runner comes again
+	if err != nil { // the runner retries
 		return nil, bridge.WithCause(bridge.Storage, err, "the spec of "+args.Job+" cannot be read: "+disk.Reason(err))
 	}
 	if spec.Token != args.Token {
@@ -71,7 +71,7 @@ func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
 		return nil, nil //nolint:nilnil // there is no run, and that is no error
 	}
 	r.conn, r.given = conn, map[string]bool{}
-	if r.token != spec.Token { // its spec could not be read when this broker began
+	if r.token != spec.Token { // its spec could not be read when this broker started
 		r.token = spec.Token
 		one, _ := j.book.Get(args.Job)
 		j.standsLocked(r, one.Host)
@@ -81,7 +81,7 @@ func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
 	return r, nil
 }
 
-// Disconnected forgets the connection of a runner. Its job goes on.
+// Disconnected removes the connection of a runner. Its job continues.
 func (j *runners) Disconnected(conn *ipc.Conn) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -102,7 +102,7 @@ func (j *runners) runOf(conn *ipc.Conn) (*run, error) {
 	return r, nil
 }
 
-// report takes what is new of a run.
+// report records the news of a run.
 func (j *runners) report(ctx context.Context, conn *ipc.Conn, args api.RunnerReport) (api.RunnerReported, error) {
 	r, err := j.runOf(conn)
 	if err != nil {
@@ -111,7 +111,7 @@ func (j *runners) report(ctx context.Context, conn *ipc.Conn, args api.RunnerRep
 	return j.take(ctx, r, args)
 }
 
-// take makes durable what a report says and must not be lost.
+// take makes the parts of a report durable that must survive.
 func (j *runners) take(ctx context.Context, r *run, report api.RunnerReport) (api.RunnerReported, error) {
 	j.mu.Lock()
 	err := j.takeLocked(r, report)
@@ -140,9 +140,8 @@ func (j *runners) takeLocked(r *run, report api.RunnerReport) error {
 	return j.stateLocked(r, *report.State)
 }
 
-// settleLocked takes the orders away that have an outcome. Words that the run could
-// not take any more are kept for the next one. Where the orders cannot be read, what is
-// said of them waits.
+// settleLocked removes the orders that have an outcome. It keeps a message that the run
+// could not receive for the next run. If the orders cannot be read, the outcomes wait.
 func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
 	if len(outcomes) > 0 && j.mendLocked(r) != nil {
 		r.unheard = append(r.unheard, outcomes...)
@@ -174,8 +173,8 @@ func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
 	return nil
 }
 
-// stateLocked notes where the run is. What a restart has to know is durable at once,
-// the rest soon.
+// stateLocked records the state of a run. It saves the data that a restart needs
+// immediately, the rest later.
 func (j *runners) stateLocked(r *run, state runs.StateFile) error {
 	r.step, r.model, r.nextTurn = state.Step, cmp.Or(state.Model, r.model), state.NextTurn
 	one, has := j.book.Get(r.job)
@@ -188,7 +187,7 @@ func (j *runners) stateLocked(r *run, state runs.StateFile) error {
 	}
 	update := func(present *job.Job) {
 		present.SessionID, present.Layer = cmp.Or(state.Session, present.SessionID), cmp.Or(string(state.Layer), present.Layer)
-		// What somebody asked for counts from the next turn on, whatever this one has (JOB-05).
+		// A requested setting counts from the next turn on, whatever this turn has (JOB-05).
 		present.Model, present.Title = cmp.Or(present.Model, state.Model), cmp.Or(present.Title, state.Title)
 		jobfiles.NoteWorktree(present, state.Worktree)
 		present.Tokens, present.CostUSD = max(state.Tokens, present.Tokens), max(state.CostUSD, present.CostUSD)
@@ -214,8 +213,8 @@ func (j *runners) stateLocked(r *run, state runs.StateFile) error {
 
 func sameWait(a, b *job.Wait) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// wait gives a runner its orders: all that it has told no outcome of, as soon as
-// there is one that this connection was not given.
+// wait returns a runner's orders without an outcome. It blocks until one is new to this
+// connection.
 func (j *runners) wait(ctx context.Context, conn *ipc.Conn, _ api.Empty) (api.RunnerOrders, error) {
 	r, err := j.runOf(conn)
 	if err != nil {

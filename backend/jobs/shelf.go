@@ -7,7 +7,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// archivedLast lists the jobs of the archive that have ended last, the newest first.
+// archivedLast lists the jobs in the archive that ended last, the newest first.
 func (j *views) archivedLast() []api.JobView {
 	last, err := j.shelf.Last(filepath.Dir(j.files.Entry("x")), j.opts.Now(), func(one job.Job) api.JobView { return j.view(one, agentState{}) })
 	j.logged("read the archive of jobs", err)

@@ -11,24 +11,24 @@ import (
 	"bridge/backend/storage/rules"
 )
 
-// Rules are the owner's standing rules, as far as jobs need them; *rules.Rules is one.
-// All methods may be called concurrently; TakeBack alone comes back to the jobs.
+// Rules is the part of the owner's standing rules that jobs need; *rules.Rules implements
+// it. All methods are safe for concurrent use. Only TakeBack calls back into the jobs.
 type Rules interface {
-	// Allow tells which rule allows the request, and counts its use durably.
+	// Allow returns the rule that allows the request, and counts its use durably.
 	Allow(request rule.Request, by string) (rule.Rule, bool)
-	// Make makes a rule from what the owner chose, durably.
+	// Make creates a durable rule from the owner's choice.
 	Make(request rule.Request, wish rule.Wish) (rule.Rule, error)
-	// TakeBack ends a rule.
+	// TakeBack revokes a rule.
 	TakeBack(id string) (rule.Rule, rules.Undone, error)
-	// Holds reports whether an answer by that rule still counts.
+	// Holds reports whether an answer by that rule is still valid.
 	Holds(id string) bool
 }
 
-// standing is the part about the owner's standing rules (NED-04): they answer what a job
-// of this PC asks before anybody is asked.
+// standing is the part that applies the owner's standing rules (NED-04). They answer
+// approvals of this PC's jobs before anyone is asked.
 type standing struct{ *core }
 
-// requestOf is what an approval of that job asks for, in the folder by which rules go.
+// requestOf returns the request of a job's approval, in the folder that rules apply to.
 func requestOf(one job.Job, approval job.Approval) rule.Request {
 	if one.Worktree != nil && one.Worktree.RepoRoot != "" {
 		return rule.RequestOf(approval, one.Worktree.RepoRoot, one.Workdir)
@@ -36,7 +36,7 @@ func requestOf(one job.Job, approval job.Approval) rule.Request {
 	return rule.RequestOf(approval, one.Workdir, one.Workdir)
 }
 
-// answerLocked answers an open question where a rule allows what it asks for.
+// answerLocked answers an open approval if a rule allows its request.
 func (j *standing) answerLocked(r *run, id string) {
 	approval := r.approvals[id]
 	if j.opts.Rules == nil || !approval.IsOpen(j.opts.Now()) || r.unread != nil {
@@ -62,7 +62,7 @@ func (j *standing) answerLocked(r *run, id string) {
 	r.approvals[id] = approval
 }
 
-// maxSaid bounds what of a rule stands in an approval's reason; the rule itself says all.
+// maxSaid limits the length of a rule's text in an approval's reason; the rule has it in full.
 const maxSaid = 300
 
 func clip(text string) string {
@@ -72,8 +72,8 @@ func clip(text string) string {
 	return text
 }
 
-// AnswerFromNowOn allows what is asked and makes the owner's rule of it. Where the answer
-// comes too late there is no rule either.
+// AnswerFromNowOn allows the request and creates the owner's rule for it. If the answer
+// comes too late, it revokes the rule.
 func (j *standing) AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, error) {
 	if j.opts.Rules == nil {
 		return job.Approval{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
@@ -99,19 +99,19 @@ func (j *standing) AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, err
 	return approval, nil
 }
 
-// asked is a question that is open, and what it asks for.
+// asked returns an open approval and its request.
 func (j *standing) asked(id string) (job.Approval, rule.Request, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_, approval, err := j.approvals.approvalLocked(id)
 	if err == nil && !approval.IsOpen(j.opts.Now()) {
-		err = approval.Answer(bridge.OwnerName, job.Allow, "", j.opts.Now()) // it says why not
+		err = approval.Answer(bridge.OwnerName, job.Allow, "", j.opts.Now()) // the error has the reason
 	}
 	one, _ := j.book.Get(approval.Job)
 	return approval, requestOf(one, approval), err
 }
 
-// FromNowOn says what rule may be made of a question, by which folder.
+// FromNowOn returns the rule that the owner may create from an approval, and its folder.
 func (j *standing) FromNowOn(approval job.Approval) (offer rule.Offer, folder string) {
 	if j.opts.Rules == nil {
 		return rule.Offer{Why: "no standing rules are kept here"}, ""
@@ -124,7 +124,7 @@ func (j *standing) FromNowOn(approval job.Approval) (offer rule.Offer, folder st
 	return rule.OfferFor(request), request.Folder
 }
 
-// answerOpen answers what is open and is allowed by a rule by now.
+// answerOpen answers the open approvals that a rule now allows.
 func (j *standing) answerOpen() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -136,9 +136,9 @@ func (j *standing) answerOpen() {
 	j.publish()
 }
 
-// takeUp takes back what rules have answered that were taken back while this broker did
-// not run or was ending, and answers what was asked meanwhile. It is called once, before
-// any runner is heard.
+// takeUp withdraws answers by rules that were revoked while this broker did not run or
+// was ending. It also answers the approvals of that time. It is called once, before any
+// runner connects.
 func (j *standing) takeUp() {
 	if j.opts.Rules == nil {
 		return
@@ -153,8 +153,8 @@ func (j *standing) takeUp() {
 	j.answerOpen()
 }
 
-// TookBack takes back what a rule has answered and no runner was handed (NED-04): it is
-// asked again. It is the rules' Undo.
+// TookBack withdraws a revoked rule's answers that no runner received (NED-04) and asks
+// them again. It is the Undo of the rules.
 func (j *standing) TookBack(id string) (undone rules.Undone) {
 	j.mu.Lock()
 	for _, r := range j.runs {
@@ -178,8 +178,8 @@ func (j *standing) TookBack(id string) (undone rules.Undone) {
 	return undone
 }
 
-// withdrawLocked takes an answer back that waits for its runner, durably, and reports
-// whether it could.
+// withdrawLocked durably withdraws an answer that waits for its runner, and reports
+// whether it succeeded.
 func (j *standing) withdrawLocked(r *run, order api.Order) bool {
 	orders := r.orders
 	r.orders = slices.DeleteFunc(slices.Clone(r.orders), func(o api.Order) bool { return o.ID == order.ID })

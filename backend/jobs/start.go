@@ -19,7 +19,7 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// starts is the part that gives slots and starts runners.
+// starts is the part that assigns slots and starts runners.
 type starts struct{ *core }
 
 func (j *starts) loop() {
@@ -34,7 +34,7 @@ func (j *starts) loop() {
 	}
 }
 
-// startNext gives slots to those who may run now, and starts their runners.
+// startNext assigns slots to the queued jobs that may run now, and starts their runners.
 func (j *starts) startNext() {
 	if err := j.allowed(); err != nil {
 		if slices.ContainsFunc(j.all(), func(one job.Job) bool { return one.State == job.Queued }) {
@@ -49,8 +49,8 @@ func (j *starts) startNext() {
 	}
 }
 
-// giveSlots begins the runs of those who may run now. From then on words for one go to
-// its run, which its runner may not have begun.
+// giveSlots begins the runs of the jobs that may run now. From then on a message goes
+// to the run, although its runner may not have begun.
 func (j *starts) giveSlots() (started []job.Job, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -71,8 +71,8 @@ func (j *starts) giveSlots() (started []job.Job, err error) {
 	return started, nil
 }
 
-// takeUp begins the runs whose start an earlier broker died in. Where that one had
-// started a runner already and could not note it, only one of the two claims the run.
+// takeUp starts the runs during whose start an earlier broker died. If that broker
+// already started a runner, only one of the two runners claims the run.
 func (j *starts) takeUp() {
 	for _, one := range j.all() {
 		if one.State != job.Starting || one.Host != nil || one.Remote != nil {
@@ -92,8 +92,8 @@ func (j *starts) beginOrEnd(one job.Job) {
 	}
 }
 
-// begin starts the runner of a job that has its slot. What an earlier broker laid out
-// for that very run stays: its runner may be on its way.
+// begin starts the runner of a job that has a slot. It keeps an earlier broker's files
+// for that run, because its runner may be starting.
 func (j *starts) begin(one job.Job) error {
 	j.mu.Lock()
 	r := j.runs[one.Name]
@@ -109,7 +109,7 @@ func (j *starts) begin(one job.Job) error {
 		defer j.mu.Unlock()
 		r.launching = false
 	}()
-	if one.Worktree != nil { // nobody takes it away from under the runner
+	if one.Worktree != nil { // no clean-up may remove it while the runner uses it
 		if err := j.landings.Wait(j.tasks.Context()); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (j *starts) begin(one job.Job) error {
 		}
 	}
 	j.mu.Lock()
-	j.standsLocked(r, nil) // its processes are told by their mark before its runner is noted
+	j.standsLocked(r, nil) // its processes are known by their mark before its runner is recorded
 	j.mu.Unlock()
 	pid, err := j.opts.Start(j.files.Folder(one.Name))
 	if err != nil {
@@ -134,7 +134,7 @@ func (j *starts) begin(one job.Job) error {
 	})
 }
 
-// identityOf names a process for good: "" where the system does not tell.
+// identityOf returns the permanent identity of a process, or "" if the system reports none.
 func identityOf(pid int) string {
 	identity, err := proc.Identity(pid)
 	if errors.Is(err, proc.ErrGone) {
@@ -143,15 +143,15 @@ func identityOf(pid int) string {
 	return identity
 }
 
-// ended is the identity of no process.
+// ended is the identity that identityOf returns for a process that is gone.
 const ended = "ended"
 
 func (j *core) setHost(one *job.Job, pid int, identity string) {
 	one.Host = &job.Host{PID: pid, StartedAt: job.Millis(j.opts.Now().UnixMilli()), Identity: identity}
 }
 
-// layOut writes what the runner is asked to do. What an earlier run left under the
-// same names stays beside it.
+// layOut writes the runner's spec. It moves an earlier run's files with the same names
+// aside.
 func (j *starts) layOut(one job.Job, r *run) error {
 	folder := j.files.Folder(one.Name)
 	if err := disk.MakeDir(folder); err != nil {
@@ -166,7 +166,7 @@ func (j *starts) layOut(one job.Job, r *run) error {
 			return fmt.Errorf("its folder: %w", err)
 		}
 		if worktree != nil {
-			worktree = &job.Worktree{} // a new one
+			worktree = &job.Worktree{} // a new worktree
 		}
 	}
 	settings, err := j.opts.Settings()
@@ -188,7 +188,7 @@ func (j *starts) layOut(one job.Job, r *run) error {
 		return err
 	}
 	j.mu.Lock()
-	err = j.saveLocked(r) // an earlier run's orders are not this one's
+	err = j.saveLocked(r) // an earlier run's orders do not belong to this run
 	j.mu.Unlock()
 	if err != nil {
 		return err

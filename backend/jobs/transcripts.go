@@ -7,10 +7,10 @@ import (
 	"bridge/backend/jobs/jobfiles"
 )
 
-// transcripts is the part about what was said in runs.
+// transcripts is the part that stores the transcripts of runs.
 type transcripts struct{ *core }
 
-// keepAll takes in what runs wrote while no broker was there, or one died.
+// keepAll stores the transcripts that runs wrote while no broker was there, or one died.
 func (j *transcripts) keepAll() {
 	for _, one := range j.all() {
 		if one.State.IsEnded() && !j.tasks.HasEnded() {
@@ -19,7 +19,7 @@ func (j *transcripts) keepAll() {
 	}
 }
 
-// keep takes in what is new of a job's transcript.
+// keep stores the new part of a job's transcript.
 func (j *transcripts) keep(ctx context.Context, one job.Job) error {
 	if j.opts.Transcripts == nil {
 		return nil

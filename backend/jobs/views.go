@@ -13,8 +13,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// views is the part about what is shown. It reads what was published, so that it
-// waits for no disk.
+// views is the part that shows jobs. It reads the published snapshot, so that it never
+// waits for the disk.
 type views struct {
 	*core
 	shelf jobfiles.Shelf
@@ -29,8 +29,8 @@ func (j *views) Views() []api.JobView {
 	return views
 }
 
-// Recent lists the jobs that go on, the newest first, and after them those that have
-// ended last, at most that many, also those in the archive.
+// Recent lists the active jobs, the newest first. Then it lists at most that many of
+// the last ended jobs, also those in the archive.
 func (j *views) Recent(most int) []api.JobView {
 	var recent, ended []api.JobView
 	known := map[string]bool{}
@@ -43,7 +43,7 @@ func (j *views) Recent(most int) []api.JobView {
 		}
 	}
 	for _, view := range j.archivedLast() {
-		if !known[view.Job] { // it is in both while it moves
+		if !known[view.Job] { // the job is in both while it moves
 			ended = append(ended, view)
 		}
 	}
@@ -51,7 +51,7 @@ func (j *views) Recent(most int) []api.JobView {
 	return append(recent, ended[:min(most, len(ended))]...)
 }
 
-// View is one job, also one in the archive.
+// View returns one job, from the registry or the archive.
 func (j *views) View(name string) (api.JobView, error) {
 	one, err := j.find(name)
 	if err != nil {
@@ -86,17 +86,16 @@ func (j *views) view(one job.Job, agent agentState) api.JobView {
 	return view
 }
 
-// Detail is a job with what it was asked, and what came of its last run that has
-// ended.
+// Detail is a job with its prompt and the result of its last ended run.
 type Detail struct {
 	api.JobView
 	Prompt string
 	Result *runs.Envelope // nil while there is none
-	// Problem says why there is a result that cannot be read by itself.
+	// Problem is why a result exists that cannot be shown.
 	Problem string
 }
 
-// Detail tells all of one job, also of one in the archive.
+// Detail returns all data of one job, from the registry or the archive.
 func (j *views) Detail(name string) (Detail, error) {
 	one, err := j.find(name)
 	if err != nil {
@@ -114,7 +113,7 @@ func (j *views) Detail(name string) (Detail, error) {
 	return detail, nil
 }
 
-// unreadable says why a result is not shown, and where it is.
+// unreadable returns why a result is not shown, and where it is.
 func (j *views) unreadable(name string, err error) string {
 	why := "the result cannot be read"
 	if errors.Is(err, runs.ErrManual) {
@@ -123,7 +122,7 @@ func (j *views) unreadable(name string, err error) string {
 	return why + ": " + j.files.Envelope(name)
 }
 
-// ReadLog reads the log of a run from that byte on, also of one in the archive
+// ReadLog reads the log of a run from that byte offset on, also from the archive
 // (JOB-10).
 func (j *views) ReadLog(name string, from int64) (jobfiles.Log, error) {
 	if !job.IsName(name) {
@@ -135,7 +134,7 @@ func (j *views) ReadLog(name string, from int64) (jobfiles.Log, error) {
 	log, err := jobfiles.ReadLog(name, from, j.files.Home, j.files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err := j.find(name)
-		return jobfiles.Log{}, err // it has said nothing yet, or there is none
+		return jobfiles.Log{}, err // there is no log yet, or no such job
 	}
 	return log, err
 }

@@ -1,15 +1,15 @@
 package bridge
 
-// Choice is one question of a model's own, as its agent puts it to its user.
+// Choice is one question of a model to its user, from its agent.
 type Choice struct {
 	Question string         `json:"question"`
 	Header   string         `json:"header,omitempty"`
-	Options  []ChoiceOption `json:"options"`           // none for an answer in words
+	Options  []ChoiceOption `json:"options"`           // none for a free-text answer
 	Several  bool           `json:"several,omitempty"` // more than one may be chosen
-	Words    bool           `json:"words,omitempty"`   // words of one's own are an answer, too
+	Words    bool           `json:"words,omitempty"`   // a free-text answer is also valid
 }
 
-// ChoiceOption is one of the answers that are offered.
+// ChoiceOption is one of the offered answers.
 type ChoiceOption struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Closest returns the names with those first that begin with what was typed, then those that
-// are most like it, whatever their letter case. Equally close ones keep their order.
+// Closest sorts names: first those that begin with the typed text, then by similarity,
+// ignoring letter case. Equally similar names keep their order.
 func Closest(typed string, names []string) []string {
 	other := func(name string) int {
 		if begins(name, typed) {
@@ -20,16 +20,16 @@ func Closest(typed string, names []string) []string {
 	})
 }
 
-// begins reports whether a name begins with what was typed, which is more than dashes.
+// begins reports whether a name begins with the typed text, which must be more than dashes.
 func begins(name, typed string) bool {
 	return strings.Trim(typed, "-") != "" && strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed))
 }
 
-// mostAlike is how many names Similar returns at most.
+// mostAlike limits the names that Similar returns.
 const mostAlike = 3
 
-// Similar returns the few names that may have been meant by what was typed, the closest
-// first: those that begin with it, or differ in two letters, of short ones in one.
+// Similar returns the few names that the typed text may mean, the closest first. They
+// begin with it, or differ in at most two letters (one for short texts).
 func Similar(typed string, names []string) []string {
 	var like []string
 	for _, name := range Closest(typed, names) {
@@ -44,8 +44,8 @@ func Similar(typed string, names []string) []string {
 	return like
 }
 
-// distance counts the letters that differ: put in, left out, replaced, or swapped with the
-// one beside them. Letter case does not count.
+// distance counts the differing letters: inserted, omitted, replaced, or swapped with a
+// neighbour. Letter case does not count.
 func distance(a, b string) int {
 	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
 	rows := make([][]int, len(from)+1)

@@ -18,22 +18,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDecodeDepth bounds nesting: no shape of ours is deeper than 16.
+// maxDecodeDepth limits nesting: no type of ours is deeper than 16.
 const maxDecodeDepth = 32
 
-// DecodeStrict reads exactly one JSON value from data into dst, which must be a
-// pointer to a struct or to a list of them. It refuses data over limitBytes,
-// unknown members, members whose case differs from the declared name, members
-// given twice, a second value behind the first, null instead of the whole value,
-// invalid UTF-8, and an escaped half of a character. A member that is null counts
-// as left out. What dst holds after an error is not to be used.
-// The error is always an Error whose sentence names the offending member.
+// DecodeStrict decodes exactly one JSON value from data into dst, a pointer to a struct
+// or a struct list. It refuses data over limitBytes, a second value, and null for the
+// whole value. It refuses unknown or duplicate members, and members with another letter
+// case. It refuses invalid UTF-8 and an escaped half of a character. A null member
+// counts as missing. After an error, the content of dst must not be used. The error is
+// always an [Error] whose sentence names the invalid member.
 func DecodeStrict(data []byte, limitBytes int, dst any) error {
 	return decode(data, limitBytes, dst, json.RejectUnknownMembers(true))
 }
 
-// DecodeAdditive is DecodeStrict for what another version of Bridge may have
-// written: unknown members are passed over, for a newer version adds some.
+// DecodeAdditive is DecodeStrict for data of another version of Bridge: it ignores
+// unknown members, which a newer version may add.
 func DecodeAdditive(data []byte, limitBytes int, dst any) error {
 	return decode(data, limitBytes, dst, json.RejectUnknownMembers(false))
 }
@@ -45,7 +44,7 @@ func decode(data []byte, limitBytes int, dst any, members json.Options) error {
 	switch string(bytes.TrimSpace(data)) {
 	case "":
 		return Errorf(Invalid, "the request is empty: send one JSON object")
-	case "null": // it would leave dst as it is
+	case "null": // it would leave dst unchanged
 		return Errorf(Invalid, "the request must be a JSON object, not null")
 	}
 	if nesting(data) > maxDecodeDepth {
@@ -65,12 +64,12 @@ func decode(data []byte, limitBytes int, dst any, members json.Options) error {
 	return Errorf(Invalid, "the request has more than %d whole numbers that are written with a fraction or an exponent", maxRewritten)
 }
 
-// maxRewritten bounds the numbers of one request that are rewritten.
+// maxRewritten limits the rewritten numbers of one request.
 const maxRewritten = 100
 
-// rewriteWhole returns data with the number that err is about as plain digits. It returns
-// false for another error, and for a number that is not whole: JSON has one kind of
-// number, so 5.0 and 5e0 are 5 (RWM-20).
+// rewriteWhole returns data with the number of err as plain digits. It returns false
+// for another error, and for a number that is not whole. JSON has one kind of number,
+// so 5.0 and 5e0 are 5 (RWM-20).
 func rewriteWhole(data []byte, err error) ([]byte, bool) {
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) || semantic.JSONKind != '0' || semantic.GoType == nil || typeName(semantic.GoType) != "a whole number" {
@@ -93,11 +92,11 @@ func rewriteWhole(data []byte, err error) ([]byte, bool) {
 	return slices.Concat(data[:begin], []byte(digits), data[end:]), true
 }
 
-// maxNumberBytes is the longest number that is looked at: none of Bridge's is near it.
+// maxNumberBytes is the longest number to rewrite: Bridge's numbers are much shorter.
 const maxNumberBytes = 40
 
-// wholeDigits returns a whole number that is written with a fraction or an exponent as
-// digits alone. It returns false for any other, and for one beyond 64 bits.
+// wholeDigits converts a whole number with a fraction or an exponent to plain digits.
+// It returns false for other numbers, and beyond 64 bits.
 func wholeDigits(number string) (string, bool) {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
 	power, err := strconv.Atoi(cmp.Or(strings.TrimPrefix(exponent, "+"), "0"))
@@ -118,13 +117,13 @@ func wholeDigits(number string) (string, bool) {
 	return value.Num().String(), value.IsInt() && value.Num().IsInt64()
 }
 
-// nesting is how deep lists and objects stand within each other in a JSON text.
+// nesting returns how deeply lists and objects are nested in a JSON text.
 func nesting(data []byte) (deepest int) {
 	depth, inString := 0, false
 	for at := 0; at < len(data); at++ {
 		switch c := data[at]; {
 		case inString && c == '\\':
-			at++ // whatever it escapes
+			at++ // the escaped character
 		case c == '"':
 			inString = !inString
 		case inString:
@@ -138,9 +137,9 @@ func nesting(data []byte) (deepest int) {
 	return deepest
 }
 
-// halfCharacter returns the first escape of a surrogate that has no partner, ""
-// when there is none. A backslash stands in a JSON text within strings only;
-// escapes that are malformed are left to the decoder.
+// halfCharacter returns the first escape of a surrogate without a partner, or "". In a
+// JSON text a backslash occurs only in strings. It leaves malformed escapes to the
+// decoder.
 func halfCharacter(data []byte) string {
 	for at := 0; at < len(data); {
 		next := bytes.IndexByte(data[at:], '\\')
@@ -150,7 +149,7 @@ func halfCharacter(data []byte) string {
 		at += next
 		first, escaped := unicodeEscape(data[at:])
 		if !escaped {
-			at += 2 // the backslash and what it escapes
+			at += 2 // the backslash and the escaped character
 			continue
 		}
 		const length = len(`\u0000`)
@@ -167,7 +166,7 @@ func halfCharacter(data []byte) string {
 	return ""
 }
 
-// unicodeEscape reads the escape \uXXXX with which data begins.
+// unicodeEscape decodes the escape \uXXXX at the start of data.
 func unicodeEscape(data []byte) (unit rune, ok bool) {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return 0, false
@@ -176,9 +175,9 @@ func unicodeEscape(data []byte) (unit rune, ok bool) {
 	return rune(value), err == nil
 }
 
-// decodeError turns the decoder's errors into a sentence for people.
+// decodeError converts the decoder's errors to a sentence for people.
 func decodeError(data []byte, err error) error {
-	if e := (*Error)(nil); errors.As(err, &e) { // of a type that decodes itself
+	if e := (*Error)(nil); errors.As(err, &e) { // from a type that decodes itself
 		return e
 	}
 	if !utf8.Valid(data) {
@@ -188,7 +187,7 @@ func decodeError(data []byte, err error) error {
 		return Errorf(Invalid, "the request is not valid JSON: the escape %s is half of a character", half)
 	}
 	if malformed := json.Unmarshal(data, new(jsontext.Value)); malformed != nil {
-		err = malformed // what is no JSON at all is said first
+		err = malformed // invalid JSON is reported first
 	}
 	var syntactic *jsontext.SyntacticError
 	var semantic *json.SemanticError
@@ -217,11 +216,10 @@ func decodeError(data []byte, err error) error {
 	}
 }
 
-// isWhole reports whether data is a JSON value and nothing else.
+// isWhole reports whether data is exactly one JSON value.
 func isWhole(data []byte) bool { return jsontext.Value(data).IsValid() }
 
-// fieldName is a place within the request, as its members' names with dots
-// between them.
+// fieldName returns a place in the request as its members' names, joined by dots.
 func fieldName(place jsontext.Pointer) string {
 	var names []string
 	for name := range place.Tokens() {
@@ -232,13 +230,13 @@ func fieldName(place jsontext.Pointer) string {
 	return strings.Join(names, ".")
 }
 
-// isElement reports whether a place is that of a list's element.
+// isElement reports whether a place is a list's element.
 func isElement(place jsontext.Pointer) bool {
 	_, err := strconv.Atoi(place.LastToken())
 	return err == nil
 }
 
-// kindName is what stands where something else was wanted.
+// kindName returns the name of the JSON kind that was found.
 func kindName(err *json.SemanticError) string {
 	switch err.JSONKind {
 	case '"':

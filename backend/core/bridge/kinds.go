@@ -1,6 +1,6 @@
-// Package bridge holds the words every other package speaks: agent kinds,
-// addresses, messages, decisions' author form, error codes, the strict JSON
-// decoder and every limit. It does no I/O and imports nothing of this module.
+// Package bridge has the types that all packages share: agent kinds, addresses,
+// messages, decisions' author form, error codes, the strict JSON decoder and every
+// limit. It does no I/O and imports no other package of this module.
 package bridge
 
 import "slices"
@@ -15,15 +15,15 @@ const (
 	OpenCode    AgentKind = "opencode"
 	Antigravity AgentKind = "antigravity"
 
-	// Owner is the person at the PC. It is set by the broker and never
-	// accepted from a session.
+	// Owner is the person at the PC. The broker sets it and never accepts it from a
+	// session.
 	Owner AgentKind = "owner"
 )
 
-// Kinds lists the four agent kinds in the order in which people see them.
+// Kinds returns the four agent kinds in display order.
 func Kinds() []AgentKind { return []AgentKind{Claude, Codex, OpenCode, Antigravity} }
 
-// ParseKind returns the agent kind of that name. The error names the choices.
+// ParseKind returns the agent kind of that name. The error lists the choices.
 func ParseKind(raw string) (AgentKind, error) {
 	kind := AgentKind(raw)
 	if slices.Contains(Kinds(), kind) {

@@ -2,7 +2,7 @@ package bridge
 
 import "time"
 
-// Limits of the specification (seed 8) and those that requirements.md pins.
+// Limits of the specification (seed 8) and of requirements.md.
 const (
 	MaxBodyChars      = 100_000 // MSG-10: Unicode characters of a message
 	MaxOwnerBodyChars = 32_000  // CHT-01
@@ -22,12 +22,12 @@ const (
 	RecentMessages  = 200 // contract: newest rows in GET /api/state
 	MaxHistoryLimit = 1000
 
-	// MaxFrameBytes bounds one frame on the local socket: the largest body as
-	// the longest JSON escapes, with room for the envelope.
+	// MaxFrameBytes limits one frame on the local socket: the largest body as the
+	// longest JSON escapes, and the envelope.
 	MaxFrameBytes = 4 << 20
 
-	// StoreVersion is the newest schema step of bridge.db that this build knows. It stands
-	// here for those who write beside a store without opening it.
+	// StoreVersion is the newest schema step of bridge.db that this build knows. It is
+	// in this package for code that writes next to a store without opening it.
 	StoreVersion = 9
 
 	MaxWait = 110 * time.Second // contract: wait_for_message timeout_sec

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// NormalizeName returns a name in the normal form NFC, in which sessions have theirs. The
-// same name typed on macOS may come decomposed.
+// NormalizeName returns a name in the normal form NFC, which session names use. A name
+// typed on macOS may be decomposed.
 func NormalizeName(name string) string { return norm.NFC.String(name) }
 
-// CheckName fails with Invalid unless name can be a session's: 1 to 64 letters and digits
-// of any script, '.', '_' and '-' (MSG-10, RWM-16).
+// CheckName fails with Invalid unless name is a valid session name: 1 to 64 letters and
+// digits of any script, '.', '_' and '-' (MSG-10, RWM-16).
 func CheckName(name string) error { return checkName(NormalizeName(name), isNameRune) }
 
-// CheckPlainName is CheckName for names in ASCII, such as those of PCs and configured
+// CheckPlainName is CheckName for ASCII names, such as those of PCs and configured
 // agents.
 func CheckPlainName(name string) error { return checkName(name, isPlainNameRune) }
 
@@ -37,8 +37,8 @@ func checkName(name string, isAllowed func(rune) bool) error {
 
 func isPlainNameRune(r rune) bool { return r < utf8.RuneSelf && isNameRune(r) }
 
-// isNameRune reports whether a name may hold a character. Many scripts write vowels by
-// marks. Selectors of a character's variant are marks, too, but nobody sees them.
+// isNameRune reports whether a name may have a character. Many scripts write vowels as
+// marks. Variation selectors are marks too, but they are invisible.
 func isNameRune(r rune) bool {
 	switch {
 	case isInvisible(r):
@@ -51,21 +51,21 @@ func isNameRune(r rune) bool {
 	return false
 }
 
-// combiningJoiner is U+034F, a mark that is never seen.
+// combiningJoiner is U+034F, an invisible mark.
 const combiningJoiner = '\u034f'
 
-// isInvisible reports whether a letter or a mark is shown as an empty place: the fillers of
-// Hangul, and vowels of Khmer that nobody writes.
+// isInvisible reports whether a letter or a mark is displayed as an empty place: the
+// fillers of Hangul, and unused vowels of Khmer.
 func isInvisible(r rune) bool {
 	return r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0' || r == '\u17b4' || r == '\u17b5'
 }
 
-// maxFolderChars bounds the folder's part of a default name, so that a number
-// behind it still fits.
+// maxFolderChars limits the folder's part of a default name, so that an appended number
+// still fits.
 const maxFolderChars = 40
 
-// DefaultName returns `<agent>-<project folder>` (MSG-03) with every character
-// that a name may not hold replaced by '-'.
+// DefaultName returns `<agent>-<project folder>` (MSG-03), with '-' for every character
+// that a name may not have.
 func DefaultName(kind AgentKind, cwd string) string {
 	cwd = NormalizeName(cwd)
 	cwd = strings.TrimRight(strings.ReplaceAll(cwd, `\`, "/"), "/")
@@ -87,8 +87,8 @@ func DefaultName(kind AgentKind, cwd string) string {
 	return string(kind) + "-" + b.String()
 }
 
-// CheckText reports whether text is valid UTF-8 of 1 to maxChars characters.
-// what names it in the error.
+// CheckText fails with Invalid or TooLarge unless text is valid UTF-8 of 1 to maxChars
+// characters. what names it in the error.
 func CheckText(what, text string, maxChars int) error {
 	if text == "" {
 		return Errorf(Invalid, "%s must not be empty", what)
@@ -96,7 +96,7 @@ func CheckText(what, text string, maxChars int) error {
 	if !utf8.ValidString(text) {
 		return Errorf(Invalid, "%s is not valid UTF-8", what)
 	}
-	if len(text) > maxChars { // bytes bound characters from above
+	if len(text) > maxChars { // the number of bytes is an upper limit of characters
 		if n := utf8.RuneCountInString(text); n > maxChars {
 			return Errorf(TooLarge, "%s has %d characters: at most %d are allowed", what, n, maxChars)
 		}
@@ -104,7 +104,7 @@ func CheckText(what, text string, maxChars int) error {
 	return nil
 }
 
-// CheckID reports whether id may name a message, a conversation or a host
+// CheckID fails with Invalid unless id can identify a message, a conversation or a host
 // session: 1 to 128 printable ASCII characters without a space.
 func CheckID(what, id string) error {
 	if id == "" {

@@ -2,8 +2,8 @@ package bridge
 
 import "cmp"
 
-// CompareNames orders names as people do: numbers in them by their value, so that
-// api-9 comes before api-54; the rest by its bytes.
+// CompareNames orders names naturally: it compares numbers in them by value, so that
+// api-9 precedes api-54, and the rest by bytes.
 func CompareNames(a, b string) int {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
@@ -26,7 +26,7 @@ func CompareNames(a, b string) int {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// digits is the number that s begins with.
+// digits returns the number at the start of s.
 func digits(s string) string {
 	n := 0
 	for n < len(s) && isDigit(s[n]) {

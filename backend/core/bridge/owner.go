@@ -2,14 +2,14 @@ package bridge
 
 import "strings"
 
-// OwnerCommand is a command of the program bridge that only the owner runs (JOB-11, SEC-07).
+// OwnerCommand is a command of the program bridge that only the owner may run (JOB-11, SEC-07).
 type OwnerCommand struct {
-	Words string // what stands behind the program's name: the command, perhaps with a flag
-	Does  string // what it does, as it follows the words "only the owner"
-	Shows bool   // it only shows something
+	Words string // the words after the program's name: the command, perhaps with a flag
+	Does  string // its effect, as continuation of "only the owner"
+	Shows bool   // it only displays something
 }
 
-// ownerCommands are all of them, in the order of their words.
+// ownerCommands are all of them, sorted by their words.
 var ownerCommands = []OwnerCommand{
 	{Words: "answer", Does: "answers by this command"},
 	{Words: "approve", Does: "answers by this command"},
@@ -35,8 +35,8 @@ const (
 	trusts         = "decides about other PCs"
 )
 
-// OwnerDoes returns what only the owner does by a command with these words. It panics for
-// a command that is none of the owner's: whoever refuses one has it in the list.
+// OwnerDoes returns the effect of the owner's command with these words. It panics for
+// any other command, because a caller that refuses one must have it in the list.
 func OwnerDoes(words string) string {
 	for _, command := range ownerCommands {
 		if command.Words == words {
@@ -46,8 +46,8 @@ func OwnerDoes(words string) string {
 	panic("bridge " + words + " is no command of the owner's")
 }
 
-// OwnerDecides returns the words of the commands by which the owner decides something,
-// each as a list: those of all his commands that do not only show.
+// OwnerDecides returns the owner's commands that do more than display, each as a list
+// of words.
 func OwnerDecides() (commands [][]string) {
 	for _, command := range ownerCommands {
 		if !command.Shows {
@@ -57,5 +57,5 @@ func OwnerDecides() (commands [][]string) {
 	return commands
 }
 
-// OwnerCommands returns all commands that only the owner runs.
+// OwnerCommands returns all commands that only the owner may run.
 func OwnerCommands() []OwnerCommand { return append([]OwnerCommand{}, ownerCommands...) }

@@ -2,12 +2,12 @@ package bridge
 
 import "strings"
 
-// PlainRune reports whether r means itself to every shell, wherever it stands.
+// PlainRune reports whether every shell takes r literally at any position.
 func PlainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:+,@%", r)
 }
 
-// QuotePOSIX writes word so that every POSIX shell reads it back unchanged.
+// QuotePOSIX quotes word so that every POSIX shell reads it back unchanged.
 func QuotePOSIX(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !PlainRune(r) }) {
 		return word

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// UnixMillis is a time in milliseconds since 1970-01-01 UTC. A JSON member of this type is a
-// number.
+// UnixMillis is a time in milliseconds since 1970-01-01 UTC. A JSON member of this type
+// is a number.
 type UnixMillis = int64
 
-// How long and how large, for a glance. The page says the same: both are held to
-// the tables in testdata.
+// Durations and sizes as short text. The page has the same functions: tests compare
+// both with the tables in testdata.
 
-// Span says how long d is, in the largest unit that fits.
+// Span returns d as text in the largest unit that fits.
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -25,8 +25,8 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d d", d/(24*time.Hour))
 }
 
-// Ago says how long ago a time in Unix milliseconds was. What says so stands for a
-// while, so that seconds would soon be wrong.
+// Ago returns as text how long ago a time in Unix milliseconds was. The text stays
+// visible for a while, so it omits seconds.
 func Ago(at int64, now time.Time) string {
 	age := now.Sub(time.UnixMilli(at))
 	if age < time.Minute {
@@ -35,14 +35,14 @@ func Ago(at int64, now time.Time) string {
 	return Span(age) + " ago"
 }
 
-// Size says how large n bytes are.
+// Size returns n bytes as text.
 func Size(n int64) string {
 	const step, units = 1000, "kMGT"
 	if n < step {
 		return fmt.Sprintf("%d B", n)
 	}
 	value, unit := float64(n)/step, 0
-	for value >= step-0.5 && unit < len(units)-1 { // 999.5 would be shown as 1000
+	for value >= step-0.5 && unit < len(units)-1 { // 999.5 would be displayed as 1000
 		value /= step
 		unit++
 	}
@@ -52,7 +52,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.0f %cB", value, units[unit])
 }
 
-// Counted is "1 message" or "3 messages".
+// Counted returns "1 message" or "3 messages".
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// span is a range of code points, both ends included.
+// span is a range of code points, with both ends.
 type span struct{ from, to rune }
 
-// hidden are the code points that a reader cannot see, or that turn the direction of the
-// text: formats, fillers, bidi controls, tags, variation selectors, noncharacters. The C0
-// and C1 controls are isControl's. The page has the same table in lib/visible.ts.
+// hidden are the code points that are invisible or change the text direction: formats,
+// fillers, bidi controls, tags, variation selectors, noncharacters. isControl covers
+// the C0 and C1 controls. The page has the same table in lib/visible.ts.
 var hidden = []span{
 	{0x00AD, 0x00AD},
 	{0x034F, 0x034F},
@@ -36,8 +36,8 @@ var hidden = []span{
 	{0xE0000, 0xE0FFF},
 }
 
-// unclear are the code points that VisibleExact shows besides: spaces that are not the
-// space, a blank, marks around a number, and what only a private font has.
+// unclear are the further code points that VisibleExact shows: spaces other than
+// U+0020, a blank, marks around a number, and private use.
 var unclear = []span{
 	{0x00A0, 0x00A0},
 	{0x0600, 0x0605},
@@ -58,7 +58,7 @@ var unclear = []span{
 	{0x100000, 0x10FFFD},
 }
 
-// pictographs are the code points that emoji are made of.
+// pictographs are the code points of emoji.
 var pictographs = []span{
 	{0x00A9, 0x00A9},
 	{0x00AE, 0x00AE},
@@ -79,10 +79,10 @@ var pictographs = []span{
 	{0x1F000, 0x1FAFF},
 }
 
-// ideographs are the characters whose writing a variation selector chooses.
+// ideographs are the characters with variants that a variation selector chooses.
 var ideographs = []span{{0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xF900, 0xFAFF}, {0x20000, 0x323AF}}
 
-// joining are the scripts that are written with joiners, each with its letters.
+// joining are the scripts that use joiners, each with its letters.
 var joining = []span{
 	{0x0620, 0x06D3},
 	{0x0710, 0x074F},
@@ -109,30 +109,30 @@ const (
 	emojiStyle         = 0xFE0F
 	keycap             = 0x20E3
 	blackFlag          = 0x1F3F4
-	nothing            = -1 // before the first and behind the last character
+	nothing            = -1 // before the first and after the last character
 )
 
-// flags are the three flags that Unicode makes of tags, behind blackFlag.
+// flags are the three flags that Unicode encodes as tags after blackFlag.
 var flags = []string{
 	"\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F",
 	"\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F",
 	"\U000E0067\U000E0062\U000E0077\U000E006C\U000E0073\U000E007F",
 }
 
-// Visible returns the text with every hidden character made visible: `\x1b` for a control
-// character or an invalid byte, `⟨U+202E⟩` for any other one. Line ends and tabs stay, and
-// so do the joiners and selectors within an emoji or a word that is written with them.
+// Visible returns the text with every hidden character made visible. This is `\x1b` for
+// a control character or an invalid byte, `⟨U+202E⟩` for any other. Line ends and tabs
+// stay. Joiners and selectors stay within an emoji or a word that needs them.
 func Visible(text string) string { return makeVisible(text, false) }
 
-// VisibleLine is Visible for a text that has one line: a line end is `\n`, a tab `\t`.
+// VisibleLine is Visible for a single-line text: a line end becomes `\n`, a tab `\t`.
 func VisibleLine(text string) string { return makeVisible(OneLine(text), false) }
 
-// VisibleExact is Visible for what somebody approves: joiners, selectors, carriage returns
-// and spaces other than the space are shown, too, wherever they stand.
+// VisibleExact is Visible for text to approve: it also shows joiners, selectors,
+// carriage returns and spaces other than U+0020, at any position.
 func VisibleExact(text string) string { return makeVisible(text, true) }
 
-// OneLine returns the text as one line: what ends a line or moves to a column is made
-// visible, every other character stays.
+// OneLine returns the text as one line: it makes line ends and tabs visible and keeps
+// every other character.
 func OneLine(text string) string {
 	if strings.IndexFunc(text, breaksLine) < 0 {
 		return text
@@ -148,7 +148,7 @@ func OneLine(text string) string {
 		case breaksLine(r):
 			b.WriteString(nameOf(r))
 		default:
-			b.WriteString(text[at : at+size]) // an invalid byte stays one
+			b.WriteString(text[at : at+size]) // an invalid byte stays unchanged
 		}
 		at += size
 	}
@@ -188,7 +188,7 @@ func makeVisible(text string, isExact bool) string {
 	return b.String()
 }
 
-// isPlainASCII reports a text that has nothing to be made visible, which most have.
+// isPlainASCII reports whether a text has nothing to make visible, the usual case.
 func isPlainASCII(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c >= 0x7F || c < ' ' && c != '\n' && c != '\t' {
@@ -207,7 +207,7 @@ func isHidden(r rune) bool {
 	return isControl(r) || within(hidden, r) || r&0xFFFE == 0xFFFE
 }
 
-// nameOf is what stands for a hidden character.
+// nameOf returns the visible form of a hidden character.
 func nameOf(r rune) string {
 	if isControl(r) {
 		return fmt.Sprintf(`\x%02x`, r)
@@ -215,8 +215,8 @@ func nameOf(r rune) string {
 	return fmt.Sprintf("⟨U+%04X⟩", r)
 }
 
-// belongs reports whether a hidden character is part of the emoji or of the word around
-// it, and changes how that is drawn. A second one behind it never is.
+// belongs reports whether a hidden character is part of the emoji or the word around
+// it, and changes its display. A second hidden character after it is not.
 func belongs(before, previous, r rune, rest string) bool {
 	next := rune(nothing)
 	if rest != "" {
@@ -250,7 +250,7 @@ func flagIn(rest string) string {
 
 func within(spans []span, r rune) bool { return indexWithin(spans, r) >= 0 }
 
-// indexWithin returns the span that holds r, or -1.
+// indexWithin returns the index of the span with r, or -1.
 func indexWithin(spans []span, r rune) int {
 	for i, one := range spans {
 		if r >= one.from && r <= one.to {
@@ -260,8 +260,8 @@ func indexWithin(spans []span, r rune) int {
 	return -1
 }
 
-// QuoteLines returns each line of what somebody approves as VisibleExact has it, behind
-// the mark: no line of it is taken for one of Bridge's own.
+// QuoteLines returns each line of a text to approve as in VisibleExact. It puts the
+// mark before each, so that no line imitates one of Bridge's.
 func QuoteLines(text, mark string) string {
 	return mark + strings.ReplaceAll(VisibleExact(text), "\n", "\n"+mark) + "\n"
 }

@@ -1,7 +1,7 @@
-// Package decision holds the rules of pinned owner decisions: what a revision
-// is, what a scope means when recording and on lookup, whom a decision reaches,
-// and the short note at session start (seed 2.1, 2.2, 3.1, 4.1). It does no
-// I/O: the store keeps revisions and the broker delivers them.
+// Package decision has the rules of pinned owner decisions: revisions, scopes when
+// recording and on lookup, which sessions a decision reaches, and the short note at
+// session start (seed 2.1, 2.2, 3.1, 4.1). It does no I/O: the store keeps revisions
+// and the broker delivers them.
 package decision
 
 import (
@@ -15,8 +15,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Revision is one recorded decision. Its JSON form has exactly the members of
-// seed 2.1, and withdrawn where that is true; nullable ones are null.
+// Revision is one recorded decision. Its JSON form has exactly the members of seed 2.1,
+// plus withdrawn if true; nullable members are null.
 type Revision struct {
 	ID              string            `json:"id"`
 	Topic           string            `json:"topic"`
@@ -26,15 +26,15 @@ type Revision struct {
 	CreatedAt       bridge.UnixMillis `json:"createdAt"`
 	SourceMessageID *string           `json:"sourceMessageId"`
 	Supersedes      *string           `json:"supersedes"`
-	// Current reports whether the revision is in force: it is the newest of its topic,
-	// and does not withdraw it.
+	// Current reports whether the revision is in force: it is the newest of its topic
+	// and not a withdrawal.
 	Current bool `json:"current"`
-	// Withdrawn reports whether the revision ends what was in force on its topic.
+	// Withdrawn reports whether the revision ends the decision in force on its topic.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
-// NormalizeTopic returns the form under which revisions share one history:
-// outer white space removed, lower case, 1 to 200 characters (DEC-03).
+// NormalizeTopic returns the key of a topic's history: without outer white space, in lower
+// case, 1 to 200 characters (DEC-03). It fails with Invalid for control characters.
 func NormalizeTopic(raw string) (string, error) {
 	topic := strings.TrimSpace(raw)
 	if err := bridge.CheckText("the topic", topic, bridge.MaxTopicChars); err != nil {
@@ -46,12 +46,12 @@ func NormalizeTopic(raw string) (string, error) {
 	return strings.ToLower(topic), nil
 }
 
-// breaksLine reports whether r could break out of the one line that a topic has
-// in notes and lists.
+// breaksLine reports whether r could break the single line of a topic in notes and
+// lists.
 func breaksLine(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) }
 
-// CheckText reports whether text may be a decision's text: 1 to 8,000
-// characters, not only white space (DEC-03).
+// CheckText fails unless text is a valid decision text: 1 to 8,000 characters, not only
+// white space (DEC-03).
 func CheckText(text string) error {
 	if strings.TrimSpace(text) == "" {
 		return bridge.Errorf(bridge.Invalid, "the text must not be empty")
@@ -59,9 +59,9 @@ func CheckText(text string) error {
 	return bridge.CheckText("the text", text, bridge.MaxDecisionChars)
 }
 
-// New returns the current revision that a request asks for, without an id, an author and a
-// time. A request without a scope is for the project in the folder cwd (DEC-06). New fails
-// with Invalid when the topic, the text or the scope is malformed.
+// New returns the current revision for a request, without id, author and time. A
+// request without a scope is for the project in the folder cwd (DEC-06). New fails with
+// Invalid if the topic, the text or the scope is malformed.
 func New(topic, text string, scope *Scope, cwd string) (revision Revision, err error) {
 	if revision.Topic, err = NormalizeTopic(topic); err != nil {
 		return Revision{}, err
@@ -76,19 +76,18 @@ func New(topic, text string, scope *Scope, cwd string) (revision Revision, err e
 	return revision, nil
 }
 
-// Target is what the rules need to know of a session to tell whether a scope
-// reaches it.
+// Target is the data of a session that decides whether a scope reaches it.
 type Target struct {
 	ID        string // peer id
 	Name      string
 	Agent     bridge.AgentKind
-	SessionID string // host session id, "" until known
+	SessionID string // host session id, "" if unknown
 	Cwd       string
 }
 
-// SessionKey names the delivery receipts of a session: they follow the host
-// session id across broker restart and reload, and the peer id before it is
-// known (DEC-12).
+// SessionKey returns the key of a session's delivery receipts. It uses the host session
+// id, which survives broker restart and reload, or the peer id before that is known
+// (DEC-12).
 func (t Target) SessionKey() string {
 	if t.SessionID != "" {
 		return string(t.Agent) + ":" + t.SessionID
@@ -96,7 +95,7 @@ func (t Target) SessionKey() string {
 	return string(t.Agent) + ":" + t.ID
 }
 
-// addresses returns the words by which a sessions scope may name t.
+// addresses returns the names and ids by which a sessions scope may name t.
 func (t Target) addresses() []string {
 	return slices.DeleteFunc([]string{t.Name, t.ID, t.SessionID}, func(word string) bool { return word == "" })
 }
@@ -113,7 +112,7 @@ func (s Scope) Reaches(t Target) bool {
 	}
 }
 
-// names reports whether a sessions scope has one of the words of t. A name counts in either
+// names reports whether a sessions scope has a name or id of t. A name counts in either
 // of its normal forms.
 func (s Scope) names(t Target) bool {
 	words := t.addresses()
@@ -122,20 +121,20 @@ func (s Scope) names(t Target) bool {
 	})
 }
 
-// Lookup says which revisions a question asks for.
+// Lookup selects revisions.
 type Lookup struct {
 	Query   string // case-insensitive substring of topic or text, "" for any
 	Topic   string // exact normalized topic, "" for any
 	Scope   *Scope // nil: every scope
 	History bool   // superseded revisions too
-	// Asking adds, to a project scope, what is addressed to the asking session
-	// (DEC-06). Nil for the dashboard, which has no session.
+	// Asking adds, to a project scope, the decisions for the asking session (DEC-06).
+	// It is nil for the dashboard, which has no session.
 	Asking *Target
 }
 
-// Widen returns l with all the words of the sessions that its sessions scope names: the
-// name, the peer id and the host session id of one session find what any of them
-// was recorded for (DEC-05). known is newest first: a name is its newest bearer's.
+// Widen returns l with all names and ids of the sessions in its sessions scope. So each
+// of a session's name, peer id and host session id finds the decisions for all of them
+// (DEC-05). known is newest first: a name belongs to its newest session.
 func (l Lookup) Widen(known []Target) Lookup {
 	asked := l.Scope.Sessions
 	words := slices.Clone(asked)
@@ -153,8 +152,8 @@ func (l Lookup) Widen(known []Target) Lookup {
 	return l
 }
 
-// Matches reports whether a revision recorded for r.Scope and with r's words
-// answers the question. History is the caller's: it knows which are current.
+// Matches reports whether a revision matches the lookup by scope, topic and text. The
+// caller handles History: it knows the current revisions.
 func (l Lookup) Matches(r Revision) bool {
 	if l.Topic != "" && r.Topic != l.Topic {
 		return false
@@ -183,7 +182,7 @@ func (l Lookup) inScope(stored Scope) bool {
 	}
 }
 
-// CheckQuery bounds a lookup's query (DEC-20).
+// CheckQuery limits the length of a lookup's query (DEC-20).
 func CheckQuery(query string) error {
 	if query == "" {
 		return nil
@@ -191,21 +190,21 @@ func CheckQuery(query string) error {
 	return bridge.CheckText("the query", query, bridge.MaxQueryChars)
 }
 
-// Scope says for whom a decision holds: all local sessions, the sessions of one
-// folder, or named sessions. Exactly one of its members is set.
+// Scope is the set of sessions that a decision applies to: all local sessions, the
+// sessions of one folder, or named sessions. Exactly one of its members is set.
 type Scope struct {
 	All      bool
 	Project  string   // normalized absolute folder
 	Sessions []string // names, peer ids or host session ids, as given
 }
 
-// AllSessions is the scope of every local session.
+// AllSessions returns the scope of all local sessions.
 func AllSessions() Scope { return Scope{All: true} }
 
-// ProjectOf is the scope of the sessions of one folder.
+// ProjectOf returns the scope of the sessions of one folder.
 func ProjectOf(folder string) Scope { return Scope{Project: normalizeProject(folder)} }
 
-// ScopeOrProject is the scope asked for, else the project of the session's folder
+// ScopeOrProject returns the requested scope, or the project of the session's folder
 // (DEC-06).
 func ScopeOrProject(asked *Scope, folder string) (Scope, error) {
 	if asked != nil {
@@ -217,7 +216,7 @@ func ScopeOrProject(asked *Scope, folder string) (Scope, error) {
 	return ProjectOf(folder), nil
 }
 
-// MarshalJSON gives "all", {"project":…} or {"sessions":[…]}.
+// MarshalJSON returns "all", {"project":…} or {"sessions":[…]}.
 func (s Scope) MarshalJSON() ([]byte, error) {
 	switch {
 	case s.All:
@@ -230,8 +229,8 @@ func (s Scope) MarshalJSON() ([]byte, error) {
 	return nil, fmt.Errorf("encode a decision scope: it is empty")
 }
 
-// UnmarshalJSON reads the forms of MarshalJSON strictly; the error is a
-// bridge.Error that says what a scope looks like.
+// UnmarshalJSON reads the forms of MarshalJSON strictly; the error is a bridge.Error
+// that describes the valid forms.
 func (s *Scope) UnmarshalJSON(data []byte) error {
 	scope, err := ParseScope(data)
 	if err != nil {
@@ -241,13 +240,13 @@ func (s *Scope) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// maxScopeBytes bounds a scope's JSON: every address at its longest, escaped.
+// maxScopeBytes limits a scope's JSON: every address at its longest, escaped.
 const maxScopeBytes = 1 << 20
 
-// ParseScope reads a scope from JSON and normalizes a project's folder
-// (DEC-04). Anything else is refused with a sentence that shows the three forms.
+// ParseScope reads a scope from JSON and normalizes a project's folder (DEC-04). It
+// fails with a sentence that shows the three forms.
 func ParseScope(data []byte) (Scope, error) {
-	var word *string // stays nil when data is null
+	var word *string // stays nil if data is null
 	if json.Unmarshal(data, &word) == nil && word != nil {
 		if *word == "all" {
 			return AllSessions(), nil
@@ -299,5 +298,5 @@ func malformedScope(why string) error {
 		`malformed scope: %s; use "all", {"project":"/absolute/folder"} or {"sessions":["name or id"]}`, why)
 }
 
-// maxShownWord bounds what a refusal repeats of its cause.
+// maxShownWord limits the input that an error repeats.
 const maxShownWord = 80

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// MaxImportedNotices is how many decisions of other PCs a session is told one by one when
-// it is caught up (SEC-12).
+// MaxImportedNotices limits how many decisions of other PCs a session receives one by
+// one when it catches up (SEC-12).
 const MaxImportedNotices = 20
 
-// Told has the receipts of a session: the ids of decisions, each with the id of the message
-// that told of it. The message is "" for a decision that the session was told of as part
-// of a number only.
+// Told has the receipts of a session: the ids of decisions, each with the id of the
+// message about it. The message id is "" if the session received the decision only as
+// part of a number.
 type Told map[string]string
 
 // Has reports whether the session has a receipt for a decision.
@@ -20,12 +20,12 @@ func (t Told) Has(id string) bool {
 	return has
 }
 
-// HasMessage reports whether a message told the session of a decision.
+// HasMessage reports whether a message notified the session of a decision.
 func (t Told) HasMessage(id string) bool { return t[id] != "" }
 
-// Missed returns the decisions that a session was not told of, oldest first: all of this
-// PC's, and the newest [MaxImportedNotices] of other PCs. rest are the older ones of other
-// PCs. current has the newest first.
+// Missed returns the decisions without a receipt, oldest first: all of this PC's, and
+// the newest [MaxImportedNotices] of other PCs. rest are the older ones of other PCs.
+// current has the newest first.
 func Missed(current []Revision, told Told) (missed, rest []Revision) {
 	imported := 0
 	for _, revision := range current {
@@ -44,9 +44,9 @@ func Missed(current []Revision, told Told) (missed, rest []Revision) {
 	return missed, rest
 }
 
-// CatchUp returns what a session is to be told when it comes, oldest first: the decisions
-// in force that reach it, and the withdrawals of what it was told of. rest are decisions of
-// other PCs that it is told of by their number. history has all revisions, newest first.
+// CatchUp returns the news for a session when it connects, oldest first: the decisions in force
+// that reach it, and the withdrawals of decisions that it received. rest are decisions of other
+// PCs that it receives only as a number. history has all revisions, newest first.
 func CatchUp(history []Revision, told Told, target Target) (news []News, rest []Revision) {
 	missed, rest := Missed(Applicable(history, target), told)
 	for _, revision := range Withdrawals(history, told, target) {
@@ -61,7 +61,7 @@ func CatchUp(history []Revision, told Told, target Target) (news []News, rest []
 	return news, rest
 }
 
-// restWords says how many decisions of other PCs a session is not told one by one.
+// restWords returns a note with the number of decisions not sent one by one, or "".
 func restWords(rest int) string {
 	if rest == 0 {
 		return ""

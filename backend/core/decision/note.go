@@ -7,9 +7,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Note returns the session-start note of the given current decisions, newest
-// first: at most 5 topics and 160 characters of each text (DEC-15). It is ""
-// when there are none.
+// Note returns the session-start note for the current decisions, newest first: at most
+// 5 topics and 160 characters of each text (DEC-15). It returns "" if there are none.
 func Note(current []Revision) string {
 	if len(current) == 0 {
 		return ""
@@ -37,10 +36,10 @@ func clip(text string, maxRunes int) string {
 	return text
 }
 
-// News is a decision of which sessions are to be told. Beside is one on its topic that
-// another PC's owner made at the same time; nil for none. Newest reports whether it is the
-// last on its topic. Rest is how many decisions of other PCs the session is not told one
-// by one.
+// News is a decision to notify sessions of. Beside is a decision on its topic that
+// another PC's owner made at the same time, or nil. Newest reports whether it is the
+// last on its topic. Rest is the number of decisions of other PCs that the session does
+// not receive one by one.
 type News struct {
 	Revision
 	Beside *Revision
@@ -48,11 +47,11 @@ type News struct {
 	Rest   int
 }
 
-// NotificationBody is the text of the message that tells a session of r. The
-// dashboard's page shows people its topic and decision alone, so it knows this form.
+// NotificationBody returns the text of the message about r. The dashboard parses this
+// form, to show only topic and decision.
 func NotificationBody(r Revision) string { return News{Revision: r}.Body() }
 
-// Body is NotificationBody, which names the other decision too (HUB-06).
+// Body is NotificationBody that also names the simultaneous decision (HUB-06).
 func (n News) Body() string {
 	if n.Withdrawn {
 		return n.withdrawnBody()
@@ -71,7 +70,7 @@ func (n News) Body() string {
 	return b.String() + restWords(n.Rest)
 }
 
-// Notice is the message that tells a session of r. It wakes nobody.
+// Notice returns the message about r for a session. It wakes no session.
 func Notice(r Revision, messageID string, to Target) bridge.Message {
 	return bridge.Message{
 		ID: messageID, Recipient: to.ID, From: r.Author, To: r.Scope.Target(), ConversationID: bridge.DecisionConversation + r.ID,
@@ -79,7 +78,7 @@ func Notice(r Revision, messageID string, to Target) bridge.Message {
 	}
 }
 
-// Words says in words for whom a decision is.
+// Words returns a description of the scope.
 func (s Scope) Words() string {
 	switch {
 	case s.All:
@@ -91,7 +90,7 @@ func (s Scope) Words() string {
 	}
 }
 
-// Applicable keeps the current decisions that reach a session, in their order.
+// Applicable returns the current decisions that reach a session, in order.
 func Applicable(revisions []Revision, target Target) []Revision {
 	var kept []Revision
 	for _, r := range revisions {
@@ -102,8 +101,8 @@ func Applicable(revisions []Revision, target Target) []Revision {
 	return kept
 }
 
-// Target is what a notification is addressed to: `*`, the project's folder, or
-// the sessions as they were named.
+// Target returns the address of a notification: `*`, the project's folder, or the
+// sessions as named.
 func (s Scope) Target() string {
 	switch {
 	case s.All:

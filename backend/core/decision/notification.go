@@ -2,16 +2,16 @@ package decision
 
 import "bridge/backend/core/bridge"
 
-// Notification tells one session of a decision: the receipt that keeps it from
-// being told twice, and the message.
+// Notification is the notice of a decision for one session: the receipt, which prevents
+// a second notice, and the message.
 type Notification struct {
 	DecisionID string
 	SessionKey string         // Target.SessionKey
 	Message    bridge.Message // without a recipient only the receipt is stored
 }
 
-// Notifications returns the notification for each target: one message with as many
-// deliveries as there are sessions.
+// Notifications returns the notification for each target: one message with one delivery
+// for each session.
 func Notifications(r Revision, messageID string, targets []Target) []Notification {
 	list := make([]Notification, 0, len(targets))
 	for _, target := range targets {
@@ -20,8 +20,8 @@ func Notifications(r Revision, messageID string, targets []Target) []Notificatio
 	return list
 }
 
-// Notifications returns the notification of n for each target, sent at that time, Unix
-// milliseconds.
+// Notifications returns the notification of n for each target, with that time of
+// sending in Unix milliseconds.
 func (n News) Notifications(messageID string, at int64, targets []Target) []Notification {
 	list := Notifications(n.Revision, messageID, targets)
 	for i := range list {
@@ -30,7 +30,7 @@ func (n News) Notifications(messageID string, at int64, targets []Target) []Noti
 	return list
 }
 
-// WithoutMessage returns the receipts of decisions of which a session gets no message.
+// WithoutMessage returns the receipts of decisions without a message to the session.
 func WithoutMessage(decided []Revision, sessionKey string, now int64) []Notification {
 	list := make([]Notification, len(decided))
 	for i, revision := range decided {

@@ -8,24 +8,24 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Placed is a revision with what says where it stands among the others of its topic.
+// Placed is a revision with the data for its order within its topic.
 type Placed struct {
 	Revision
-	Unread error // why it cannot be used; nil for all others
-	Place  int64 // counts what was recorded on this PC
+	Unread error // why it cannot be used; otherwise nil
+	Place  int64 // sequence number of records on this PC
 
-	Sequence int64  // in the team's stream; 0 where it is not there
-	Follows  string // what its PC had before it, of one that is there
+	Sequence int64  // in the team's stream; 0 if it is not there
+	Follows  string // the previous revision at its PC, for one in the stream
 
-	rank    int64 // the last sequence that it comes after, or its own (inTopic)
-	decided int64 // when, and not before an earlier one of its topic
+	rank    int64 // its own sequence, or the last one before it (inTopic)
+	decided int64 // its time, but not before an earlier one of its topic
 }
 
-// IsImported tells a decision of another PC by its author: <host>/<session>, which no
-// session of this PC is called.
+// IsImported reports whether another PC made the decision. Then its author is
+// <host>/<session>, which is no valid name of a session of this PC.
 func (p Placed) IsImported() bool { return p.host() != "" }
 
-// host is the PC that decided it, "" for this one.
+// host returns the PC that made the decision, or "" for this one.
 func (p Placed) host() string {
 	host, _, imported := strings.Cut(p.Author.Name, "/")
 	if !imported {
@@ -34,16 +34,16 @@ func (p Placed) host() string {
 	return host
 }
 
-// IsShared reports whether it is one that PCs exchange.
+// IsShared reports whether PCs exchange the decision.
 func (p Placed) IsShared() bool { return p.Unread == nil && p.Scope.All }
 
-// IsOwn reports whether it is one that this PC gives to others.
+// IsOwn reports whether this PC shares the decision with others.
 func (p Placed) IsOwn() bool { return p.IsShared() && bridge.CheckName(p.Author.Name) == nil }
 
-// NewestFirst orders revisions, the newest first, and sets Current of the newest of each
-// topic, unless that one withdraws the topic. It takes them in the order in which they
-// were recorded, the newest first, and keeps that order in a topic that only this PC
-// decides on; others get the order of inTopic.
+// NewestFirst sorts revisions, the newest first. It sets Current of the newest of each
+// topic, unless that one is a withdrawal. The input is in the order of recording,
+// newest first. That order stays for a topic with decisions of this PC alone; others
+// use the order of inTopic.
 func NewestFirst(all []Placed) []Placed {
 	if !slices.ContainsFunc(all, Placed.IsImported) {
 		newest := map[string]bool{}
@@ -64,7 +64,7 @@ func NewestFirst(all []Placed) []Placed {
 		}
 		at := int64(0)
 		for i, one := range revisions {
-			at = max(at, one.CreatedAt) // clocks may have been put back, and those of others are others
+			at = max(at, one.CreatedAt) // clocks may go back, and other PCs' clocks differ
 			revisions[i].decided = at
 		}
 		revisions[len(revisions)-1].Current = !revisions[len(revisions)-1].Withdrawn
@@ -77,10 +77,10 @@ func NewestFirst(all []Placed) []Placed {
 	return ordered
 }
 
-// inTopic puts the revisions of one topic in the order that all PCs see, the oldest
-// first. What the team's stream has is in its order there (HUB-06). What it does not have
-// is ordered by the times (RMT-22): it comes after all of the stream that was decided
-// earlier, so that everybody who has the same revisions finds the same order.
+// inTopic sorts the revisions of one topic in the order that all PCs share, the oldest
+// first. Revisions of the team's stream keep its order (HUB-06). The others are sorted
+// by time (RMT-22), after all earlier ones of the stream. So PCs with the same
+// revisions have the same order.
 func inTopic(revisions []Placed) {
 	slices.SortFunc(revisions, func(a, b Placed) int { return ByTime(a.Revision, b.Revision) })
 	passed := int64(0)
@@ -95,20 +95,20 @@ func inTopic(revisions []Placed) {
 	})
 	var before *string
 	for i, one := range revisions {
-		if one.Sequence > 0 { // what it replaced there, whatever was known where it was decided
+		if one.Sequence > 0 { // the revision that it replaced in the stream, regardless of its PC's knowledge
 			revisions[i].Supersedes = before
 		}
 		before = &one.ID
 	}
 }
 
-// ByTime compares decisions by the times, which are the same on all PCs.
+// ByTime compares decisions by their times, which are the same on all PCs.
 func ByTime(a, b Revision) int {
 	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
-// Topics returns the revisions of each topic, the oldest first, out of what NewestFirst
-// has put in order.
+// Topics returns the revisions of each topic, the oldest first, from the result of
+// NewestFirst.
 func Topics(newestFirst []Placed) map[string][]Placed {
 	topics := map[string][]Placed{}
 	for _, one := range slices.Backward(newestFirst) {
@@ -117,9 +117,9 @@ func Topics(newestFirst []Placed) map[string][]Placed {
 	return topics
 }
 
-// ForTeam returns, of the revisions of a topic, those of this PC that the team's stream
-// does not have, each with what it follows. What was recorded up to since, before this PC
-// took part, stays here where another PC of the team has decided later.
+// ForTeam returns this PC's revisions of a topic that the team's stream lacks, each
+// with the one that it follows. A revision up to since, before this PC joined, stays
+// local if another PC of the team has decided later.
 func ForTeam(topic []Placed, since int64) (own []Placed) {
 	for _, one := range topic {
 		if !one.IsOwn() || one.Sequence > 0 {
@@ -140,19 +140,19 @@ func ForTeam(topic []Placed, since int64) (own []Placed) {
 	return own
 }
 
-// InStream returns the revisions of a topic that the team's stream has, in its order.
+// InStream returns the revisions of a topic in the team's stream, in its order.
 func InStream(topic []Placed) []Placed {
 	return slices.DeleteFunc(slices.Clone(topic), func(one Placed) bool { return one.Sequence == 0 })
 }
 
-// AtOnce reports whether two decisions that follow each other in the stream were made at
-// the same time: by two PCs, of which the second did not have the first one's.
+// AtOnce reports whether two consecutive decisions in the stream were made at the same time.
+// This means that they are from two PCs, and the second PC did not have the first decision.
 func AtOnce(first, second Placed) bool {
 	return second.Follows != first.ID && first.host() != second.host()
 }
 
-// BesideOwn is the decision of this PC that was made at the same time as the one at i,
-// and stands next to it in the stream; nil where there is none.
+// BesideOwn returns this PC's decision next to the one at i in the stream, if both were
+// made at the same time, or nil.
 func BesideOwn(inStream []Placed, i int) *Revision {
 	if i+1 < len(inStream) && !inStream[i+1].IsImported() && AtOnce(inStream[i], inStream[i+1]) {
 		return &inStream[i+1].Revision

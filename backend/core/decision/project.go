@@ -2,14 +2,13 @@ package decision
 
 import "strings"
 
-// normalizeProject returns the one spelling of a project folder: forward
-// slashes, no doubled or trailing ones, no "." or ".." parts, and lower case
-// when the folder has a Windows spelling (a drive letter or a \\host share),
-// because Windows ignores case (seed 2.2, DEC-04). A share keeps its two leading
-// backslashes, so that it stays apart from a Unix path and normalizes to itself.
-// It is pure: the same folder gives the same text on every system.
+// normalizeProject returns the normal form of a project folder: forward slashes, no
+// double or trailing ones, no "." or ".." parts. A Windows path (a drive letter or a
+// \\host share) is in lower case, because Windows ignores case (seed 2.2, DEC-04). A
+// share keeps its two leading backslashes, so that it differs from a Unix path and
+// normalizes to itself. The function is pure: the result is the same on every system.
 func normalizeProject(folder string) string {
-	root, fixed := "/", 0 // what stands in front, and how many parts ".." cannot leave
+	root, fixed := "/", 0 // the prefix, and how many parts ".." cannot remove
 	if isWindowsPath(folder) {
 		root, fixed = "", 1 // the drive
 		if strings.HasPrefix(folder, share) {
@@ -32,14 +31,14 @@ func normalizeProject(folder string) string {
 	return root + strings.Join(kept, "/")
 }
 
-// share begins the Windows spelling of a folder on another host.
+// share is the prefix of a Windows path to another host.
 const share = `\\`
 
 func isAbsolute(folder string) bool {
 	return strings.HasPrefix(folder, "/") || isWindowsPath(folder)
 }
 
-// isWindowsPath reports whether folder is spelled `C:\…`, `C:/…` or `\\host\…`.
+// isWindowsPath reports whether folder has the form `C:\…`, `C:/…` or `\\host\…`.
 func isWindowsPath(folder string) bool {
 	if strings.HasPrefix(folder, share) {
 		return true

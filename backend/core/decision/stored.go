@@ -7,18 +7,19 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Unreadable says why a stored row cannot be used. The row is left in the store byte for
-// byte, and the doctor names it.
+// Unreadable is the reason why a stored row cannot be used. The row stays in the store
+// unchanged, and the doctor reports it.
 type Unreadable struct {
 	Why   string // continues a sentence about the row
 	Newer bool   // a newer release may have written it
 }
 
+// Error returns why the row cannot be used.
 func (u Unreadable) Error() string { return u.Why }
 
-// StoredScope reads the scope of a stored revision. It takes more than ParseScope: a
-// revision is kept whatever limits were in force when it was recorded. It fails with
-// Unreadable: a guess would tell sessions of what is not for them.
+// StoredScope reads the scope of a stored revision. It accepts more than ParseScope,
+// because earlier limits may have differed. It fails with Unreadable: a guess could
+// notify the wrong sessions.
 func StoredScope(stored string) (Scope, error) {
 	if stored == `"all"` || stored == "all" {
 		return AllSessions(), nil
@@ -41,9 +42,9 @@ func StoredScope(stored string) (Scope, error) {
 	return Scope{}, Unreadable{Why: "its scope names nobody"}
 }
 
-// isNewerScope reports whether a scope that cannot be read is whole JSON of a
-// form that a newer release may have: another word, or an object with a member
-// that this build does not know or knows as another type.
+// isNewerScope reports whether an unreadable scope is valid JSON that a newer release
+// may have written: another word, or an object with a member that is unknown or of
+// another type.
 func isNewerScope(stored string) bool {
 	var word string
 	if json.Unmarshal([]byte(stored), &word) == nil {

@@ -8,12 +8,12 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// withdrawnWord begins the text of each revision that withdraws a decision.
+// withdrawnWord is the first word of each withdrawal's text.
 const withdrawnWord = "Withdrawn"
 
-// NewWithdrawal returns a revision that withdraws the decision on a topic, without an id,
-// an author, a time and a scope. reason may be "". NewWithdrawal fails with Invalid or
-// TooLarge when the topic or the reason is malformed.
+// NewWithdrawal returns a revision that withdraws the decision on a topic, without id,
+// author, time and scope. reason may be "". It fails with Invalid or TooLarge if the
+// topic or the reason is malformed.
 func NewWithdrawal(topic, reason string) (revision Revision, err error) {
 	if revision.Topic, err = NormalizeTopic(topic); err != nil {
 		return Revision{}, err
@@ -29,11 +29,11 @@ func NewWithdrawal(topic, reason string) (revision Revision, err error) {
 	return revision, nil
 }
 
-// Replace makes r, which its owner asked for, replace the decision in force on its topic:
-// r.Supersedes is the id of the decision that the owner saw, nil for any. A withdrawal gets
-// the scope of what it withdraws. Replace fails with NotFound when r withdraws and nothing
-// is in force, and with Conflict when another decision is in force than the one that the
-// owner saw. newestFirst has the revisions of the topic.
+// Replace makes r replace the decision in force on its topic. r.Supersedes is the id of
+// the decision that the owner saw, or nil for any. A withdrawal gets the scope of the
+// withdrawn decision. Replace fails with NotFound for a withdrawal if no decision is in
+// force. It fails with Conflict if another decision is in force than the owner saw.
+// newestFirst has the revisions of the topic.
 func (r *Revision) Replace(newestFirst []Revision) error {
 	at := slices.IndexFunc(newestFirst, func(earlier Revision) bool { return earlier.Current })
 	switch {
@@ -59,10 +59,10 @@ func Newest(history []Revision) []Revision {
 	})
 }
 
-// Withdrawals returns the revisions that withdraw a decision and that a session is to be
-// told of, oldest first: the newest of their topics, each where the session's last message
-// about the topic told of a decision. A session that was never told of a decision is not
-// told of its end. history has all revisions, the newest of each topic first.
+// Withdrawals returns the withdrawals that a session must receive, oldest first. Each
+// is the newest of its topic, and the session's last message on that topic was a
+// decision. A session that never received a decision does not receive its withdrawal.
+// history has all revisions, the newest of each topic first.
 func Withdrawals(history []Revision, told Told, target Target) (missed []Revision) {
 	topics := map[string][]Revision{}
 	for _, revision := range history {
@@ -77,9 +77,9 @@ func Withdrawals(history []Revision, told Told, target Target) (missed []Revisio
 	return missed
 }
 
-// MissedWithdrawal reports whether a session is to be told that the newest revision of a
-// topic withdraws it. A session outside the revision's scope is told only when it was told
-// of the very decision that was withdrawn.
+// MissedWithdrawal reports whether a session must receive the withdrawal of a topic's
+// newest revision. A session outside the scope receives it only if it received exactly
+// the withdrawn decision.
 func MissedWithdrawal(newestFirst []Revision, told Told, target Target) bool {
 	newest := newestFirst[0]
 	if !newest.Withdrawn || told.Has(newest.ID) {
@@ -94,7 +94,7 @@ func MissedWithdrawal(newestFirst []Revision, told Told, target Target) bool {
 	return false
 }
 
-// FromPC returns the revisions that came from the PC with that name, in their order.
+// FromPC returns the revisions from the PC with that name, in order.
 func FromPC(revisions []Revision, pc string) []Revision {
 	return slices.DeleteFunc(slices.Clone(revisions), func(r Revision) bool {
 		host := Placed{Revision: r}.host()
@@ -102,7 +102,7 @@ func FromPC(revisions []Revision, pc string) []Revision {
 	})
 }
 
-// withdrawnBody returns the text of the message that tells a session of a withdrawal.
+// withdrawnBody returns the text of the message about a withdrawal.
 func (n News) withdrawnBody() string {
 	beside := ""
 	switch {

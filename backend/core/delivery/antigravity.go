@@ -1,6 +1,6 @@
 package delivery
 
-// antigravity takes all mail by its hooks and cannot be woken (CHT-08).
+// antigravity receives all mail through its hooks and cannot be woken (CHT-08).
 var antigravity = row{
 	server: "end antigravity and continue the session",
 	asleep: "an idle antigravity session cannot be woken",

@@ -2,8 +2,8 @@ package delivery
 
 import "bridge/backend/core/chat"
 
-// claude takes the owner's words by its channel, else by its mod, else by its
-// hooks; a hook that waits in the background wakes it (CHT-03, CHT-20).
+// claude receives the owner's messages through its channel, or else its mod, or else
+// its hooks. A hook that waits in the background wakes it (CHT-03, CHT-20).
 var claude = row{
 	waker:  HookWaker,
 	server: "enter /mcp in the session, choose bridge, then Reconnect",
@@ -40,7 +40,7 @@ var claude = row{
 }
 
 const (
-	// wakeCaveat is what claude itself says of the text of a wake hook.
+	// wakeCaveat is claude's own statement about the text of a wake hook.
 	wakeCaveat  = "By a wake hook claude tells its model that the text is no user input."
 	wokenByHook = "; while it is idle, a waiting hook wakes it when the wake policy allows it. " + wakeCaveat
 	modWords    = "Its mod enters your words as prompts of yours when its turn has ended. Mail of other sessions comes by its hooks, at the next tool call, prompt or end of a turn"

@@ -2,9 +2,9 @@ package delivery
 
 import "bridge/backend/core/chat"
 
-// codex takes the owner's words, and those to a child, by its own queue, which
-// waits for the end of a turn. Other mail comes by its hooks; while it is idle,
-// the queue is asked for a turn (CHT-04).
+// codex receives the owner's messages, also those to a child, through its own queue
+// after the end of a turn. Other mail comes through its hooks; while it is idle, a
+// queue entry requests a turn (CHT-04).
 var codex = row{
 	waker:  QueueWaker,
 	server: "end codex and continue the session with `codex resume`",
@@ -72,7 +72,7 @@ const (
 
 	childAfterTurn = "the child reads it when its turn has ended."
 
-	// seldomQueue is why an idle codex may take its time: its interval is fixed,
-	// and nothing that is open to others makes it look earlier.
+	// seldomQueue is why an idle codex may be slow: its poll interval is fixed, and no
+	// public interface triggers an earlier poll.
 	seldomQueue = "codex looks at its queue every 10 seconds when it runs without its background server"
 )

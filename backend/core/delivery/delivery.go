@@ -1,9 +1,9 @@
-// Package delivery is the one table of how words come to a session: by the kind of
-// its agent, for the session itself or for a native child, while it is busy or
-// idle. Facts go in; the transport, what mail can do while the session is idle,
-// and the sentences about both come out (seed 1; rows CHT-03, CHT-04, CHT-07,
-// CHT-08, CHT-10, CHT-18, CHT-20). The broker acts by it and the page prints it.
-// Each kind has a file and a row. The package does no I/O.
+// Package delivery is the table of how messages reach a session or its native child. It
+// depends on the agent's kind and on whether the session is busy or idle. From facts it
+// derives the transport, the wake of an idle session, and the sentences about both
+// (seed 1; rows CHT-03, CHT-04, CHT-07, CHT-08, CHT-10, CHT-18, CHT-20). The broker
+// acts on it and the page shows it. Each kind has a file and a row. The package does no
+// I/O.
 package delivery
 
 import (
@@ -13,88 +13,88 @@ import (
 	"bridge/backend/core/chat"
 )
 
-// Facts are what is known of a session.
+// Facts are the known facts about a session.
 type Facts struct {
 	Kind      bridge.AgentKind
 	Name      string
-	SessionID string // host session id, "" until known
+	SessionID string // host session id, "" if unknown
 	Busy      bool
 	Away      bool // known, but not connected
 	Channel   bool // it shows channel notifications
 	Plugin    bool // a plugin of the host is connected
-	Hooks     bool // hooks reported from it
+	Hooks     bool // hooks have reported from it
 	Threads   bool // the host serves it from a background server
-	Mod       bool // a mod is there for this very conversation
+	Mod       bool // a mod runs in exactly this conversation
 	Waiting   bool // a wake hook waits in the background
-	Failed    bool // the last push into the host's queue did not reach it
-	Problem   bool // something is wrong that the diagnostics tell in words
+	Failed    bool // the last push into the host's queue failed
+	Problem   bool // the diagnostics report a problem
 
 	AutoWake, WakeOnDirect bool // the session's wake policy
 }
 
-// Way is how mail reaches a session, in a word.
+// Way is how mail reaches a session, as one word.
 type Way string
 
 // The ways.
 const (
 	ByChannel Way = "channel"
 	ByPlugin  Way = "plugin"
-	ByMod     Way = "mod" // the owner's words; other mail comes by hooks
+	ByMod     Way = "mod" // the owner's messages; other mail comes through hooks
 	ByHooks   Way = "hooks"
-	ByTools   Way = "tools only" // it waits until the session looks for it
+	ByTools   Way = "tools only" // it waits until the session polls
 )
 
-// Wake is what mail can do for an idle session, as far as its way goes; the wake
-// policy decides besides.
+// Wake is the effect of mail on an idle session by its way; the wake policy also
+// applies.
 type Wake string
 
 // The wakes.
 const (
 	WakeOpen   Wake = "open"   // it starts a turn
-	WakeSlow   Wake = "slow"   // it does, but only some seconds later; the detail says why
-	WakeFailed Wake = "failed" // the last one did not reach it; the detail says why
+	WakeSlow   Wake = "slow"   // it starts a turn some seconds later; the detail says why
+	WakeFailed Wake = "failed" // the last one failed; the detail says why
 	WakeNone   Wake = "none"   // it waits for the session's own next turn
 )
 
-// Waker is what starts a turn of an idle session of a kind.
+// Waker is the mechanism that starts a turn of an idle session of a kind.
 type Waker int
 
 // The wakers.
 const (
-	NoWaker     Waker = iota // nothing: it reads at its next turn
+	NoWaker     Waker = iota // none: the session reads at its next turn
 	HookWaker                // a hook that waits in the background, or the session's channel
 	QueueWaker               // the CLI's own queue
 	PluginWaker              // the host's plugin
 )
 
-// row is what one kind offers. Texts name the session {name} and the kind {kind}.
+// row is the entry of one kind. Texts name the session {name} and the kind {kind}.
 type row struct {
-	owner  []line // only for the owner's words, before those of mail, best first
-	taken  []line // what is said once the CLI's queue took the owner's words
+	owner  []line // only for the owner's messages, before those of mail, best first
+	taken  []line // shown after the CLI's queue accepted the owner's message
 	mail   []line // best first; the last is always open
 	child  childRow
 	waker  Waker
-	asleep string // why an idle one cannot be woken, "" where the waker can
-	server string // how a session starts its MCP server again, once that has ended
+	asleep string // why an idle one cannot be woken, "" if the waker can
+	server string // how a session restarts its MCP server
 }
 
 // line is one way to a session of a kind.
 type line struct {
 	open func(Facts) bool
 
-	// Of mail: the way in a word, its wake, and both in a sentence.
+	// For mail: the way as a word, its wake, and both in a sentence.
 	way    Way
 	wake   Wake
 	detail string
 
-	// Of the owner's words: the sentence, and where they have a way of their own
-	// its transport. refuses says which words do not go that way, and why.
+	// For the owner's messages: the sentence and, if they have a separate way, its
+	// transport. refuses returns why a message cannot use that way.
 	words   sentence
 	by      chat.Transport // chat.Native or chat.Bridge
 	refuses func(body string) string
 }
 
-// sentence is what is said of words to a busy and to an idle session.
+// sentence is the text about messages to a busy and to an idle session.
 type sentence struct{ busy, idle string }
 
 func always(what string) sentence { return sentence{busy: what, idle: what} }
@@ -110,14 +110,14 @@ func (f Facts) fill(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "{kind}", string(f.Kind)), "{name}", f.Name)
 }
 
-// childRow is what a kind offers for native children.
+// childRow is the entry of a kind for native children.
 type childRow struct {
-	by    chat.Transport // "" where only a note to the parent reaches them
+	by    chat.Transport // "" if only a note to the parent reaches them
 	words string
-	taken string // after the CLI's queue took them
-	brief string // in a few words
+	taken string // after the CLI's queue accepted the message
+	brief string // a short form
 	limit string // what the owner cannot do with one
-	hint  string // stands before what is said of a note
+	hint  string // precedes the sentence about a note
 }
 
 var table = map[bridge.AgentKind]row{
@@ -127,18 +127,18 @@ var table = map[bridge.AgentKind]row{
 	bridge.Antigravity: antigravity,
 }
 
-// Route is the way of the owner's words: the transport, and what people should
-// know of it. A Route without a transport is not supported, and Detail says why.
+// Route is the way of the owner's messages: the transport, and a description for
+// people. A Route without a transport is not supported, and Detail has the reason.
 type Route struct {
 	Transport chat.Transport
-	Thread    string // chat.Native: the id the CLI's queue is addressed by
+	Thread    string // chat.Native: the id that addresses the CLI's queue
 	Detail    string
-	Taken     string // chat.Native: what to say once the queue took them,
-	Refused   string // and once it certainly did not
+	Taken     string // chat.Native: the text after the queue accepted it,
+	Refused   string // and after it certainly did not
 }
 
-// To is the way of the owner's words to a session, or to the native child of that
-// id. None interrupts a turn (CHT-03 to CHT-10).
+// To returns the way of the owner's message to a session, or to the native child with
+// that id. No way interrupts a turn (CHT-03 to CHT-10).
 func To(f Facts, child, body string) Route {
 	r := table[f.Kind]
 	switch {
@@ -171,12 +171,12 @@ func To(f Facts, child, body string) Route {
 	return Route{Transport: chat.Bridge, Detail: refusal + Note(f)}
 }
 
-// Note says how mail of the owner reaches a session: what is for it alone, and
-// notes about its native children (CHT-11).
+// Note returns how mail of the owner reaches a session: mail to the session, and notes
+// about its native children (CHT-11).
 func Note(f Facts) string { return f.mail().words.of(f) }
 
-// Mail is how mail reaches a session, what it can do while the session is idle,
-// and both in a sentence that also says why a better way is not open.
+// Mail returns how mail reaches a session, its effect on an idle session, and a
+// sentence about both. The sentence also says why a better way is unavailable.
 func Mail(f Facts) (way Way, wake Wake, detail string) {
 	l := f.mail()
 	if f.Failed {
@@ -185,7 +185,7 @@ func Mail(f Facts) (way Way, wake Wake, detail string) {
 	return l.way, l.wake, f.fill(l.detail)
 }
 
-// afterRefusal says how words come to a session that its queue has just refused.
+// afterRefusal returns how a message reaches a session after its queue refused it.
 func (f Facts) afterRefusal() string {
 	f.Failed = true
 	return Note(f)
@@ -193,7 +193,7 @@ func (f Facts) afterRefusal() string {
 
 func (f Facts) mail() line { return first(table[f.Kind].mail, f) }
 
-// first is the best way that is open.
+// first returns the best available way.
 func first(lines []line, f Facts) line {
 	for _, l := range lines {
 		if l.open(f) {
@@ -203,20 +203,20 @@ func first(lines []line, f Facts) line {
 	return line{}
 }
 
-// WakerOf is what starts a turn of an idle session of that kind.
+// WakerOf returns the waker of that kind.
 func WakerOf(kind bridge.AgentKind) Waker { return table[kind].waker }
 
-// ServerEnded says what a session lacks whose MCP server has ended, and how to start the
-// server again (RWM-25).
+// ServerEnded returns the effects of an ended MCP server on a session, and how to
+// restart the server (RWM-25).
 func ServerEnded(kind bridge.AgentKind) string {
 	return "Its MCP server has ended, so it has no tools of Bridge, and only its hooks bring mail. To start the server again, " + table[kind].server + "."
 }
 
-// NeverWakes says why no idle session of that kind can be woken, "" where one can.
+// NeverWakes returns why no idle session of that kind can be woken, or "".
 func NeverWakes(kind bridge.AgentKind) string { return table[kind].asleep }
 
-// CanWake reports whether the kind's waker is there for this session. A failed
-// wake may be tried again.
+// CanWake reports whether the kind's waker is available for this session. A failed wake
+// may be retried.
 func CanWake(f Facts) bool {
 	switch WakerOf(f.Kind) {
 	case HookWaker:
@@ -230,23 +230,23 @@ func CanWake(f Facts) bool {
 	}
 }
 
-// Words are what the page says of a live session.
+// Words are the texts of the page about a live session.
 type Words struct {
-	Owner    string     `json:"owner"`    // how the owner's words reach it
+	Owner    string     `json:"owner"`    // how the owner's messages reach it
 	WokenBy  string     `json:"wokenBy"`  // which mail may start a turn while it is idle
-	Obstacle string     `json:"obstacle"` // what keeps mail from its best way, "" where nothing does
+	Obstacle string     `json:"obstacle"` // why mail cannot use its best way, or ""
 	Child    ChildWords `json:"child"`
 }
 
-// ChildWords are what the page says of the native children of a session.
+// ChildWords are the texts of the page about the native children of a session.
 type ChildWords struct {
-	Direct bool   `json:"direct"` // words may go to the child itself
-	Brief  string `json:"brief"`  // what the owner cannot do with one, in a few words
-	Limit  string `json:"limit"`  // the same in a sentence
-	Hint   string `json:"hint"`   // how words about or to one travel
+	Direct bool   `json:"direct"` // messages may go to the child directly
+	Brief  string `json:"brief"`  // the limits for the owner, in short
+	Limit  string `json:"limit"`  // the same as a sentence
+	Hint   string `json:"hint"`   // how messages about or to a child are delivered
 }
 
-// WordsOf is what the page says of a live session.
+// WordsOf returns the texts of the page about a live session.
 func WordsOf(f Facts) Words {
 	child := table[f.Kind].child
 	return Words{
@@ -262,8 +262,7 @@ func WordsOf(f Facts) Words {
 	}
 }
 
-// wokenBy puts the wake policy into words (CHT-18). The owner's word always may
-// wake.
+// wokenBy describes the wake policy (CHT-18). The owner's message may always wake.
 func wokenBy(f Facts) string {
 	switch {
 	case WakerOf(f.Kind) == NoWaker:

@@ -1,6 +1,6 @@
 package delivery
 
-// opencode takes all mail by its plugin, which starts a turn of an idle session
+// opencode receives all mail through its plugin, which starts a turn of an idle session
 // (CHT-07).
 var opencode = row{
 	waker:  PluginWaker,

@@ -1,16 +1,16 @@
 package delivery
 
-// Lines and words of more than one kind.
+// Lines and texts of more than one kind.
 
 func anyFacts(Facts) bool { return true }
 
 func noHooks(f Facts) bool { return !f.Hooks }
 
 var (
-	// noHook is the way where no hook has reported yet.
+	// noHook is the way if no hook has reported yet.
 	noHook = line{open: noHooks, way: ByTools, wake: WakeNone, detail: silent + again, words: inInbox}
 
-	// sleeping is the way by hooks where nothing wakes the session.
+	// sleeping is the way through hooks if nothing wakes the session.
 	sleeping = line{
 		open: anyFacts, way: ByHooks, wake: WakeNone,
 		detail: byHooks + sleepsOn, words: sentence{busy: busyHooks, idle: nextTurn + "; nothing can wake it now."},
@@ -18,7 +18,7 @@ var (
 
 	inInbox = always("It waits in the inbox until {name} looks there: no hook has reported from it yet.")
 
-	// parentOnly is what a kind offers that gives nobody a way to its children.
+	// parentOnly is the entry of a kind without a way to its children.
 	parentOnly = childRow{
 		words: "A native child of {kind} takes no direct input: send a note to its parent {name}.",
 		brief: "only through its parent",

@@ -5,22 +5,22 @@ import (
 	"bridge/backend/core/session"
 )
 
-// antigravity is kind D. Text reaches the model as an injected step before it is
-// asked, and as the reason to go on at a stop.
+// antigravity is kind D. Text reaches the model as an injected step before a request,
+// and as the reason to continue at a stop.
 type antigravity struct{}
 
 func (antigravity) Kind() bridge.AgentKind { return bridge.Antigravity }
 
-// antigravityEvents are the hook events that Bridge registers. PreInvocation
-// comes before every request to the model, so each is a safe step.
+// antigravityEvents are the hook events that Bridge registers. PreInvocation precedes
+// every request to the model, so each is a safe step.
 var antigravityEvents = map[string]session.Event{
 	"PreInvocation": session.EventTool,
 	"PreToolUse":    session.EventPreTool,
 	"Stop":          session.EventStop,
 }
 
-// antigravityHook is the host's input. A native child has a conversation id of
-// its own and nothing that names its parent: the broker tells it by the process.
+// antigravityHook is the host's input. A native child has its own conversation id and
+// no reference to its parent: the broker identifies it by the process.
 type antigravityHook struct {
 	ConversationID Text   `json:"conversationId"`
 	WorkspacePaths []Text `json:"workspacePaths"`

@@ -10,14 +10,14 @@ import (
 	"bridge/backend/core/session"
 )
 
-// The tools by which claude's model asks its user something itself.
+// The tools with which claude's model asks its user something.
 const (
 	claudeAsksUser  = "AskUserQuestion"
 	claudeShowsPlan = "ExitPlanMode"
 )
 
-// claudeCall names a tool call of claude's. What its model asks comes back with the
-// answers beside it, and a plan with its text.
+// claudeCall returns the key of a claude tool call. It ignores fields that claude
+// changes later: answers are added to questions, and a plan gets its text.
 func claudeCall(tool string, input json.RawMessage) string {
 	switch tool {
 	case claudeShowsPlan:
@@ -40,8 +40,8 @@ func claudeCall(tool string, input json.RawMessage) string {
 	return session.CallKey(tool, input)
 }
 
-// claudeChoices reads the questions of claude's model; nil where they have a member that
-// is not known, or cannot be told apart in the answer: it has them by their text.
+// claudeChoices reads the questions of claude's model. It returns nil for an unknown
+// member, or for duplicate texts, because the answer refers to questions by text.
 func claudeChoices(raw json.RawMessage) []bridge.Choice {
 	var asked []struct {
 		Question    string                `json:"question"`
@@ -66,8 +66,8 @@ func claudeChoices(raw json.RawMessage) []bridge.Choice {
 	return tellable(choices)
 }
 
-// claudeAnswers is the input with the answers to its questions in it, as claude's own
-// dialog gives them: several of one question are one text. nil where one is missing.
+// claudeAnswers returns the input with the answers to its questions, in the form of claude's
+// own dialog: several answers to a question are one text. It returns nil if one is missing.
 func claudeAnswers(input json.RawMessage, choices []bridge.Choice, answers [][]string) map[string]json.RawMessage {
 	var members map[string]json.RawMessage
 	if len(choices) == 0 || len(answers) != len(choices) || json.Unmarshal(input, &members) != nil {
@@ -81,7 +81,7 @@ func claudeAnswers(input json.RawMessage, choices []bridge.Choice, answers [][]s
 	return members
 }
 
-// opencodeQuestion is what opencode's model asks its user.
+// opencodeQuestion returns the prompt for the questions of opencode's model.
 func opencodeQuestion(call session.HookCall, raw json.RawMessage) Prompt {
 	p := Prompt{Call: call, Kind: AsksQuestion, What: "question"}
 	var asked []struct {
@@ -108,14 +108,14 @@ func opencodeQuestion(call session.HookCall, raw json.RawMessage) Prompt {
 	return p
 }
 
-// decodeKnown reads what has no member that is not known.
+// decodeKnown decodes raw and reports whether it has only known members.
 func decodeKnown(raw json.RawMessage, into any) bool {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
 	return decoder.Decode(into) == nil
 }
 
-// tellable are the choices, nil where one could not be answered by its label.
+// tellable returns the choices, or nil if one could not be answered by its label.
 func tellable(choices []bridge.Choice) []bridge.Choice {
 	if len(choices) == 0 {
 		return nil
@@ -138,7 +138,7 @@ func tellable(choices []bridge.Choice) []bridge.Choice {
 	return choices
 }
 
-// askedText is all of what a model asks, as text.
+// askedText returns all questions of a model as text.
 func askedText(choices []bridge.Choice) string {
 	var b strings.Builder
 	for _, choice := range choices {

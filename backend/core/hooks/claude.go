@@ -7,8 +7,8 @@ import (
 	"bridge/backend/core/session"
 )
 
-// claude is kind A. Text reaches the model as additional context, which at a
-// stop keeps the turn going.
+// claude is kind A. Text reaches the model as additional context, which at a stop
+// continues the turn.
 type claude struct{}
 
 func (claude) Kind() bridge.AgentKind { return bridge.Claude }
@@ -29,15 +29,15 @@ var commandEvents = map[string]session.Event{
 	"SessionEnd":       session.EventEnd,
 }
 
-// IsStart reports whether a hook command's event says that a session starts.
+// IsStart reports whether a hook command's event is the start of a session.
 func IsStart(event string) bool { return commandEvents[event] == session.EventStart }
 
 func (claude) ParseHook(event string, stdin []byte) (session.HookCall, error) {
 	return parseCommandHook(bridge.Claude, event, stdin)
 }
 
-// FormatHook adds context at a stop too, which keeps the turn going: the reason
-// of a "block" reaches the model twice and is shown as a problem.
+// FormatHook adds context at a stop too, which continues the turn: the reason of a
+// "block" reaches the model twice and is shown as a problem.
 func (claude) FormatHook(call session.HookCall, text string) []byte {
 	if silent(call, text) {
 		return nothing()
@@ -67,17 +67,17 @@ type commandHook struct {
 	ToolCalls []batchCall `json:"tool_calls"`
 }
 
-// batchCall is one of the calls that a batch tells of.
+// batchCall is one of the calls in a batch.
 type batchCall struct {
 	ToolName     Text            `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
 	ToolResponse json.RawMessage `json:"tool_response"`
 }
 
-// maxBatch bounds the calls of a batch that are told of.
+// maxBatch limits the reported calls of a batch.
 const maxBatch = 100
 
-// result is what the model reads of the call.
+// result returns the model's input from the call.
 func (c batchCall) result() session.ToolResult {
 	result := session.ToolResult{Tool: claudeCall(string(c.ToolName), c.ToolInput)}
 	var said string
@@ -121,8 +121,8 @@ func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session
 	return call, checkIdentity(call)
 }
 
-// addContext is the answer of claude and codex that the model reads beside what
-// happened.
+// addContext returns the answer of claude and codex that gives the model additional
+// context.
 func addContext(call session.HookCall, text string) []byte {
 	return Encode(map[string]any{"hookSpecificOutput": map[string]string{
 		"hookEventName":     call.HostEvent,
@@ -130,15 +130,14 @@ func addContext(call session.HookCall, text string) []byte {
 	}})
 }
 
-// The events under which claude's wake hooks call `bridge hook claude`: they
-// start at a stop, wait in the background of the idle session and start a turn
-// when mail may wake it. The standby serves when the first one's wake came to
-// nothing.
+// The events under which claude's wake hooks call `bridge hook claude`. They start at a
+// stop, wait in the background of the idle session and start a turn when mail may wake
+// it. The standby works if the first one's wake failed.
 const (
 	WakeEvent        = "Wake"
 	WakeStandbyEvent = "WakeStandby"
 )
 
-// ClaudeMod is the name of Bridge's mod for claude, of its folder below claude's
-// skills, and of whoever a prompt of its comes from in a transcript.
+// ClaudeMod is the name of Bridge's mod for claude and of its folder in claude's
+// skills. A transcript has it as the sender of the mod's prompts.
 const ClaudeMod = "bridge"

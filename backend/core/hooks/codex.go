@@ -5,11 +5,11 @@ import (
 	"bridge/backend/core/session"
 )
 
-// codex is kind B. Its hooks speak claude's shapes; inside a native child
-// session_id is the root thread and agent_id the child's.
+// codex is kind B. Its hooks use claude's formats; in a native child, session_id is the
+// root thread and agent_id the child's.
 type codex struct{}
 
-// InterruptEvent is the hook event of codex that says that its user broke a turn off.
+// InterruptEvent is the codex hook event for a turn that the user interrupted.
 const InterruptEvent = "Interrupt"
 
 func (codex) Kind() bridge.AgentKind { return bridge.Codex }

@@ -11,18 +11,17 @@ import (
 	"bridge/backend/core/session"
 )
 
-// maxHookInput bounds what is read of one hook call. Tool results are part of
-// it, so it is generous; what is larger is refused, not cut.
+// maxHookInput limits the input of one hook call. It is large, because the input
+// includes tool results; a larger one is refused, not cut.
 const maxHookInput = 16 << 20
 
-// maxPromptChars bounds the prompt that is kept of a hook call: the owner's
-// longest words as codex's queue shows them, for they are recognised by it
-// (CHT-09), never a copy of a pasted file.
+// maxPromptChars limits the stored prompt of a hook call. It fits the owner's longest
+// message in codex's queue, to recognize that message (CHT-09), but no pasted file.
 const maxPromptChars = bridge.MaxOwnerBodyChars + len(chat.OwnerLabel)
 
-// decodeHook reads the host's JSON into dst. Unknown members are ignored, and a
-// member of a wrong type counts as absent instead of spoiling the others: the
-// hosts change these shapes between releases.
+// decodeHook decodes the host's JSON into dst. It ignores unknown members and members
+// of a wrong type, because the hosts change these formats between releases. It fails
+// with TooLarge or Invalid.
 func decodeHook(stdin []byte, dst any) error {
 	if len(stdin) > maxHookInput {
 		return bridge.Errorf(bridge.TooLarge, "the hook input is larger than %d bytes", maxHookInput)
@@ -45,7 +44,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Truth is a JSON boolean, or its word in a string as some hosts send it.
+// Truth is a JSON boolean, or its word in a string, as some hosts send it.
 type Truth bool
 
 // UnmarshalJSON never fails: see decodeHook.
@@ -55,8 +54,8 @@ func (f *Truth) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// checkIdentity refuses a call that does not say whose it is. An id outlives
-// the call in the store, so it obeys the rule for ids.
+// checkIdentity refuses a call without a valid session id. The store keeps the id after
+// the call, so the rule for ids applies.
 func checkIdentity(call session.HookCall) error {
 	if err := bridge.CheckID("the session id", call.SessionID); err != nil {
 		return err
@@ -67,7 +66,7 @@ func checkIdentity(call session.HookCall) error {
 	return bridge.CheckID("the child's id", call.ChildID)
 }
 
-// eventOf translates the host's event name by the adapter's table.
+// eventOf translates the host's event name with the adapter's table.
 func eventOf(kind bridge.AgentKind, events map[string]session.Event, host string) (session.Event, error) {
 	if event, known := events[host]; known {
 		return event, nil
@@ -84,10 +83,10 @@ func Shorten(s string, maxChars int) string {
 	return string([]rune(s)[:maxChars])
 }
 
-// maxReasonChars bounds what a reason quotes of a CLI's own words.
+// maxReasonChars limits the quoted CLI text in a reason.
 const maxReasonChars = 160
 
-// ShortReason is what a CLI or an error said, as one short line for people.
+// ShortReason returns the text of a CLI or an error as one short line for people.
 func ShortReason(words string) string {
 	words = strings.TrimRight(strings.Join(strings.Fields(words), " "), ".:")
 	if words == "" {
@@ -96,8 +95,8 @@ func ShortReason(words string) string {
 	return Shorten(words, maxReasonChars)
 }
 
-// Encode returns value as one line of JSON without HTML escapes: the text goes
-// to a model, not to a page.
+// Encode returns value as one line of JSON without HTML escapes, because the text is
+// for a model.
 func Encode(value any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -108,8 +107,8 @@ func Encode(value any) []byte {
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
-// nothing is the answer that every host understands as "go on".
+// nothing returns the answer that every host accepts as "continue".
 func nothing() []byte { return []byte("{}") }
 
-// silent reports whether call may carry no text at all.
+// silent reports whether the answer to call must have no text.
 func silent(call session.HookCall, words string) bool { return words == "" || call.ChildID != "" }

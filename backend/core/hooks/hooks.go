@@ -1,7 +1,7 @@
-// Package hooks is what the agent CLIs are to a program that they call: what
-// their hooks and plugins say and want to hear (ParseHook, FormatHook), and the
-// folder that their environment names (CLIDataDir). One file per kind. A hook is
-// a process of its own each time, so nothing heavy may stand here.
+// Package hooks is the interface to agent CLIs for programs that they call: the formats
+// of their hooks and plugins (ParseHook, FormatHook), and the folder from their
+// environment (CLIDataDir). Each kind has a file. Each hook is a new process, so this
+// package must stay small.
 package hooks
 
 import (
@@ -12,26 +12,26 @@ import (
 	"bridge/backend/core/session"
 )
 
-// Adapter is how the hooks of one kind of agent CLI speak. An adapter has no
-// state and may be used by several goroutines.
+// Adapter translates the hooks of one kind of agent CLI. It has no state and is safe
+// for concurrent use.
 type Adapter interface {
-	// Kind names the CLI.
+	// Kind returns the kind of the CLI.
 	Kind() bridge.AgentKind
 
-	// ParseHook reads one hook call. event is the host's own event name as it
-	// was given on the command line, stdin what the host wrote. Unknown fields
-	// are ignored. It fails with bridge.Invalid for an event that Bridge does
-	// not use and for input without a usable session id; the caller then
-	// answers the host with FormatHook(session.HookCall{}, "").
+	// ParseHook decodes one hook call. event is the host's event name from the command
+	// line, stdin the host's input. It ignores unknown fields. It fails with
+	// bridge.Invalid for an event that Bridge does not use, and for input without a
+	// valid session id. The caller then answers the host with
+	// FormatHook(session.HookCall{}, "").
 	ParseHook(event string, stdin []byte) (session.HookCall, error)
 
-	// FormatHook returns the host's JSON that puts text before the model in
-	// answer to call. It is an empty object when text is empty, when the event
-	// cannot carry text, and for every call from inside a native child.
+	// FormatHook returns the host's JSON that gives text to the model in answer to
+	// call. It returns an empty object if text is empty or the event cannot have text.
+	// It also does so for every call from a native child.
 	FormatHook(call session.HookCall, text string) []byte
 }
 
-// For returns the adapter of kind, nil for a kind that is no agent CLI.
+// For returns the adapter of kind, or nil for a kind that is no agent CLI.
 func For(kind bridge.AgentKind) Adapter {
 	switch kind {
 	case bridge.Claude:
@@ -47,9 +47,8 @@ func For(kind bridge.AgentKind) Adapter {
 	}
 }
 
-// CLIDataDir is the folder where the CLI of kind keeps what it knows of its
-// sessions: the one that env names, else the usual one below home. "" for a kind
-// whose store is not read.
+// CLIDataDir returns the folder of the CLI's session data: the one from env, or the
+// default below home. It returns "" for a kind whose store Bridge does not read.
 func CLIDataDir(kind bridge.AgentKind, home string, env func(string) string) string {
 	switch kind {
 	case bridge.Claude:
@@ -63,8 +62,8 @@ func CLIDataDir(kind bridge.AgentKind, home string, env func(string) string) str
 	}
 }
 
-// Folder is the folder that an environment variable names, or elements below the
-// user's home.
+// Folder returns the folder from an environment variable, or elements below the user's
+// home.
 func Folder(home string, env func(string) string, variable string, elements ...string) string {
 	if env != nil {
 		if dir := env(variable); filepath.IsAbs(dir) {
@@ -74,8 +73,8 @@ func Folder(home string, env func(string) string, variable string, elements ...s
 	return filepath.Join(append([]string{home}, elements...)...)
 }
 
-// ClaudeProject returns the name of the folder below projects in which claude keeps the
-// sessions of a working folder.
+// ClaudeProject returns the name of claude's folder below projects for the sessions of
+// a working folder.
 func ClaudeProject(cwd string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {

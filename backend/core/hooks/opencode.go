@@ -5,9 +5,9 @@ import (
 	"bridge/backend/core/session"
 )
 
-// opencode is kind C. It has no hook commands: its plugin reports events over
-// the lines of `bridge plugin opencode` (opencode_lines.go), and ParseHook reads
-// the call of one such line.
+// opencode is kind C. It has no hook commands: its plugin reports events as lines to
+// `bridge plugin opencode` (opencode_lines.go), and ParseHook decodes the call of one
+// line.
 type opencode struct{}
 
 func (opencode) Kind() bridge.AgentKind { return bridge.OpenCode }

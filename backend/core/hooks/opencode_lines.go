@@ -11,11 +11,11 @@ import (
 // process `bridge plugin opencode [--home DIR]`: one JSON object a line, in both
 // directions, UTF-8, at most bridge.MaxFrameBytes each.
 //
-// The plugin writes PluginRequest, the child answers each one that has an id by
-// one PluginReply with the same id, in any order. A reply later than a second is
-// dropped by the plugin, which gives back what it carried: it is offered again.
-// The child also pushes PluginPush whenever it likes. It ends when its
-// standard input closes; it must never write anything else to standard output.
+// The plugin writes PluginRequest. The child answers each request with an id by one
+// PluginReply with the same id, in any order. The plugin drops a reply after more than
+// a second and returns its lease: the mail is offered again. The child also sends
+// PluginPush at any time. It ends when its standard input closes; it must never write
+// anything else to standard output.
 //
 //	plugin → child  {"id":1,"event":"session.created","call":{"sessionId":"ses_1","cwd":"/p"}}
 //	plugin → child  {"id":2,"event":"chat.message","call":{"sessionId":"ses_1","prompt":"hi"}}
@@ -31,54 +31,53 @@ import (
 //	plugin → child  {"settled":{"id":"per_1","event":"delivered"}}
 //	plugin → child  {"settled":{"id":"per_1","event":"allowed"}}
 //
-// A push with wake while the session is idle makes the plugin ask again with the
-// event session.idle; the text of that reply starts a turn. So the broker alone
-// decides, at session.idle, whether anything may be woken.
+// If a push has wake while the session is idle, the plugin sends session.idle again; the
+// text of that reply starts a turn. So the broker alone decides, at session.idle,
+// whether to wake the session.
 
-// PluginRequest is one line from the plugin: an event with its call, Ack, or
-// Back.
+// PluginRequest is one line from the plugin: an event with its call, Ack, or Back.
 type PluginRequest struct {
 	ID    int64           `json:"id"`                // the number of the request
 	Event string          `json:"event,omitempty"`   // opencode's event name, for ParseHook
 	Call  json.RawMessage `json:"call,omitempty"`    // PluginCall, for ParseHook
-	Ack   *PluginAck      `json:"confirm,omitempty"` // what became of a lease
+	Ack   *PluginAck      `json:"confirm,omitempty"` // the outcome of a lease
 	Back  string          `json:"back,omitempty"`    // a lease's id: it reached no session
 
 	Prompt  *PluginPrompt  `json:"prompt,omitempty"`
 	Settled *PluginSettled `json:"settled,omitempty"`
 }
 
-// PluginPrompt is a permission prompt that opencode shows in its terminal. It has no
-// reply: PluginPush.Answer comes if its owner answers, and the plugin says by
-// PluginSettled what became of it.
+// PluginPrompt is a permission prompt in opencode's terminal. It has no reply:
+// PluginPush.Answer follows if the owner answers, and the plugin reports the outcome
+// with PluginSettled.
 type PluginPrompt struct {
 	ID         Text            `json:"id"` // opencode's own
 	Call       json.RawMessage `json:"call"`
 	Permission Text            `json:"permission"`
 	Patterns   []string        `json:"patterns"`
 	Metadata   json.RawMessage `json:"metadata"`
-	// Questions are what its model asks, in place of a permission.
+	// Questions are the model's questions, instead of a permission.
 	Questions json.RawMessage `json:"questions,omitempty"`
 }
 
-// PluginSettled says what became of a prompt: opencode has the answer (delivered), or
-// says that it was allowed or refused.
+// PluginSettled reports the outcome of a prompt: opencode has the answer (delivered),
+// or reports that it was allowed or refused.
 type PluginSettled struct {
 	ID    string `json:"id"`
 	Event string `json:"event"`
 }
 
-// PluginAnswer is its owner's answer to a prompt.
+// PluginAnswer is the owner's answer to a prompt.
 type PluginAnswer struct {
 	ID      string `json:"id"`
 	Allow   bool   `json:"allow"`
 	Message string `json:"message,omitempty"` // of a refusal, for the model
-	// Answers are what was chosen for each question, in their order.
+	// Answers are the chosen answers for each question, in order.
 	Answers [][]string `json:"answers,omitempty"`
 }
 
-// PluginCall is what the plugin says about an event. A call from a child
-// session names its root in SessionID and itself in ChildID.
+// PluginCall is the plugin's data about an event. A call from a child session has its
+// root in SessionID and itself in ChildID.
 type PluginCall struct {
 	SessionID  Text `json:"sessionId"`
 	ChildID    Text `json:"childId,omitempty"`
@@ -88,16 +87,16 @@ type PluginCall struct {
 	ToolUseID  Text `json:"toolUseId,omitempty"`
 }
 
-// PluginAck says that the text of a lease was stored in the session: Detail is
-// "step" for a turn that was running and "turn" for one that it began.
+// PluginAck reports that the text of a lease was stored in the session. Detail is
+// "step" for a current turn and "turn" for a new one.
 type PluginAck struct {
 	Lease  session.Lease `json:"loan"`
 	Stage  bridge.Stage  `json:"stage"`
 	Detail string        `json:"detail"`
 }
 
-// PluginReply answers a request. Text is "" when there is nothing to say, and
-// then there is no lease. Error is for the plugin's log only.
+// PluginReply answers a request. Text is "" if there is no text, and then there is no
+// lease. Error is only for the plugin's log.
 type PluginReply struct {
 	ID    int64          `json:"id"` // the number of the request
 	Text  string         `json:"text,omitempty"`
@@ -105,11 +104,11 @@ type PluginReply struct {
 	Error string         `json:"error,omitempty"`
 }
 
-// PluginPush tells the plugin that mail became durable for a root session, or what its
-// owner answers to a prompt.
+// PluginPush notifies the plugin of durable mail for a root session, or of the owner's
+// answer to a prompt.
 type PluginPush struct {
 	Mail string `json:"mail,omitempty"` // opencode session id
-	Wake bool   `json:"wake,omitempty"` // the wake policy lets it start a turn
+	Wake bool   `json:"wake,omitempty"` // the wake policy permits it to start a turn
 
 	Answer *PluginAnswer `json:"answer,omitempty"`
 }

@@ -12,37 +12,36 @@ import (
 )
 
 // PermissionEvent is the hook event that asks for permission. Claude's terminal shows
-// the prompt meanwhile, and the first answer wins; codex's does only where the hook is
-// asynchronous, and then nothing that the hook says counts.
+// the prompt at the same time, and the first answer wins. Codex's terminal does so only
+// for an asynchronous hook, whose output does not count.
 const PermissionEvent = "PermissionRequest"
 
-// FailedEvent and BatchEvent are the hook events of claude that prove what became of an
-// answer where PostToolUse does not: that a call ran and failed, and what the model
-// reads of a call that was refused.
+// FailedEvent and BatchEvent are claude's hook events that prove the effect of an
+// answer if PostToolUse does not: that a call ran and failed, and what the model reads
+// of a refused call.
 const (
 	FailedEvent = "PostToolUseFailure"
 	BatchEvent  = "PostToolBatch"
 )
 
-// IsOfPromptsOnly reports whether a hook event tells of permission prompts alone.
+// IsOfPromptsOnly reports whether a hook event is only about permission prompts.
 func IsOfPromptsOnly(event string) bool { return event == FailedEvent || event == BatchEvent }
 
-// Prompt is what a host asks its user before a tool call, as people read it.
+// Prompt is a host's question to its user before a tool call, for display.
 type Prompt struct {
 	Call   session.HookCall
 	Kind   string // command, change, tool or question
 	What   string // the tool
-	Detail string // exactly, all of it
-	Why    string // what the model says of it
-	// OnlyTold says why it can be answered in the terminal alone, "" where it can be
-	// answered elsewhere.
+	Detail string // exact and complete
+	Why    string // the model's reason
+	// OnlyTold is why only the terminal can answer it, or "".
 	OnlyTold string
-	Caution  string // what an answer does besides
-	// Choices are what the model asks itself, in a question that can be answered
-	// elsewhere.
+	Caution  string // side effects of an answer
+	// Choices are the model's own questions, if they can be answered outside the
+	// terminal.
 	Choices []bridge.Choice
 
-	input json.RawMessage // of the tool, as it came
+	input json.RawMessage // of the tool, unchanged
 }
 
 // The kinds of prompts.
@@ -53,8 +52,8 @@ const (
 	AsksQuestion = "question"
 )
 
-// withRest adds what is shown of a tool's input besides. Nothing is trimmed: what is asked
-// stands there byte for byte.
+// withRest appends the rest of a tool's input to the detail. It trims nothing: the
+// display is byte for byte.
 func withRest(detail, rest string) string {
 	if detail == "" || rest == "" {
 		return detail + rest
@@ -62,7 +61,7 @@ func withRest(detail, rest string) string {
 	return detail + "\n" + rest
 }
 
-// ParseClaudePrompt reads claude's PermissionRequest.
+// ParseClaudePrompt decodes claude's PermissionRequest.
 func ParseClaudePrompt(stdin []byte) (Prompt, error) {
 	call, err := parseCommandHook(bridge.Claude, PermissionEvent, stdin)
 	if err != nil {
@@ -104,7 +103,7 @@ func ParseClaudePrompt(stdin []byte) (Prompt, error) {
 	return p, nil
 }
 
-// ParseCodexPrompt reads codex's PermissionRequest, which can only be told.
+// ParseCodexPrompt decodes codex's PermissionRequest, which cannot be answered here.
 func ParseCodexPrompt(stdin []byte) (Prompt, error) {
 	call, err := parseCommandHook(bridge.Codex, PermissionEvent, stdin)
 	if err != nil {
@@ -124,7 +123,7 @@ func ParseCodexPrompt(stdin []byte) (Prompt, error) {
 	input := newExact(in.ToolInput)
 	switch in.ToolName {
 	case "Bash":
-		p.Kind, p.Why = AsksCommand, input.take("description") // which the call that ran has not
+		p.Kind, p.Why = AsksCommand, input.take("description") // the call that ran lacks it
 		p.Call.Tool = session.CallKey(string(in.ToolName), Encode(input.members))
 		p.Detail = input.take("command")
 	case "apply_patch":
@@ -134,7 +133,7 @@ func ParseCodexPrompt(stdin []byte) (Prompt, error) {
 	return p, nil
 }
 
-// ParseOpenCodePrompt reads what opencode's plugin says of a prompt.
+// ParseOpenCodePrompt decodes a prompt from opencode's plugin.
 func ParseOpenCodePrompt(in PluginPrompt) (Prompt, error) {
 	call, err := For(bridge.OpenCode).ParseHook(opencodeAsks, in.Call)
 	if err != nil {
@@ -154,7 +153,7 @@ func ParseOpenCodePrompt(in PluginPrompt) (Prompt, error) {
 		p.Detail = metadata.take("command")
 	case "edit":
 		p.Kind = AsksChange
-		metadata.drop("files") // the change again, a part at a time
+		metadata.drop("files") // the change again, in parts
 		path := metadata.take("filepath")
 		if diff := metadata.take("diff"); diff != "" {
 			p.Detail = path + "\n" + diff
@@ -169,9 +168,8 @@ func ParseOpenCodePrompt(in PluginPrompt) (Prompt, error) {
 	return p, nil
 }
 
-// ClaudeDecision is claude's hook output for one answer; nil where claude would take no
-// notice of it. What its model asks is answered by what was chosen: claude ignores that
-// it is merely allowed.
+// ClaudeDecision returns claude's hook output for one answer, or nil if claude would
+// ignore it. A model's question needs the chosen answers: claude ignores a plain allow.
 func (p Prompt) ClaudeDecision(allow bool, reason string, answers [][]string) []byte {
 	decision := map[string]any{"behavior": "allow"}
 	switch {
@@ -187,7 +185,7 @@ func (p Prompt) ClaudeDecision(allow bool, reason string, answers [][]string) []
 	return Encode(map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": PermissionEvent, "decision": decision}})
 }
 
-// Denial is what a model reads of its user's refusal.
+// Denial returns the text that a model reads after a refusal.
 func Denial(reason string) string {
 	if reason == "" {
 		return "Your user refused this."
@@ -195,7 +193,7 @@ func Denial(reason string) string {
 	return reason
 }
 
-// change shows what a change takes out of a file and puts in.
+// change shows the lines that a change removes from a file and adds.
 func change(path, before, after string) string {
 	var b strings.Builder
 	b.WriteString("--- " + path + "\n")
@@ -208,16 +206,16 @@ func writeLines(b *strings.Builder, sign, text string) {
 	if text == "" {
 		return
 	}
-	for line := range strings.SplitSeq(text, "\n") { // a line end at the end is one more line
+	for line := range strings.SplitSeq(text, "\n") { // a final line end is one more line
 		b.WriteString(sign + line + "\n")
 	}
 }
 
-// exact is a tool's input, of which nothing is left out: what was not taken out by
-// name is in its rest.
+// exact is a tool's complete input: members that were not taken by name are in its
+// rest.
 type exact struct {
 	members map[string]json.RawMessage
-	raw     string // of what is no object
+	raw     string // input that is no object
 }
 
 func newExact(input json.RawMessage) *exact {
@@ -228,7 +226,7 @@ func newExact(input json.RawMessage) *exact {
 	return e
 }
 
-// take takes a text out; what is none stays in the rest.
+// take removes and returns a text; another type stays in the rest.
 func (e *exact) take(name string) string {
 	var text string
 	if raw, has := e.members[name]; !has || json.Unmarshal(raw, &text) != nil {

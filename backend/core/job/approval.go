@@ -7,17 +7,17 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// ApprovalState is where a question of a job is (JOB-07).
+// ApprovalState is the state of a job's question (JOB-07).
 type ApprovalState string
 
-// The states, in their order. Only applied means that the agent did as it was told.
+// The states, in order. Only applied means that the agent obeyed the answer.
 const (
-	ApprovalAsked     ApprovalState = "asked"     // nobody has answered
+	ApprovalAsked     ApprovalState = "asked"     // no answer yet
 	ApprovalAnswered  ApprovalState = "answered"  // decided here; the runner does not have it
-	ApprovalDelivered ApprovalState = "delivered" // the runner has written it down and hands it on
+	ApprovalDelivered ApprovalState = "delivered" // the runner has recorded it and delivers it
 	ApprovalApplied   ApprovalState = "applied"   // the step began, or the refusal reached the model
-	ApprovalExpired   ApprovalState = "expired"   // nobody answered in time: denied
-	ApprovalWithdrawn ApprovalState = "withdrawn" // the question is gone; whatever was decided did nothing
+	ApprovalExpired   ApprovalState = "expired"   // no answer in time: denied
+	ApprovalWithdrawn ApprovalState = "withdrawn" // the question is gone; its answer had no effect
 )
 
 // Decision is the answer to an approval.
@@ -27,11 +27,11 @@ type Decision string
 const (
 	Allow Decision = "allow"
 	Deny  Decision = "deny"
-	// PassUp is no answer: whoever is above the supervisor is asked (JOB-22).
+	// PassUp forwards the question to the next supervisor above (JOB-22).
 	PassUp Decision = "pass_up"
 )
 
-// ParseDecision returns the decision of that name. The error names the choices.
+// ParseDecision returns the decision of that name. The error lists the choices.
 func ParseDecision(raw string) (Decision, error) {
 	if decision := Decision(raw); decision == Allow || decision == Deny {
 		return decision, nil
@@ -50,28 +50,28 @@ const (
 	approvalLife     = 10 * time.Minute
 	maxApprovalChars = 16_000
 
-	// BySystem answers what nobody is asked.
+	// BySystem is the answerer of questions that Bridge answers itself.
 	BySystem = "bridge"
-	// ByRule begins the name of whoever answered where that was a standing rule of the
-	// owner's: its id follows (NED-04). No session and no job has such a name.
+	// ByRule is the prefix of the answerer's name for a standing rule of the owner; the
+	// rule's id follows (NED-04). No session or job has such a name.
 	ByRule = "rule:"
 )
 
-// Approval is a question of a job, as it stands in approvals/<id>.json. What others
-// wrote into the file survives.
+// Approval is a question of a job, as in approvals/<id>.json. Members of other programs
+// in the file are kept.
 type Approval struct {
 	ID         string        `json:"id"`
 	Job        string        `json:"job"`
 	Run        int           `json:"run,omitempty"`
 	Session    string        `json:"session,omitempty"`
 	Agent      string        `json:"agent,omitempty"`
-	By         string        `json:"owner"` // the supervisor whom it is put to
+	By         string        `json:"owner"` // the supervisor who may answer
 	Kind       string        `json:"kind,omitempty"`
 	What       string        `json:"tool,omitempty"`
 	Detail     string        `json:"command,omitempty"` // exact, never cut
 	Chars      int           `json:"detailLength,omitempty"`
 	Cwd        string        `json:"cwd,omitempty"`
-	Why        string        `json:"reason,omitempty"` // of the agent, as the field has it
+	Why        string        `json:"reason,omitempty"` // from the agent, under the field's name
 	State      ApprovalState `json:"state,omitempty"`
 	AskedAt    Millis        `json:"askedAt"`
 	ExpiresAt  Millis        `json:"deadline"`
@@ -79,23 +79,23 @@ type Approval struct {
 	AnsweredBy string        `json:"answeredBy,omitempty"`
 	Decision   Decision      `json:"decision,omitempty"`
 	Reason     string        `json:"answerReason,omitempty"`
-	PassedUp   []string      `json:"passedUp,omitempty"` // who had it before
-	Remote     *Remote       `json:"remote,omitempty"`   // which job on a paired PC asks
-	// LeavesSandbox says that the step may be done outside of the job's sandbox once it is
-	// allowed: only the owner of this PC can allow it (SEC-03).
+	PassedUp   []string      `json:"passedUp,omitempty"` // earlier recipients
+	Remote     *Remote       `json:"remote,omitempty"`   // the job on a paired PC that asks
+	// LeavesSandbox reports that an allowed step may run outside the job's sandbox:
+	// only the owner of this PC can allow it (SEC-03).
 	LeavesSandbox bool `json:"leavesSandbox,omitempty"`
 
-	// Of the permission prompt of an interactive session, whose Job is "" and whose
-	// Session is its name: how it ended without an answer from here, why it cannot be
-	// answered here, and what an answer does besides.
+	// These fields are for a prompt of an interactive session (Job is "", Session its
+	// name). They are how it ended without our answer, why it cannot be answered here,
+	// and the side effects of an answer.
 	Elsewhere Elsewhere `json:"elsewhere,omitempty"`
 	OnlyTold  string    `json:"onlyTold,omitempty"`
 	Caution   string    `json:"caution,omitempty"`
-	// What its model asks in its own words, and what the owner chose, a list for each.
+	// These are the model's own questions and the owner's answers, a list for each.
 	Choices []bridge.Choice `json:"choices,omitempty"`
 	Answers [][]string      `json:"answers,omitempty"`
 
-	// Where the field's runner takes the answer. The token never leaves the file.
+	// This is where the field's runner receives the answer. The token stays in the file.
 	PID   int    `json:"pid,omitempty"`
 	Port  int    `json:"port,omitempty"`
 	Token string `json:"token,omitempty"`
@@ -106,11 +106,11 @@ type Approval struct {
 // Elsewhere is how a prompt of an interactive session ended (package prompt).
 type Elsewhere string
 
-// OfSession reports whether an interactive session asks, and no job.
+// OfSession reports whether an interactive session asks, not a job.
 func (a *Approval) OfSession() bool { return a.Job == "" }
 
-// NewApproval asks a question. What is too long to be shown whole is refused by
-// itself, for nobody may be asked about a part.
+// NewApproval creates a question. It denies a question that is too long to show
+// completely, because a partial one may not be asked.
 func NewApproval(a Approval, at time.Time) Approval {
 	a.State, a.AskedAt, a.ExpiresAt = ApprovalAsked, MillisOf(at), MillisOf(at.Add(approvalLife))
 	a.AnsweredAt, a.AnsweredBy, a.Decision, a.Reason = 0, "", "", ""
@@ -122,14 +122,14 @@ func NewApproval(a Approval, at time.Time) Approval {
 	return a
 }
 
-// RefuseLong refuses what is too long to be shown to anybody whole.
+// RefuseLong denies a question that is too long to show completely.
 func (a *Approval) RefuseLong(at time.Time) {
 	a.State, a.AnsweredAt, a.AnsweredBy, a.Decision = ApprovalAnswered, MillisOf(at), BySystem, Deny
 	a.Reason = "This request has more than 16,000 characters, which is too much to be shown to anybody. Ask for less at once."
 	a.Detail, a.What = "", firstChars(a.What)
 }
 
-// firstChars is as much of what an agent says beside its question as is kept.
+// firstChars returns the kept part of an agent's additional text.
 func firstChars(text string) string {
 	if len(text) <= maxApprovalChars {
 		return text
@@ -137,9 +137,9 @@ func firstChars(text string) string {
 	return string([]rune(text)[:min(maxApprovalChars, utf8.RuneCountInString(text))])
 }
 
-// Answer decides an open question; the first answer wins. The error is Conflict when
-// it is not open any more, and the approval is as it was, but that it may have
-// expired.
+// Answer decides an open question; the first answer wins. It fails with Conflict if the
+// question is not open. Then the approval is unchanged, unless it has expired. An
+// invalid decision or reason is an error too.
 func (a *Approval) Answer(by string, decision Decision, reason string, at time.Time) error {
 	if _, err := ParseDecision(string(decision)); err != nil {
 		return err
@@ -161,8 +161,8 @@ func (a *Approval) Answer(by string, decision Decision, reason string, at time.T
 	}
 }
 
-// CheckDecision refuses what a supervisor that is itself a job may not decide: what it
-// allowed would reach beyond its own access. It refuses, or passes up.
+// CheckDecision fails with Denied if a job as supervisor allows a step, because that
+// could exceed its own access. It may deny or pass up.
 func CheckDecision(byJob bool, decision Decision) error {
 	if byJob && decision == Allow {
 		return bridge.Errorf(bridge.Denied, "a job cannot allow what another job asks: deny it, or pass it up")
@@ -170,8 +170,8 @@ func CheckDecision(byJob bool, decision Decision) error {
 	return nil
 }
 
-// PassUp puts an open question to the supervisor's own supervisor, or to the owner.
-// Its time goes on.
+// PassUp forwards an open question to the next supervisor or the owner. Its deadline
+// stays.
 func (a *Approval) PassUp(to string, at time.Time) error {
 	a.Expire(at)
 	if a.State != ApprovalAsked {
@@ -184,8 +184,7 @@ func (a *Approval) PassUp(to string, at time.Time) error {
 	return nil
 }
 
-// Expire denies a question that was not answered in ten minutes, and reports
-// whether it did.
+// Expire denies a question that is past its ten minutes, and reports whether it did.
 func (a *Approval) Expire(at time.Time) bool {
 	if a.State != ApprovalAsked || a.OfSession() || MillisOf(at) < a.ExpiresAt {
 		return false
@@ -195,8 +194,8 @@ func (a *Approval) Expire(at time.Time) bool {
 	return true
 }
 
-// AskAgain takes an answer back that nobody has taken up: the question is open again,
-// and its time goes on.
+// AskAgain revokes an answer that no runner has received. The question is open again,
+// and its deadline stays.
 func (a *Approval) AskAgain() error {
 	if err := a.move(ApprovalAsked, ApprovalAnswered); err != nil {
 		return err
@@ -205,15 +204,15 @@ func (a *Approval) AskAgain() error {
 	return nil
 }
 
-// Deliver says that the runner has written the answer down. Again it is no error.
+// Deliver records that the runner has recorded the answer. A repeat is no error.
 func (a *Approval) Deliver() error { return a.move(ApprovalDelivered, ApprovalAnswered) }
 
-// Apply says that the agent did as it was told. Again it is no error.
+// Apply records that the agent obeyed the answer. A repeat is no error.
 func (a *Approval) Apply() error { return a.move(ApprovalApplied, ApprovalDelivered) }
 
-// Withdraw says that the question is gone before the agent did as it was told: the
-// agent took it back, or the runner is gone. Again it is no error; what expired has
-// its answer and stays so.
+// Withdraw records that the question is gone before the agent obeyed: the agent
+// withdrew it, or the runner is gone. A repeat is no error. An expired question stays
+// expired.
 func (a *Approval) Withdraw() error {
 	return a.move(ApprovalWithdrawn, ApprovalAsked, ApprovalAnswered, ApprovalDelivered)
 }
@@ -231,14 +230,14 @@ func (a *Approval) move(to ApprovalState, from ...ApprovalState) error {
 	return bridge.Errorf(bridge.Conflict, "the approval is %s: it cannot be %s", a.State, to)
 }
 
-// Public is the approval without where its answer is taken.
+// Public returns the approval without the fields of its answer's address.
 func (a Approval) Public() Approval {
 	a.PID, a.Port, a.Token = 0, 0, ""
 	return a
 }
 
-// CheckAnswer refuses to have a step that may leave the sandbox allowed by anybody but the
-// owner of this PC (SEC-03). It fails with Denied.
+// CheckAnswer fails with Denied if anyone but the owner of this PC allows a step that
+// may leave the sandbox (SEC-03).
 func (a Approval) CheckAnswer(isOwner bool, decision Decision) error {
 	if a.LeavesSandbox && decision == Allow && !isOwner {
 		return bridge.Errorf(bridge.Denied, "this step may leave the job's sandbox: only the owner of the PC that runs %s can allow it, on the page or with `bridge approve`", a.Job)
@@ -246,12 +245,12 @@ func (a Approval) CheckAnswer(isOwner bool, decision Decision) error {
 	return nil
 }
 
-// IsSettled reports whether nothing more comes of it.
+// IsSettled reports whether the state is final.
 func (a *Approval) IsSettled() bool {
 	return a.State == ApprovalApplied || a.State == ApprovalExpired || a.State == ApprovalWithdrawn
 }
 
-// IsOpen reports whether somebody still has to answer.
+// IsOpen reports whether the question still needs an answer.
 func (a *Approval) IsOpen(at time.Time) bool {
 	return a.State == ApprovalAsked && (a.OfSession() || MillisOf(at) < a.ExpiresAt)
 }

@@ -9,21 +9,21 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// MaxAnswerChars bounds one answer in words to what a model asks itself.
+// MaxAnswerChars limits one free-text answer to a model's question.
 const MaxAnswerChars = 4_000
 
-// Pick is a part of the owner's answer to what a model asks itself, as he gives it by a
-// command: one of the two.
+// Pick is a part of the owner's answer to a model's question, given by a command. It
+// has one of the two fields.
 type Pick struct {
-	// Option is the number of an answer that is offered, from 1 on, or its name; numbers
-	// with commas between them where several may be chosen.
+	// Option is the number of an offered answer, from 1, or its name. If several may be
+	// chosen, it may be numbers with commas.
 	Option string `json:"option,omitempty"`
-	Words  string `json:"words,omitempty"` // an answer in words
+	Words  string `json:"words,omitempty"` // a free-text answer
 }
 
-// Picked makes the answers to choices of picks: one for each question in their order;
-// where there is one question alone, all of them are its answers. The error is Invalid
-// and names what can be chosen.
+// Picked converts picks to answers to choices: one for each question, in order. If
+// there is only one question, all picks are its answers. It fails with Invalid and
+// lists the options.
 func Picked(choices []bridge.Choice, picks []Pick) ([][]string, error) {
 	if len(choices) == 0 {
 		return nil, errNoChoice
@@ -46,7 +46,7 @@ func Picked(choices []bridge.Choice, picks []Pick) ([][]string, error) {
 
 var errNoChoice = bridge.Errorf(bridge.Invalid, "nothing can be chosen here: allow or deny it")
 
-// of is what a pick chooses of the question with that number.
+// of returns the answers of a pick to the question with that number.
 func (p Pick) of(number int, choice bridge.Choice) ([]string, error) {
 	if p.Option == "" {
 		return []string{p.Words}, nil
@@ -65,7 +65,7 @@ func (p Pick) of(number int, choice bridge.Choice) ([]string, error) {
 	return parts, nil
 }
 
-// labelOf finds the answer of that number or name.
+// labelOf returns the label of the answer with that number or name.
 func labelOf(number int, choice bridge.Choice, said string) (string, error) {
 	named := hasLabel(choice, said)
 	n, err := strconv.Atoi(said)
@@ -90,7 +90,7 @@ func noSuchAnswer(number int, choice bridge.Choice, said string) error {
 	return bridge.Errorf(bridge.Invalid, "question %d offers no answer %q: %s", number, said, offers(choice))
 }
 
-// Offers says in a line what can be chosen.
+// Offers returns one line that lists the options.
 func Offers(choices []bridge.Choice) string {
 	var all []string
 	for _, choice := range choices {
@@ -117,7 +117,7 @@ func offers(choice bridge.Choice) string {
 	return choice.Question + " (" + what + ")"
 }
 
-// ChoiceText is all that a model asks itself, with the number of each answer, in lines.
+// ChoiceText returns the model's questions as lines, with numbered answers.
 func ChoiceText(choices []bridge.Choice) []string {
 	var lines []string
 	add := func(indent, text string) {
@@ -154,7 +154,7 @@ func ChoiceText(choices []bridge.Choice) []string {
 	return lines
 }
 
-// ApproveText is the command that answers it: what is chosen stands for each question.
+// ApproveText returns the command that answers the questions, with one option for each.
 func ApproveText(id string, choices []bridge.Choice) string {
 	command := "bridge approve " + id
 	for _, choice := range choices {
@@ -167,8 +167,8 @@ func ApproveText(id string, choices []bridge.Choice) string {
 	return command
 }
 
-// CheckAnswers refuses answers that do not fit what is asked: a list for each question,
-// labels or, where that is offered, words. The error is Invalid.
+// CheckAnswers fails with Invalid if the answers do not fit the questions: a list for
+// each, with labels or, if offered, free text.
 func CheckAnswers(choices []bridge.Choice, answers [][]string) error {
 	if len(choices) == 0 {
 		return errNoChoice

@@ -19,7 +19,7 @@ type MessageArgs struct {
 	Reason     string `json:"reason,omitempty"`
 }
 
-// Settings are what may change with a job's next turn; "" is as before.
+// Settings are the settings that may change for a job's next turn; "" keeps the value.
 type Settings struct {
 	Title  string `json:"title,omitempty"`
 	Model  string `json:"model,omitempty"`
@@ -27,8 +27,8 @@ type Settings struct {
 	Access Access `json:"access,omitempty"`
 }
 
-// Control is what message_subagent asks for: an answer to an approval, or a
-// message, or settings, or a message with settings.
+// Control is a request of message_subagent: an answer to an approval, or a message, or
+// settings, or a message with settings.
 type Control struct {
 	Job        string
 	Message    string
@@ -38,8 +38,8 @@ type Control struct {
 	Reason     string
 }
 
-// GoOn is the message of a call that only names its job: what was interrupted is
-// asked to finish.
+// GoOn is the message of a call that only names its job: the agent shall finish the
+// interrupted task.
 const GoOn = "Go on where you stopped and finish the task."
 
 // ParseMessage reads the arguments of message_subagent (JOB-05, JOB-07).
@@ -51,7 +51,7 @@ func ParseMessage(data []byte) (Control, error) {
 	return args.Check()
 }
 
-// Check turns arguments into what they ask for.
+// Check validates the arguments and returns their request.
 func (a MessageArgs) Check() (Control, error) {
 	if err := CheckTarget(a.Job); err != nil {
 		return Control{}, err
@@ -82,8 +82,8 @@ func (a MessageArgs) Check() (Control, error) {
 	return control, bridge.CheckText("message", control.Message, MaxPromptChars)
 }
 
-// checkAnswer keeps an answer apart from everything else: plain words never are
-// one, and an answer never carries a message along.
+// checkAnswer validates an answer. A plain message is never an answer, and an answer
+// never contains a message.
 func (a MessageArgs) checkAnswer() (Control, error) {
 	switch {
 	case a.ApprovalID == "":
@@ -107,7 +107,7 @@ func (a MessageArgs) checkAnswer() (Control, error) {
 	return Control{Job: a.Job, ApprovalID: a.ApprovalID, Decision: decision, Reason: a.Reason}, nil
 }
 
-// CheckTarget reports whether target can name a job: its name, or
+// CheckTarget fails with Invalid unless target can name a job: its name, or
 // `<host>/<name>` for one on a paired PC (RMT-10).
 func CheckTarget(target string) error {
 	host, name, remote := strings.Cut(target, "/")
@@ -127,7 +127,7 @@ type HandoffArgs struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Handoff is a change of supervisor that was asked for.
+// Handoff is a requested change of supervisor.
 type Handoff struct {
 	To   string   `json:"to"`
 	All  bool     `json:"all,omitempty"`

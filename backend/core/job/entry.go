@@ -8,9 +8,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Job is one delegated job as the registry keeps it: an entry of jobs.json in the
-// layout that is known in the field, with members of ours beside. What others put
-// into the entry survives.
+// Job is one delegated job in the registry: an entry of jobs.json in the field's known
+// layout, with additional members of ours. Members of other programs are kept.
 type Job struct {
 	ID         string           `json:"id,omitempty"`
 	Name       string           `json:"name"`
@@ -21,7 +20,7 @@ type Job struct {
 	Effort     string           `json:"effort,omitempty"`
 	Access     Access           `json:"access,omitempty"`
 	Prompt     string           `json:"prompt"`
-	Owner      string           `json:"owner"`                // whoever asked for it: a session, or the job above
+	Owner      string           `json:"owner"`                // the requester: a session, or the job above
 	Supervisor string           `json:"supervisor,omitempty"` // the stable identity behind Owner
 	PC         string           `json:"forPC,omitempty"`      // the identity of the paired PC that asked for it (RMT-12)
 	Root       string           `json:"rootName,omitempty"`   // the session at the top
@@ -31,15 +30,15 @@ type Job struct {
 	Masters    []string         `json:"masters,omitempty"`
 	History    []Ownership      `json:"ownershipHistory,omitempty"`
 
-	Status         string `json:"status"` // the field's word for State
+	Status         string `json:"status"` // the field's name for State
 	State          State  `json:"state,omitempty"`
 	Wait           *Wait  `json:"wait,omitempty"`
-	Run            int    `json:"run,omitempty"` // how many runs were begun
+	Run            int    `json:"run,omitempty"` // the number of runs that began
 	FirstStartedAt Millis `json:"firstStartedAt,omitempty"`
 	StartedAt      Millis `json:"startedAt,omitempty"`
 	FinishedAt     Millis `json:"finishedAt,omitempty"`
 	QueuedAt       Millis `json:"queuedAt,omitempty"`
-	// Line is the place in line; the lowest is next.
+	// Line is the place in the queue; the lowest is next.
 	Line        int64     `json:"line,omitempty"`
 	Ended       EndReason `json:"ended,omitempty"`
 	LimitUntil  Millis    `json:"limitUntil,omitempty"`
@@ -51,18 +50,18 @@ type Job struct {
 	Workdir   string    `json:"workdir,omitempty"`
 	Worktree  *Worktree `json:"worktree,omitempty"`
 	Landing   *Landing  `json:"landing,omitempty"`
-	// QueuedMessages are what the next run begins with, first in, first out.
+	// QueuedMessages are the messages for the next run, first in, first out.
 	QueuedMessages []string `json:"queuedMessages,omitempty"`
-	// Said are the ids of the words that it was told last, those of its present run
-	// apart, the oldest first: none is said to it again.
+	// Said are the ids of the last messages of earlier runs, oldest first: none is sent
+	// again.
 	Said         []string `json:"said,omitempty"`
 	SendTo       []string `json:"sendTo,omitempty"`
 	TimeoutSec   int      `json:"timeoutSec,omitempty"`
 	BudgetUSD    float64  `json:"budgetUsd,omitempty"`
-	Layer        string   `json:"layer,omitempty"` // which floor held (JOB-14)
+	Layer        string   `json:"layer,omitempty"` // the floor of its run (JOB-14)
 	Host         *Host    `json:"host,omitempty"`
 	Remote       *Remote  `json:"remote,omitempty"`
-	Mirror       *Mirror  `json:"mirror,omitempty"` // of one on a paired PC that this program asked for
+	Mirror       *Mirror  `json:"mirror,omitempty"` // for a job on a paired PC that this program requested
 	ProjectRoot  string   `json:"projectRoot,omitempty"`
 	Percent      *int     `json:"percent,omitempty"`
 	ProgressNote string   `json:"progressNote,omitempty"`
@@ -81,7 +80,7 @@ type Ownership struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Worktree is where a worktree job works (JOB-08).
+// Worktree is the worktree of a job (JOB-08).
 type Worktree struct {
 	RepoRoot   string `json:"repoRoot"`
 	Path       string `json:"path"`
@@ -90,9 +89,9 @@ type Worktree struct {
 	Base       string `json:"base,omitempty"` // the commit at its start
 	BaseBranch string `json:"baseBranch,omitempty"`
 	BranchHead string `json:"branchHead,omitempty"`
-	BaseTree   string `json:"baseTree,omitempty"` // what the folder held at its start
-	// ReclaimedAt is when the checkout was taken away, Bytes what that gave back; the
-	// branch stays. ExpiredAt is when that of a discarded job went, too.
+	BaseTree   string `json:"baseTree,omitempty"` // the content of the folder at its start
+	// ReclaimedAt is when the checkout was removed, Bytes its freed size; the branch
+	// stays. ExpiredAt is when a discarded job's branch was removed too.
 	ReclaimedAt Millis `json:"reclaimedAt,omitempty"`
 	Bytes       int64  `json:"bytes,omitempty"`
 	ExpiredAt   Millis `json:"expiredAt,omitempty"`
@@ -112,22 +111,22 @@ type Remote struct {
 	Name string `json:"name"`
 }
 
-// Mirror is what is known here of a job on a paired PC besides what every job has.
+// Mirror has additional data about a job on a paired PC.
 type Mirror struct {
-	PC string `json:"pc"` // its identity, which its name is not
-	// HeardAt is when that PC was heard of the job last. Never is 0: nobody knows then
-	// whether it was started.
+	PC string `json:"pc"` // its identity, not its name
+	// HeardAt is when that PC last reported on the job. If it is 0, it is unknown
+	// whether the job was started.
 	HeardAt Millis `json:"heardAt,omitempty"`
-	// UnknownAt is since when that PC has said that it knows no such job.
+	// UnknownAt is since when that PC reports that it does not know the job.
 	UnknownAt Millis `json:"unknownAt,omitempty"`
-	// ToldAt is when words went out to the ended job that were not answered: it may go on.
+	// ToldAt is when an ended job was sent a message without a response: it may continue.
 	ToldAt  Millis `json:"toldAt,omitempty"`
-	Results int    `json:"results,omitempty"` // the last run whose result has come
+	Results int    `json:"results,omitempty"` // the last run whose result has arrived
 	Branch  string `json:"branch,omitempty"`
 	Step    string `json:"step,omitempty"`
 }
 
-// Progress is how far the job says that it is.
+// Progress returns the job's last progress report.
 func (j *Job) Progress() Progress {
 	p := Progress{ETA: j.ETAAt.Time(), Note: j.ProgressNote}
 	if j.Percent != nil {
@@ -136,7 +135,7 @@ func (j *Job) Progress() Progress {
 	return p
 }
 
-// SetProgress keeps what the job says.
+// SetProgress stores the job's progress report.
 func (j *Job) SetProgress(p Progress) {
 	j.Percent, j.ETAAt, j.ProgressNote = nil, MillisOf(p.ETA), p.Note
 	if p.HasPercent {
@@ -144,8 +143,8 @@ func (j *Job) SetProgress(p Progress) {
 	}
 }
 
-// UnmarshalJSON reads an entry tolerantly: a member of another type than expected
-// counts as left out and is written back as it was.
+// UnmarshalJSON reads an entry tolerantly: a member of another type counts as missing
+// and is written back unchanged.
 func (j *Job) UnmarshalJSON(data []byte) error {
 	*j = Job{}
 	rest, err := decodeMembers(data, j)
@@ -156,14 +155,14 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the entry with everything that it was read with.
+// MarshalJSON writes the entry with all members that it was read with.
 func (j Job) MarshalJSON() ([]byte, error) {
 	j.Status = j.State.FieldStatus()
 	return j.rest.encode(&j)
 }
 
-// UnmarshalJSON reads an approval tolerantly. One without a state, as the field
-// writes it, is judged by its decision.
+// UnmarshalJSON reads an approval tolerantly. Without a state, as the field writes it,
+// the decision determines the state.
 func (a *Approval) UnmarshalJSON(data []byte) error {
 	*a = Approval{}
 	rest, err := decodeMembers(data, a)
@@ -183,11 +182,11 @@ func (a *Approval) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the approval with everything that it was read with.
+// MarshalJSON writes the approval with all members that it was read with.
 func (a Approval) MarshalJSON() ([]byte, error) { return a.rest.encode(&a) }
 
-// jobsVersion is the version of jobs.json that is written: the field's with
-// hand-offs.
+// jobsVersion is the version of jobs.json that this program writes: the field's version
+// with hand-offs.
 const jobsVersion = 4
 
 // File is jobs.json.
@@ -196,16 +195,16 @@ type File struct {
 	Jobs     []Job             `json:"jobs"`
 	Handoffs []json.RawMessage `json:"handoffs,omitempty"`
 
-	aside   []json.RawMessage // entries that are nobody's job; they are written back as they are
-	twofold []string          // names that more than one entry has
+	aside   []json.RawMessage // entries that cannot be served; they are written back unchanged
+	twofold []string          // names of more than one entry
 	rest    members
 }
 
-// HandoffReceipt is one of a file's hand-offs as this program writes them.
+// HandoffReceipt is a hand-off in the file, as this program writes it.
 type HandoffReceipt struct {
 	ID     string           `json:"id,omitempty"` // of the hand-off
 	From   string           `json:"from"`
-	FromID string           `json:"fromId,omitempty"` // the identity behind From, and its kind
+	FromID string           `json:"fromId,omitempty"` // the identity of From; Agent is its kind
 	Agent  bridge.AgentKind `json:"agent,omitempty"`
 	To     string           `json:"to"`
 	ToID   string           `json:"toId,omitempty"`
@@ -214,8 +213,8 @@ type HandoffReceipt struct {
 	Note   string           `json:"note,omitempty"`
 }
 
-// DecodeFile reads jobs.json. One of a newer version, or whose jobs are no list, is
-// Unsupported: it must be left as it is.
+// DecodeFile reads jobs.json. It fails with Unsupported for a newer version or jobs
+// that are no list: such a file must stay unchanged.
 func DecodeFile(data []byte) (File, error) {
 	var file File
 	rest, err := decodeMembers(data, &file)
@@ -233,8 +232,8 @@ func DecodeFile(data []byte) (File, error) {
 	return file, nil
 }
 
-// setAside takes the entries out that cannot be served: nobody can tell which of two
-// jobs of one name is meant, nor how to call one without a name.
+// setAside removes the entries that cannot be served: jobs with a duplicate name, which
+// are ambiguous, and jobs without a name.
 func (f *File) setAside() {
 	count := map[string]int{}
 	for _, one := range f.Jobs {
@@ -258,10 +257,10 @@ func (f *File) setAside() {
 	f.Jobs = served
 }
 
-// Twofold lists the names that Check refuses.
+// Twofold returns the names that Check refuses.
 func (f File) Twofold() []string { return f.twofold }
 
-// Check refuses a name that the file has for more than one job: Storage.
+// Check fails with Storage for a name of more than one job in the file.
 func (f File) Check(name string) error {
 	if slices.Contains(f.twofold, name) {
 		return bridge.Errorf(bridge.Storage, "jobs.json has more than one job named %s: none of them is served until it has one", name)
@@ -269,7 +268,7 @@ func (f File) Check(name string) error {
 	return nil
 }
 
-// Encode writes the file with everything that it was read with.
+// Encode writes the file with all members that it was read with.
 func (f File) Encode() ([]byte, error) {
 	f.Version = jobsVersion
 	if f.Jobs == nil {
@@ -298,10 +297,10 @@ func (f File) Encode() ([]byte, error) {
 	}{f.Version, f.Handoffs})
 }
 
-// IsUnsent reports whether the result of the last run has not gone out yet.
+// IsUnsent reports whether the result of the last run has not been sent.
 func (j Job) IsUnsent() bool { return j.State.IsEnded() && j.Run > 0 && !j.ResultSent }
 
-// Sender is who its messages are from: of a job on a paired PC `<host>/<name>` (RMT-19).
+// Sender returns the sender of its messages: `<host>/<name>` for a job on a paired PC (RMT-19).
 func (j Job) Sender() bridge.Address {
 	if j.Mirror == nil {
 		return bridge.Address{ID: j.Name, Name: j.Name, Agent: j.Agent}

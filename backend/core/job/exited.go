@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// maxLastWords is how many bytes of a CLI's last words are told (JOB-27).
+// maxLastWords limits the reported end of a CLI's output, in bytes (JOB-27).
 const maxLastWords = 4 << 10
 
-// Words tell in one line how the process ended, and what it said last.
+// Words returns one line with the end of the process and its last output.
 func (e Exited) Words() string {
 	words := fmt.Sprintf("exit code %d", e.Code)
 	if e.Signal != "" {
@@ -22,11 +22,11 @@ func (e Exited) Words() string {
 	return words + "; it said nothing"
 }
 
-// escapes are what a program says to a terminal: colours, titles, moves.
+// escapes matches terminal escape sequences: colours, titles, moves.
 var escapes = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])`)
 
-// lastWords are the end of what a program has said, in one line, without what means
-// something to a terminal alone.
+// lastWords returns the end of a program's output in one line, without terminal
+// escapes.
 func lastWords(said string) string {
 	said = escapes.ReplaceAllString(strings.ToValidUTF8(said, "\uFFFD"), "")
 	var lines []string

@@ -6,8 +6,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// checkGrants wants exact names of sessions or jobs on this PC (JOB-12): no
-// pattern, no other PC, none twice.
+// checkGrants fails unless all names are exact names of sessions or jobs on this PC
+// (JOB-12): no pattern, no other PC, no duplicate.
 func checkGrants(sendTo []string) error {
 	if len(sendTo) > MaxSendTo {
 		return bridge.Errorf(bridge.TooLarge, "send_to names %d: at most %d are allowed", len(sendTo), MaxSendTo)
@@ -23,10 +23,9 @@ func checkGrants(sendTo []string) error {
 	return nil
 }
 
-// MaySend reports whether a job with these grants may send to the session or job
-// of that exact name. Whom it works for it may always tell something; everybody
-// else it reaches by a grant alone. That somebody wrote to it is none: neither a
-// message nor a thread opens anything, so it never answers another master.
+// MaySend reports whether a job with these grants may send to that exact name. It may
+// always send to its supervisor, and to others only by a grant. A received message or
+// thread is no grant, so a job never answers another master.
 func MaySend(to, supervisor string, grants []string) bool {
 	to = bridge.NormalizeName(to)
 	return to != "" && (to == supervisor || slices.ContainsFunc(grants, func(name string) bool { return bridge.NormalizeName(name) == to }))

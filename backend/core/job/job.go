@@ -8,22 +8,22 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// ACP is the kind of a job whose agent is any that speaks the Agent Client
-// Protocol (JOB-24). It is a kind of jobs only: no session announces it.
+// ACP is the kind of a job whose agent speaks the Agent Client Protocol (JOB-24). It is
+// only for jobs: no session has this kind.
 const ACP bridge.AgentKind = "acp"
 
-// Kinds lists what a job can be of.
+// Kinds lists the kinds of jobs.
 func Kinds() []bridge.AgentKind { return append(bridge.Kinds(), ACP) }
 
-// A name's middle says whether somebody waits for the answer.
+// The middle of a name shows whether a caller waits for the answer.
 const (
 	spawned = "-job-"
 	asked   = "-ask-"
 	hexLen  = 8
 )
 
-// Name makes a job's name, `<agent>-job-<8 hex>`, or `<agent>-ask-<8 hex>` where
-// somebody waits for the answer (JOB-01). Only the first four bytes of random count.
+// Name returns a job's name: `<agent>-job-<8 hex>`, or `<agent>-ask-<8 hex>` if a
+// caller waits for the answer (JOB-01). Only the first four bytes of random count.
 func Name(kind bridge.AgentKind, ask bool, random [4]byte) string {
 	const digits = "0123456789abcdef"
 	middle := spawned
@@ -37,7 +37,7 @@ func Name(kind bridge.AgentKind, ask bool, random [4]byte) string {
 	return string(name)
 }
 
-// ParseName takes a job's name apart. ok is false for every other name.
+// ParseName splits a job's name. ok is false for any other name.
 func ParseName(name string) (kind bridge.AgentKind, ask, ok bool) {
 	for _, middle := range []string{spawned, asked} {
 		before, hex, has := strings.Cut(name, middle)
@@ -49,7 +49,7 @@ func ParseName(name string) (kind bridge.AgentKind, ask, ok bool) {
 	return "", false, false
 }
 
-// IsName reports whether name is that of a job.
+// IsName reports whether name is the name of a job.
 func IsName(name string) bool {
 	_, _, ok := ParseName(name)
 	return ok
@@ -59,7 +59,7 @@ func isHex(text string) bool {
 	return len(text) == hexLen && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// ParseAccess returns the level of that name. The error names the choices.
+// ParseAccess returns the level of that name. The error lists the choices.
 func ParseAccess(raw string) (Access, error) {
 	access := Access(raw)
 	if slices.Contains([]Access{AccessRead, AccessAsk, AccessEdit}, access) {
@@ -68,7 +68,7 @@ func ParseAccess(raw string) (Access, error) {
 	return "", bridge.Errorf(bridge.Invalid, "unknown access %q: use read, ask or edit", raw)
 }
 
-// The limits of jobs. Those that the owner may set have a range.
+// The limits of jobs. Those that the owner can set have a range.
 const (
 	DefaultMaxJobs = 8  // JOB-09: running at once
 	HighestMaxJobs = 50 // contract: max_subagents
@@ -78,7 +78,7 @@ const (
 
 	MaxTitleChars  = 120
 	MaxModelChars  = 200     // ours
-	MaxPromptChars = 100_000 // that of a message
+	MaxPromptChars = 100_000 // the limit of a message
 	MaxNoteChars   = 200     // of report_progress
 	MaxReasonChars = 4_000   // of an answer to an approval and of a hand-off
 	MaxSendTo      = 100     // ours: grants of one job

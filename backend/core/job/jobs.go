@@ -10,25 +10,25 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Limits are what the owner's configuration says about jobs.
+// Limits are the limits in the owner's configuration of jobs.
 type Limits struct {
 	MaxJobs  int // running at once; 0 is the default
 	MaxDepth int // how deep jobs may delegate; 0 is the default
-	// MaxAccess is the most that a job may be given; "" is AccessEdit.
+	// MaxAccess is the highest access of a job; "" is AccessEdit.
 	MaxAccess Access
 }
 
-// Registry knows every job, gives slots and keeps the line. Each method either does
-// all that it says or returns an error and changes nothing. It holds no lock and no
-// clock; after each change its user asks StartNext who may run now.
+// Registry has all jobs, assigns slots and keeps the queue. Each method either succeeds
+// completely or returns an error and changes nothing. It has no lock and no clock.
+// After each change its user calls StartNext for the next runs.
 type Registry struct {
 	limits  Limits
 	jobs    map[string]*Job
-	budgets map[string]int // root → slots of its tree, where somebody set them
-	line    int64          // the last place in line that was given
+	budgets map[string]int // root → slots of its tree, if a session set them
+	line    int64          // the last place in the queue
 }
 
-// NewRegistry takes over the jobs of a file.
+// NewRegistry returns a registry with the jobs of a file.
 func NewRegistry(limits Limits, jobs []Job) *Registry {
 	r := &Registry{limits: limits, jobs: map[string]*Job{}, budgets: map[string]int{}}
 	for i := range jobs {
@@ -39,10 +39,10 @@ func NewRegistry(limits Limits, jobs []Job) *Registry {
 	return r
 }
 
-// SetLimits takes what the owner says now. What runs goes on.
+// SetLimits sets the owner's current limits. Active jobs continue.
 func (r *Registry) SetLimits(limits Limits) { r.limits = limits }
 
-// CheckAccess refuses what the owner allows no job.
+// CheckAccess fails with Denied if the access exceeds the owner's limit.
 func (l Limits) CheckAccess(access Access) error {
 	if l.MaxAccess == "" || slices.Index(accessLevels, access) <= slices.Index(accessLevels, l.MaxAccess) {
 		return nil
@@ -52,7 +52,7 @@ func (l Limits) CheckAccess(access Access) error {
 
 func (l Limits) slots() int { return within(l.MaxJobs, DefaultMaxJobs, HighestMaxJobs) }
 
-// Depth is how deep jobs may delegate.
+// Depth returns how deep jobs may delegate.
 func (l Limits) Depth() int { return within(l.MaxDepth, DefaultDepth, HighestDepth) }
 
 func within(value, otherwise, highest int) int {
@@ -62,17 +62,17 @@ func within(value, otherwise, highest int) int {
 	return min(value, highest)
 }
 
-// Caller is who asks for a job.
+// Caller is the requester of a job.
 type Caller struct {
 	Name   string // session or job
 	ID     string // its stable identity
 	IsJob  bool
-	Inside bool   // of a job: the folder asked for lies within its own
-	PC     string // the identity of the paired PC that asks; "" is this one
+	Inside bool   // of a job: the requested folder is within its own
+	PC     string // the identity of the requesting paired PC; "" is this one
 }
 
-// Spawn takes a job in (JOB-01, JOB-22). It stands in line; one on a paired PC takes
-// no slot here and is starting at once.
+// Spawn records a job (JOB-01, JOB-22) and puts it in the queue. A job on a paired PC
+// needs no slot here and is starting immediately.
 func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) (Job, error) {
 	if !IsName(name) {
 		return Job{}, bridge.Errorf(bridge.Invalid, "%q is not the name of a job", name)
@@ -97,8 +97,8 @@ func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) 
 	if job.Remote != nil {
 		job.State, job.StartedAt, job.FirstStartedAt = Starting, MillisOf(at), MillisOf(at)
 	}
-	// All of a tree shares one budget, and a job keeps its own place while it waits: no
-	// job may wait for one that waits for a place.
+	// A tree shares one budget, and a waiting job keeps its slot: so no job may wait
+	// for one that waits for a slot.
 	if request.Ask && by.IsJob && job.State == Queued && !slices.Contains(r.startable(), job) {
 		delete(r.jobs, name)
 		return Job{}, bridge.Errorf(bridge.Busy, "no job can start now, and waiting for one would hold this one's own place: use spawn, or try later")
@@ -121,11 +121,11 @@ func newJob(request Request, name string, by Caller, at time.Time) *Job {
 	return job
 }
 
-// accessLevels orders what a job may hand on to another.
+// accessLevels are the access levels in ascending order.
 var accessLevels = []Access{AccessRead, AccessAsk, AccessEdit}
 
-// nest puts a job below the one that asks for it. Nothing that it gets reaches
-// further than what that one has: depth, access, folder, grants and budget.
+// nest puts a job below its requester. Its depth, access, folder, grants and budget may
+// not exceed those of the parent.
 func (r *Registry) nest(job *Job, request Request, by Caller) error {
 	parent := r.jobs[by.Name]
 	if parent == nil || !parent.State.IsActive() || parent.CancelAsked {
@@ -156,7 +156,7 @@ func (r *Registry) nest(job *Job, request Request, by Caller) error {
 	return nil
 }
 
-// mayGive refuses more access than the job has itself, and changes out of its folder.
+// mayGive fails with Denied for more access than the job's own, and for changes outside its folder.
 func (j *Job) mayGive(access Access, inside bool) error {
 	if slices.Index(accessLevels, access) > slices.Index(accessLevels, j.Access) {
 		return bridge.Errorf(bridge.Denied, "a job with access %s can delegate no job with access %s", j.Access, access)
@@ -167,8 +167,8 @@ func (j *Job) mayGive(access Access, inside bool) error {
 	return nil
 }
 
-// CheckTurn refuses what a job says to one below it where the turn that comes of it would
-// reach further than a job that it gives now (JOB-22).
+// CheckTurn checks a job's message to a child job (JOB-22). It fails with Denied if the
+// turn would exceed a job that the sender may spawn now.
 func (r *Registry) CheckTurn(control Control, by Caller) error {
 	job, above := r.jobs[control.Job], r.jobs[by.Name]
 	switch {
@@ -182,7 +182,7 @@ func (r *Registry) CheckTurn(control Control, by Caller) error {
 	return nil
 }
 
-// Get returns a job.
+// Get returns a copy of a job.
 func (r *Registry) Get(name string) (Job, bool) {
 	job, has := r.jobs[name]
 	if !has {
@@ -191,7 +191,7 @@ func (r *Registry) Get(name string) (Job, bool) {
 	return r.copy(job), true
 }
 
-// All returns every job, in the order in which they came in line last.
+// All returns all jobs, in the order of their last place in the queue.
 func (r *Registry) All() []Job {
 	sorted := slices.SortedFunc(maps.Values(r.jobs), byLine)
 	all := make([]Job, len(sorted))
@@ -205,7 +205,7 @@ func byLine(a, b *Job) int {
 	return cmp.Or(cmp.Compare(a.Line, b.Line), strings.Compare(a.Name, b.Name))
 }
 
-// copy keeps a caller from changing a job of the registry by what it was given.
+// copy returns a copy of a job, so that a caller cannot change the registry's job.
 func (r *Registry) copy(job *Job) Job {
 	c := *job
 	c.QueuedMessages, c.SendTo, c.Said = slices.Clone(job.QueuedMessages), slices.Clone(job.SendTo), slices.Clone(job.Said)
@@ -224,7 +224,7 @@ func clone[T any](value *T) *T {
 	return &c
 }
 
-// Apply carries a transition out.
+// Apply performs a transition.
 func (r *Registry) Apply(name string, transition Transition) (Job, error) {
 	job, err := r.find(name)
 	if err != nil {
@@ -236,8 +236,8 @@ func (r *Registry) Apply(name string, transition Transition) (Job, error) {
 	return r.copy(job), nil
 }
 
-// Update changes what is no matter of rules: session, folder, host, progress, cost.
-// What rules decide stays as it is.
+// Update changes data without rules: session, folder, host, progress, cost. Fields
+// under rules keep their values.
 func (r *Registry) Update(name string, change func(*Job)) (Job, error) {
 	job, err := r.find(name)
 	if err != nil {
@@ -245,7 +245,7 @@ func (r *Registry) Update(name string, change func(*Job)) (Job, error) {
 	}
 	c := r.copy(job)
 	change(&c)
-	if job.Mirror == nil { // of one on another PC that PC's rules decide
+	if job.Mirror == nil { // the PC of a remote job applies its own rules
 		c.State, c.Run, c.Wait, c.CancelAsked = job.State, job.Run, job.Wait, job.CancelAsked
 	}
 	c.Name, c.Line = job.Name, job.Line
@@ -264,10 +264,10 @@ func (r *Registry) find(name string) (*Job, error) {
 	return job, nil
 }
 
-// Archivable returns the ended jobs over the last 200 and those that ended before that
-// time, oldest first (JOB-09, STO-07); the zero time takes none by its age. What
-// was interrupted or has no time of its end stays, as does one whose result is not
-// sent yet, below which something still goes on, or of which a worktree is there.
+// Archivable returns the names of the jobs to archive, oldest first (JOB-09, STO-07):
+// ended jobs beyond the last 200, and those that ended before that time. The zero time
+// selects none by age. It omits jobs that were interrupted, lack an end time, or have
+// an unsent result, jobs below or a worktree.
 func (r *Registry) Archivable(before time.Time) []string {
 	var ended []*Job
 	for _, job := range r.jobs {
@@ -282,7 +282,7 @@ func (r *Registry) Archivable(before time.Time) []string {
 	over := len(ended) - KeepFinished
 	for i, job := range ended {
 		if i >= over && (before.IsZero() || job.FinishedAt >= MillisOf(before)) {
-			break // they are in the order of their ends
+			break // they are sorted by end time
 		}
 		if job.ResultSent && !r.hasChildren(job.Name) && !job.holdsWork() {
 			names = append(names, job.Name)
@@ -300,7 +300,7 @@ func (r *Registry) hasChildren(name string) bool {
 	return false
 }
 
-// Forget takes an ended job out whose entry is durable in the archive.
+// Forget removes an archived job. It fails with Conflict unless the job has ended.
 func (r *Registry) Forget(name string) error {
 	job, err := r.find(name)
 	if err != nil {

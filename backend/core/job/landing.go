@@ -8,36 +8,36 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// LandingState is where a finish is that the owner asked for (JOB-18).
+// LandingState is the state of a finish that the owner requested (JOB-18).
 type LandingState string
 
-// The states. What is under way when its process dies is looked at afterwards, never
-// repeated by itself.
+// The states. A finish whose process dies is checked afterwards, never repeated
+// automatically.
 const (
-	LandingBegun  LandingState = "begun"  // under way
-	LandingDone   LandingState = "done"   // as it was asked for
-	LandingStaged LandingState = "staged" // broken off: it stands in the main checkout, not committed
-	LandingFailed LandingState = "failed" // broken off before anything was done
+	LandingBegun  LandingState = "begun"  // in progress
+	LandingDone   LandingState = "done"   // as requested
+	LandingStaged LandingState = "staged" // interrupted: staged in the main checkout, not committed
+	LandingFailed LandingState = "failed" // interrupted before anything was done
 )
 
-// Landing is what the owner last did with the work of a worktree job.
+// Landing is the owner's last finish of a worktree job.
 type Landing struct {
 	Action string       `json:"action"` // apply, squash, merge, keep, discard
 	State  LandingState `json:"state"`
-	Run    int          `json:"run"` // the job's run whose work it was
+	Run    int          `json:"run"` // the job's run with that work
 	At     Millis       `json:"at"`
 	Commit string       `json:"commit,omitempty"` // on the main checkout's branch
 
-	// What a try came to before anything was touched.
+	// These are the results of the trial, before any change.
 	Head   string `json:"head,omitempty"`   // of the job
 	Target string `json:"target,omitempty"` // of the main checkout
-	Next   string `json:"next,omitempty"`   // to which it was to come
+	Next   string `json:"next,omitempty"`   // its planned next commit
 }
 
-// discarded names the action that drops a job's work.
+// discarded is the action that drops a job's work.
 const discarded = "discard"
 
-// refuses says why a job may not go on after what the owner did with its work.
+// refuses fails with Conflict if a job may not continue after its finish.
 func (l *Landing) refuses(name string) error {
 	switch {
 	case l == nil:
@@ -50,24 +50,24 @@ func (l *Landing) refuses(name string) error {
 	return nil
 }
 
-// IsDone reports whether that action is what the owner did last.
+// IsDone reports whether that action is the owner's last completed one.
 func (l *Landing) IsDone(action string) bool {
 	return l != nil && l.State == LandingDone && l.Action == action
 }
 
-// IsMade reports whether the worktree was made, rather than only asked for.
+// IsMade reports whether the worktree was created, not only requested.
 func (w *Worktree) IsMade() bool { return w != nil && w.Base != "" }
 
-// IsThere reports whether the job has a worktree that nobody took away.
+// IsThere reports whether the job has a worktree that was not removed.
 func (w *Worktree) IsThere() bool { return w.IsMade() && w.ReclaimedAt == 0 }
 
-// holdsWork reports whether something of the job is in a repository that is looked
-// after by its entry: a worktree, or a discarded branch.
+// holdsWork reports whether a repository has data that depends on the job's entry: a
+// worktree, or a discarded branch.
 func (j *Job) holdsWork() bool {
 	return j.Worktree.IsThere() || j.Landing.IsDone(discarded) && j.Worktree.IsMade() && j.Worktree.ExpiredAt == 0
 }
 
-// Place is where the job works.
+// Place returns the folder in which the job works.
 func (j *Job) Place() string {
 	if j.Worktree != nil && j.Worktree.Cwd != "" {
 		return j.Worktree.Cwd
@@ -75,13 +75,13 @@ func (j *Job) Place() string {
 	return j.Workdir
 }
 
-// Bounds of what is said to a job about its changes.
+// Limits of the comments on a job's changes.
 const (
 	MaxComments     = 200
 	MaxCommentChars = 4_000
 )
 
-// Comment is a word of the owner's on a line of a job's changes.
+// Comment is a comment of the owner on a line of a job's changes.
 type Comment struct {
 	Path string `json:"path"`
 	Line int    `json:"line"` // from 1; 0 is the whole file
@@ -89,7 +89,7 @@ type Comment struct {
 	Body string `json:"body"`
 }
 
-// CommentsText is the one message that takes comments to the job (JOB-18).
+// CommentsText returns one message with all comments for the job (JOB-18).
 func CommentsText(comments []Comment) (string, error) {
 	if len(comments) == 0 {
 		return "", bridge.Errorf(bridge.Invalid, "comments must hold at least one comment")
@@ -136,10 +136,10 @@ func (c Comment) place() string {
 	}
 }
 
-// maxNamed is how many paths a sentence names.
+// maxNamed limits the paths in a sentence.
 const maxNamed = 10
 
-// ConflictsWith says that the job's work conflicts in those files of the main checkout.
+// ConflictsWith returns a Conflict for the job's work and those files of the main checkout.
 func (j Job) ConflictsWith(paths []string) error {
 	named := strings.Join(paths[:min(maxNamed, len(paths))], ", ")
 	if more := len(paths) - maxNamed; more > 0 {

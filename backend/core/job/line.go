@@ -9,9 +9,9 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// StartNext gives slots to those who may run now, first in, first out, and returns
-// them in that order (JOB-09). One whose tree has no slot left, or in whose session
-// another job works, lets others pass and keeps its place.
+// StartNext assigns slots to the jobs that may run now, first in, first out, and
+// returns them in that order (JOB-09). If a job's tree has no slot, or another job uses
+// its session, others pass it and it keeps its place.
 func (r *Registry) StartNext(at time.Time) []Job {
 	var started []Job
 	for _, job := range r.startable() {
@@ -22,7 +22,7 @@ func (r *Registry) StartNext(at time.Time) []Job {
 	return started
 }
 
-// startable lists those who may run now, in their order.
+// startable returns the jobs that may run now, in order.
 func (r *Registry) startable() []*Job {
 	running, trees := 0, map[string]int{}
 	sessions := map[string]bool{}
@@ -55,8 +55,8 @@ func (r *Registry) startable() []*Job {
 // takesSlot reports whether the job runs on this PC.
 func (j *Job) takesSlot() bool { return j.State.IsActive() && j.Remote == nil }
 
-// session names the agent's session that the job writes to; "" while it has none.
-// Not every agent refuses a second writer.
+// session returns the key of the agent's session that the job writes to, or "". Not
+// every agent refuses a second writer.
 func (j *Job) session() string {
 	if j.SessionID == "" || j.Remote != nil {
 		return ""
@@ -64,7 +64,7 @@ func (j *Job) session() string {
 	return string(j.Agent) + "\x00" + j.ACPAgent + "\x00" + j.SessionID
 }
 
-// writer names another job that works in job's session or is about to.
+// writer returns another job that uses job's session or will use it, or "".
 func (r *Registry) writer(job *Job) string {
 	key := job.session()
 	for _, other := range r.jobs {
@@ -75,8 +75,8 @@ func (r *Registry) writer(job *Job) string {
 	return ""
 }
 
-// slots are how many jobs run at once: maxJobs, or more where a session has asked for
-// more for its own tree.
+// slots returns how many jobs run at once: maxJobs, or more if a session requested more
+// for its tree.
 func (r *Registry) slots() int {
 	slots := r.limits.slots()
 	for _, own := range r.budgets {
@@ -85,7 +85,7 @@ func (r *Registry) slots() int {
 	return slots
 }
 
-// treeSlots are how many jobs of a tree run at once, whatever their depth (JOB-22).
+// treeSlots returns how many jobs of a tree run at once, at any depth (JOB-22).
 func (r *Registry) treeSlots(root string) int {
 	if own, has := r.budgets[root]; has {
 		return own
@@ -93,8 +93,8 @@ func (r *Registry) treeSlots(root string) int {
 	return r.limits.slots()
 }
 
-// SetSlots sets how many jobs of a session's tree run at once: 1 to 50. What runs
-// goes on.
+// SetSlots sets how many jobs of a session's tree run at once: 1 to 50. Active jobs
+// continue.
 func (r *Registry) SetSlots(root string, slots int) error {
 	if slots < 1 || slots > HighestMaxJobs {
 		return bridge.Errorf(bridge.Invalid, "limit must be 1 to 50, not %d", slots)
@@ -103,8 +103,8 @@ func (r *Registry) SetSlots(root string, slots int) error {
 	return nil
 }
 
-// Slots says how many jobs of a tree may run at once, how many do, and how many
-// stand in line.
+// Slots returns how many jobs of a tree may run at once, how many run, and how many are
+// queued.
 func (r *Registry) Slots(root string) (limit, running, queued int) {
 	for _, job := range r.jobs {
 		if job.RootID != root {
@@ -120,21 +120,21 @@ func (r *Registry) Slots(root string) (limit, running, queued int) {
 	return r.treeSlots(root), running, queued
 }
 
-// Delivery says what becomes of a message to a job (JOB-05).
+// Delivery is the result of a message to a job (JOB-05).
 type Delivery string
 
 // The deliveries.
 const (
-	ToRunning  Delivery = "running"   // the runner hands it over at the next safe step
-	Continued  Delivery = "continued" // the job goes on with it now
-	InLine     Delivery = "queued"    // the job goes on with it when a slot is free, or its turn has ended
+	ToRunning  Delivery = "running"   // the runner sends it at the next safe step
+	Continued  Delivery = "continued" // the job continues with it now
+	InLine     Delivery = "queued"    // the job continues with it after a slot is free or its turn has ended
 	AnswerDone Delivery = "applied"   // it was an answer to an approval
-	NoDelivery Delivery = ""          // only settings changed
+	NoDelivery Delivery = ""          // only settings have changed
 )
 
-// Message gives a job words, or new settings for its next turn, or both. Words for
-// a running one are its runner's to deliver; every other one keeps them and goes
-// back in line, behind those who stand there. Its grants stay as they are.
+// Message sends a job a message, or settings for its next turn, or both. The runner
+// delivers a message for a running job. Any other job stores it and goes to the end of
+// the queue. The job's grants stay.
 func (r *Registry) Message(name, body string, settings Settings, at time.Time) (Delivery, error) {
 	job, err := r.find(name)
 	if err != nil {
@@ -163,8 +163,8 @@ func (r *Registry) Message(name, body string, settings Settings, at time.Time) (
 	return delivery, err
 }
 
-// mayHave refuses a next turn with more access than the owner allows now. Words for
-// one that runs do not begin another.
+// mayHave fails with Denied for a next turn beyond the owner's current access limit. A
+// message to an active job begins no turn of this kind.
 func (r *Registry) mayHave(job *Job, body string, settings Settings) error {
 	switch {
 	case settings.Access != "":
@@ -208,18 +208,18 @@ func (j *Job) set(settings Settings) {
 	}
 }
 
-// maxSaid is how many ids of words a job keeps.
+// maxSaid limits the message ids that a job keeps.
 const maxSaid = 100
 
-// NoteSaid notes the ids of words that it was told.
+// NoteSaid records the ids of sent messages.
 func (j *Job) NoteSaid(ids ...string) {
 	said := slices.DeleteFunc(slices.Clone(j.Said), func(id string) bool { return slices.Contains(ids, id) })
 	said = append(said, ids...)
 	j.Said = said[max(0, len(said)-maxSaid):]
 }
 
-// NextPrompt is what the job's next run is told: what stood in line for it, and
-// the first prompt where no session has it yet.
+// NextPrompt returns the prompt of the job's next run: the queued messages, preceded by
+// the first prompt if no session has it.
 func (j *Job) NextPrompt() string {
 	said := j.QueuedMessages
 	if j.FirstStartedAt == 0 || j.SessionID == "" || len(said) == 0 {
@@ -228,10 +228,10 @@ func (j *Job) NextPrompt() string {
 	return strings.Join(said, "\n\n")
 }
 
-// Cancel ends the wait of a job and of all below it at once, or notes that they are to
-// be ended; their runners end them and say so. What has ended is left as it is, but
-// that the end of a usage limit does not continue it. It returns those that were not
-// ended yet, the job first (JOB-22).
+// Cancel cancels a job and all jobs below it (JOB-22). Queued jobs end immediately.
+// Active ones are marked, and their runners end them. Ended ones stay unchanged, but a
+// usage limit's end no longer resumes them. It returns the jobs that had not ended, the
+// job first.
 func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
 	job, err := r.find(name)
 	if err != nil {
@@ -247,7 +247,7 @@ func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
 		case one.State.IsActive():
 			one.CancelAsked = true
 		default:
-			one.CancelAsked = one.CancelAsked || one.State == Limit // it goes on by itself no more
+			one.CancelAsked = one.CancelAsked || one.State == Limit // the end of the limit no longer resumes it
 			continue
 		}
 		ending = append(ending, r.copy(one))
@@ -255,7 +255,7 @@ func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
 	return ending, nil
 }
 
-// tree lists a job and all below it, the upper ones first.
+// tree returns a job and all jobs below it, parents first.
 func (r *Registry) tree(top *Job) []*Job {
 	tree := []*Job{top}
 	for _, one := range slices.SortedFunc(maps.Values(r.jobs), byLine) {
@@ -266,10 +266,10 @@ func (r *Registry) tree(top *Job) []*Job {
 	return tree
 }
 
-// AnswersTo says whose word counts for a job, and who gets its results and questions:
-// whoever gave it, or, where that is a job that has ended and would never read them,
-// the next one above that goes on, and the session at the top in the end. up asks for
-// as many levels above that one; false where there is none but the owner.
+// AnswersTo returns the supervisor of a job, who receives its results and questions.
+// This is the requester. If that is an ended job, it is the next active one above, or
+// else the session at the top. up selects as many levels above; it returns false if
+// only the owner is there.
 func (r *Registry) AnswersTo(job Job, up int) (Caller, bool) {
 	for {
 		for job.Parent != "" {
@@ -292,8 +292,8 @@ func (r *Registry) AnswersTo(job Job, up int) (Caller, bool) {
 	}
 }
 
-// MarkSent notes that the result of that run reached the store, under the one id
-// that it has. It reports whether it was the first time.
+// MarkSent records that the result of that run is stored under its id. It reports
+// whether this was the first time.
 func (r *Registry) MarkSent(name string, run int) (first bool, err error) {
 	job, err := r.find(name)
 	if err != nil {
@@ -306,9 +306,9 @@ func (r *Registry) MarkSent(name string, run int) (first bool, err error) {
 	return true, nil
 }
 
-// HandOff makes another live session of this PC the supervisor of jobs that answer to
-// from, all that are asked for or none (JOB-23). What is below them goes with them.
-// isFrom reports whether an identity is, or was, that of from. It returns the names.
+// HandOff makes another live session of this PC the supervisor of jobs of from: all
+// requested jobs or none (JOB-23). Jobs below move too. isFrom reports whether an
+// identity is or was that of from. It returns the names.
 func (r *Registry) HandOff(handoff Handoff, from, to Caller, isFrom func(id string) bool, at time.Time) ([]string, error) {
 	if to.IsJob || IsName(to.Name) || strings.Contains(to.Name, "/") {
 		return nil, bridge.Errorf(bridge.Denied, "jobs can be handed to a session of this PC only")
@@ -333,7 +333,7 @@ func (r *Registry) HandOff(handoff Handoff, from, to Caller, isFrom func(id stri
 	return moved, nil
 }
 
-// selected lists the jobs of a hand-off, or says which one forbids it.
+// selected returns the jobs of a hand-off, or the error of the first that forbids it.
 func (r *Registry) selected(handoff Handoff, from Caller, isOwn func(*Job) bool) ([]*Job, error) {
 	names := handoff.Jobs
 	if handoff.All {
@@ -365,7 +365,7 @@ func (r *Registry) selected(handoff Handoff, from Caller, isOwn func(*Job) bool)
 	return jobs, nil
 }
 
-// reroot puts job and all below it under a new root.
+// reroot moves job and all jobs below it to a new root.
 func (r *Registry) reroot(job *Job, root Caller) {
 	job.Root, job.RootID = root.Name, root.ID
 	for _, child := range r.jobs {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Millis is a moment in Unix milliseconds; 0 is none. Who wrote the file may have
-// said it as text (RFC 3339).
+// Millis is a time in Unix milliseconds; 0 is none. Other writers of the file may use
+// text (RFC 3339).
 type Millis int64
 
 // UnmarshalJSON reads a number or a text.
@@ -30,7 +30,7 @@ func (m *Millis) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Time is the moment; the zero time is none.
+// Time returns the time; 0 gives the zero time.
 func (m Millis) Time() time.Time {
 	if m == 0 {
 		return time.Time{}
@@ -38,6 +38,7 @@ func (m Millis) Time() time.Time {
 	return time.UnixMilli(int64(m))
 }
 
+// MillisOf returns a time in Unix milliseconds; the zero time gives 0.
 func MillisOf(at time.Time) Millis {
 	if at.IsZero() {
 		return 0
@@ -45,13 +46,13 @@ func MillisOf(at time.Time) Millis {
 	return Millis(at.UnixMilli())
 }
 
-// members are those of a JSON object as they were read. Shared files are written
-// by several programs: what this one does not know, or cannot read, or did not
-// change, goes back letter for letter.
+// members are the members of a JSON object as they were read. Several programs write
+// shared files: members that are unknown, unreadable or unchanged are written back byte
+// for byte.
 type members map[string]json.RawMessage
 
-// decodeMembers reads the object in data into the struct that dst points to, each
-// member by itself: one of another type than expected is left as it is.
+// decodeMembers reads the object in data into the struct that dst points to, member by
+// member. It skips a member of another type.
 func decodeMembers(data []byte, dst any) (members, error) {
 	var read members
 	if err := json.Unmarshal(data, &read); err != nil {
@@ -65,7 +66,7 @@ func decodeMembers(data []byte, dst any) (members, error) {
 	return read, nil
 }
 
-// decoded is what raw says, or the zero value where it says something else.
+// decoded returns the value of raw, or the zero value for another type.
 func decoded(raw json.RawMessage, want reflect.Type) reflect.Value {
 	value := reflect.New(want)
 	if json.Unmarshal(raw, value.Interface()) != nil {
@@ -74,7 +75,7 @@ func decoded(raw json.RawMessage, want reflect.Type) reflect.Value {
 	return value.Elem()
 }
 
-// encode writes src, a pointer to a struct, over what was read.
+// encode writes src, a pointer to a struct, over the members that were read.
 func (m members) encode(src any) ([]byte, error) {
 	out := maps.Clone(m)
 	if out == nil {
@@ -98,7 +99,7 @@ func (m members) encode(src any) ([]byte, error) {
 	return out.object(fieldOrder(src))
 }
 
-// object writes the members: first those of ours, then the others by name.
+// object writes the members: first ours, then the others by name.
 func (m members) object(first []string) ([]byte, error) {
 	names := slices.Clone(first)
 	for _, name := range slices.Sorted(maps.Keys(m)) {

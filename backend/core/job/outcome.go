@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Ends that no agent tells: the runner or the broker saw them.
+// These ends come from the runner or the broker, not from an agent.
 const (
-	EndedCancelled  EndReason = "cancelled"   // on somebody's word
+	EndedCancelled  EndReason = "cancelled"   // on request
 	EndedRunnerGone EndReason = "runner_gone" // without an envelope
 	EndedNotStarted EndReason = "not_started" // the agent could not be started
 )
 
-// Outcome is what became of a run.
+// Outcome is the outcome of a run.
 type Outcome struct {
 	State State
 	Ended EndReason
-	Until time.Time // of Limit: when it is over, as far as anybody said
+	Until time.Time // of Limit: when the limit ends, if known
 }
 
-// OutcomeOf judges the end of a run's last turn (JOB-15). An answer with something
-// in it is the only success: whatever the agent calls its end, an empty answer, a
-// refusal, a used up limit and a conversation that is too long are ends of their
-// own. cancel says that somebody asked for the end.
+// OutcomeOf returns the outcome of a run from the end of its last turn (JOB-15). Only
+// an answer with text is a success. An empty answer, a refusal, a used up limit and a
+// conversation that is too long have separate ends. cancel reports that the end was
+// requested.
 func OutcomeOf(end TurnEnded, cancel bool) Outcome {
 	outcome := Outcome{State: Failed, Ended: end.Why}
 	switch end.Why {
@@ -46,14 +46,14 @@ func OutcomeOf(end TurnEnded, cancel bool) Outcome {
 	return outcome
 }
 
-// retryDelays are the pauses before a provider is asked again (JOB-16).
+// retryDelays returns the pauses before retries at a provider (JOB-16).
 func retryDelays() []time.Duration {
 	return []time.Duration{15 * time.Second, 30 * time.Second, 60 * time.Second}
 }
 
-// RetryAfter says how long to wait before a run that ended so is tried again, and
-// whether at all. tried counts the tries again so far. What a provider's own trouble
-// ended is, three times; a used up limit never, nor whatever would end the same.
+// RetryAfter returns how long to wait before a retry of an ended turn, and whether to
+// retry. tried counts earlier retries. It permits three retries after a provider's
+// failure, and none for a used up limit or a permanent cause.
 func RetryAfter(why EndReason, tried int) (wait time.Duration, again bool) {
 	delays := retryDelays()
 	if !why.IsTransient() || tried < 0 || tried >= len(delays) {
@@ -62,8 +62,8 @@ func RetryAfter(why EndReason, tried int) (wait time.Duration, again bool) {
 	return delays[tried], true
 }
 
-// ResumeAt says when a job that a limit ended goes on by itself, and whether: the
-// owner has to want it, and somebody has to have said when.
+// ResumeAt returns when a job that a limit ended resumes automatically, and whether. It
+// requires the owner's setting and a known time.
 func ResumeAt(outcome Outcome, resumeAtReset bool) (at time.Time, resumes bool) {
 	if outcome.State != Limit || !resumeAtReset || outcome.Until.IsZero() {
 		return time.Time{}, false

@@ -8,15 +8,14 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// PendingFile is the name of what waits for jobs.json, in the folder of writes that
-// wait.
+// PendingFile is the name of the file with changes that wait for jobs.json.
 const PendingFile = "jobs.json"
 
-// pendingVersion is the form of Pending that is written.
+// pendingVersion is the version of Pending that this program writes.
 const pendingVersion = 1
 
-// Pending is what was written of jobs while older programs kept jobs.json too: what
-// differs from it (VER-05).
+// Pending has the changes of jobs since older programs use jobs.json too: the
+// differences from that file (VER-05).
 type Pending struct {
 	Version    int               `json:"version"`
 	RecordedAt Millis            `json:"recordedAt"`
@@ -24,15 +23,15 @@ type Pending struct {
 	Handoffs   []json.RawMessage `json:"handoffs,omitempty"` // those that jobs.json lacks
 }
 
-// PendingJob is one entry of jobs.json that waits, and the one that it was made from;
-// a new job has none.
+// PendingJob is one pending entry of jobs.json, and the entry that it is based on; a
+// new job has none.
 type PendingJob struct {
 	Job  json.RawMessage `json:"job"`
 	Base json.RawMessage `json:"baseJob,omitempty"`
 }
 
-// DecodePending reads what Pending was written as. That of a newer version is
-// Unsupported.
+// DecodePending reads an encoded Pending. It fails with Unsupported for a newer
+// version.
 func DecodePending(data []byte) (Pending, error) {
 	var p Pending
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -44,8 +43,8 @@ func DecodePending(data []byte) (Pending, error) {
 	return p, nil
 }
 
-// Since returns what the file has that an earlier one has not. Nothing of it leaves a
-// file while older programs keep it.
+// Since returns the changes of the file from an earlier one. No entry leaves a file
+// while older programs use it.
 func (f File) Since(before File, at Millis) (Pending, error) {
 	p := Pending{Version: pendingVersion, RecordedAt: at, Jobs: []PendingJob{}, Handoffs: lacking(before.Handoffs, f.Handoffs)}
 	known := map[string]json.RawMessage{}
@@ -68,7 +67,7 @@ func (f File) Since(before File, at Millis) (Pending, error) {
 	return p, nil
 }
 
-// lacking are those of the list that are not in has.
+// lacking returns the elements of list that are not in has.
 func lacking(has, list []json.RawMessage) (missing []json.RawMessage) {
 	for _, one := range list {
 		if !slices.ContainsFunc(has, func(known json.RawMessage) bool { return bytes.Equal(known, one) }) {
@@ -78,8 +77,8 @@ func lacking(has, list []json.RawMessage) (missing []json.RawMessage) {
 	return missing
 }
 
-// Merge gives the file with what waits in it: of an entry that both changed each
-// changed member, and a job that has ended stays so. Doing it again changes nothing.
+// Merge returns the file with the pending changes. If both changed an entry, it takes
+// each changed member; an ended job stays ended. A repeat has no effect.
 func (f File) Merge(p Pending) (File, error) {
 	f.Jobs = slices.Clone(f.Jobs)
 	for _, waiting := range p.Jobs {
@@ -108,10 +107,10 @@ func (f File) Merge(p Pending) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	return DecodeFile(data) // which finds names that are there twice now
+	return DecodeFile(data) // finds names that are now duplicates
 }
 
-// mergeEntry gives theirs with what ours changed of base.
+// mergeEntry returns theirs with the changes from base to ours.
 func mergeEntry(theirs, ours, base Job) (merged Job, err error) {
 	if theirs.State.IsEnded() && !ours.State.IsEnded() && !base.State.IsEnded() {
 		return theirs, nil

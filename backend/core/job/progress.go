@@ -14,8 +14,8 @@ type ProgressArgs struct {
 	Note       string   `json:"note,omitempty"`
 }
 
-// Progress is how far a job says that it is. What was never said is zero; HasPercent
-// tells 0 % from that.
+// Progress is a job's reported progress. Unreported fields are zero; HasPercent
+// distinguishes 0 % from that.
 type Progress struct {
 	Percent    int
 	HasPercent bool
@@ -44,11 +44,11 @@ func ParseProgress(data []byte) (ProgressArgs, error) {
 	return args, nil
 }
 
-// With returns p with what was reported at that time in its place; what a report
-// leaves out stays.
+// With returns p with the values of a report at that time; it keeps fields that the
+// report omits.
 func (p Progress) With(args ProgressArgs, at time.Time) Progress {
 	if args.Percent != nil {
-		p.Percent, p.HasPercent = int(math.Floor(*args.Percent)), true // 99.9 is not done
+		p.Percent, p.HasPercent = int(math.Floor(*args.Percent)), true // 99.9 is not complete
 	}
 	if args.ETAMinutes != nil {
 		p.ETA = at.Add(time.Duration(*args.ETAMinutes * float64(time.Minute)))

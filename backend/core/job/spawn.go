@@ -11,11 +11,11 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// maxArgsBytes bounds the arguments of one call: the longest prompt as the longest
-// JSON escapes, with room for the rest.
+// maxArgsBytes limits the arguments of one call: the longest prompt as the longest JSON
+// escapes, and the rest.
 const maxArgsBytes = 2 << 20
 
-// SpawnArgs are the arguments of spawn_* and ask_* (JOB-01), as they are given.
+// SpawnArgs are the arguments of spawn_* and ask_* (JOB-01), unchecked.
 type SpawnArgs struct {
 	Agent      string   `json:"agent,omitempty"` // of spawn_acp only: a name in agents.acp
 	Prompt     string   `json:"prompt"`
@@ -32,18 +32,18 @@ type SpawnArgs struct {
 	BudgetUSD  *float64 `json:"budget_usd,omitempty"`
 }
 
-// Request is a job as it was asked for, checked: every member is within its
-// limits, and what was left out has its default.
+// Request is a checked request for a job: each member is within its limits, and missing
+// ones have defaults.
 type Request struct {
 	Kind      bridge.AgentKind
-	Ask       bool   // somebody waits for the answer
+	Ask       bool   // a caller waits for the answer
 	ACPAgent  string // of kind ACP
 	Prompt    string
 	Title     string
-	Model     string // "" is the agent's own choice, as is Effort
+	Model     string // "" is the agent's own choice, as for Effort
 	Effort    string
-	SessionID string // to be continued; "" is a new one
-	Cwd       string // absolute; "" is the supervisor's
+	SessionID string // to continue; "" is a new one
+	Cwd       string // absolute; "" is the supervisor's folder
 	Timeout   time.Duration
 	Access    Access
 	Worktree  bool
@@ -52,8 +52,8 @@ type Request struct {
 	BudgetUSD float64 // 0 is none
 }
 
-// ParseSpawn reads the arguments of spawn_<kind>, or of ask_<kind>. The error is
-// one sentence that names the argument.
+// ParseSpawn reads the arguments of spawn_<kind> or ask_<kind>. The error is one
+// sentence that names the argument.
 func ParseSpawn(kind bridge.AgentKind, ask bool, data []byte) (Request, error) {
 	var args SpawnArgs
 	if err := bridge.DecodeStrict(data, maxArgsBytes, &args); err != nil {
@@ -62,7 +62,7 @@ func ParseSpawn(kind bridge.AgentKind, ask bool, data []byte) (Request, error) {
 	return args.Check(kind, ask)
 }
 
-// Check turns arguments into a request.
+// Check validates the arguments and returns a request.
 func (a SpawnArgs) Check(kind bridge.AgentKind, ask bool) (Request, error) {
 	request := Request{
 		Kind: kind, Ask: ask, ACPAgent: a.Agent, Prompt: a.Prompt, Title: a.Title, Model: a.Model, Effort: a.Effort,
@@ -110,7 +110,7 @@ func checkWords(r *Request, _ SpawnArgs) error {
 	return nil
 }
 
-// checkSettings checks what may change from one turn to the next; "" is left out.
+// checkSettings checks the settings of a turn; "" is missing.
 func checkSettings(title, model, effort string) error {
 	if title != "" {
 		if err := checkLine("title", title, MaxTitleChars); err != nil {
@@ -131,7 +131,7 @@ func checkSettings(title, model, effort string) error {
 	return nil
 }
 
-// checkLine wants one line with something in it.
+// checkLine fails with Invalid unless the text is one line that is not empty.
 func checkLine(what, text string, maxChars int) error {
 	if strings.TrimSpace(text) == "" {
 		return bridge.Errorf(bridge.Invalid, "%s must not be empty", what)
@@ -147,10 +147,10 @@ func isEffort(text string) bool {
 	return len(text) <= 20 && text[0] != '-' && strings.Trim(text, allowed) == ""
 }
 
-// titleChars is how much of a prompt makes a title.
+// titleChars limits a title from a prompt.
 const titleChars = 80
 
-// titleOf is the first line of a prompt that says something.
+// titleOf returns the first line of a prompt with text, or "untitled".
 func titleOf(prompt string) string {
 	for line := range strings.Lines(prompt) {
 		line = strings.TrimSpace(strings.Map(printable, line))
@@ -196,7 +196,7 @@ func checkPlace(r *Request, _ SpawnArgs) error {
 	return nil
 }
 
-// IsAbsolute knows the paths of every system: another PC's need not be this one's.
+// IsAbsolute recognizes absolute paths of every system, because another PC may use another system.
 func IsAbsolute(path string) bool {
 	letter := len(path) >= 3 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
 	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\\`) || letter && unicode.IsLetter(rune(path[0]))
@@ -214,8 +214,7 @@ func checkTimeout(r *Request, a SpawnArgs) error {
 	return nil
 }
 
-// checkAccess sets the level. Left out it is the least, but for a worktree, which
-// is there to be worked in.
+// checkAccess sets the level. The default is read, or edit for a worktree.
 func checkAccess(r *Request, a SpawnArgs) (err error) {
 	switch {
 	case a.Access == "" && a.Worktree:
@@ -231,7 +230,7 @@ func checkAccess(r *Request, a SpawnArgs) (err error) {
 	return err
 }
 
-// maxBudgetUSD keeps a slip of the hand from being a budget.
+// maxBudgetUSD rejects a budget that is probably a typing error.
 const maxBudgetUSD = 10_000
 
 func checkBudget(r *Request, a SpawnArgs) error {

@@ -7,20 +7,20 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// State is where a job is.
+// State is the state of a job.
 type State string
 
-// The states. A continuation takes an ended job back to queued.
+// The states. A continuation returns an ended job to queued.
 const (
-	Queued      State = "queued"      // stands in line for a slot
+	Queued      State = "queued"      // waits in the queue for a slot
 	Starting    State = "starting"    // its runner was started and has not reported yet
 	Running     State = "running"     // its agent works
-	Waiting     State = "waiting"     // for what Wait says
-	Finished    State = "finished"    // with an answer that is not empty
+	Waiting     State = "waiting"     // for the condition in Wait
+	Finished    State = "finished"    // with a non-empty answer
 	Failed      State = "failed"      // with an error, or without an answer
 	Refused     State = "refused"     // the model or its provider declined
 	Limit       State = "limit"       // the account's usage is used up
-	Cancelled   State = "cancelled"   // on somebody's word
+	Cancelled   State = "cancelled"   // on request
 	Interrupted State = "interrupted" // its runner is gone and left no envelope
 )
 
@@ -29,13 +29,13 @@ var (
 	endedStates  = []State{Finished, Failed, Refused, Limit, Cancelled, Interrupted}
 )
 
-// IsActive reports whether the job holds a slot.
+// IsActive reports whether the job has a slot.
 func (s State) IsActive() bool { return slices.Contains(activeStates, s) }
 
-// IsEnded reports whether nothing more comes unless the job is continued.
+// IsEnded reports whether no more work follows unless the job is continued.
 func (s State) IsEnded() bool { return slices.Contains(endedStates, s) }
 
-// FieldStatus is the word that jobs.json is known by in the field for this state.
+// FieldStatus returns the field's status in jobs.json for this state.
 func (s State) FieldStatus() string {
 	switch s {
 	case Finished:
@@ -49,8 +49,8 @@ func (s State) FieldStatus() string {
 	}
 }
 
-// stateOf is the state of an entry. The field's status is the one that every
-// reader writes, so a state that contradicts it is older than it.
+// stateOf returns the state of an entry. Every writer updates the field's status, so a
+// contradicting state is older.
 func stateOf(status string, state State) State {
 	if state.FieldStatus() == status && (state == Queued || state.IsActive() || state.IsEnded()) {
 		return state
@@ -65,23 +65,23 @@ func stateOf(status string, state State) State {
 	case "running":
 		return Running
 	}
-	return Interrupted // a word of somebody else: nothing of ours runs it
+	return Interrupted // a status of another program: none of our runs has it
 }
 
-// WaitFor is what a waiting job waits for.
+// WaitFor is the condition that a waiting job waits for.
 type WaitFor string
 
-// What a job waits for. All but the last wait for somebody's word.
+// The conditions. All but the last need a decision.
 const (
 	ForApproval WaitFor = "approval"
-	ForBudget   WaitFor = "budget"  // it has spent what it was given
-	ForTime     WaitFor = "timeout" // it has run for as long as it was given
+	ForBudget   WaitFor = "budget"  // its budget is used up
+	ForTime     WaitFor = "timeout" // its time is used up
 	ForRepeat   WaitFor = "repeat"  // it made the same call with the same result five times
-	ForSilence  WaitFor = "silence" // nothing was heard of it for ten minutes
-	ForRetry    WaitFor = "retry"   // the provider is asked again at Until
+	ForSilence  WaitFor = "silence" // ten minutes without output
+	ForRetry    WaitFor = "retry"   // the provider is retried at Until
 )
 
-// Wait says what a waiting job waits for, and until when where that is known.
+// Wait is the condition that a waiting job waits for, and until when, if known.
 type Wait struct {
 	For   WaitFor `json:"for"`
 	ID    string  `json:"id,omitempty"` // of the approval or the question
@@ -89,8 +89,7 @@ type Wait struct {
 	Since Millis  `json:"since,omitempty"` // of a stop
 }
 
-// StoppedFor says what the job has used up, so that it waits for somebody's word to go
-// on; "" while it waits for nothing of that kind.
+// StoppedFor returns the limit that stopped the job until a decision, or "".
 func (j *Job) StoppedFor() WaitFor {
 	if j.State != Waiting || j.Wait == nil || !slices.Contains([]WaitFor{ForBudget, ForTime, ForRepeat, ForSilence}, j.Wait.For) {
 		return ""
@@ -98,45 +97,45 @@ func (j *Job) StoppedFor() WaitFor {
 	return j.Wait.For
 }
 
-// Transition is one change of a job's state. It is made by the functions below
-// and carried out by Registry.Apply; from is from where it may be made.
+// Transition is one change of a job's state. The functions below create it, and
+// Registry.Apply performs it; from lists the permitted states.
 type Transition struct {
 	name  string
 	from  []State
 	to    State
-	run   int // of the job's runs; 0 is any
+	run   int // the number of the run; 0 is any
 	apply func(*Job)
 }
 
-// Start gives the job a slot: the next one in line gets a runner.
+// Start assigns a slot to the next job in the queue, which then gets a runner.
 func Start(at time.Time) Transition {
 	return Transition{name: "start", from: []State{Queued}, to: Starting, apply: func(j *Job) {
 		j.Run++
 		j.StartedAt, j.FinishedAt, j.Wait, j.Ended = MillisOf(at), 0, nil, ""
 		j.CancelAsked, j.LimitUntil, j.ResultSent = false, 0, false
-		j.Host = nil // another process will run this one
+		j.Host = nil // another process will run this run
 		if j.FirstStartedAt == 0 {
 			j.FirstStartedAt = j.StartedAt
 		}
 	}}
 }
 
-// Work says that the agent of that run works, also again after it waited.
+// Work records that the agent of that run works, also after a wait.
 func Work(run int) Transition {
 	return Transition{name: "work", run: run, from: activeStates, to: Running, apply: func(j *Job) { j.begun(); j.Wait = nil }}
 }
 
-// Pause says that the agent of that run waits.
+// Pause records that the agent of that run waits.
 func Pause(run int, wait Wait) Transition {
 	return Transition{name: "wait", run: run, from: activeStates, to: Waiting, apply: func(j *Job) { j.begun(); j.Wait = &wait }}
 }
 
-// End takes the result of that run. What was asked to be cancelled and came to its
-// end first has ended as it says.
+// End records the result of that run. If the run ended before a requested cancel, its
+// own result counts.
 func End(run int, outcome Outcome, at time.Time) Transition {
 	from := activeStates
 	if !outcome.State.IsEnded() || outcome.State == Interrupted {
-		from = nil // it is no end that an envelope can tell
+		from = nil // an envelope cannot have this end
 	}
 	return Transition{name: "end as " + string(outcome.State), run: run, from: from, to: outcome.State, apply: func(j *Job) {
 		if outcome.Ended != EndedNotStarted {
@@ -147,35 +146,34 @@ func End(run int, outcome Outcome, at time.Time) Transition {
 	}}
 }
 
-// Lose says that the runner of that run is gone and has left no envelope.
+// Lose records that the runner of that run is gone without an envelope.
 func Lose(run int, at time.Time) Transition {
 	return Transition{name: "interrupt", run: run, from: activeStates, to: Interrupted, apply: func(j *Job) {
 		j.FinishedAt, j.Wait, j.Ended = MillisOf(at), nil, EndedRunnerGone
 	}}
 }
 
-// Drop takes a job out of the line before it ran.
+// Drop removes a job from the queue before it ran.
 func Drop(at time.Time) Transition {
 	return Transition{name: "cancel", from: []State{Queued}, to: Cancelled, apply: func(j *Job) {
 		j.FinishedAt, j.Ended, j.QueuedMessages = MillisOf(at), EndedCancelled, nil
-		j.ResultSent = j.ResultSent || j.Run == 0 // there is nothing to be sent
+		j.ResultSent = j.ResultSent || j.Run == 0 // there is no result to send
 	}}
 }
 
-// requeue puts an ended job back in line (JOB-05).
+// requeue puts an ended job back in the queue (JOB-05).
 func requeue() Transition {
 	return Transition{name: "continue", from: endedStates, to: Queued, apply: func(j *Job) { j.Wait = nil }}
 }
 
-// begun says that the agent has what stood in line for it: it is not said again.
+// begun records that the agent has the queued messages: they are not sent again.
 func (j *Job) begun() {
 	if j.State == Starting {
 		j.QueuedMessages = nil
 	}
 }
 
-// carryOut carries the transition out, or says why it may not be made and changes
-// nothing.
+// carryOut performs the transition, or fails with Conflict and changes nothing.
 func (t Transition) carryOut(j *Job) error {
 	if t.run != 0 && t.run != j.Run {
 		return bridge.Errorf(bridge.Conflict, "%s is at its run %d: what became of run %d does not count any more", j.Name, j.Run, t.run)
@@ -183,7 +181,7 @@ func (t Transition) carryOut(j *Job) error {
 	if !slices.Contains(t.from, j.State) {
 		return bridge.Errorf(bridge.Conflict, "%s is %s: it cannot %s", j.Name, j.State, t.name)
 	}
-	t.apply(j) // sees the state before
+	t.apply(j) // apply needs the previous state
 	j.State = t.to
 	return nil
 }

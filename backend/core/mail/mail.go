@@ -1,6 +1,6 @@
-// Package mail holds the rules of a message's life: its stages and their
-// evidence, who may be woken by it, when it expires, and how it is shown to a
-// model (rows MSG-04 to MSG-08, MSG-12; seed 4.4). It does no I/O.
+// Package mail has the rules of a message's life: its stages and their evidence, whom
+// it may wake, when it expires, and how a model sees it (rows MSG-04 to MSG-08, MSG-12;
+// seed 4.4). It does no I/O.
 package mail
 
 import (
@@ -9,11 +9,10 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Mark is one stored fact about one delivery: the message to Recipient reached
-// a stage at At (Unix epoch milliseconds) by the way Via, and Evidence says how we
-// know, in words for people ("hook PostToolUse", "tool inbox", "next activity:
-// Stop"). Process is the process of the host that it was handed to, "" where that
-// is not known.
+// Mark is one stored fact about one delivery: the message to Recipient reached a stage
+// at At (Unix epoch milliseconds) through Via. Evidence is the proof in words for
+// people ("hook PostToolUse", "tool inbox", "next activity: Stop"). Process is the host
+// process that received it, or "" if unknown.
 type Mark struct {
 	MessageID string
 	Recipient string // peer id
@@ -23,7 +22,7 @@ type Mark struct {
 	Process   string
 }
 
-// Fact is what is known of a stage, as in Mark; At is 0 while it has not happened.
+// Fact is the data of a stage, as in Mark; At is 0 before the stage.
 type Fact struct {
 	At       int64
 	Via      Via
@@ -34,7 +33,7 @@ type Fact struct {
 // Happened reports whether the stage was reached.
 func (f Fact) Happened() bool { return f.At != 0 }
 
-// Delivery is one message to one recipient with everything known of its way.
+// Delivery is one message to one recipient with all facts of its delivery.
 type Delivery struct {
 	bridge.Message
 	Woken    Fact
@@ -42,18 +41,17 @@ type Delivery struct {
 	Consumed Fact
 	Answered Fact
 	Expired  Fact
-	// Remote is how far it came on its way to a paired PC; of no other delivery is
-	// anything known there.
+	// Remote is the progress toward a paired PC; it is empty for other deliveries.
 	Remote Crossing
 }
 
-// Crossing is how far a message came on its way to a session of a paired PC.
+// Crossing is the progress of a message toward a session of a paired PC.
 type Crossing struct {
-	Host    string // as the sender called the PC, "" for a session of this one
-	AtHub   Fact   // the team's hub has stored it until the other PC takes it
-	Held    string // why it still waits here, where the hub did not take it
+	Host    string // the sender's name for the PC, "" for a session of this one
+	AtHub   Fact   // the team's hub has stored it until the other PC fetches it
+	Held    string // why it still waits here, if the hub did not accept it
 	Arrived Fact   // the other PC stored it
-	Refused Fact   // the other PC will not take it; the evidence says why
+	Refused Fact   // the other PC refuses it; the evidence has the reason
 }
 
 // IsWaiting reports whether the message waits for the other PC.
@@ -61,7 +59,7 @@ func (c Crossing) IsWaiting() bool {
 	return c.Host != "" && !c.Arrived.Happened() && !c.Refused.Happened() && !c.AtHub.Happened()
 }
 
-// Words say where it is.
+// Words returns the message's location as text.
 func (c Crossing) Words() string {
 	switch {
 	case c.Host == "":
@@ -103,8 +101,8 @@ func (d Delivery) Stage() bridge.Stage {
 	}
 }
 
-// Facts are what is known of the six steps, in the order of bridge.Stages. A
-// delivery is stored only once it is committed, so both first steps have its time.
+// Facts returns the facts of the six steps, in the order of bridge.Stages. A delivery
+// is stored only once it is committed, so both first steps have its time.
 func (d Delivery) Facts() []Fact {
 	return []Fact{
 		{At: d.CreatedAt, Evidence: "the broker took it"},
@@ -113,25 +111,25 @@ func (d Delivery) Facts() []Fact {
 	}
 }
 
-// Read is what is known of d's consumption, also where only its time was kept.
+// Read returns the fact of d's consumption, also if only its time was stored.
 func (d Delivery) Read() Fact {
 	read := d.Consumed
 	if !read.Happened() {
 		read.At = d.ReadAt
 	}
 	if read.Happened() && read.Evidence == "" {
-		read.Evidence = "marked read" // before evidence was kept
+		read.Evidence = "marked read" // from before evidence was stored
 	}
 	return read
 }
 
-// Priority says which mail goes first where not all of it can: it sees no bodies.
+// Priority reports which mail goes first if not all fits: it sees no bodies.
 type Priority func(Delivery) bool
 
-// InOrder lets the oldest go first.
+// InOrder gives no mail priority, so that the oldest goes first.
 func InOrder(Delivery) bool { return false }
 
-// Compare orders what goes first before the rest.
+// Compare orders mail with priority before the rest.
 func (p Priority) Compare(x, y Delivery) int {
 	switch first, second := p(x), p(y); {
 	case first == second:
@@ -143,7 +141,7 @@ func (p Priority) Compare(x, y Delivery) int {
 	}
 }
 
-// IDs lists the message ids of deliveries.
+// IDs returns the message ids of deliveries.
 func IDs(deliveries []Delivery) []string {
 	ids := make([]string, len(deliveries))
 	for i, d := range deliveries {
@@ -152,7 +150,7 @@ func IDs(deliveries []Delivery) []string {
 	return ids
 }
 
-// Reached returns the furthest stage that d has reached, and what is known of it.
+// Reached returns the furthest stage that d has reached, and its fact.
 func (d Delivery) Reached() (bridge.Stage, Fact) {
 	stage := d.Stage()
 	switch stage {
@@ -172,7 +170,7 @@ func (d Delivery) Reached() (bridge.Stage, Fact) {
 	return stage, d.Facts()[slices.Index(bridge.Stages(), stage)]
 }
 
-// HistoryRow is one message with all its deliveries: what lists show.
+// HistoryRow is one message with all its deliveries, for lists.
 type HistoryRow struct {
 	ID             string
 	From           bridge.Address
@@ -185,8 +183,8 @@ type HistoryRow struct {
 	Deliveries     []Delivery
 }
 
-// Newest merges two lists, the newest first, up to limit rows; the order within each
-// stays, even where a clock jumped.
+// Newest merges two lists, the newest first, up to limit rows; each list keeps its
+// order, even after a clock jump.
 func Newest(a, b []HistoryRow, limit int) []HistoryRow {
 	merged := make([]HistoryRow, 0, min(limit, len(a)+len(b)))
 	for len(merged) < limit && len(a)+len(b) > 0 {
@@ -198,8 +196,8 @@ func Newest(a, b []HistoryRow, limit int) []HistoryRow {
 	return merged
 }
 
-// With is the row with the deliveries of another part of it that it lacks, in a list of
-// its own.
+// With returns the row with the missing deliveries of another part of it. The result
+// has a separate list.
 func (r HistoryRow) With(other HistoryRow) HistoryRow {
 	r.Deliveries = slices.Clone(r.Deliveries)
 	for _, delivery := range other.Deliveries {
@@ -211,9 +209,9 @@ func (r HistoryRow) With(other HistoryRow) HistoryRow {
 	return r
 }
 
-// Stage returns the least advanced stage over the row's deliveries: a message
-// to several sessions is answered only when all of them did. Of a row without
-// deliveries nothing is known but that it is stored.
+// Stage returns the least advanced stage of the row's deliveries: a message to several
+// sessions is answered only when all have answered. A row without deliveries is only
+// known to be stored.
 func (r HistoryRow) Stage() bridge.Stage {
 	if len(r.Deliveries) == 0 {
 		return bridge.StageDurable
@@ -227,8 +225,7 @@ func (r HistoryRow) Stage() bridge.Stage {
 	return least
 }
 
-// rank orders stages; an expired delivery holds a message back below all that
-// arrived.
+// rank orders stages; an expired delivery ranks below all that arrived.
 func rank(s bridge.Stage) int {
 	switch s {
 	case bridge.StageExpired, bridge.StageRefused:

@@ -6,38 +6,37 @@ import (
 	"bridge/backend/core/session"
 )
 
-// Outcome is what is known of mail that was to begin a turn by itself.
+// Outcome is the outcome of mail that should begin a turn automatically.
 type Outcome int
 
 // The outcomes.
 const (
-	OutcomeOpen    Outcome = iota // the next signs tell
+	OutcomeOpen    Outcome = iota // the next signs decide
 	OutcomeShown                  // the host showed it to the model
-	OutcomeDropped                // nobody saw it: it is unread again
+	OutcomeDropped                // the host did not show it: it is unread again
 )
 
-// Signs are the last signs of a session before the present one, Unix epoch
-// milliseconds, 0 for none yet: of any kind, the end of a step, the end of a turn.
-// Settle is how long a host may take to read what it was given, in milliseconds. Turn is
-// when the turn of the present sign is known to have begun, 0 where this sign is the first
-// of it, or the host does not say which turn it is.
+// Signs are the last signs of a session before the current one, in Unix epoch
+// milliseconds, 0 for none: of any kind, the end of a step, the end of a turn. Settle
+// is how long a host may take to read its input, in milliseconds. Turn is the known
+// start of the current sign's turn. It is 0 if this sign is the first, or the host
+// names no turn.
 type Signs struct{ Active, Step, Stop, Settle, Turn int64 }
 
-// OutcomeOf judges, from a sign of the session at now, a message that its host was
-// given at a time. A host that shows it says so by a prompt that holds it. It may be
-// late with that: a turn that a person began meanwhile comes first, and the mail is
-// shown in its midst, or after it. So it counts as dropped only when the host had
-// its chances (MSG-06).
+// OutcomeOf evaluates a sign of the session at now for a message that its host received
+// at given. A host that shows the message reports a prompt with it. That may be late: a
+// turn of a person may come first, and the mail appears during or after it. So the mail
+// counts as dropped only after the host had its chances (MSG-06).
 func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64) Outcome {
 	quietSince := s.Active <= given // no sign before this one
-	settled := given + s.Settle     // by then the host has read it, if it ever does
+	settled := given + s.Settle     // by then the host has read it, or never will
 	switch call.Event {
 	case session.EventPrompt:
 		switch {
 		case strings.Contains(call.Prompt, message):
 			return OutcomeShown
 		case quietSince && s.Active != 0 && now >= settled, s.Step >= settled, s.Stop >= settled:
-			return OutcomeDropped // an idle host would have begun with it; a busy one looks after each step and turn
+			return OutcomeDropped // an idle host would have begun with it; a busy one checks after each step and turn
 		default:
 			return OutcomeOpen
 		}
@@ -45,11 +44,11 @@ func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64
 		if call.Source == "compact" {
 			return OutcomeOpen
 		}
-		return OutcomeDropped // what waited went with the process
+		return OutcomeDropped // the waiting mail was lost with the process
 	default:
 		switch {
 		case quietSince && !s.isOlder(given):
-			return OutcomeShown // this turn began with it, and its prompt was not heard of
+			return OutcomeShown // this turn began with it, and its prompt was not reported
 		case call.Event == session.EventStop && s.Step >= settled:
 			return OutcomeDropped
 		default:
@@ -58,12 +57,12 @@ func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64
 	}
 }
 
-// isOlder reports whether the turn of the present sign began before mail that was given at
-// that time: then its signs say nothing of that mail (RWM-21).
+// isOlder reports whether the current sign's turn began before the mail was given. Then
+// its signs are no evidence about that mail (RWM-21).
 func (s Signs) isOlder(given int64) bool { return s.Turn != 0 && s.Turn <= given }
 
-// Overtaken returns the messages that were given in the midst of a turn that ends with
-// this sign: the host may show them now, or has lost them.
+// Overtaken returns the messages that were given during a turn that ends with this
+// sign: the host may show them now, or has lost them.
 func (s Signs) Overtaken(call session.HookCall, given map[string]int64) (messages []string) {
 	for message, at := range given {
 		if call.Event == session.EventStop && s.isOlder(at) {
@@ -73,8 +72,8 @@ func (s Signs) Overtaken(call session.HookCall, given map[string]int64) (message
 	return messages
 }
 
-// Judge sorts what a host was given, with when, by its outcome. What is left in given
-// is open.
+// Judge sorts the messages that a host received, with their times, by outcome. It
+// leaves the open ones in given.
 func (s Signs) Judge(call session.HookCall, given map[string]int64, now int64) (shown, dropped []string) {
 	for message, at := range given {
 		switch s.OutcomeOf(call, message, at, now) {
@@ -90,34 +89,34 @@ func (s Signs) Judge(call session.HookCall, given map[string]int64, now int64) (
 	return shown, dropped
 }
 
-// maxModTries is how often a message may be given to a mod that says nothing of
-// it and leaves no trace.
+// maxModTries limits how often a message is given to a mod that does not report on it
+// and leaves no trace.
 const maxModTries = 2
 
-// ModTrace is what is known of a message that a mod was to enter as a prompt and
-// has not spoken of: the mod was loaded anew, claude or the broker ended.
+// ModTrace is the data about a message without a report from its mod: the mod was
+// reloaded, or claude or the broker ended.
 type ModTrace struct {
-	Shown   bool // the present sign is a prompt of exactly these words
-	Entered bool // the host's transcript holds them as a prompt
+	Shown   bool // the current sign is a prompt with exactly this text
+	Entered bool // the host's transcript has it as a prompt
 	Known   bool // the transcript was read
-	Quiet   bool // the session is at rest, and long enough
-	Tries   int  // how often it was given to a mod
+	Quiet   bool // the session is idle, and has been for long enough
+	Tries   int  // how often a mod received it
 }
 
-// ModOutcome is what became of a message that a mod was given.
+// ModOutcome is the outcome of a message that a mod received.
 type ModOutcome int
 
 // The outcomes.
 const (
-	ModOpen         ModOutcome = iota // the next signs tell
+	ModOpen         ModOutcome = iota // the next signs decide
 	ModShown                          // the host showed it as a prompt
-	ModInTranscript                   // the host's transcript holds it
-	ModAgain                          // it never was entered: a mod may try once more
-	ModGivenUp                        // it never was entered: it is ordinary mail
+	ModInTranscript                   // the host's transcript has it
+	ModAgain                          // it was never entered: a mod may retry
+	ModGivenUp                        // it was never entered: it is ordinary mail
 )
 
-// Outcome judges by the prompt's own trace. Where there is none although the session
-// is at rest, it never was entered (CHT-20).
+// Outcome evaluates the prompt's own trace. If there is no trace although the session
+// is idle, the prompt was never entered (CHT-20).
 func (t ModTrace) Outcome() ModOutcome {
 	switch {
 	case t.Shown:

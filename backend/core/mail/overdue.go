@@ -9,7 +9,7 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// UnreadTooLong is how long mail may wait for a session before the owner is told.
+// UnreadTooLong is how long mail may wait for a session before the owner is notified.
 const UnreadTooLong = 15 * time.Minute
 
 // Overdue is the mail that one session has left unread for too long.
@@ -17,12 +17,12 @@ type Overdue struct {
 	Recipient string // peer id
 	Messages  int
 	Oldest    string // the id of the message that waits longest
-	Since     int64  // when that one came
+	Since     int64  // when that message arrived
 }
 
-// FindOverdue picks what has waited for too long: one entry a session, whose mail
-// waits longest first. Notices of decisions wake nobody and wait for the next turn
-// by design.
+// FindOverdue returns the overdue mail, one entry for each session, the longest wait
+// first. It skips notices of decisions, which wake no session and wait for the next
+// turn by design.
 func FindOverdue(rows []HistoryRow, now time.Time) []Overdue {
 	found := []Overdue{}
 	at := map[string]int{} // places in found by recipient
@@ -54,9 +54,9 @@ func (o *Overdue) add(row HistoryRow) {
 	}
 }
 
-// IsDecision tells the notice of a decision from other mail. A session may borrow
-// a decision's conversation, by name or by replying to it, but the hop is the
-// broker's to set and a notice answers nothing.
+// IsDecision reports whether the message is the notice of a decision. A session may
+// reuse a decision's conversation, by name or by a reply. But the broker alone sets the
+// hop, and a notice is no reply.
 func (r HistoryRow) IsDecision() bool {
 	return r.Hop == bridge.DecisionHop && r.ReplyTo == "" && strings.HasPrefix(r.ConversationID, bridge.DecisionConversation)
 }

@@ -1,25 +1,23 @@
 package mail
 
-// A session outlives the processes of its host: one is killed, another resumes
-// it. What a hook printed for a process that died before its next step was seen
-// by nobody, so that the start, the registration or the first call of the process
-// after it is no evidence for it (MSG-06). Each hand-over therefore names the
-// process that it went to, in the store, so that it holds over a broker's restart
-// too. A compaction, a cleared context, a reloaded MCP server and another thread
-// of the same host are no new process.
+// A session outlives the processes of its host: one is killed, another resumes the
+// session. The hook output for a process that died before its next step was lost. So
+// the start, the registration or the first call of the next process is no evidence for
+// it (MSG-06). Each hand-over therefore records its process in the store, which
+// survives a broker's restart. A compaction, a cleared context, a reloaded MCP server
+// and another thread of the same host are no new process.
 
-// Processes are the host processes that are part of a session now.
+// Processes are the current host processes of a session.
 type Processes struct {
-	// Expected reports of a process by its name that it goes on and may still come: after
-	// a broker's death the connection of an earlier one may be quicker. Nil expects none.
+	// Expected reports whether a process with that name continues and may still connect:
+	// after a broker's death an earlier one's connection may be faster. Nil expects none.
 	Expected func(name string) bool
 
 	names map[string]bool
-	since int64 // when the first of them began, Unix epoch milliseconds; 0 for not known
+	since int64 // the start of the first of them, Unix epoch milliseconds; 0 if unknown
 }
 
-// Add takes in a process by its name for good, "" where that is not known, and when
-// it began.
+// Add adds a process by its permanent name, "" if unknown, and its start time.
 func (p *Processes) Add(name string, since int64) {
 	if len(p.names) == 0 || since < p.since {
 		p.since = since
@@ -30,14 +28,14 @@ func (p *Processes) Add(name string, since int64) {
 	p.names[name] = true
 }
 
-// Await reports whether mail was handed to a process that is expected: neither has it been
-// read so far, nor is it to be shown to anybody else.
+// Await reports whether mail was handed to an expected process: then it counts as
+// unread, and no other process may receive it.
 func (p *Processes) Await(handed Fact) bool {
 	return handed.Process != "" && !p.names[""] && !p.names[handed.Process] && p.Expected != nil && p.Expected(handed.Process)
 }
 
-// FollowOn reports whether mail was handed to a process that came before these. Of a
-// hand-over by an older program only the time is known.
+// FollowOn reports whether mail was handed to a process before these. A hand-over by an
+// older program has only a time.
 func (p *Processes) FollowOn(handed Fact) bool {
 	if handed.Process == "" || p.names[""] {
 		return p.since != 0 && handed.At < p.since

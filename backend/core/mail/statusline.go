@@ -8,12 +8,12 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// maxLineNames is how many senders a status line names.
+// maxLineNames limits the senders in a status line.
 const maxLineNames = 3
 
-// StatusLine returns in one line the number of messages that wait for a claude and their
-// senders, the number of new decisions, and that its MCP server has ended; "" for nothing.
-// It holds no word of any text (CHT-21).
+// StatusLine returns one line with the number and senders of waiting messages. It also
+// has the number of new decisions and the end of the MCP server. It returns "" if there
+// is nothing. It contains no text of a message (CHT-21).
 func StatusLine(waiting []Delivery, serverEnded bool) string {
 	var names []string
 	messages, decisions := 0, 0

@@ -7,42 +7,40 @@ import (
 	"bridge/backend/core/chat"
 )
 
-// Via says which way a delivery reached a stage. Every rule about a delivery's
-// truth asks it; the evidence beside it is for people.
+// Via is how a delivery reached a stage. Every rule about a delivery's state depends on
+// it; the evidence is only for people.
 type Via string
 
-// The ways. Not known is "".
+// The ways; "" if unknown.
 const (
-	ViaHook         Via = "hook"          // a hook printed it into the running turn
-	ViaWakeHook     Via = "wake-hook"     // a hook that waited in the background of an idle session gave it to the host
-	ViaChannel      Via = "channel"       // it was pushed into the session's channel
+	ViaHook         Via = "hook"          // a hook printed it into the current turn
+	ViaWakeHook     Via = "wake-hook"     // a background hook of an idle session gave it to the host
+	ViaChannel      Via = "channel"       // it was sent to the session's channel
 	ViaMod          Via = "mod"           // claude's mod submitted it as a prompt
 	ViaPlugin       Via = "plugin"        // the host's plugin stored it in the session
 	ViaTool         Via = "tool"          // the answer of a tool call carried it
-	ViaQueue        Via = "queue"         // the CLI's own queue took it
+	ViaQueue        Via = "queue"         // the CLI's own queue accepted it
 	ViaQueueUnclear Via = "queue-unclear" // it may be in the CLI's own queue
-	ViaActivity     Via = "activity"      // the session went on after it was handed over
+	ViaActivity     Via = "activity"      // the session continued after the hand-over
 	ViaPrompt       Via = "prompt"        // the host showed it as a prompt
-	ViaTranscript   Via = "transcript"    // the host's own store holds it
+	ViaTranscript   Via = "transcript"    // the host's own store has it
 	ViaReply        Via = "reply"         // the recipient replied to it
 )
 
-// IsWake reports whether the message itself was to begin a turn: the host does so
-// some seconds later, shows it in a turn that a person began meanwhile, or drops
-// it.
+// IsWake reports whether the message itself should begin a turn. The host does that
+// some seconds later, shows it in a person's turn meanwhile, or drops it.
 func (v Via) IsWake() bool { return v == ViaWakeHook || v == ViaChannel }
 
 // InQueue reports whether the message went to the agent CLI's own queue.
 func (v Via) InQueue() bool { return v == ViaQueue || v == ViaQueueUnclear }
 
-// ShownLater reports whether the session's next activity says nothing about a
-// message that was handed over this way, because its turn may come much later,
-// or never: only what shows it does.
+// ShownLater reports whether the session's next activity is no evidence for this kind
+// of delivery. Its turn may come much later or never: only the display counts.
 func (v Via) ShownLater() bool { return v.IsWake() || v.InQueue() || v == ViaMod }
 
-// Evidence says in words how a message was handed over: detail is the host's event,
-// the tool, or what is known of a queue. Older programs of the same home know the
-// ways by these words, so they stay.
+// Evidence returns how a message was handed over, as text: detail is the host's event,
+// the tool, or the state of a queue. Older programs of the same home parse these texts,
+// so they must not change.
 func (v Via) Evidence(detail string) string {
 	switch v {
 	case ViaWakeHook:
@@ -62,8 +60,8 @@ func (v Via) Evidence(detail string) string {
 	}
 }
 
-// ViaOf reads the way from the words of a stage that was stored without one, by
-// a version before it or by an older program beside this one.
+// ViaOf derives the way from the evidence of a stage that an earlier version or an
+// older program stored without one.
 func ViaOf(stage bridge.Stage, evidence string) Via {
 	begins := func(words string) bool { return strings.HasPrefix(evidence, words) }
 	switch {
@@ -94,8 +92,8 @@ func ViaOf(stage bridge.Stage, evidence string) Via {
 	}
 }
 
-// ViaOfQueue is the way of the owner's words that a queue did not refuse, with what
-// is known of it.
+// ViaOfQueue returns the way of an owner's message that a queue did not refuse, and the
+// details.
 func ViaOfQueue(result chat.QueueResult, reason string) (via Via, detail string) {
 	if result == chat.QueueUnclear {
 		return ViaQueueUnclear, "unconfirmed, " + reason

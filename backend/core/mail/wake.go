@@ -9,18 +9,18 @@ import (
 	"bridge/backend/core/session"
 )
 
-// Quiet reports whether a message never wakes a session nor keeps its turn
-// going, whatever the policy: progress notes, acknowledgements and decisions
-// are shown on the next turn (seed 4.4).
+// Quiet reports whether a message never wakes a session or extends its turn under any
+// policy: progress notes, acknowledgements and decisions appear on the next turn (seed
+// 4.4).
 func Quiet(conversationID string) bool {
 	return strings.HasSuffix(conversationID, ":note") ||
 		strings.HasSuffix(conversationID, ":ack") ||
 		strings.HasPrefix(conversationID, bridge.DecisionConversation)
 }
 
-// MayWake is the wake policy (MSG-07, CHT-18, seed 4.4): whether a message may
-// start a turn of an idle session or keep a Stop hook running. direct says that
-// the sender named exactly this session. The owner's word always may.
+// MayWake reports whether a message may start a turn of an idle session or keep a Stop
+// hook running (MSG-07, CHT-18, seed 4.4). direct reports that the sender named exactly
+// this session. The owner's message always may.
 func MayWake(m bridge.Message, direct bool, policy session.Policy) bool {
 	switch {
 	case Quiet(m.ConversationID):
@@ -36,16 +36,15 @@ func MayWake(m bridge.Message, direct bool, policy session.Policy) bool {
 	}
 }
 
-// Direct reports whether m was addressed to exactly target, by name or id, and
-// not to everyone or to whoever is of its kind.
+// Direct reports whether m was addressed to exactly target, by name or id, and not to
+// everyone or a kind.
 func Direct(m bridge.Message, target *session.Session) bool {
 	return bridge.NormalizeName(m.To) == target.Name || m.To == target.ID || (target.SessionID != "" && m.To == target.SessionID)
 }
 
-// WakeNow is the verdict on a wake: the way by which m starts a turn of s at this
-// moment, "" where it starts none. The policy allows it, the session is idle, and
-// its host has a way to be woken (seed 4.4). What a mod enters goes before the
-// kind's own waker.
+// WakeNow returns the way by which m starts a turn of s now, or "" if it does not. The
+// policy must allow it, the session be idle, and its host have a waker (seed 4.4). A
+// mod has priority over the kind's own waker.
 func WakeNow(m bridge.Message, s *session.Session, f delivery.Facts) Via {
 	switch {
 	case f.Busy || !MayWake(m, Direct(m, s), s.Wake):
@@ -70,13 +69,13 @@ func WakeNow(m bridge.Message, s *session.Session, f delivery.Facts) Via {
 	}
 }
 
-// MayBeForMod tells which mail goes to a mod, as far as that can be said without
-// its body: what the owner wrote and no wake was tried with.
+// MayBeForMod reports, without the body, whether mail may go to a mod: it is from the
+// owner, and no wake was tried.
 func MayBeForMod(d Delivery) bool {
 	return d.From.Agent == bridge.Owner && !Quiet(d.ConversationID) && !d.Woken.Happened() && chat.ChildOf(d.To) == ""
 }
 
-// IsForMod tells which mail a mod enters as a prompt: no hook takes it (CHT-20).
+// IsForMod reports whether a mod enters the mail as a prompt: then no hook delivers it (CHT-20).
 func IsForMod(d Delivery) bool {
 	return MayBeForMod(d) && chat.ModRefusal(d.Body) == "" && !chat.IsParentNote(d.Body)
 }

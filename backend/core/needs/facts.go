@@ -12,7 +12,7 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Facts are all that List decides from. What is not known is left out.
+// Facts is the input of List. Unknown facts are missing.
 type Facts struct {
 	// NoBroker is since when no broker serves the home; 0 while one does.
 	NoBroker  bridge.UnixMillis `json:"noBroker,omitempty"`
@@ -23,18 +23,18 @@ type Facts struct {
 	Mail      []MailFact        `json:"mail,omitempty"`
 	Expired   []ExpiredFact     `json:"expired,omitempty"`
 	Agents    []AgentFact       `json:"agents,omitempty"`
-	// PutAway are the ids of news that the owner has put away.
+	// PutAway are the ids of news that the owner has dismissed.
 	PutAway []string `json:"putAway,omitempty"`
 }
 
-// StorageFact is how the home's storage stands.
+// StorageFact is the state of the home's storage.
 type StorageFact struct {
 	Home     string            `json:"home,omitempty"` // its folder
 	Errors   int               `json:"errors,omitempty"`
 	Warnings int               `json:"warnings,omitempty"`
-	First    string            `json:"first,omitempty"`   // the worst finding in words
-	Problem  string            `json:"problem,omitempty"` // why nobody could look
-	Since    bridge.UnixMillis `json:"since,omitempty"`   // when that was seen first
+	First    string            `json:"first,omitempty"`   // the worst finding as text
+	Problem  string            `json:"problem,omitempty"` // why no check was possible
+	Since    bridge.UnixMillis `json:"since,omitempty"`   // when that was first seen
 }
 
 // QuestionFact is an open question of a session.
@@ -53,15 +53,15 @@ type QuestionFact struct {
 type JobFact struct {
 	Name      string            `json:"name"`
 	Title     string            `json:"title,omitempty"`
-	By        string            `json:"by,omitempty"` // who supervises it
+	By        string            `json:"by,omitempty"` // its supervisor
 	Folder    string            `json:"folder,omitempty"`
 	State     job.State         `json:"state"`
 	Wait      *job.Wait         `json:"wait,omitempty"`
 	Ended     job.EndReason     `json:"ended,omitempty"`
 	StartedAt bridge.UnixMillis `json:"startedAt,omitempty"`
 	EndedAt   bridge.UnixMillis `json:"endedAt,omitempty"`
-	// Changed says that its worktree is there and holds commits of its own; Landed is
-	// when the owner last finished with them, 0 for never.
+	// Changed reports that its worktree exists and has its own commits; Landed is when
+	// the owner last finished them, or 0.
 	Changed bool              `json:"changed,omitempty"`
 	Landed  bridge.UnixMillis `json:"landed,omitempty"`
 }
@@ -70,7 +70,7 @@ type JobFact struct {
 type MailFact struct {
 	Session  string            `json:"session"` // its name
 	Folder   string            `json:"folder,omitempty"`
-	State    string            `json:"state,omitempty"` // busy or idle, "" while it is not connected
+	State    string            `json:"state,omitempty"` // busy or idle, "" if not connected
 	Messages int               `json:"messages"`
 	Oldest   string            `json:"oldest"` // the id of the message that waits longest
 	Since    bridge.UnixMillis `json:"since"`
@@ -86,19 +86,19 @@ type ExpiredFact struct {
 	At        bridge.UnixMillis `json:"at"` // when it expired
 }
 
-// AgentFact is an agent CLI that Bridge was connected to and is not as it was.
+// AgentFact is an agent CLI whose connection to Bridge has changed.
 type AgentFact struct {
 	Kind    bridge.AgentKind  `json:"kind"`
-	Missing string            `json:"missing"` // what is not in place any more
-	Since   bridge.UnixMillis `json:"since"`   // when that was seen first
+	Missing string            `json:"missing"` // the missing part
+	Since   bridge.UnixMillis `json:"since"`   // when that was first seen
 }
 
-// GoneDetail says that an agent's settings start a program of Bridge's that is gone.
+// GoneDetail returns the text for an agent's settings that start a missing Bridge program.
 func GoneDetail(kind bridge.AgentKind, program string) string {
 	return fmt.Sprintf("the settings of %s start %s, which is gone: its sessions get no mail", kind, program)
 }
 
-// news is how long something that has happened is news.
+// news is how long an event counts as news.
 const news = 24 * time.Hour
 
 func (f Facts) offline() []Item {
@@ -151,7 +151,7 @@ func (f Facts) approvals(now time.Time) (items []Item) {
 	return items
 }
 
-// promptItem is the permission prompt of an interactive session (NED-02).
+// promptItem returns the item of an interactive session's permission prompt (NED-02).
 func promptItem(a job.Approval) Item {
 	item := Item{
 		ID: string(Approval) + ":" + a.ID, Sort: Approval, Title: a.Session + " asks for permission", Detail: exactly(a), Since: int64(a.AskedAt),
@@ -166,7 +166,7 @@ func promptItem(a job.Approval) Item {
 	return item
 }
 
-// withLine adds a line of Bridge's to what an agent says, of which nothing is taken away.
+// withLine appends a line of Bridge's to an agent's text, which stays unchanged.
 func withLine(said, line string) string {
 	if said == "" {
 		return line
@@ -174,7 +174,7 @@ func withLine(said, line string) string {
 	return said + "\n" + line
 }
 
-// exactly is what would be done, whole and byte for byte.
+// exactly returns the requested action, complete and byte for byte.
 func exactly(a job.Approval) string {
 	if a.Detail == "" {
 		return a.What
@@ -203,7 +203,7 @@ func (f Facts) questions() (items []Item) {
 	return items
 }
 
-// item is a need of this job; what follows its title.
+// item returns an item of this job; what follows its title.
 func (j JobFact) item(sort Sort, id, what string) Item {
 	return Item{
 		ID: string(sort) + ":" + id, Sort: sort, Title: cmp.Or(j.Title, j.Name) + " " + what, Place: j.Folder,
@@ -231,8 +231,8 @@ func (f Facts) jobs(now time.Time) (items []Item) {
 	return items
 }
 
-// stops say what a job waits for that goes on at somebody's word alone. An approval is
-// an item of its own, and a provider that is asked again needs nobody.
+// stops are the texts about conditions that need a decision before a job continues. An
+// approval has a separate item, and a provider's retry needs no one.
 var stops = map[job.WaitFor]string{
 	job.ForBudget:  "It has spent what it was given.",
 	job.ForTime:    "It has run for as long as it was given.",
@@ -281,7 +281,7 @@ func (f Facts) expired() (items []Item) {
 	return items
 }
 
-// sessionLink leads to a session's conversation, and to one message in it.
+// sessionLink returns the link to a session's conversation, and to one message in it.
 func sessionLink(name, message string) string {
 	return "#/sessions/" + url.PathEscape(name) + "?m=" + url.QueryEscape(message)
 }
@@ -296,7 +296,7 @@ func (f Facts) agents() (items []Item) {
 	return items
 }
 
-// reasons say why a run has ended badly.
+// reasons are the texts about a run's failure.
 var reasons = map[job.EndReason]string{
 	job.EndEmpty: "It ended without a word.", job.EndRefusal: "The model or its provider refused.", job.EndLimit: "The account's usage is used up.",
 	job.EndContext: "The conversation does not fit into the model any more.", job.EndLength: "Its answer was cut by the model's own limit.",

@@ -1,7 +1,6 @@
-// Package needs decides what needs the owner, for every place that shows it: the
-// page, the tray, `bridge status` and `bridge needs` (row NED-01). Facts go in, an
-// ordered list comes out. It does no I/O and asks no clock: who gathers the facts, and
-// when, is not its business.
+// Package needs determines what needs the owner, for every display: the page, the tray,
+// `bridge status` and `bridge needs` (row NED-01). It turns facts into an ordered list.
+// It does no I/O and reads no clock: the caller gathers the facts.
 package needs
 
 import (
@@ -12,54 +11,54 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Sort is what an item is about.
+// Sort is the kind of an item.
 type Sort string
 
-// The sorts, in the order in which items of one moment stand.
+// The sorts, in the order of items with the same time.
 const (
 	Offline   Sort = "offline"    // no broker serves the home
 	Storage   Sort = "storage"    // the home's storage has errors
-	Approval  Sort = "approval"   // a job asks before it goes on
+	Approval  Sort = "approval"   // a job asks before it continues
 	Question  Sort = "question"   // a session asks its owner
-	JobAsks   Sort = "job-asks"   // a job was stopped and goes on at somebody's word
-	JobEnded  Sort = "job-ended"  // a job has ended badly
-	JobReview Sort = "job-review" // what a job has changed waits for its owner
+	JobAsks   Sort = "job-asks"   // a job was stopped and needs a decision
+	JobEnded  Sort = "job-ended"  // a job has failed
+	JobReview Sort = "job-review" // a job's changes wait for the owner
 	Mail      Sort = "mail"       // a session leaves its mail unread for too long
-	Expired   Sort = "expired"    // a message expired before anybody read it
-	Agent     Sort = "agent"      // an agent CLI is not connected as it was
+	Expired   Sort = "expired"    // a message expired unread
+	Agent     Sort = "agent"      // an agent CLI's connection has changed
 )
 
-// Sorts lists them all.
+// Sorts returns all sorts.
 func Sorts() []Sort {
 	return []Sort{Offline, Storage, Approval, Question, JobAsks, JobEnded, JobReview, Mail, Expired, Agent}
 }
 
 // Item is one thing that needs the owner.
 type Item struct {
-	// ID names this need for as long as it is there, and no other.
+	// ID identifies this need alone, as long as it exists.
 	ID     string             `json:"id"`
 	Sort   Sort               `json:"sort"`
-	Title  string             `json:"title"`  // who, and what of him
-	Detail string             `json:"detail"` // what exactly, never cut
+	Title  string             `json:"title"`  // the subject and its need
+	Detail string             `json:"detail"` // exact, never cut
 	Since  int64              `json:"since"`  // Unix milliseconds
-	Until  *bridge.UnixMillis `json:"until"`  // when it will be over by itself, null for never
-	Place  string             `json:"place"`  // the folder that it is about, "" where it is about none
-	Link   string             `json:"link"`   // where on the page it is dealt with
-	// News is told until it is put away; everything else is there until it is dealt with.
+	Until  *bridge.UnixMillis `json:"until"`  // when it ends automatically, null for never
+	Place  string             `json:"place"`  // its folder, or ""
+	Link   string             `json:"link"`   // the place on the page to handle it
+	// News stays until it is dismissed; every other item stays until it is handled.
 	News bool `json:"news"`
 
 	plain string
-	// What its model asks itself, where the owner chooses the answer.
+	// choices are the model's own questions, if the owner chooses the answer.
 	choices []bridge.Choice
-	options []string // the labels of the answers that a question offers
-	told    bool     // it is dealt with elsewhere: no command and no click of here does it
+	options []string // the labels of a question's offered answers
+	told    bool     // it is handled elsewhere: no command and no click here can do it
 }
 
-// Plain is the title without a word of an agent's, for places that others can see.
+// Plain returns the title without an agent's text, for displays that others can see.
 func (i Item) Plain() string { return bridge.VisibleLine(cmp.Or(i.plain, i.Title)) }
 
-// List is what needs the owner at that moment, oldest first: the order is total, so
-// that what is shown stays where it is while others arrive.
+// List returns the items that need the owner at that time, oldest first. The order is
+// total, so that items keep their places while others arrive.
 func List(f Facts, now time.Time) []Item {
 	items := slices.Concat(
 		f.offline(), f.Storage.items(), f.approvals(now), f.questions(), f.jobs(now), f.mail(), f.expired(), f.agents(),
@@ -75,15 +74,14 @@ func List(f Facts, now time.Time) []Item {
 	return list
 }
 
-// compare orders items: by their time, then by their sort, then by their id, which
-// says the sort.
+// compare orders items by time, then by sort, then by id, which includes the sort.
 func compare(a, b Item) int {
 	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(rank(a.Sort), rank(b.Sort)), cmp.Compare(a.ID, b.ID))
 }
 
 func rank(s Sort) int { return slices.Index(Sorts(), s) }
 
-// Counts says how many items there are of each sort.
+// Counts returns the number of items of each sort.
 func Counts(items []Item) map[Sort]int {
 	counts := map[Sort]int{}
 	for _, item := range items {

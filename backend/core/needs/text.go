@@ -11,8 +11,8 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Text is the list for people: who, what exactly, where, since when, and how long
-// is left. line writes a command as it is typed.
+// Text returns the list for people: who, what exactly, where, since when, and the time
+// left. line formats a command for typing.
 func Text(list []Item, now time.Time, line func(words ...string) string) string {
 	if len(list) == 0 {
 		return "Nothing needs you.\n"
@@ -34,9 +34,9 @@ func Text(list []Item, now time.Time, line func(words ...string) string) string 
 	return b.String()
 }
 
-// what is the text of what exactly. Each line of what an agent asks has a mark, for the
-// command that answers it stands below: nothing that an agent says is such a line. Answers
-// to choose from have their numbers.
+// what returns the detail as text. Each line of an agent's request has a mark, because
+// the answering command follows: so an agent's text cannot imitate such a line. Choices
+// have numbers.
 func (i Item) what() string {
 	switch {
 	case len(i.choices) > 0:
@@ -50,14 +50,14 @@ func (i Item) what() string {
 	}
 }
 
-// quoteMark begins each line of what an agent asks.
+// quoteMark begins each line of an agent's request.
 const quoteMark = "  | "
 
-// Headline is the title as one line for a terminal.
+// Headline returns the title as one line for a terminal.
 func (i Item) Headline() string { return i.oneLine(i.Title) }
 
-// oneLine returns a text of the item as one line. Of an approval and a question it shows
-// all that is hidden.
+// oneLine returns a text of the item as one line. For an approval and a question it
+// shows all hidden characters.
 func (i Item) oneLine(text string) string {
 	if i.Sort == Approval || i.Sort == Question {
 		return bridge.VisibleExact(bridge.OneLine(text))
@@ -65,17 +65,16 @@ func (i Item) oneLine(text string) string {
 	return bridge.OneLine(text)
 }
 
-// Offers says in a line what can be chosen, "" where nothing is.
+// Offers returns one line that lists the choices, or "".
 func (i Item) Offers() string { return bridge.VisibleExact(bridge.OneLine(job.Offers(i.choices))) }
 
-// Command is a command line that deals with an item as it stands.
+// Command is a command line that handles an item.
 type Command struct {
 	Words []string // without the program's name
-	Does  string   // what it chooses or does, "" where that is plain
+	Does  string   // its choice or effect, "" if obvious
 }
 
-// Commands lists those that deal with the item, none where no command does. Each can be
-// typed as it stands.
+// Commands returns the commands that handle the item, or none. Each is ready to type.
 func (i Item) Commands() []Command {
 	if i.told {
 		return nil
@@ -109,8 +108,8 @@ func answerCommands(id string, options []string) []Command {
 	return commands
 }
 
-// approveCommands has a command for each option where one question is asked. For several
-// it has one, with placeholders for what you choose.
+// approveCommands returns a command for each option of a single question. For several
+// questions it returns one, with placeholders for the choices.
 func approveCommands(id string, choices []bridge.Choice) []Command {
 	command := []string{"approve", id}
 	if len(choices) == 1 && len(choices[0].Options) > 0 {
@@ -126,7 +125,7 @@ func approveCommands(id string, choices []bridge.Choice) []Command {
 	return []Command{{Words: strings.Fields(strings.TrimPrefix(job.ApproveText(id, choices), "bridge "))}}
 }
 
-// Text is the line for people; line writes a command as it is typed.
+// Text returns the line for people; line formats a command for typing.
 func (c Command) Text(line func(words ...string) string) string {
 	if c.Does == "" {
 		return line(c.Words...)

@@ -1,7 +1,7 @@
-// Package prompt holds the rules of the permission prompts of interactive sessions
-// (row NED-02): when one becomes a card, what may be answered, and what became of an
-// answer. Bridge only ever adds an answer of the owner's: the terminal's own prompt goes
-// on beside it, the first answer wins, and silence decides nothing. It does no I/O.
+// Package prompt has the rules of permission prompts of interactive sessions (row
+// NED-02): when one becomes a card, which answers are valid, and the outcome of an
+// answer. Bridge only adds the owner's answer: the terminal's own prompt continues, the
+// first answer wins, and silence decides nothing. It does no I/O.
 package prompt
 
 import (
@@ -12,8 +12,8 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Mode is the owner's setting answerPrompts: when prompts of his sessions become cards
-// that he can answer.
+// Mode is the owner's setting answerPrompts: when prompts of the owner's sessions
+// become cards to answer.
 type Mode string
 
 // The modes.
@@ -23,10 +23,10 @@ const (
 	Always Mode = "always" // also while a page is open
 )
 
-// Modes lists them all.
+// Modes returns all modes.
 func Modes() []Mode { return []Mode{Off, Away, Always} }
 
-// ParseMode returns the mode of that name, Off for none. The error names the choices.
+// ParseMode returns the mode of that name, Off for "". The error lists the choices.
 func ParseMode(raw string) (Mode, error) {
 	switch mode := Mode(raw); mode {
 	case "":
@@ -37,17 +37,17 @@ func ParseMode(raw string) (Mode, error) {
 	return "", bridge.Errorf(bridge.Invalid, "answerPrompts is %q: use off, away or always", raw)
 }
 
-// Watch is who would see a card.
+// Watch is the state that decides whether a card would be seen.
 type Watch struct {
 	Away bool // away mode is on
 	Page bool // a page is open
-	// Free says that waiting for the owner takes nothing from the session: no process
-	// of its agent waits for the answer.
+	// Free reports that a wait for the owner does not block the session: no process of
+	// its agent waits for the answer.
 	Free bool
 }
 
-// Shows reports whether a prompt that comes now becomes a card. Nobody waits for an
-// owner who does not look.
+// Shows reports whether a new prompt becomes a card. It returns false if the owner
+// would not see the card.
 func (m Mode) Shows(w Watch) bool {
 	switch m {
 	case Away:
@@ -59,23 +59,23 @@ func (m Mode) Shows(w Watch) bool {
 	return false
 }
 
-// MaxChars bounds what is shown of one prompt: nobody is asked about a part.
+// MaxChars limits the display of one prompt: a partial one may not be asked.
 const MaxChars = 16_000
 
-// TooLong is why a prompt of more cannot be answered here.
+// TooLong is why a longer prompt cannot be answered here.
 const TooLong = "it has more than 16,000 characters, too many to be shown here"
 
 // Prompt is one permission prompt of an interactive session. Its Job is "", and its
-// Session the session's name. It never expires: whoever waits for the answer may end,
-// and then the terminal alone decides.
+// Session the session's name. It never expires: if its waiting process ends, only the
+// terminal decides.
 type Prompt struct {
 	job.Approval
-	HostID string // the session by its agent's own id
-	Child  string // the native child that asks, "" for the session itself
-	Call   string // names the tool call (session.CallKey), "" where nothing tells of it
+	HostID string // the agent's own id of the session
+	Child  string // the native child that asks, "" for the session
+	Call   string // the key of the tool call (session.CallKey), "" if no event reports it
 }
 
-// Ask begins a prompt.
+// Ask returns an open prompt.
 func Ask(p Prompt, at time.Time) Prompt {
 	p.State, p.AskedAt = job.ApprovalAsked, job.Millis(at.UnixMilli())
 	p.ExpiresAt, p.AnsweredAt, p.AnsweredBy, p.Decision, p.Reason, p.Elsewhere, p.Answers = 0, 0, "", "", "", "", nil
@@ -86,8 +86,8 @@ func Ask(p Prompt, at time.Time) Prompt {
 	return p
 }
 
-// Answer decides an open prompt; the first answer wins. The error is Conflict when it
-// is not open any more, or cannot be answered here, and the prompt is as it was.
+// Answer decides an open prompt; the first answer wins. It fails with Conflict if the
+// prompt is not open or cannot be answered here. Then the prompt is unchanged.
 func (p *Prompt) Answer(by string, decision job.Decision, reason string, at time.Time) error {
 	switch {
 	case p.State == job.ApprovalAsked && p.OnlyTold != "":
@@ -101,7 +101,7 @@ func (p *Prompt) Answer(by string, decision job.Decision, reason string, at time
 	return p.Approval.Answer(by, decision, reason, at)
 }
 
-// Pick chooses what the owner has picked by a command (job.Picked). It is like Choose.
+// Pick is Choose with the owner's picks from a command (job.Picked).
 func (p *Prompt) Pick(by string, picks []job.Pick, at time.Time) error {
 	var answers [][]string
 	if p.State == job.ApprovalAsked && p.OnlyTold == "" {
@@ -113,8 +113,8 @@ func (p *Prompt) Pick(by string, picks []job.Pick, at time.Time) error {
 	return p.Choose(by, answers, at)
 }
 
-// Choose answers what the model itself asks: for each of its questions in their order
-// what was chosen, or words. It is an answer like any other.
+// Choose answers the model's own questions: for each, in order, the chosen options or
+// free text. It is an answer like any other.
 func (p *Prompt) Choose(by string, answers [][]string, at time.Time) error {
 	if p.State == job.ApprovalAsked && p.OnlyTold == "" {
 		if err := job.CheckAnswers(p.Choices, answers); err != nil {
@@ -131,24 +131,24 @@ func (p *Prompt) Choose(by string, answers [][]string, at time.Time) error {
 	return nil
 }
 
-// Sign is what was seen of a prompt at its session.
+// Sign is an observation about a prompt at its session.
 type Sign int
 
 // The signs.
 const (
-	Allowed Sign = iota // its call ran, or its agent says that it was allowed
-	Refused             // its agent says that it was refused
-	WentOn              // the turn went on to its end, and the call never ran
-	Closed              // its dialog is gone; how it was answered is not known
-	Stopped             // its agent ended whoever waits: turned down there, or the agent is ending
-	Gone                // the session ended or went on to something else
-	Unheld              // whoever waits for the answer has ended
+	Allowed Sign = iota // its call ran, or its agent reports that it was allowed
+	Refused             // its agent reports that it was refused
+	WentOn              // the turn ended, and the call never ran
+	Closed              // its dialog is gone; the answer is unknown
+	Stopped             // its agent ended the waiting process: rejected there, or the agent is ending
+	Gone                // the session ended or continued with other work
+	Unheld              // the process that waits for the answer has ended
 )
 
-// Signs lists them all.
+// Signs returns all signs.
 func Signs() []Sign { return []Sign{Allowed, Refused, WentOn, Closed, Stopped, Gone, Unheld} }
 
-// elsewhere is how a prompt has ended that nobody had answered here.
+// elsewhere maps a sign to the end of a prompt that was not answered here.
 var elsewhere = map[Sign]Elsewhere{
 	Allowed: WasAllowed, Refused: WasRefused, WentOn: WasAnswered, Closed: WasAnswered, Stopped: WasStopped, Gone: WasGone, Unheld: WasUnheld,
 }
@@ -156,32 +156,32 @@ var elsewhere = map[Sign]Elsewhere{
 // Elsewhere is how a prompt ended without the owner's answer from here.
 type Elsewhere = job.Elsewhere
 
-// The ways.
+// The ends.
 const (
 	WasAllowed  Elsewhere = "allowed"  // allowed at the terminal
 	WasRefused  Elsewhere = "refused"  // refused at the terminal
-	WasAnswered Elsewhere = "answered" // answered at the terminal; how is not known
-	WasStopped  Elsewhere = "stopped"  // turned down at the terminal, or the agent has ended
-	WasGone     Elsewhere = "gone"     // the session has ended or went on to something else
-	WasUnheld   Elsewhere = "unheld"   // nobody waits for an answer from here any more: the terminal decides
-	// WasUnclear is an answer of the owner's of which nobody knows whether it did anything.
+	WasAnswered Elsewhere = "answered" // answered at the terminal; the answer is unknown
+	WasStopped  Elsewhere = "stopped"  // rejected at the terminal, or the agent has ended
+	WasGone     Elsewhere = "gone"     // the session has ended or continued with other work
+	WasUnheld   Elsewhere = "unheld"   // no process waits for our answer any more: the terminal decides
+	// WasUnclear is an answer of the owner with an unknown effect.
 	WasUnclear Elsewhere = "unclear"
 )
 
-// See takes in a sign and reports whether it changed something. Only what agrees with an
-// answer that was handed over is proof that it was applied.
+// See applies a sign and reports whether the prompt changed. Only a sign that agrees
+// with a delivered answer proves that it was applied.
 func (p *Prompt) See(sign Sign) bool {
 	switch p.State {
 	case job.ApprovalAsked:
 		return p.end(elsewhere[sign])
-	case job.ApprovalAnswered: // it is on its way, and may be there already
+	case job.ApprovalAnswered: // it is in transit, or already there
 		return p.end(p.late(sign))
 	case job.ApprovalDelivered:
 		return p.seeDelivered(sign)
 	case job.ApprovalWithdrawn:
 		known := p.Elsewhere == WasAllowed || p.Elsewhere == WasRefused
 		if p.Decision == "" && !known && (sign == Allowed || sign == Refused) {
-			p.Elsewhere = elsewhere[sign] // the end of a turn may be heard before how it came
+			p.Elsewhere = elsewhere[sign] // the end of a turn may arrive before its cause
 			return true
 		}
 	case job.ApprovalApplied, job.ApprovalExpired:
@@ -189,7 +189,7 @@ func (p *Prompt) See(sign Sign) bool {
 	return false
 }
 
-// late is how a prompt ended whose answer is not known to have arrived.
+// late returns the end of a prompt whose answer may not have arrived.
 func (p *Prompt) late(sign Sign) Elsewhere {
 	switch {
 	case sign == Allowed && p.Decision == job.Deny:
@@ -211,7 +211,7 @@ func (p *Prompt) seeDelivered(sign Sign) bool {
 		return p.end(p.late(sign))
 	case Gone:
 		return p.end(WasUnclear)
-	case Closed, Stopped, Unheld: // as it does when the answer is taken
+	case Closed, Stopped, Unheld: // these also follow a normal answer
 	}
 	return false
 }
@@ -224,7 +224,7 @@ func (p *Prompt) end(how Elsewhere) bool {
 	return true
 }
 
-// Words say how a prompt ended, in a sentence without its full stop.
+// Words returns how a prompt ended, as a sentence without its full stop.
 func Words(how Elsewhere) string {
 	switch how {
 	case WasAllowed:

@@ -1,5 +1,5 @@
-// Package question holds the rules of what sessions ask their owner (row NED-03): what
-// may be asked, what an answer is, and when a question is over. It does no I/O.
+// Package question has the rules of sessions' questions to their owner (row NED-03):
+// valid questions, valid answers, and when a question is over. It does no I/O.
 package question
 
 import (
@@ -22,29 +22,29 @@ const (
 	MaxAnswerChars      = 8_000
 	MinOptions          = 2
 	MaxOptions          = 4
-	// MaxOpen is how many open questions one session may have.
+	// MaxOpen limits the open questions of one session.
 	MaxOpen = 5
 )
 
-// State is where a question is.
+// State is the state of a question.
 type State string
 
-// The states. All but the first are ends.
+// The states. All but the first are final.
 const (
 	Open       State = "open"
 	Answered   State = "answered"
-	Cancelled  State = "cancelled"  // the asker took it back
-	Superseded State = "superseded" // the asker asked anew on the same topic
+	Cancelled  State = "cancelled"  // the asker withdrew it
+	Superseded State = "superseded" // the asker asked again on the same topic
 )
 
-// Option is one of the answers that are offered, and what follows from it.
+// Option is one of the offered answers, and its consequence.
 type Option struct {
 	ID          string `json:"id"` // "1" to "4"
 	Label       string `json:"label"`
 	Consequence string `json:"consequence"`
 }
 
-// Args are what a session asks; without options its owner answers in words.
+// Args are a session's question; without options the owner answers with text.
 type Args struct {
 	Title    string   `json:"title"`
 	Context  string   `json:"context"`
@@ -53,7 +53,7 @@ type Args struct {
 	Options  []Option `json:"options"`
 }
 
-// Check refuses what cannot be shown as it is, and numbers the options.
+// Check validates the question and numbers the options.
 func (a *Args) Check() error {
 	if err := checkLine("title", a.Title, MaxTitleChars); err != nil {
 		return err
@@ -102,8 +102,8 @@ func checkLine(what, text string, maxChars int) error {
 	return bridge.CheckText(what, text, maxChars)
 }
 
-// Question is what a session asked, as it stands in the record of questions.db. What
-// others wrote into the record survives.
+// Question is a session's question, as in the record of questions.db. Members of other
+// programs in the record are kept.
 type Question struct {
 	ID       string            `json:"id"`
 	Project  string            `json:"project"` // the asker's folder
@@ -117,24 +117,23 @@ type Question struct {
 	AskedAt  bridge.UnixMillis `json:"createdAt"`
 	EndedAt  bridge.UnixMillis `json:"endedAt,omitempty"`
 	Answer   *Answer           `json:"answer,omitempty"`
-	// Message is the id of the message that takes the answer to the asker; Carried says
-	// that it is on its way, Via how, and Pinned that the decision is recorded, where Pin
-	// asks for one.
+	// Message is the id of the message with the answer for the asker. Carried reports
+	// that it is sent, Via how, and Pinned that the decision of Pin is recorded.
 	Message string `json:"message,omitempty"`
 	Carried bool   `json:"carried,omitempty"`
 	Via     string `json:"via,omitempty"`
 	Pinned  bool   `json:"pinned,omitempty"`
 }
 
-// Answer is the owner's word.
+// Answer is the owner's answer.
 type Answer struct {
-	Option string `json:"option,omitempty"` // the id of one, "" for words alone
+	Option string `json:"option,omitempty"` // the id of one, "" for text alone
 	Label  string `json:"label,omitempty"`  // of that option
 	Text   string `json:"text,omitempty"`
-	Pin    bool   `json:"pin,omitempty"` // it holds as a decision from now on
+	Pin    bool   `json:"pin,omitempty"` // it becomes a decision
 }
 
-// Words are the answer as it is said.
+// Words returns the answer as text.
 func (a Answer) Words() string {
 	switch {
 	case a.Label == "":
@@ -145,8 +144,8 @@ func (a Answer) Words() string {
 	return a.Label + ". " + a.Text
 }
 
-// Key tells questions apart that replace each other: those of one session about one
-// topic of one project.
+// Key returns the key of questions that replace each other: of one session, topic and
+// project.
 func (q Question) Key() string {
 	if q.Topic == "" {
 		return q.ID
@@ -154,8 +153,8 @@ func (q Question) Key() string {
 	return strings.Join([]string{q.Project, strings.ToLower(strings.TrimSpace(q.Topic)), q.By.ID}, "\x00")
 }
 
-// Ask puts a question beside the open ones of its session. It returns the one that it
-// replaces, "" for none; the code is Conflict where too many are open.
+// Ask adds a question to the open ones of its session. It returns the id of the one
+// that it replaces, or "". It fails with Conflict if too many are open.
 func Ask(q Question, open []Question) (replaces string, err error) {
 	for _, other := range open {
 		if other.Key() == q.Key() {
@@ -168,8 +167,8 @@ func Ask(q Question, open []Question) (replaces string, err error) {
 	return "", nil
 }
 
-// Decide gives an open question its answer; the first one wins. The error is Conflict
-// when it is not open any more.
+// Decide answers an open question; the first answer wins. It fails with Conflict if the
+// question is not open, and with Invalid for an unsuitable answer.
 func (q *Question) Decide(answer Answer, at int64) error {
 	if q.State != Open {
 		return q.over()
@@ -216,13 +215,13 @@ func (q *Question) over() error {
 	}
 }
 
-// Body is what the asker is told: the owner's words, and what they answer.
+// Body returns the text for the asker: the question and the owner's answer.
 func (q Question) Body() string {
 	return fmt.Sprintf("You asked (%s): %s\n\n%s", q.ID, q.Title, q.Answer.Words())
 }
 
-// Conversation is the thread of a question's answer.
+// Conversation returns the thread of a question's answer.
 func Conversation(id string) string { return "question-" + id }
 
-// MessageID names the message that takes the answer: sent again, it is the same one.
+// MessageID returns the id of the message with the answer: a repeat has the same id.
 func MessageID(id string) string { return "question-answer-" + id }

@@ -9,45 +9,45 @@ import (
 
 // Decisions for all sessions, shared by paired PCs (RMT-22).
 const (
-	// DecisionsCapability says in a hello that a PC exchanges decisions.
+	// DecisionsCapability announces in a hello that a PC exchanges decisions.
 	DecisionsCapability = "decisions-sync-v1"
-	// WithdrawalsCapability says in a hello that a PC knows [Decided.Withdrawn]. One that
-	// does not refuses a frame with it.
+	// WithdrawalsCapability announces in a hello that a PC supports
+	// [Decided.Withdrawn]. Other PCs refuse a frame with that member.
 	WithdrawalsCapability = "decisions-withdraw-v1"
-	// DecisionsFrame is the type of the frames that carry them.
+	// DecisionsFrame is the type of the frames with decisions.
 	DecisionsFrame = "decision-sync"
 
-	// MaxDecisions and MaxDecisionBytes bound what one frame carries.
+	// MaxDecisions and MaxDecisionBytes limit the content of one frame.
 	MaxDecisions     = 25
 	MaxDecisionBytes = 1_000_000
 
-	// maxAhead is how far ahead of this PC's clock a decision may have been made.
+	// maxAhead limits how far a decision's time may be ahead of this PC's clock.
 	maxAhead = 24 * 60 * 60 * 1000
 )
 
-// Decided is a decision on its way to another PC. What it supersedes and whether it is
-// current each PC finds out for itself.
+// Decided is a decision in transit to another PC. Each PC determines for itself what it
+// supersedes and whether it is current.
 type Decided struct {
 	ID              string            `json:"id"`
 	Topic           string            `json:"topic"`
 	Text            string            `json:"text"`
-	Author          string            `json:"author"` // as its PC calls the session
+	Author          string            `json:"author"` // the session's name at its PC
 	Agent           bridge.AgentKind  `json:"agent,omitempty"`
 	CreatedAt       bridge.UnixMillis `json:"createdAt"`
 	SourceMessageID string            `json:"sourceMessageId,omitempty"`
-	Withdrawn       bool              `json:"withdrawn,omitempty"` // it withdraws what was in force on its topic
+	Withdrawn       bool              `json:"withdrawn,omitempty"` // it withdraws the decision in force on its topic
 }
 
-// TeamDecided is a decision on its way to a team, by the stream of its decisions (HUB-06).
+// TeamDecided is a decision in transit to a team, through the stream of its decisions (HUB-06).
 type TeamDecided struct {
 	Decision Decided `json:"decision"`
-	// Follows is the decision on its topic that its PC had before it: who had another one
-	// decided at the same time.
+	// Follows is the decision on its topic that its PC had before it: a PC with another
+	// one decided at the same time.
 	Follows string `json:"follows,omitempty"`
 }
 
-// ParseTeamDecided reads one. now is by the clock of the hub, the same for all PCs: they
-// all take it, or none does.
+// ParseTeamDecided decodes one. now is the clock of the hub, which is the same for all
+// PCs: so all accept it, or none does.
 func ParseTeamDecided(data []byte, now int64) (d TeamDecided, err error) {
 	if err := bridge.DecodeAdditive(data, MaxDecisionBytes, &d); err != nil {
 		return TeamDecided{}, err
@@ -61,14 +61,14 @@ func ParseTeamDecided(data []byte, now int64) (d TeamDecided, err error) {
 	return d, err
 }
 
-// TeamShare is how the owner names the whole team among the PCs with which decisions are
-// shared: what its stream has everybody in it can read.
+// TeamShare returns the owner's name for the whole team in the list of PCs that share
+// decisions: all its members can read its stream.
 func TeamShare(team string) string { return TeamMark + team }
 
-// TeamMark begins no PC's name.
+// TeamMark is a prefix that no PC's name has.
 const TeamMark = "@"
 
-// Cursor is a place in the order of decisions.
+// Cursor is a position in the order of decisions.
 type Cursor struct {
 	CreatedAt bridge.UnixMillis `json:"createdAt"`
 	ID        string            `json:"id"`
@@ -79,21 +79,21 @@ func (c Cursor) After(other Cursor) bool {
 	return c.CreatedAt > other.CreatedAt || c.CreatedAt == other.CreatedAt && c.ID > other.ID
 }
 
-// Cursor is the place of a decision.
+// Cursor returns the position of a decision.
 func (d Decided) Cursor() Cursor { return Cursor{d.CreatedAt, d.ID} }
 
-// Sync is what a frame about decisions says, one of three things: what comes after a
-// place (Since), the decisions there, or one that was just made.
+// Sync is a frame about decisions, with one of three contents: a request from a
+// position on (Since), the decisions there, or one new decision.
 type Sync struct {
 	Kind      SyncKind  `json:"kind"`
 	Since     *Cursor   `json:"since,omitempty"`
 	Decisions []Decided `json:"decisions,omitempty"`
 	Upsert    *Decided  `json:"decision,omitempty"`
-	// More says that further decisions come after these.
+	// More reports that further decisions follow these.
 	More bool `json:"more,omitempty"`
 }
 
-// SyncKind tells the three apart.
+// SyncKind is the kind of a Sync.
 type SyncKind string
 
 // The kinds.
@@ -103,8 +103,8 @@ const (
 	SyncUpsert  SyncKind = "upsert"
 )
 
-// ParseSync reads a frame about decisions. One decision that no Bridge makes spoils
-// the frame.
+// ParseSync decodes a frame about decisions. One invalid decision invalidates the
+// frame.
 func ParseSync(data []byte, now int64) (s Sync, err error) {
 	if err := bridge.DecodeStrict(data, MaxDecisionBytes, &s); err != nil {
 		return s, err
@@ -129,7 +129,7 @@ func ParseSync(data []byte, now int64) (s Sync, err error) {
 	return s, nil
 }
 
-// EncodeSync makes a frame's payload. Of decisions that need too much it leaves the
+// EncodeSync returns a frame's payload. If the decisions are too large, it leaves the
 // last ones for the next frame.
 func EncodeSync(s Sync) ([]byte, error) {
 	for {
@@ -162,8 +162,8 @@ func (d Decided) check(now int64) error {
 	return decision.CheckText(d.Text)
 }
 
-// Revision is the decision as it is recorded here: for all sessions, by a session of
-// that PC.
+// Revision returns the decision as it is recorded here: for all sessions, by a session
+// of that PC.
 func (d Decided) Revision(host string) decision.Revision {
 	rev := decision.Revision{ID: d.ID, Topic: d.Topic, Text: d.Text, Scope: decision.AllSessions(), Author: Letter{From: d.Author, Agent: d.Agent}.Sender(host), CreatedAt: d.CreatedAt, Withdrawn: d.Withdrawn}
 	if d.SourceMessageID != "" {
@@ -172,7 +172,7 @@ func (d Decided) Revision(host string) decision.Revision {
 	return rev
 }
 
-// DecidedOf is a decision as it crosses; only those for all sessions do.
+// DecidedOf returns a decision's transit form. It is Denied unless rev is for all sessions.
 func DecidedOf(rev decision.Revision) (Decided, error) {
 	if !rev.Scope.All {
 		return Decided{}, bridge.Errorf(bridge.Denied, "only decisions for all sessions leave this PC")

@@ -15,19 +15,19 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Files between paired PCs (RMT-20). A transfer is one run of bytes: the manifest,
-// then the content of each file in the manifest's order. It is sent in chunks, and
-// goes on where its receiver says.
+// Files between paired PCs (RMT-20). A transfer is one byte stream: the manifest, then
+// the content of each file in order. It is sent in chunks, and continues at the
+// receiver's offset.
 const (
-	// FilesCapability says in a hello that a PC takes files.
+	// FilesCapability announces in a hello that a PC accepts files.
 	FilesCapability = "file-stream-v1"
-	// FilesFrameType is the type of the frames that carry them.
+	// FilesFrameType is the type of the frames with files.
 	FilesFrameType = "file-stream"
 
 	// ChunkBytes is the size of every chunk of a transfer but the last one.
 	ChunkBytes = 256 << 10
-	// ChunkWindow is how many chunks are under way before the first is acknowledged,
-	// and MaxChunkWindow how many on a way that takes more at once.
+	// ChunkWindow is how many chunks may be unacknowledged, and MaxChunkWindow how many
+	// on a faster connection.
 	ChunkWindow    = 8
 	MaxChunkWindow = 64
 
@@ -43,7 +43,7 @@ type Files struct {
 	AllowPeers []string `json:"allowPeers,omitempty"` // names of paired PCs
 	MaxBytes   int64    `json:"maxBytes,omitempty"`   // of one transfer; 0 is 8 GiB
 	MaxEntries int      `json:"maxEntries,omitempty"` // files in one transfer; 0 is 4,096
-	AtOnce     int      `json:"atOnce,omitempty"`     // transfers that come in at a time; 0 is 4
+	AtOnce     int      `json:"atOnce,omitempty"`     // incoming transfers at a time; 0 is 4
 }
 
 const (
@@ -52,7 +52,7 @@ const (
 	usualTransfersAtOnce = 4
 )
 
-// WithDefaults fills in what the owner left out.
+// WithDefaults returns f with defaults for missing values.
 func (f Files) WithDefaults() Files {
 	if f.MaxBytes == 0 {
 		f.MaxBytes = usualTransferBytes
@@ -66,7 +66,7 @@ func (f Files) WithDefaults() Files {
 	return f
 }
 
-// Check names the first value that cannot be meant.
+// Check fails with Invalid for the first value that is not possible.
 func (f Files) Check() error {
 	for _, limit := range []struct {
 		member string
@@ -82,8 +82,8 @@ func (f Files) Check() error {
 	return nil
 }
 
-// AllowFiles decides whether that PC may send files here. It is asked on every offer,
-// and again before anything is shown.
+// AllowFiles fails with Denied unless that PC may send files here. It is called for
+// every offer, and again before anything is shown.
 func (p Policy) AllowFiles(name string) error {
 	switch {
 	case !p.Enabled:
@@ -94,7 +94,7 @@ func (p Policy) AllowFiles(name string) error {
 	return nil
 }
 
-// AllowOffer decides whether a transfer is one that the owner's limits have room for.
+// AllowOffer fails with TooLarge if a transfer exceeds the owner's limits.
 func (f Files) AllowOffer(offer FileOffer) error {
 	f = f.WithDefaults()
 	switch {
@@ -113,13 +113,13 @@ type FileEntry struct {
 	SHA256 string `json:"sha256"` // of its content, in hex
 }
 
-// Manifest is what a transfer holds. Its own checksum, which the offer tells, stands for
-// the whole: it covers every name, size and checksum.
+// Manifest lists the files of a transfer. The offer has the manifest's checksum, which
+// covers every name, size and checksum.
 type Manifest struct {
 	Files []FileEntry `json:"files"`
 }
 
-// Encode checks the manifest and makes the bytes that are sent.
+// Encode validates the manifest and returns the bytes to send.
 func (m Manifest) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (m Manifest) Encode() ([]byte, error) {
 	return data, err
 }
 
-// Offer is what is told of a transfer before it is sent.
+// Offer returns the offer that precedes a transfer.
 func (m Manifest) Offer(encoded []byte) FileOffer {
 	sum := sha256.Sum256(encoded)
 	offer := FileOffer{Entries: len(m.Files), ManifestBytes: len(encoded), SHA256: hex.EncodeToString(sum[:])}
@@ -141,7 +141,7 @@ func (m Manifest) Offer(encoded []byte) FileOffer {
 	return offer
 }
 
-// ParseManifest reads the manifest that an offer has told of.
+// ParseManifest decodes a manifest. It fails if the manifest does not match the offer.
 func ParseManifest(data []byte, offer FileOffer) (Manifest, error) {
 	var m Manifest
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != offer.SHA256 {
@@ -166,7 +166,7 @@ func (m Manifest) check() error {
 	if len(m.Files) > usualTransferEntries {
 		return bridge.Errorf(bridge.TooLarge, "%d files are too many: at most %d fit", len(m.Files), usualTransferEntries)
 	}
-	taken := map[string]string{} // what each name is there, a file or a folder, as it was first written
+	taken := map[string]string{} // each name there, a file or a folder, in its first spelling
 	for _, file := range m.Files {
 		if err := CheckPath(file.Path); err != nil {
 			return err
@@ -184,8 +184,8 @@ func (m Manifest) check() error {
 // usualTotal keeps the sum over all files from overflowing.
 const usualTotal = 1 << 50
 
-// take notes a file's path and the folders above it, and refuses what would be the
-// same name on a file system that does not tell letters' case or forms apart.
+// take records a file's path and its parent folders. It refuses a name that collides on
+// a file system that ignores letter case or Unicode forms.
 func take(taken map[string]string, path string) error {
 	for i, r := range path {
 		if r != '/' {
@@ -211,7 +211,7 @@ func collide(path, there string) error {
 	return bridge.Errorf(bridge.Invalid, "%q and %q are one name on some systems", path, strings.TrimSuffix(there, "/"))
 }
 
-// fold makes one of all names that some file system takes for the same.
+// fold returns one form for all names that some file system treats as equal.
 func fold(name string) string {
 	return norm.NFC.String(strings.ToLower(strings.ToUpper(norm.NFKC.String(name))))
 }
@@ -220,11 +220,11 @@ func isSum(text string) bool {
 	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// reserved are names that are devices on Windows, with whatever extension.
+// reserved are the names of devices on Windows, with any extension.
 var reserved = []string{"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"}
 
-// CheckPath refuses a path that is not relative, does not stay below its folder, or
-// means something else, or nothing, on another system.
+// CheckPath fails with Invalid for a path that is not relative or leaves its folder. It
+// also refuses a path that is invalid or different on another system.
 func CheckPath(path string) error {
 	parts := strings.Split(path, "/")
 	switch {
@@ -261,14 +261,13 @@ func checkPart(part string) error {
 	return nil
 }
 
-// isOdd reports a sign that no portable name has: what Windows gives a meaning, what
-// cannot be seen, and what turns the direction of the text, by which a name looks like
-// another one.
+// isOdd reports a character that no portable name has. It has a meaning on Windows, is
+// invisible, or changes the text direction, so that a name imitates another.
 func isOdd(r rune) bool {
 	return strings.ContainsRune(`\<>:"|?*`, r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError || r == '\uFEFF'
 }
 
-// FileOffer tells of a transfer.
+// FileOffer describes a transfer.
 type FileOffer struct {
 	Entries       int    `json:"entries"`
 	Bytes         int64  `json:"bytes"` // of all files
@@ -276,21 +275,21 @@ type FileOffer struct {
 	SHA256        string `json:"sha256"` // of the manifest
 }
 
-// Total is how many bytes the transfer is.
+// Total returns the size of the transfer in bytes.
 func (o FileOffer) Total() int64 { return int64(o.ManifestBytes) + o.Bytes }
 
-// FileKind says what a frame of a transfer is.
+// FileKind is the kind of a transfer's frame.
 type FileKind string
 
-// The frames. A sender offers, and offers again after every cut; the receiver accepts
-// from where it has it all on the disk, or refuses, or says that it is done. Either
-// side can refuse at any time, which ends the transfer.
+// The frames. A sender offers, and repeats the offer after each interruption. The
+// receiver accepts from the offset that it has on disk, or refuses, or reports that it
+// is done. Either side can refuse at any time, which ends the transfer.
 const (
 	OfferFiles  FileKind = "offer"
-	AcceptFiles FileKind = "accept" // At: send from there
-	FileChunk   FileKind = "chunk"  // At: where it belongs; the frame's body is the chunk
-	FileAck     FileKind = "ack"    // At: everything before has been taken
-	FilesDone   FileKind = "done"   // it is all there, and verified
+	AcceptFiles FileKind = "accept" // At: the offset to send from
+	FileChunk   FileKind = "chunk"  // At: its offset; the frame's body is the chunk
+	FileAck     FileKind = "ack"    // At: all data before it has arrived
+	FilesDone   FileKind = "done"   // all data has arrived and is verified
 	RefuseFiles FileKind = "refuse"
 )
 
@@ -303,7 +302,7 @@ type FileFrame struct {
 	Error *bridge.Error     `json:"error,omitempty"`
 }
 
-// Encode makes the payload.
+// Encode returns the payload.
 func (f FileFrame) Encode() ([]byte, error) {
 	if f.Error != nil {
 		f.Error = &bridge.Error{Code: f.Error.Code, Message: cut(f.Error.Message)}
@@ -311,8 +310,8 @@ func (f FileFrame) Encode() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// ParseFileFrame reads a file-stream frame's payload; body is how many bytes came
-// beside it. A later release may say more in it than this one knows.
+// ParseFileFrame decodes a file-stream frame's payload; body is the size of its body in
+// bytes. It ignores members of a later release.
 func ParseFileFrame(payload []byte, body int) (FileFrame, error) {
 	var f FileFrame
 	if err := bridge.DecodeAdditive(payload, maxFilePayloadBytes, &f); err != nil {

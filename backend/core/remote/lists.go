@@ -8,22 +8,22 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// What a PC shows of itself to a paired one, read-only (RMT-23).
+// The read-only data that a PC shows to a paired one (RMT-23).
 const (
-	// DashboardCapability says in a hello that a PC can be asked for its list.
+	// DashboardCapability announces in a hello that a PC serves its list.
 	DashboardCapability = "dashboard-read-v1"
-	// DashboardFrame is the type of the frames that ask for it and carry it.
+	// DashboardFrame is the type of the frames that request the list and return it.
 	DashboardFrame = "dashboard-read"
 
-	// MaxListed bounds the sessions, and the jobs, of one list.
+	// MaxListed limits the sessions, and the jobs, of one list.
 	MaxListed = 200
 
 	maxTitleChars = 160
 	maxPathChars  = 1000
 )
 
-// List is what a PC shows: its sessions where the other may write to them or see them,
-// with their folders and the jobs where it may see them.
+// List is what a PC shows: its sessions if the other may write to them or see them,
+// with folders and jobs if it may see those.
 type List struct {
 	Messages bool     `json:"messages"` // sessions take messages
 	Shown    bool     `json:"shown"`    // folders and jobs are shown
@@ -31,8 +31,8 @@ type List struct {
 	Jobs     []Listed `json:"jobs"`
 }
 
-// Listed is one session or job. State is busy or idle of a session, its status of a
-// job.
+// Listed is one session or job. State is busy or idle for a session, and the status for
+// a job.
 type Listed struct {
 	Name  string           `json:"name"`
 	Agent bridge.AgentKind `json:"agent"`
@@ -42,7 +42,7 @@ type Listed struct {
 	Since int64            `json:"since"` // Unix milliseconds by the clock of its PC
 }
 
-// View is what a frame says: a question, or its answer.
+// View is the content of a frame: a request, or its answer.
 type View struct {
 	Rid   string            `json:"rid"`
 	Now   bridge.UnixMillis `json:"now"`
@@ -50,11 +50,11 @@ type View struct {
 	Error *bridge.Error     `json:"error,omitempty"`
 }
 
-// IsQuestion tells a question from an answer.
+// IsQuestion reports whether the frame is a request.
 func (v View) IsQuestion() bool { return v.List == nil && v.Error == nil }
 
-// ParseView reads a frame about lists. Names that could not be written to are left
-// out of a list, and words that are too long are cut.
+// ParseView decodes a frame about lists. It omits names that could not receive
+// messages, and cuts texts that are too long.
 func ParseView(data []byte) (v View, err error) {
 	if err := bridge.DecodeStrict(data, maxPayloadBytes, &v); err != nil {
 		return v, err
@@ -71,7 +71,7 @@ func ParseView(data []byte) (v View, err error) {
 	return v, nil
 }
 
-// EncodeView makes a frame's payload.
+// EncodeView returns a frame's payload.
 func EncodeView(v View) ([]byte, error) {
 	if v.List != nil {
 		list := *v.List

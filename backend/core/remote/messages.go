@@ -11,26 +11,26 @@ import (
 
 // Messages between sessions of two PCs (RMT-21).
 const (
-	// MessagesCapability says in a hello that a PC takes messages for its sessions.
+	// MessagesCapability announces in a hello that a PC accepts messages for its sessions.
 	MessagesCapability = "messages-v1"
-	// MessagesFrame is the type of the frames that carry them and what became of them.
+	// MessagesFrame is the type of the frames with messages and their receipts.
 	MessagesFrame = "messages"
 
-	// MaxLetters and MaxLetterBytes bound what one frame carries of messages: a frame
-	// has one at least, however large it is.
+	// MaxLetters and MaxLetterBytes limit the messages of one frame: a frame has at
+	// least one, of any size.
 	MaxLetters     = 100
 	MaxLetterBytes = 400_000
-	// MaxReceipts bounds what one frame tells of.
+	// MaxReceipts limits the receipts of one frame.
 	MaxReceipts = 200
 
 	maxEvidenceChars = 200
 )
 
-// Letter is a message on its way to a session of another PC.
+// Letter is a message in transit to a session of another PC.
 type Letter struct {
 	ID             string           `json:"id"`
-	To             string           `json:"to"`   // as the other PC calls the session
-	From           string           `json:"from"` // as the sender's PC calls the session; the host is what the link proves
+	To             string           `json:"to"`   // the session's name at the other PC
+	From           string           `json:"from"` // the session's name at the sender's PC; the link proves the host
 	Agent          bridge.AgentKind `json:"agent,omitempty"`
 	ConversationID string           `json:"conversationId"`
 	ReplyTo        string           `json:"replyTo,omitempty"`
@@ -39,16 +39,16 @@ type Letter struct {
 	CreatedAt      int64            `json:"createdAt"` // Unix milliseconds by the sender's clock
 }
 
-// Arrival answers a letter: it is stored, or why it is not. Later says that the
-// reason is a passing one: the letter is to be sent again.
+// Arrival answers a letter: it is stored, or the reason why not. Later reports that the
+// reason is temporary: the letter must be resent.
 type Arrival struct {
 	ID    string        `json:"id"`
 	Error *bridge.Error `json:"error,omitempty"`
 	Later bool          `json:"later,omitempty"`
 }
 
-// Receipt tells what became of a letter. News counts what is known: what is noted of
-// one News covers all before.
+// Receipt reports the stages of a letter. News is a counter: the acknowledgement of one
+// News covers all before.
 type Receipt struct {
 	ID     string        `json:"id"`
 	News   int64         `json:"news"` // a count
@@ -62,8 +62,8 @@ type ReceiptStep struct {
 	Evidence string       `json:"evidence,omitempty"`
 }
 
-// Mail is what a frame of messages says, one of four things. Now is the clock of
-// whoever sends it: the two of a pair may differ by minutes.
+// Mail is a frame of messages, with one of four contents. Now is the sender's clock:
+// the clocks of a pair may differ by minutes.
 type Mail struct {
 	Now      bridge.UnixMillis `json:"now"`
 	Letters  []Letter          `json:"letters,omitempty"`
@@ -72,8 +72,8 @@ type Mail struct {
 	Noted    []Receipt         `json:"noted,omitempty"` // without stages
 }
 
-// ParseMail reads a frame of messages. A letter in it may still be wrong: Check says
-// so for each.
+// ParseMail decodes a frame of messages. A letter in it may still be invalid: Check
+// validates each.
 func ParseMail(data []byte) (m Mail, err error) {
 	if err := bridge.DecodeStrict(data, maxPayloadBytes, &m); err != nil {
 		return m, err
@@ -106,7 +106,7 @@ func ParseMail(data []byte) (m Mail, err error) {
 
 var receiptStages = []bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed, bridge.StageAnswered, bridge.StageExpired}
 
-// EncodeMail makes a frame's payload.
+// EncodeMail returns a frame's payload.
 func EncodeMail(m Mail) ([]byte, error) {
 	data, err := json.Marshal(m)
 	if err == nil && len(data) > maxPayloadBytes {
@@ -115,10 +115,10 @@ func EncodeMail(m Mail) ([]byte, error) {
 	return data, err
 }
 
-// Shift is how far the other PC's clock is behind this one's, in milliseconds.
+// Shift returns how far the other PC's clock is behind this one's, in milliseconds.
 func (m Mail) Shift(now int64) int64 { return now - m.Now }
 
-// Check refuses a letter that no Bridge sends.
+// Check fails if no Bridge would send the letter.
 func (l Letter) Check() error {
 	if err := bridge.CheckID("the message's id", l.ID); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (l Letter) Check() error {
 	return bridge.CheckText("the message", l.Body, bridge.MaxBodyChars)
 }
 
-// Sender is who the letter is from, as this PC knows the one that the link has proved.
-// No letter is the owner's word, whatever it says (MSG-08).
+// Sender returns the sender of the letter, at the host that the link has proved. No
+// letter has the owner's authority, whatever it claims (MSG-08).
 func (l Letter) Sender(host string) bridge.Address {
 	name := host + "/" + l.From
 	agent, err := bridge.ParseKind(string(l.Agent))
@@ -153,12 +153,12 @@ func (l Letter) Sender(host string) bridge.Address {
 	return bridge.Address{ID: name, Name: name, Agent: agent}
 }
 
-// Message is the letter as it is stored here, by a clock that is shift milliseconds
-// ahead of the sender's; hop is the least that it may have here.
+// Message returns the letter as it is stored here, by a clock that is shift
+// milliseconds ahead of the sender's; hop is its minimum here.
 func (l Letter) Message(host string, now, shift int64, hop int) bridge.Message {
 	conversation := l.ConversationID
 	if l.ReplyTo == "" && strings.HasPrefix(conversation, bridge.DecisionConversation) {
-		conversation = l.ID // only the broker of this PC tells of decisions
+		conversation = l.ID // only the broker of this PC announces decisions
 	}
 	return bridge.Message{
 		ID: l.ID, From: l.Sender(host), To: l.To, ConversationID: conversation, ReplyTo: l.ReplyTo, Hop: min(max(l.Hop, hop), bridge.HighestMaxHops),
@@ -166,7 +166,7 @@ func (l Letter) Message(host string, now, shift int64, hop int) bridge.Message {
 	}
 }
 
-// LetterOf is a stored message to a session of another PC as it crosses.
+// LetterOf returns a stored message to a session of another PC in its transit form.
 func LetterOf(m bridge.Message) Letter {
 	_, to := SplitName(m.To)
 	from, agent := m.From.Name, m.From.Agent
@@ -176,7 +176,7 @@ func LetterOf(m bridge.Message) Letter {
 	return Letter{ID: m.ID, To: to, From: from, Agent: agent, ConversationID: m.ConversationID, ReplyTo: m.ReplyTo, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt}
 }
 
-// Answered is the arrival of a letter that was stored, or was not because of err.
+// Answered returns the arrival of a letter: stored, or not because of err.
 func Answered(id string, err error) Arrival {
 	if err == nil {
 		return Arrival{ID: id}

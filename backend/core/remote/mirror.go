@@ -7,23 +7,23 @@ import (
 	"bridge/backend/core/job"
 )
 
-// How a requester keeps up with its jobs on another PC (RMT-13, RMT-15).
+// Polls of a requester for its jobs on another PC (RMT-13, RMT-15).
 const (
 	PollEvery  = 2 * time.Second
 	MirrorLife = 90 * time.Second
-	// PollGap is the least time between two polls of one pair: they are half of what a
-	// pair may ask (RMT-14), however many jobs run, and leave the rest to commands.
+	// PollGap is the shortest time between two polls of one pair, for any number of jobs.
+	// So polls use half of a pair's request limit (RMT-14), and leave the rest to commands.
 	PollGap = 200 * time.Millisecond
-	// LimitPoll is how often a job is asked for that a usage limit has ended: it may be
-	// continued there.
+	// LimitPoll is the poll interval of a job that a usage limit has ended: it may
+	// continue there.
 	LimitPoll = time.Minute
-	// Patience is how long a request may stay unanswered. A spawn may for longer before
-	// it is ambiguous, and so may an answer to an approval, which waits for the runner.
+	// Patience is the timeout of a request. A spawn has a longer one before it is
+	// ambiguous. So has an answer to an approval, because it waits for the runner.
 	Patience      = 10 * time.Second
 	SpawnPatience = 20 * time.Second
 )
 
-// PatienceFor is how long a request of that operation may stay unanswered.
+// PatienceFor returns the timeout of a request of that operation.
 func PatienceFor(operation Operation) time.Duration {
 	if operation == Spawn || operation == Approval {
 		return SpawnPatience
@@ -31,8 +31,8 @@ func PatienceFor(operation Operation) time.Duration {
 	return Patience
 }
 
-// ErrUnanswered says that a PC was asked and did not answer: whether it did as it was
-// asked nobody knows. It is never asked again by itself.
+// ErrUnanswered returns the error for a request without an answer: its outcome is
+// unknown. It is never resent automatically.
 func ErrUnanswered(host string, operation Operation) error {
 	return &unanswered{bridge.Error{
 		Code:    bridge.Unavailable,
@@ -45,34 +45,34 @@ type unanswered struct{ said bridge.Error }
 func (u *unanswered) Error() string { return u.said.Message }
 func (u *unanswered) Unwrap() error { return &u.said }
 
-// IsUnanswered reports whether an error is ErrUnanswered's.
+// IsUnanswered reports whether an error is from ErrUnanswered.
 func IsUnanswered(err error) bool {
 	_, is := err.(*unanswered) //nolint:errorlint // it is made for whoever asked, and never wrapped
 	return is
 }
 
-// Mirror is what the requester knows of how fresh its knowledge of a job is.
+// Mirror is the requester's data about the age of its knowledge of a job.
 type Mirror struct {
 	Status  job.State
 	AskedAt time.Time // of its spawn
 	HeardAt time.Time // zero for never
-	// Refused is why that PC tells nothing of it any more; "" is none.
+	// Refused is why that PC no longer reports on the job, or "".
 	Refused string
 }
 
-// IsFresh reports whether it can be shown as the present state; a job that has ended
-// does not change any more.
+// IsFresh reports whether the state counts as current; an ended job does not change any
+// more.
 func (m Mirror) IsFresh(now time.Time) bool {
 	return m.Status.IsEnded() || !m.HeardAt.IsZero() && now.Sub(m.HeardAt) < MirrorLife
 }
 
-// Doubt says what is shown where the state may not be the present one; "" is no doubt.
+// Doubt returns why the shown state may be out of date, or "".
 func (m Mirror) Doubt(host string, now time.Time) string {
 	switch {
 	case m.IsFresh(now):
 		return ""
 	case m.HeardAt.IsZero() && now.Sub(m.AskedAt) < SpawnPatience:
-		return "" // it is being asked
+		return "" // the request is in progress
 	case m.HeardAt.IsZero():
 		return host + " did not say whether the job was started: look there before you ask again"
 	case m.Refused != "":
@@ -81,8 +81,7 @@ func (m Mirror) Doubt(host string, now time.Time) string {
 	return "not heard of since " + clock(m.HeardAt, now)
 }
 
-// clock is the time of day as the clock of now shows it, with the day where that is
-// another one.
+// clock returns the time of day in the time zone of now, with the date if it differs.
 func clock(at, now time.Time) string {
 	at = at.In(now.Location())
 	switch {

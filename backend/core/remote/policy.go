@@ -8,28 +8,28 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Policy is what the owner of this PC allows other PCs, as config.json says it now
-// (RMT-06). What is left out is denied.
+// Policy is what this PC's owner currently permits other PCs in config.json (RMT-06).
+// Missing values deny.
 type Policy struct {
 	Enabled    bool       // network.enabled
 	RemoteJobs RemoteJobs // network.remoteJobs
 	Files      Files      // network.files
-	// Shares are the paired PCs, by name, with which each is shared.
+	// Shares are the names of the paired PCs for each share.
 	Shares map[Share][]string
 }
 
-// Share is something that the owner shares with other PCs, as config.json calls it
-// below network.
+// Share is data that the owner shares with other PCs, by its name below network in
+// config.json.
 type Share string
 
-// What can be shared besides jobs and files.
+// The shares in addition to jobs and files.
 const (
-	ShareMessages  Share = "messages"  // they may write to sessions here
+	ShareMessages  Share = "messages"  // the other PCs may write to sessions here
 	ShareDecisions Share = "decisions" // decisions for all sessions are exchanged
-	ShareDashboard Share = "dashboard" // they may see the sessions and jobs here
+	ShareDashboard Share = "dashboard" // the other PCs may see the sessions and jobs here
 )
 
-// AllowShare decides whether that PC has a share in something. It is asked on every
+// AllowShare fails with Denied unless that PC has a share. It is called for every
 // request.
 func (p Policy) AllowShare(share Share, name string) error {
 	switch {
@@ -51,16 +51,16 @@ type RemoteJobs struct {
 	AllowPeers []string           `json:"allowPeers"` // names of paired PCs
 }
 
-// Place is one folder that a job would use, in each of its spellings: as it was given,
-// and as it is with every link followed.
+// Place is one folder that a job would use, in two forms: as given, and with every link
+// resolved.
 type Place struct {
-	What      string // for the refusal: "the folder", "its git directory"
+	What      string // for the error: "the folder", "its git directory"
 	Given     string
 	Canonical string
 }
 
-// AllowPeer decides whether that PC may ask anything about jobs. It is asked on every
-// request.
+// AllowPeer fails with Denied unless that PC may make requests about jobs. It is called
+// for every request.
 func (p Policy) AllowPeer(name string) error {
 	switch {
 	case !p.Enabled:
@@ -73,7 +73,7 @@ func (p Policy) AllowPeer(name string) error {
 	return nil
 }
 
-// AllowAgent decides whether other PCs may use agents of that kind.
+// AllowAgent fails with Denied unless other PCs may use agents of that kind.
 func (p Policy) AllowAgent(kind bridge.AgentKind) error {
 	if !slices.Contains(p.RemoteJobs.Agents, kind) {
 		return bridge.Errorf(bridge.Denied, "jobs of %s are not allowed for other PCs here (network.remoteJobs.agents)", kind)
@@ -81,10 +81,10 @@ func (p Policy) AllowAgent(kind bridge.AgentKind) error {
 	return nil
 }
 
-// AllowPlaces decides whether every folder that a job would use lies within one of the
-// allowed roots, however it is spelled (RMT-09). roots are the canonical forms of
-// RemoteJobs.AllowRoots, in the same order; "" is one that is not there. A refusal
-// names the rule and never what else lies anywhere.
+// AllowPlaces fails with Denied unless each folder of a job is within an allowed root,
+// in any spelling (RMT-09). roots are the canonical forms of RemoteJobs.AllowRoots, in
+// the same order; "" is a missing one. The error names the rule and reveals nothing
+// about other folders.
 func (p Policy) AllowPlaces(peer string, roots []string, places []Place) error {
 	if len(places) == 0 {
 		return bridge.Errorf(bridge.Denied, "a job needs a folder")
@@ -101,8 +101,7 @@ func (p Policy) AllowPlaces(peer string, roots []string, places []Place) error {
 	return nil
 }
 
-// checkSpelling refuses paths that say one thing and may mean another, before anybody
-// looks where they lead.
+// checkSpelling refuses ambiguous paths before any link is resolved.
 func checkSpelling(path string) error {
 	switch {
 	case path == "" || !filepath.IsAbs(path):
@@ -115,7 +114,7 @@ func checkSpelling(path string) error {
 	return nil
 }
 
-// IsWithin reports whether a canonical path is a canonical folder, or lies in it.
+// IsWithin reports whether a canonical path is a canonical folder or below it.
 func IsWithin(folder, path string) bool {
 	relative, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(relative)

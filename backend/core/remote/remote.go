@@ -1,7 +1,7 @@
-// Package remote has the rules of what paired PCs do for each other: jobs, messages,
-// decisions and lists of sessions. What one PC may ask of another, whether the
-// other's owner allows it, and how often. It does no I/O: the link has proved who
-// asks, and whoever resolves paths has done so.
+// Package remote has the rules for jobs, messages, decisions and lists between paired
+// PCs: what one PC may request of another, whether the other's owner permits it, and
+// how often. It does no I/O: the link has proved the requester's identity, and the
+// caller has resolved paths.
 package remote
 
 import (
@@ -18,35 +18,35 @@ import (
 )
 
 const (
-	// Capability says in a hello that a PC knows these requests (RMT-03).
+	// Capability announces in a hello that a PC supports these requests (RMT-03).
 	Capability = "remote-jobs-v1"
-	// FrameType is the type of the frames that carry them (RMT-04).
+	// FrameType is the type of their frames (RMT-04).
 	FrameType = "remote-job"
-	// ReadsCapability says that a PC also lets the owners of jobs read what these wrote
-	// down and changed. ReadsFrameType is the type of the frames with that.
+	// ReadsCapability announces that a PC also lets jobs' owners read their logs and
+	// changes. ReadsFrameType is the type of those frames.
 	ReadsCapability = "remote-reads-v1"
 	ReadsFrameType  = "remote-read"
-	// MaxPartBytes bounds one part of what is read.
+	// MaxPartBytes limits one part of a read.
 	MaxPartBytes = 256 << 10
 
-	maxPayloadBytes = 900 << 10 // it fits into a frame of 1 MiB with all around it
+	maxPayloadBytes = 900 << 10 // so that a frame of 1 MiB also has room for its envelope
 	maxErrorChars   = 2000
 	maxApprovals    = 50
 )
 
-// Peer is who asks. ID and Name are what the link has proved; a request's own word
-// for them counts nothing. Supervisor is the session behind it, by the identity that
-// its own PC keeps for it: it means something together with ID only.
+// Peer is the requester. The link has proved ID and Name; the values in a request do
+// not count. Supervisor is the session behind it, by its identity on its own PC. It is
+// meaningful only together with ID.
 type Peer struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
 	Supervisor string `json:"supervisor"`
 }
 
-// Owner is who a job on this PC belongs to, where a paired one asked for it (RMT-12).
+// Owner returns the owner of a job on this PC that a paired one requested (RMT-12).
 func (p Peer) Owner() string { return p.ID + "/" + p.Supervisor }
 
-// Operation is what a request asks for.
+// Operation is the operation of a request.
 type Operation string
 
 // The operations (RMT-05); there are no others.
@@ -61,16 +61,16 @@ const (
 const (
 	ReadLog  Operation = "log"
 	ReadDiff Operation = "diff"
-	// ReadResult reads by parts what came of a run: a PC has it that tells
+	// ReadResult reads the result of a run in parts. A PC supports it if it sends
 	// Value.ResultBytes.
 	ReadResult Operation = "result"
 )
 
-// IsRead reports whether an operation goes in frames of ReadsFrameType.
+// IsRead reports whether an operation uses frames of ReadsFrameType.
 func (o Operation) IsRead() bool { return o == ReadLog || o == ReadDiff || o == ReadResult }
 
-// Frame is the type of the frames that an operation goes in, and the capability that
-// the other PC needs for it.
+// Frame returns the frame type of an operation, and the capability that the other PC
+// needs for it.
 func (o Operation) Frame() (frameType, capability string) {
 	if o.IsRead() {
 		return ReadsFrameType, ReadsCapability
@@ -78,58 +78,58 @@ func (o Operation) Frame() (frameType, capability string) {
 	return FrameType, Capability
 }
 
-// Request is one request, checked.
+// Request is one validated request.
 type Request struct {
 	Rid       string
-	Peer      Peer // as the link has proved it
+	Peer      Peer // proved by the link
 	Operation Operation
-	Job       string // by the name that the asking PC has given it
+	Job       string // the job's name at the requesting PC
 
 	Spawn   job.Request // of Spawn
 	Control ControlArgs // of Control
-	// Of Approval.
+	// These fields are for Approval.
 	Approval string
 	Decision job.Decision
 	Reason   string
-	// Of what is read: from which byte on, and of which version; "" is any.
+	// These fields are for reads: the first byte, and the version; "" is any.
 	From int64
 	Of   string
 }
 
-// ControlArgs is what a job is told: words and settings as message_subagent has them,
-// or that it is to end; or what is fetched of it.
+// ControlArgs is a control of a job: a message and settings as in message_subagent, or
+// a cancel, or a request for a result.
 type ControlArgs struct {
-	ID      string // of the words, so that they are said once
+	ID      string // of the message, so that it is sent only once
 	Message job.Control
 	Cancel  bool
-	Result  int // which run's result is wanted; 0 for none
+	Result  int // the run whose result is requested; 0 for none
 }
 
-// Value is what a request is answered with.
+// Value is the answer to a request.
 type Value struct {
 	State     *JobState      `json:"state"`
 	Alive     bool           `json:"alive"`
 	Approvals []job.Approval `json:"approvals"`
-	// Delivery is what becomes of words, as message_subagent answers.
+	// Delivery is the delivery of a message, as in message_subagent.
 	Delivery job.Delivery `json:"delivery,omitempty"`
-	// Result is what came of the run that was asked for.
+	// Result is the result of the requested run.
 	Result *runs.Envelope `json:"result,omitempty"`
-	// ResultBytes is how many the whole result has, as JSON, where Result is not all of
-	// it: ReadResult reads that.
+	// ResultBytes is the size of the full result as JSON, if Result is only a part:
+	// then ReadResult reads it.
 	ResultBytes int64 `json:"resultBytes,omitempty"`
-	// Part is what was read.
+	// Part is the part that was read.
 	Part *Part `json:"part,omitempty"`
 }
 
-// Part is a part of what a job wrote down or changed.
+// Part is a part of a job's log, changes or result.
 type Part struct {
 	Data []byte `json:"data"`
 	Size int64  `json:"size"` // of the whole, in bytes
-	// Of names this version of the whole: parts of two versions do not fit together.
+	// Of identifies the version of the whole: parts of two versions do not match.
 	Of string `json:"of,omitempty"`
 }
 
-// JobState is a job as its own PC knows it.
+// JobState is the state of a job at its own PC.
 type JobState struct {
 	Job     string            `json:"job"`
 	Status  job.State         `json:"status"`
@@ -151,12 +151,12 @@ type JobState struct {
 	Started bridge.UnixMillis `json:"startedAt,omitempty"`
 	EndedAt bridge.UnixMillis `json:"endedAt,omitempty"`
 	Until   bridge.UnixMillis `json:"limitUntil,omitempty"`
-	// Ended is why the last run that has ended did.
+	// Ended is why the last ended run ended.
 	Ended job.EndReason `json:"ended,omitempty"`
 	Run   int           `json:"run"`
-	// Results is the last run that has ended and whose result can be fetched; 0 is none.
+	// Results is the last ended run with an available result; 0 is none.
 	Results int `json:"results"`
-	// Now is that PC's clock, by which all times here go.
+	// Now is that PC's clock, which all times here use.
 	Now bridge.UnixMillis `json:"now"`
 }
 
@@ -175,12 +175,11 @@ const (
 	kindResponse = "response"
 )
 
-// request is what stands in a request, per operation; what does not belong to it is
-// refused.
+// request has the members of a request. Members of another operation are refused.
 type request struct {
 	Op       Operation       `json:"op"`
 	Job      string          `json:"job"`
-	Target   string          `json:"target,omitempty"` // of spawn: the kind of agent
+	Target   string          `json:"target,omitempty"` // for spawn: the kind of agent
 	Ask      bool            `json:"ask,omitempty"`
 	Args     json.RawMessage `json:"args,omitempty"`
 	ID       string          `json:"id,omitempty"`
@@ -189,7 +188,7 @@ type request struct {
 	Result   int             `json:"result,omitempty"`
 	Decision string          `json:"decision,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
-	From     int64           `json:"from,omitempty"` // the byte at which the part begins
+	From     int64           `json:"from,omitempty"` // the first byte of the part
 	Of       string          `json:"of,omitempty"`
 }
 
@@ -200,9 +199,9 @@ type Response struct {
 	Err   error
 }
 
-// Parse reads a remote-job frame's payload from the PC that the link has proved:
-// either a request or a response. A request that is wrong is answered where it has a
-// Rid: Request.Rid is set then, beside the error.
+// Parse decodes a remote-job frame's payload from the PC that the link has proved: a
+// request or a response. If an invalid request has a Rid, Request.Rid is set together
+// with the error, so that it can be answered.
 func Parse(data []byte, proved Peer) (*Request, *Response, error) {
 	request, response, err := parse(data, proved)
 	if request != nil && err == nil && request.Operation.IsRead() {
@@ -239,7 +238,7 @@ func parse(data []byte, proved Peer) (*Request, *Response, error) {
 	return nil, nil, bridge.Errorf(bridge.Invalid, "a remote-job frame is a request with a request, or a response with a value or an error")
 }
 
-// parseResponse passes over what a newer Bridge adds to a value.
+// parseResponse ignores members of a newer Bridge.
 func parseResponse(p payload) (*Response, error) {
 	response := &Response{Rid: p.Rid}
 	if p.Error != nil {
@@ -252,14 +251,14 @@ func parseResponse(p payload) (*Response, error) {
 	return response, nil
 }
 
-// cut bounds what another PC says in an error.
+// cut limits another PC's text in an error.
 func cut(text string) string { return cutTo(text, maxErrorChars) }
 
 func (r *Request) parse(p payload) error {
 	if p.Peer == nil || bridge.CheckID("supervisor", p.Peer.Supervisor) != nil {
 		return bridge.Errorf(bridge.Invalid, "a request must name the supervisor behind it")
 	}
-	r.Peer.Supervisor = p.Peer.Supervisor // all else of a peer is what the link has proved
+	r.Peer.Supervisor = p.Peer.Supervisor // the link has proved the rest of the peer
 	var said request
 	if err := bridge.DecodeStrict(p.Request, maxPayloadBytes, &said); err != nil {
 		return err
@@ -268,7 +267,7 @@ func (r *Request) parse(p payload) error {
 		return bridge.Errorf(bridge.Invalid, "%q is not the name of a job", said.Job)
 	}
 	r.Operation, r.Job = said.Op, said.Job
-	only := request{Op: said.Op, Job: said.Job} // what the operation knows is added below
+	only := request{Op: said.Op, Job: said.Job} // members of the operation are added below
 	var err error
 	switch said.Op {
 	case Spawn:
@@ -309,8 +308,8 @@ func equal(a, b request) bool {
 		a.Decision == b.Decision && a.Reason == b.Reason && string(a.Args) == string(b.Args) && string(a.Control) == string(b.Control)
 }
 
-// parseSpawn reads the public arguments of spawn_* as a PC may send them: the folder
-// named, and nothing that says how or with what to run (RMT-07, RMT-08).
+// parseSpawn decodes the public arguments of spawn_* that a PC may send. They name the
+// folder, and not how or with what to run (RMT-07, RMT-08).
 func parseSpawn(said request) (job.Request, error) {
 	kind, ask, isName := job.ParseName(said.Job)
 	if !isName || string(kind) != said.Target || ask != said.Ask {
@@ -326,7 +325,7 @@ func parseSpawn(said request) (job.Request, error) {
 	return asked, CheckSpawn(asked)
 }
 
-// CheckSpawn refuses what no job on another PC may have, on both sides.
+// CheckSpawn refuses options that no job on another PC may have, on both sides.
 func CheckSpawn(asked job.Request) error {
 	switch {
 	case len(asked.SendTo) > 0:
@@ -377,8 +376,8 @@ func parseAnswer(said request) (job.Decision, string, error) {
 	return control.Decision, control.Reason, err
 }
 
-// EncodeRequest makes the payload of a request. peer is what the other side reads of
-// us besides what the link proves.
+// EncodeRequest returns the payload of a request. r.Peer is our identity for the other
+// side, in addition to the link's proof.
 func EncodeRequest(r Request, args json.RawMessage) ([]byte, error) {
 	said := request{Op: r.Operation, Job: r.Job}
 	switch r.Operation {
@@ -404,8 +403,8 @@ func EncodeRequest(r Request, args json.RawMessage) ([]byte, error) {
 	return encode(payload{Kind: kindRequest, Rid: r.Rid, Peer: &r.Peer, Request: text})
 }
 
-// EncodeResponse makes the payload of a response; an error is bounded and says no
-// more than its sentence.
+// EncodeResponse returns the payload of a response. Of an error it sends only the code
+// and a limited sentence.
 func EncodeResponse(r Response) ([]byte, error) {
 	p := payload{Kind: kindResponse, Rid: r.Rid}
 	if r.Err != nil {
@@ -424,8 +423,8 @@ func EncodeResponse(r Response) ([]byte, error) {
 	return encode(p)
 }
 
-// openFirst are as many approvals as are told: those that somebody has to answer before
-// those that were asked last.
+// openFirst returns the approvals to send: those without an answer first, then the
+// newest.
 func openFirst(all []job.Approval) []job.Approval {
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b job.Approval) int {
@@ -437,7 +436,7 @@ func openFirst(all []job.Approval) []job.Approval {
 	return list[:min(len(list), maxApprovals)]
 }
 
-// said is an error's sentence, if it is one for people.
+// said returns an error's sentence, if it is meant for people.
 func said(err error) string {
 	if bridge.CodeOf(err) == bridge.Internal {
 		return "something went wrong there: its log says what"
@@ -453,7 +452,7 @@ func encode(p payload) ([]byte, error) {
 	return data, err
 }
 
-// SplitName parts <host>/<name>; a name without a host is of this PC.
+// SplitName splits <host>/<name>; a name without a host belongs to this PC.
 func SplitName(name string) (host, local string) {
 	host, local, found := strings.Cut(name, "/")
 	if !found {
@@ -462,16 +461,16 @@ func SplitName(name string) (host, local string) {
 	return host, local
 }
 
-// Agents are the kinds that a policy can allow.
+// Agents returns the kinds that a policy can permit.
 func Agents() []bridge.AgentKind {
 	return slices.DeleteFunc(job.Kinds(), func(kind bridge.AgentKind) bool { return kind == job.ACP })
 }
 
-// MaxNameChars is the length of the longest name of a PC.
+// MaxNameChars is the maximum length of a PC's name.
 const MaxNameChars = 40
 
-// CheckName refuses a name that no PC may have: it stands before a slash in
-// addresses such as laptop/api, on pages and in policies.
+// CheckName fails with Invalid unless a PC may have the name. The name precedes a slash
+// in addresses such as laptop/api, on pages and in policies.
 func CheckName(name string) error {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -485,8 +484,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// PC is another PC, by the identity that the transport has proved and the name that
-// this one calls it by.
+// PC is another PC, with the identity that the transport has proved and its name on
+// this PC.
 type PC struct {
 	ID   string
 	Name string

@@ -6,21 +6,21 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// The most that one pair may ask in any minute (RMT-14).
+// The limits of one pair's requests in any minute (RMT-14).
 const (
 	MaxRequests = 600
 	MaxSpawns   = 10
 	windowSpan  = time.Minute
 )
 
-// Window counts what one pair has asked in the minute before now, whatever the clock
-// says of minutes. It is not safe for use by several at once.
+// Window counts one pair's requests in the last minute, as a sliding window. It is not
+// safe for concurrent use.
 type Window struct {
 	requests, spawns []time.Time // of the last minute, oldest first
 }
 
-// Take counts a request, or refuses it: a refused one counts nothing. A spawn counts
-// as an attempt whatever becomes of it.
+// Take counts a request, or refuses it with Busy without counting it. Each spawn
+// attempt counts, regardless of its outcome.
 func (w *Window) Take(operation Operation, now time.Time) error {
 	w.requests, w.spawns = recent(w.requests, now), recent(w.spawns, now)
 	if len(w.requests) >= MaxRequests {
@@ -40,8 +40,8 @@ func busy(limit int, what string, oldest, now time.Time) error {
 	return bridge.Errorf(bridge.Busy, "a paired PC may ask for %d %s a minute: try again in %s", limit, what, bridge.Span(oldest.Add(windowSpan).Sub(now)))
 }
 
-// recent leaves out what is a minute old. A clock that went back leaves nothing that
-// would count for longer than a minute.
+// recent removes times older than a minute. After a clock moved back, no time counts
+// for longer than a minute.
 func recent(times []time.Time, now time.Time) []time.Time {
 	kept := times[:0]
 	for _, at := range times {

@@ -8,13 +8,13 @@ import (
 	"bridge/backend/core/job"
 )
 
-// May is what the owner lets one paired PC do here.
+// May is what the owner permits one paired PC here.
 type May struct {
-	Linked bool // links are on; without them there is nothing else
+	Linked bool // links are on; otherwise nothing is permitted
 	Jobs   bool
 	Roots  []string           // of jobs
 	Agents []bridge.AgentKind // of jobs
-	Access job.Access         // the most that a job may have here
+	Access job.Access         // the highest access of a job here
 
 	Messages  bool
 	Decisions bool
@@ -22,7 +22,7 @@ type May struct {
 	Files     bool
 }
 
-// Words say in one sentence what a PC of that name may do here.
+// Words returns one sentence about what a PC of that name may do here.
 func (m May) Words(name string) string {
 	may, but := m.things()
 	sentence := name + " may do nothing here"
@@ -35,8 +35,8 @@ func (m May) Words(name string) string {
 	return sentence + "." + but
 }
 
-// TeamWords say in one sentence what a team of that name shares with this PC as a whole:
-// what one of its PCs may do besides, it may by its own name.
+// TeamWords returns one sentence about what a team shares with this PC as a whole: each
+// of its PCs may have further rights by its own name.
 func TeamWords(team string, linked, decisions bool) string {
 	if !decisions {
 		return fmt.Sprintf("No decisions are shared with the team %s as a whole.", team)
@@ -48,7 +48,7 @@ func TeamWords(team string, linked, decisions bool) string {
 	return "T" + sentence[1:]
 }
 
-// things are what is allowed, and what stands in the way of what seems to be.
+// things returns what is permitted, and what prevents an apparent permission.
 func (m May) things() (may []string, but string) {
 	if m.Jobs {
 		switch {
@@ -76,10 +76,10 @@ func (m May) things() (may []string, but string) {
 	return may, but
 }
 
-// reachOfJobs says what else such a job reaches (SEC-04).
+// reachOfJobs describes what else such a job can reach (SEC-04).
 const reachOfJobs = " (besides these they read the system and their agents' settings, and their agents reach the network)"
 
-// accessWords say the most that a job does with files.
+// accessWords describe the most that a job does with files.
 var accessWords = map[job.Access]string{
 	job.AccessRead: "read files",
 	job.AccessAsk:  "edit files, each change with a question,",
@@ -94,7 +94,7 @@ func kinds(agents []bridge.AgentKind) []string {
 	return names
 }
 
-// and lists words as people do.
+// and joins words with commas and "and".
 func and(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -10,10 +10,10 @@ import (
 	"bridge/backend/core/job"
 )
 
-// plainWords are the words of a command that a prefix may be about. Such a command
-// holds nothing that a shell reads as more than a word: no quotes, no operators, no
-// expansions, no second line; its program runs nothing else that it is given, reaches
-// no network and takes nothing away. All else is allowed as a whole or not at all.
+// plainWords returns the words of a command that a prefix may match. A shell reads only
+// words in such a command: no quotes, operators, expansions or second line. Its program
+// executes no command from its arguments, uses no network and removes nothing. All
+// other commands are allowed only exactly.
 func (q Request) plainWords() ([]string, error) {
 	if job.QuestionKind(q.Kind) != job.QuestionCommand {
 		return nil, bridge.Errorf(bridge.Invalid, "this can be allowed exactly as it is only")
@@ -32,7 +32,7 @@ func (q Request) plainWords() ([]string, error) {
 		return nil, bridge.Errorf(bridge.Invalid, "the name of a program alone spells nothing out")
 	}
 	for _, word := range words {
-		// An assignment, or a word that some shells replace by a path.
+		// This is an assignment, or a word that some shells replace by a path.
 		if strings.HasPrefix(word, "=") || word == words[0] && strings.ContainsAny(word, "=:,@") {
 			return nil, bridge.Errorf(bridge.Invalid, "a shell may read more in it than its words, so it can be allowed exactly as it is only")
 		}
@@ -46,19 +46,19 @@ func (q Request) plainWords() ([]string, error) {
 	return words, nil
 }
 
-// wordChars are those that every shell takes for themselves.
+// wordChars are the characters that every shell takes literally.
 const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@+,-"
 
-// isOtherShell reports whether the tool's name says that it is not a POSIX shell, or one
-// that nothing holds back.
+// isOtherShell reports whether the tool's name indicates a shell that is not POSIX, or
+// one outside the sandbox.
 func isOtherShell(tool string) bool {
 	tool = strings.ToLower(tool)
 	return strings.Contains(tool, "powershell") || strings.Contains(tool, "cmd") || strings.Contains(tool, "outside the sandbox")
 }
 
-// isPlainOperand reports whether a word may follow a prefix without having been spelled
-// out: no option, which could have the program run or write something else, no
-// assignment, no address, and no path that leads out of the folder.
+// isPlainOperand reports whether a word may follow a prefix without being in the rule.
+// It may be no option, which could make the program run or write something else. It
+// also may be no assignment, no address, and no path out of the folder.
 func (q Request) isPlainOperand(word string) bool {
 	if strings.HasPrefix(word, "-") || strings.HasPrefix(word, "+") || strings.ContainsAny(word, "=@") {
 		return false
@@ -66,7 +66,7 @@ func (q Request) isPlainOperand(word string) bool {
 	return !q.leadsOut(word)
 }
 
-// leadsOut reports whether a word may name a path outside of the folder.
+// leadsOut reports whether a word may name a path outside the folder.
 func (q Request) leadsOut(word string) bool {
 	for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return strings.ContainsRune("=:,", r) }) {
 		isGlued := strings.HasPrefix(part, "-") && strings.Contains(part, "/")
@@ -77,11 +77,11 @@ func (q Request) leadsOut(word string) bool {
 	return false
 }
 
-// place is where the work is done.
+// place returns the folder of the work.
 func (q Request) place() string { return cmp.Or(q.Place, q.Folder) }
 
-// Operands are the words of a plain command after those of the rule, which nobody
-// spelled out; none where the rule is exact.
+// Operands returns the words of a plain command after those of the rule; none if the
+// rule is exact.
 func (r Rule) Operands(request Request) []string {
 	words, err := request.plainWords()
 	if r.Match != Prefix || err != nil || len(words) < len(r.Words) {
@@ -99,8 +99,8 @@ func within(name, folder string) bool {
 	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// reaches says why a command may do more than its words say: "" for one that may not,
-// as far as its program and its next words tell.
+// reaches returns why a command may do more than its words show, or "", judged by its
+// program and words.
 func reaches(words []string) string {
 	program := programOf(words[0])
 	switch {
@@ -119,14 +119,13 @@ func reaches(words []string) string {
 	return ""
 }
 
-// programOf is the name of a program without its folder and its ending.
+// programOf returns the name of a program without its folder and extension.
 func programOf(word string) string {
 	return strings.TrimSuffix(strings.ToLower(path.Base(word)), ".exe")
 }
 
-// The lists name what is common; they are not what holds. That is that the words before
-// the open ones were spelled out, and that no option, path outside or shell syntax is
-// among the open ones.
+// The lists have common programs; they are not the guarantee. The guarantee is that the
+// rule has the first words. The open ones are no option, outside path or shell syntax.
 var (
 	runners = []string{
 		"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "busybox", "env", "sudo", "doas", "su", "runuser", "pkexec", "xargs", "parallel",

@@ -1,6 +1,6 @@
-// Package rule holds the standing rules of the owner (row NED-04): what "from now on"
-// allows, for which of his agents' requests, and until when. A rule allows and never
-// denies; what no rule allows is asked. It does no I/O.
+// Package rule has the standing rules of the owner (row NED-04): what "from now on"
+// allows, for which requests of the owner's agents, and until when. A rule allows and
+// never denies; other requests are asked. It does no I/O.
 package rule
 
 import (
@@ -15,7 +15,7 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Match is how much of a request a rule spells out.
+// Match is how much of a request a rule specifies.
 type Match string
 
 // The matches.
@@ -26,28 +26,28 @@ const (
 
 // Limits of a rule.
 const (
-	// MaxLive is how many rules hold at once.
+	// MaxLive limits the rules in force.
 	MaxLive = 200
-	// MinWords is how many words a prefix has at least: the name of a program alone
-	// spells nothing out.
+	// MinWords is the minimum length of a prefix in words: the name of a program alone
+	// is too general.
 	MinWords = 2
 	maxWords = 20
-	// maxLife bounds the time until which a rule may hold, where it has one.
+	// maxLife limits the end time of a rule, if it has one.
 	maxLife = 366 * 24 * time.Hour
 )
 
-// Rule is one standing rule. All but its uses and its end stays as the owner made it.
+// Rule is one standing rule. Only its uses and its end change after its creation.
 type Rule struct {
 	ID     string           `json:"id"`
 	Agent  bridge.AgentKind `json:"agent"`
 	Kind   string           `json:"kind"` // of the question: command, edit or tool
-	Tool   string           `json:"tool"` // as the agent names it
+	Tool   string           `json:"tool"` // the agent's name for it
 	Match  Match            `json:"match"`
-	Text   string           `json:"text,omitempty"`  // of an exact one: all of it
+	Text   string           `json:"text,omitempty"`  // the complete text of an exact one
 	Words  []string         `json:"words,omitempty"` // of a prefix
 	Folder string           `json:"folder"`          // "" is every folder
-	Cwd    string           `json:"cwd,omitempty"`   // where the exact command of one folder runs, as far as its agent says it
-	Until  job.Millis       `json:"until,omitempty"` // 0 is until it is taken back
+	Cwd    string           `json:"cwd,omitempty"`   // where the exact command of one folder runs, if its agent reports it
+	Until  job.Millis       `json:"until,omitempty"` // 0 is until it is revoked
 	MadeAt job.Millis       `json:"madeAt"`
 
 	Uses      int        `json:"uses"`
@@ -56,40 +56,40 @@ type Rule struct {
 	TakenBack job.Millis `json:"takenBack,omitempty"`
 }
 
-// Wish is what the owner chose beside "allow".
+// Wish is the owner's choice in addition to "allow".
 type Wish struct {
 	Match  Match    `json:"match"`
-	Words  []string `json:"words"`  // of a prefix, as he saw them
+	Words  []string `json:"words"`  // of a prefix, as displayed
 	Folder string   `json:"folder"` // this or all
 	Until  int64    `json:"until"`  // epoch milliseconds, 0 for none
 }
 
-// Request is what an agent asks to be allowed, and the folder whose work it does it for.
+// Request is an agent's request for permission, and the folder of its work.
 type Request struct {
 	Agent  bridge.AgentKind
 	Kind   string
 	Tool   string
-	Detail string // exact, whole
-	Cwd    string // "" where the agent does not say
-	Folder string // by which its rules go: of a worktree that of its repository
+	Detail string // exact and complete
+	Cwd    string // "" if the agent does not report it
+	Folder string // the folder for its rules: of a worktree, that of its repository
 	Place  string // where the work is done, "" for Folder
 }
 
-// RequestOf is the request of an approval of work that is for that folder, done at that
-// place.
+// RequestOf returns the request of an approval for that folder, with the work done at
+// that place.
 func RequestOf(a job.Approval, folder, place string) Request {
 	return Request{Agent: bridge.AgentKind(a.Agent), Kind: a.Kind, Tool: a.What, Detail: a.Detail, Cwd: a.Cwd, Folder: folder, Place: place}
 }
 
-// OfSession is the request of an interactive session's prompt, which is for the folder
-// that it runs in.
+// OfSession returns the request of an interactive session's prompt, for the folder that
+// it runs in.
 func OfSession(a job.Approval) Request { return RequestOf(a, a.Cwd, "") }
 
-// asksChange is what a session's prompt calls what a job calls job.QuestionEdit.
+// asksChange is the name in session prompts for a job's job.QuestionEdit.
 const asksChange = "change"
 
-// New makes the rule that the owner asked for about a request. It always allows the
-// request itself. The error is Invalid and says why no such rule can be.
+// New returns the rule that the owner requested for a request. The rule always allows
+// the request itself. It fails with Invalid and the reason if no such rule is possible.
 func New(id string, request Request, wish Wish, at time.Time) (Rule, error) {
 	if err := request.mayHave(); err != nil {
 		return Rule{}, err
@@ -121,7 +121,7 @@ func New(id string, request Request, wish Wish, at time.Time) (Rule, error) {
 	return rule, nil
 }
 
-// spell takes over what the rule spells out.
+// spell sets the text or words that the rule specifies.
 func (r *Rule) spell(request Request, wish Wish) error {
 	switch wish.Match {
 	case Exact:
@@ -147,8 +147,8 @@ func (r *Rule) spell(request Request, wish Wish) error {
 	return bridge.Errorf(bridge.Invalid, "match must be exact or prefix, not %q", wish.Match)
 }
 
-// mayHave refuses what no rule can be about, because it does not say all that would be
-// done.
+// mayHave fails with Invalid for a request without an exact description, for which no
+// rule is possible.
 func (q Request) mayHave() error {
 	unclear := bridge.Errorf(bridge.Invalid, "this agent does not say exactly what would be done, so it is asked each time")
 	switch {
@@ -160,11 +160,11 @@ func (q Request) mayHave() error {
 	switch job.QuestionKind(q.Kind) {
 	case job.QuestionCommand:
 		if q.Agent == bridge.OpenCode && strings.Contains(q.Detail, "*") {
-			return unclear // it may be the pattern in place of the command
+			return unclear // it may be the pattern instead of the command
 		}
 		return nil
 	case job.QuestionEdit, job.QuestionTool, asksChange:
-		// What would be written or handed over follows the path or the name.
+		// The content to write or send follows the path or the name.
 		if _, more, _ := strings.Cut(q.Detail, "\n"); strings.TrimSpace(more) == "" && !isObject(q.Detail) {
 			return unclear
 		}
@@ -180,13 +180,13 @@ func isObject(text string) bool {
 	return json.Unmarshal([]byte(text), &members) == nil && members != nil
 }
 
-// IsLive reports whether the rule holds.
+// IsLive reports whether the rule is in force.
 func (r Rule) IsLive(at time.Time) bool {
 	return r.TakenBack == 0 && (r.Until == 0 || job.MillisOf(at) < r.Until)
 }
 
-// Allows reports whether the rule allows the request. What is not understood in every
-// part is not allowed.
+// Allows reports whether the rule allows the request. It refuses a request that it does
+// not understand completely.
 func (r Rule) Allows(request Request, at time.Time) bool {
 	if !r.IsLive(at) || r.Agent != request.Agent || r.Kind != request.Kind || r.Tool != request.Tool || request.mayHave() != nil {
 		return false
@@ -207,7 +207,7 @@ func (r Rule) Allows(request Request, at time.Time) bool {
 	return false
 }
 
-// Says spells out what the rule allows, in one sentence.
+// Says returns one sentence that describes what the rule allows.
 func (r Rule) Says() string {
 	where := "in every folder"
 	if r.Folder != "" {
@@ -242,17 +242,17 @@ func Text(live []Rule) string {
 	return b.String()
 }
 
-// Offer is what "from now on" may mean for a request.
+// Offer is the set of rules that "from now on" may create for a request.
 type Offer struct {
 	Exact bool
-	// Words are those of which a prefix may be made, Least the fewest of them; none
-	// where only the whole can be allowed.
+	// Words are the words for a prefix, Least their minimum number; none if only an
+	// exact rule is possible.
 	Words []string
 	Least int
 	Why   string // why there is no rule, or no prefix
 }
 
-// OfferFor says what can be offered for a request.
+// OfferFor returns the offer for a request.
 func OfferFor(request Request) Offer {
 	if err := request.mayHave(); err != nil {
 		return Offer{Why: err.Error()}
@@ -263,8 +263,7 @@ func OfferFor(request Request) Offer {
 		offer.Why = err.Error()
 		return offer
 	}
-	// The last words are those that a prefix leaves open: all of them have to be such
-	// as a rule lets be anything.
+	// The last words are those that a prefix leaves open: each must be a plain operand.
 	least := len(words)
 	for least > MinWords && request.isPlainOperand(words[least-1]) {
 		least--

@@ -9,11 +9,11 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Event is what a host tells us through a hook or plugin, in one vocabulary for
-// all kinds.
+// Event is a report of a host through a hook or plugin, with the same names for all
+// kinds.
 type Event string
 
-// The events. Each is a sign of activity of the session that it names.
+// The events. Each is a sign of activity of its session.
 const (
 	EventStart      Event = "session-start"
 	EventPrompt     Event = "prompt"      // the user's or the host's next prompt
@@ -25,80 +25,78 @@ const (
 	EventChildStart Event = "child-start" // a native child started
 	EventChildStop  Event = "child-stop"
 	EventAsk        Event = "ask"       // a call waits for permission
-	EventInterrupt  Event = "interrupt" // the user broke the turn off
+	EventInterrupt  Event = "interrupt" // the user interrupted the turn
 
-	// What is told only of calls that asked for permission, and may come late: it says
-	// nothing of what the session does meanwhile.
+	// These events report only calls that asked for permission, and may be late: they
+	// are no evidence of the session's activity.
 	EventToolFailed Event = "tool-failed" // a call ran, and failed
-	EventToolBatch  Event = "tool-batch"  // the calls of one answer of the model are over
+	EventToolBatch  Event = "tool-batch"  // all calls of one answer of the model are over
 )
 
-// EndsTurn reports whether mail that comes with the event's answer starts or
-// continues a turn.
+// EndsTurn reports whether mail in the event's answer starts or continues a turn.
 func (e Event) EndsTurn() bool { return e == EventStop || e == EventIdle }
 
-// BusyAfter reports whether a session is at work after the event.
+// BusyAfter reports whether a session is busy after the event.
 func (e Event) BusyAfter(busy bool) bool {
 	switch e {
 	case EventPrompt, EventTool, EventPreTool, EventAsk:
 		return true
 	case EventStop, EventIdle, EventStart, EventEnd, EventInterrupt:
 		return false
-	default: // a child's coming and going says nothing of its parent
+	default: // the start or end of a child is no evidence about its parent
 		return busy
 	}
 }
 
-// HookCall is one hook or plugin call, as an agent's adapter reads it.
+// HookCall is one hook or plugin call, as decoded by an agent's adapter.
 type HookCall struct {
 	Kind      bridge.AgentKind `json:"kind"`
 	Event     Event            `json:"event"`
 	HostEvent string           `json:"hostEvent"` // the host's own name, for evidence
 	SessionID string           `json:"sessionId"` // host session id of the main session
-	// ChildID is set when the call comes from inside a native child: it must
-	// never take the main session's mail.
+	// ChildID is set if the call comes from a native child: it must never receive the
+	// main session's mail.
 	ChildID    string `json:"childId,omitempty"`
 	ChildTitle string `json:"childTitle,omitempty"`
 	Cwd        string `json:"cwd,omitempty"`
-	// CLIDataDir is the folder of the CLI's own store, as the environment that the
-	// CLI gave to the hook tells (host.CLIDataDir).
+	// CLIDataDir is the folder of the CLI's own store, according to the environment of
+	// the hook (host.CLIDataDir).
 	CLIDataDir string `json:"store,omitempty"`
 	Source     string `json:"source,omitempty"` // session-start: startup, resume, clear
 	Prompt     string `json:"prompt,omitempty"`
 	ToolUseID  string `json:"toolUseId,omitempty"`
-	// PromptID is the host's id of the prompt that the turn under way began with. A prompt
-	// that is typed in a turn comes with the id of that turn, and its own turn with another.
+	// PromptID is the host's id of the prompt that the current turn began with. A
+	// prompt typed during a turn has the id of that turn, and its own turn another id.
 	PromptID string `json:"promptId,omitempty"`
-	// Tool names the tool call that the event is about, by CallKey; "" where the host
-	// says too little.
+	// Tool identifies the tool call of the event by CallKey, or is "" if the host
+	// reports too little.
 	Tool string `json:"tool,omitempty"`
-	// Results are those of a batch.
+	// Results are the results of a batch.
 	Results []ToolResult `json:"results,omitempty"`
-	// Ancestors are the process ids above the hook, nearest first: one of them
-	// is the agent whose MCP server belongs to the same session.
+	// Ancestors are the process ids above the hook, nearest first. One of them is the
+	// agent whose MCP server belongs to the same session.
 	Ancestors []int `json:"ancestors,omitempty"`
 }
 
-// ToolResult is what the model reads of one call of a batch.
+// ToolResult is the model's input from one call of a batch.
 type ToolResult struct {
 	Tool string `json:"tool"` // by CallKey
-	Said string `json:"said"` // by TextKey, "" where it is no text
+	Said string `json:"said"` // by TextKey, "" if it is no text
 }
 
-// TextKey names a text, so that it can be known again.
+// TextKey returns a key that identifies a text.
 func TextKey(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
 
-// IsOfPromptsOnly reports whether the call tells of permission prompts and of nothing
-// else.
+// IsOfPromptsOnly reports whether the call is only about permission prompts.
 func (c HookCall) IsOfPromptsOnly() bool {
 	return c.Event == EventToolFailed || c.Event == EventToolBatch
 }
 
-// CallKey names a tool call by its tool and its exact input: a host asks for permission
-// without the id that it gives the call afterwards. "" without a tool.
+// CallKey returns a key of a tool call from its tool and exact input: a host asks for
+// permission before it assigns an id. It returns "" without a tool.
 func CallKey(tool string, input json.RawMessage) string {
 	if tool == "" {
 		return ""
@@ -115,8 +113,8 @@ func CallKey(tool string, input json.RawMessage) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// TakesMail reports whether mail may be handed to the host in answer to the
-// call: at a safe step, at a prompt or at the end of a turn of the main session.
+// TakesMail reports whether the answer to the call may contain mail: at a safe step, at
+// a prompt or at the end of a turn of the main session.
 func (c HookCall) TakesMail() bool {
 	if c.ChildID != "" {
 		return false
@@ -129,7 +127,7 @@ func (c HookCall) TakesMail() bool {
 	}
 }
 
-// Check refuses a call that names no kind, or a session by what is no id.
+// Check refuses a call without a valid kind, or with an invalid session id.
 func (c HookCall) Check() error {
 	if _, err := bridge.ParseKind(string(c.Kind)); err != nil {
 		return err
@@ -140,9 +138,9 @@ func (c HookCall) Check() error {
 	return bridge.CheckID("the host session id", c.SessionID)
 }
 
-// GoesOn reports whether the call is evidence that its host went on with what it
-// was given before. A session that starts or ends tells nothing of it, unless it
-// starts again in the same process.
+// GoesOn reports whether the call proves that its host continued with its earlier
+// input. The start or end of a session proves nothing, unless it starts again in the
+// same process.
 func (c HookCall) GoesOn() bool {
 	switch c.Event {
 	case EventStart:
@@ -154,9 +152,9 @@ func (c HookCall) GoesOn() bool {
 	}
 }
 
-// Relocate moves s to the folder that it starts in, and reports whether that is
-// another one (DEC-13). Only a start tells: later calls name wherever the
-// session's shell happens to be, and so does the start after a compaction.
+// Relocate moves s to the folder of its start, and reports whether that is a new one
+// (DEC-13). Only a start counts: later calls, and a start after a compaction, have the
+// current folder of the session's shell.
 func (s *Session) Relocate(call HookCall) bool {
 	if call.Event != EventStart || call.ChildID != "" || call.Source == "compact" {
 		return false
@@ -170,23 +168,23 @@ func (s *Session) Relocate(call HookCall) bool {
 
 // HookReply is the broker's answer to a hook.
 type HookReply struct {
-	// Text is what the model shall read, "" for nothing. At a stop it is the
-	// reason to go on; at an idle event it starts a turn.
+	// Text is the text for the model, or "". At a stop it is the reason to continue; at
+	// an idle event it starts a turn.
 	Text  string `json:"text,omitempty"`
 	Lease *Lease `json:"loan,omitempty"`
-	// Unknown says that no session was found by the call's own words: the
-	// processes above the hook may tell (HookCall.Ancestors).
+	// Unknown reports that the call's own data matched no session: the processes above
+	// the hook may match (HookCall.Ancestors).
 	Unknown bool `json:"unknown,omitempty"`
-	// Busy is the session's state as the broker knows it after the call.
+	// Busy is the session's state after the call, according to the broker.
 	Busy bool `json:"busy,omitempty"`
 }
 
-// Lease is mail that the broker gave out and waits to hear about: confirmed, it
-// counts as handed or consumed; never confirmed, it is offered again.
+// Lease is mail that the broker handed out and awaits an acknowledgement for. If it is
+// acknowledged, it counts as handed or consumed; otherwise it is offered again.
 type Lease struct {
 	ID        string   `json:"id"`
 	Recipient string   `json:"recipient"` // peer id
 	Messages  []string `json:"messages"`  // message ids
-	// Process is the process of the host that it is for, "" where that is not known.
+	// Process is the receiving process of the host, or "" if unknown.
 	Process string `json:"process,omitempty"`
 }

@@ -10,15 +10,15 @@ import (
 	"bridge/backend/core/decision"
 )
 
-// Roster is the list of live sessions and the directory of known ones.
+// Roster has the live sessions and the directory of known ones.
 type Roster struct {
 	live  map[string]*Session // by peer id
-	known map[string]Known    // by peer id, live ones included
+	known map[string]Known    // by peer id, with the live ones
 	bound map[string]string   // host session key -> peer id
-	names map[string]string   // name -> peer id of the session that had it last
+	names map[string]string   // name -> peer id of the last session with it
 }
 
-// NewRoster starts with the sessions known from earlier, the newest first.
+// NewRoster returns a roster with the sessions known from earlier, the newest first.
 func NewRoster(known []Known) *Roster {
 	r := &Roster{
 		live:  map[string]*Session{},
@@ -26,13 +26,13 @@ func NewRoster(known []Known) *Roster {
 		bound: map[string]string{},
 		names: map[string]string{},
 	}
-	for _, k := range slices.Backward(known) { // the newest wins a shared name
+	for _, k := range slices.Backward(known) { // the newest keeps a shared name
 		r.remember(k)
 	}
 	return r
 }
 
-// remember keeps k. Without a host session nobody is bound, so "" finds nobody.
+// remember stores k. It binds no session to an empty host session id, so "" finds none.
 func (r *Roster) remember(k Known) {
 	r.known[k.ID] = k
 	r.names[k.Name] = k.ID
@@ -53,13 +53,12 @@ func (r *Roster) Get(id string) (*Session, bool) {
 func (r *Roster) ByHost(kind bridge.AgentKind, sessionID string) (*Session, bool) {
 	s, ok := r.live[r.bound[hostKey(kind, sessionID)]]
 	if !ok || s.SessionID != sessionID {
-		return nil, false // it went on to another host session
+		return nil, false // it continued with another host session
 	}
 	return s, true
 }
 
-// ByProcess returns the live sessions of that kind whose agent process is one
-// of pids.
+// ByProcess returns the live sessions of that kind whose agent process is one of pids.
 func (r *Roster) ByProcess(kind bridge.AgentKind, pids []int) []*Session {
 	var found []*Session
 	for _, s := range r.live {
@@ -80,16 +79,16 @@ func (r *Roster) Live() []*Session {
 	return all
 }
 
-// Len counts the live sessions.
+// Len returns the number of live sessions.
 func (r *Roster) Len() int { return len(r.live) }
 
-// PriorID returns the peer id that a host session had before, "" if it is new.
+// PriorID returns the earlier peer id of a host session, or "" if it is new.
 func (r *Roster) PriorID(kind bridge.AgentKind, sessionID string) string {
 	return r.bound[hostKey(kind, sessionID)]
 }
 
-// SameSession reports whether a peer id is that of s, or one under which the host
-// session of s is known from elsewhere.
+// SameSession reports whether a peer id belongs to s, or to another entry with the same
+// host session.
 func (r *Roster) SameSession(s *Session, id string) bool {
 	if s.ID == id {
 		return true
@@ -98,23 +97,23 @@ func (r *Roster) SameSession(s *Session, id string) bool {
 	return s.SessionID != "" && known.SessionID == s.SessionID && known.Kind == s.Kind
 }
 
-// Known returns what is remembered of a peer id.
+// Known returns the stored data of a peer id.
 func (r *Roster) Known(id string) (Known, bool) {
 	k, ok := r.known[id]
 	return k, ok
 }
 
-// IDOf returns the peer id of the session that had that very name last.
+// IDOf returns the peer id of the last session with exactly that name.
 func (r *Roster) IDOf(name string) (string, bool) {
 	id, ok := r.names[bridge.NormalizeName(name)]
 	return id, ok
 }
 
-// Join makes s live under a unique name: wanted, or the name it had before, or
-// the default of its kind and folder.
+// Join makes s live under a unique name: wanted, or its earlier name, or the default of
+// its kind and folder.
 func (r *Roster) Join(s *Session, wanted string) {
 	s.named, wanted = wanted != "", bridge.NormalizeName(wanted)
-	if prior := r.known[s.ID].Name; wanted == "" && bridge.CheckName(prior) == nil { // old stores hold other names
+	if prior := r.known[s.ID].Name; wanted == "" && bridge.CheckName(prior) == nil { // old stores have other names
 		wanted = prior
 	}
 	if wanted == "" {
@@ -129,8 +128,8 @@ func (r *Roster) enter(s *Session, wanted string) {
 	r.remember(Known{ID: s.ID, Name: s.Name, Kind: s.Kind, SessionID: s.SessionID})
 }
 
-// Bind gives a live session its host session id. The children of another one
-// stay behind.
+// Bind sets the host session id of a live session. If the id changes, the children are
+// removed.
 func (r *Roster) Bind(s *Session, sessionID string) {
 	if s.SessionID != sessionID {
 		s.Children, s.ChildrenNote = nil, ""
@@ -139,10 +138,10 @@ func (r *Roster) Bind(s *Session, sessionID string) {
 	r.remember(Known{ID: s.ID, Name: s.Name, Kind: s.Kind, SessionID: sessionID})
 }
 
-// Rekey gives a live session the peer id under which its host session was known
-// before. The name stays if it was asked for or the known one is not free. The
-// old peer id is forgotten when it stood for no host session; else that host
-// session stays known under it. Bind says next which host session s has now.
+// Rekey gives a live session the earlier peer id of its host session. The current name
+// stays if it was requested or the earlier one is taken. The old peer id is forgotten
+// if it had no host session; otherwise that host session keeps it. Bind must then set
+// the host session of s.
 func (r *Roster) Rekey(s *Session, id string) {
 	if id == s.ID {
 		return
@@ -160,11 +159,10 @@ func (r *Roster) Rekey(s *Session, id string) {
 	r.enter(s, prior.Name)
 }
 
-// SetChild records what an event or the CLI's own store says of a native child
-// of s. It is the one rule about whose a child is: no live session is a child,
-// and where the store of another session holds it an event's claim counts for
-// nothing, while a word of the store takes it from those who only claimed it. ok
-// is false for a pair that is refused.
+// SetChild records a native child of s from an event or the CLI's store. It alone
+// decides which session a child belongs to. A live session is no child. A child in the
+// store of another session stays there against an event's claim; a store entry
+// overrides earlier claims. ok is false if it refuses the pair.
 func (r *Roster) SetChild(s *Session, said Child) (changed, ok bool) {
 	if said.ID == s.SessionID {
 		return false, false
@@ -188,10 +186,10 @@ func (r *Roster) SetChild(s *Session, said Child) (changed, ok bool) {
 	return s.setChild(said), true
 }
 
-// Rename gives a live session another name, or the name with a number where it is taken.
+// Rename gives a live session another name, with a number appended if it is taken.
 func (r *Roster) Rename(s *Session, name string) { r.enter(s, name) }
 
-// Leave takes a session off the list; it stays known.
+// Leave removes a session from the live ones; it stays known.
 func (r *Roster) Leave(id string) { delete(r.live, id) }
 
 // uniqueName appends -2, -3 … while the name is taken.
@@ -205,8 +203,8 @@ func (r *Roster) uniqueName(wanted, id string) string {
 	return name
 }
 
-// nameTaken reports whether the session id cannot be called name: another live
-// one is, or it would pass for the owner (MSG-08).
+// nameTaken reports whether the session id may not use name: another live one has it,
+// or it resembles the owner's (MSG-08).
 func (r *Roster) nameTaken(name, id string) bool {
 	if strings.EqualFold(name, bridge.OwnerName) || strings.EqualFold(name, bridge.OwnerID) {
 		return true
@@ -219,24 +217,24 @@ func (r *Roster) nameTaken(name, id string) bool {
 	return false
 }
 
-// Recipient is where a message goes.
+// Recipient is the recipient of a message.
 type Recipient struct {
 	ID     string
 	Name   string
 	Online bool
-	// Direct says that the sender named exactly this session, by name or id:
-	// what wakeOnDirect asks for (seed 4.4).
+	// Direct reports that the sender named exactly this session, by name or id, as
+	// wakeOnDirect requires (seed 4.4).
 	Direct bool
 }
 
 // Everyone is the target of all local sessions.
 const Everyone = "*"
 
-// Resolve finds whom a target names (MSG-05): the one session that has the word
-// for its name, peer id or host session id; the only live one of an agent kind;
-// with `*` every live session but the sender. A session may be called as it
-// likes, even by another's id: such a word names two and is refused, so that no
-// name takes what was meant for an id. Every refusal tells the candidates.
+// Resolve returns the recipients of a target (MSG-05). It is the one session with that
+// name, peer id or host session id. It may also be the only live one of an agent kind.
+// `*` selects every live session but the sender. A session may use another's id as its
+// name: such a target is ambiguous and refused, so that no name captures an id. Every
+// error lists the candidates.
 func (r *Roster) Resolve(target, senderID string) ([]Recipient, error) {
 	if target == Everyone {
 		return r.everyone(senderID)
@@ -256,8 +254,8 @@ func (r *Roster) Resolve(target, senderID string) ([]Recipient, error) {
 	}
 }
 
-// ByID is the session with that peer id, live or away, as a recipient. It is for
-// whoever has found the session already: no word is taken for an id here.
+// ByID returns the session with that peer id, live or away, as a recipient. It is for
+// callers that have already found the session: it does not resolve names.
 func (r *Roster) ByID(id string) (Recipient, error) {
 	k, ok := r.known[id]
 	if !ok {
@@ -266,8 +264,8 @@ func (r *Roster) ByID(id string) (Recipient, error) {
 	return Recipient{ID: k.ID, Name: k.Name, Online: r.isLive(k), Direct: true}, nil
 }
 
-// CheckWords refuses a word that names more than one session. One that names
-// nobody may name a session to come.
+// CheckWords refuses a target that matches more than one session. One without a match
+// may name a future session.
 func (r *Roster) CheckWords(words ...string) error {
 	for _, word := range words {
 		if found := r.named(word); len(found) > 1 {
@@ -281,9 +279,8 @@ func (r *Roster) ambiguous(word string, found []Known) error {
 	return bridge.Errorf(bridge.Ambiguous, "%q names %d sessions; %s", clip(word), len(found), r.choices(found))
 }
 
-// Target returns a live session as the decision rules see it, without a name
-// that is another's id: what is decided for that id is not for whoever is called
-// so.
+// Target returns a live session as the decision rules see it. It omits a name that is
+// another's id: a decision for that id is not for this session.
 func (r *Roster) Target(s *Session) decision.Target {
 	target := decision.Target{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, Cwd: s.Cwd}
 	if len(r.named(s.Name)) > 1 {
@@ -292,9 +289,8 @@ func (r *Roster) Target(s *Session) decision.Target {
 	return target
 }
 
-// named lists the sessions, live or away, that have the word for their peer id,
-// their name or their host session id. Of those that had a name one after the
-// other it is the last.
+// named returns the sessions, live or away, with that peer id, name or host session id.
+// If several had a name in turn, only the last counts.
 func (r *Roster) named(word string) []Known {
 	ids := []string{word, r.names[bridge.NormalizeName(word)]}
 	for _, kind := range bridge.Kinds() {
@@ -352,7 +348,7 @@ func (r *Roster) liveOnes() []Known {
 	return live
 }
 
-// maxCandidates bounds the sessions in a refusal.
+// maxCandidates limits the sessions in an error.
 const maxCandidates = 20
 
 func (r *Roster) choices(candidates []Known) string {
@@ -370,7 +366,7 @@ func (r *Roster) choices(candidates []Known) string {
 	return said
 }
 
-// closestFirst returns the sessions with those first whose names are most like what was typed.
+// closestFirst returns the sessions sorted by the similarity of their names to the typed one.
 func closestFirst(typed string, sessions []Known) []Known {
 	var names []string
 	for _, k := range sessions {
@@ -382,7 +378,7 @@ func closestFirst(typed string, sessions []Known) []Known {
 	})
 }
 
-// wordFor is a word that names k alone: its name, or an id where the name is
+// wordFor returns a target that matches k alone: its name, or an id if the name is
 // another's id.
 func (r *Roster) wordFor(k Known) string {
 	isAlone := func(word string) bool {
@@ -397,7 +393,7 @@ func (r *Roster) wordFor(k Known) string {
 	return k.Name
 }
 
-// clip keeps a refused target readable in an error.
+// clip shortens a refused target for an error.
 func clip(target string) string {
 	const most = 80
 	runes := []rune(target)

@@ -1,7 +1,7 @@
-// Package session holds who is connected: the identity of a session over
-// reloads and restarts, its name, how a target is resolved, its native
-// children, and what a hook call is (rows MSG-03, MSG-05, MSG-09). It does no
-// I/O and is not safe for concurrent use: the broker guards it.
+// Package session has the live sessions: the identity of a session over reloads and
+// restarts, its name, how a target is resolved, its native children, and hook calls
+// (rows MSG-03, MSG-05, MSG-09). It does no I/O and is not safe for concurrent use: the
+// broker guards it.
 package session
 
 import (
@@ -10,70 +10,70 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Session is one live session of an agent CLI. Several connections may belong
-// to it: its MCP server, a second one after a reload, its plugin.
+// Session is one live session of an agent CLI. It may have several connections: its MCP
+// server, a second one after a reload, its plugin.
 type Session struct {
 	ID        string // peer id, stable over restarts of a known host session
 	Kind      bridge.AgentKind
 	Name      string
-	named     bool // Name was asked for: learning who the session is keeps it
+	named     bool // Name was requested: it stays when the session is identified
 	Cwd       string
 	AgentPID  int
-	Process   string // of the host, named for good; "" where that is not known
+	Process   string // permanent name of the host process; "" if unknown
 	SessionID string // host session id, "" until known
 	Since     int64  // Unix epoch milliseconds
 	Busy      bool
 	Host      Host
 	Wake      Policy
 	Children  []Child
-	// ChildrenNote is a sentence why the CLI's own store tells nothing of the
-	// children, "" when it does.
+	// ChildrenNote is a sentence why the CLI's own store has no data on the children,
+	// or "".
 	ChildrenNote string
-	// CLIDataDir is the folder of the CLI's own store as the CLI's environment names
-	// it, "" until one of its processes said so.
+	// CLIDataDir is the folder of the CLI's own store from the CLI's environment, or ""
+	// until one of its processes reported it.
 	CLIDataDir string
 
-	// HooksSeen says that a hook or plugin reported from this session, so its
-	// busy state is theirs to tell.
+	// HooksSeen reports that a hook or plugin has reported from this session, so hooks
+	// determine its busy state.
 	HooksSeen bool
 	Plugin    bool
 	Channel   bool
-	// Serverless says that its MCP server has ended while its agent runs on: it has no
-	// tools of Bridge, and hooks alone bring its mail.
+	// Serverless reports that its MCP server has ended while its agent runs: it has no
+	// Bridge tools, and only hooks deliver its mail.
 	Serverless bool
-	// Ended says that its last hook told of its end.
+	// Ended reports that its last hook reported its end.
 	Ended bool
 }
 
-// Host is what kind of process serves a session.
+// Host is the kind of process that serves a session.
 type Host int
 
 const (
 	// HostOwn is the CLI's own process, for this session alone.
 	HostOwn Host = iota
-	// HostServer serves several sessions from one process, with a registering
-	// process for each: codex's background server.
+	// HostServer serves several sessions from one process, with a registering process
+	// for each: codex's background server.
 	HostServer
-	// HostShared serves several sessions, and one process registers for all of
-	// them, which is none itself: opencode.
+	// HostShared serves several sessions. One process, which is no session, registers
+	// all of them: opencode.
 	HostShared
-	// HostRunner runs a delegated job; a session of it gets no decisions.
+	// HostRunner runs a delegated job; its session gets no decisions.
 	HostRunner
 )
 
-// Child is a native child of a session, as events of its host and the CLI's own
-// store tell it.
+// Child is a native child of a session, from events of its host and the CLI's own
+// store.
 type Child struct {
 	ID    string
 	Title string
 	Done  bool
-	At    int64 // when it was so, Unix epoch milliseconds
-	// Stored says that the CLI's own store holds the child under this session.
-	// An event only claims it.
+	At    int64 // the time of that state, Unix epoch milliseconds
+	// Stored reports that the CLI's own store has the child under this session. An
+	// event only claims it.
 	Stored bool
 }
 
-// State returns how the child is shown: busy or done.
+// State returns the child's state for display: busy or done.
 func (c Child) State() string {
 	if c.Done {
 		return "done"
@@ -81,7 +81,7 @@ func (c Child) State() string {
 	return "busy"
 }
 
-// Policy is what a session advertises about being woken (seed 4.4).
+// Policy is the wake policy that a session announces (seed 4.4).
 type Policy struct {
 	AutoWake     bool
 	WakeOnDirect bool
@@ -93,8 +93,8 @@ func (s *Session) Address() bridge.Address {
 	return bridge.Address{ID: s.ID, Name: s.Name, Agent: s.Kind}
 }
 
-// setChild takes in a word about a native child; the newest maxChildren are
-// kept.
+// setChild records data about a native child, and reports whether it changed; it keeps
+// the newest maxChildren.
 func (s *Session) setChild(said Child) (changed bool) {
 	at := slices.IndexFunc(s.Children, func(c Child) bool { return c.ID == said.ID })
 	if at < 0 {
@@ -110,9 +110,9 @@ func (s *Session) setChild(said Child) (changed bool) {
 	return after.Title != before.Title || after.Done != before.Done
 }
 
-// with is c after another word about it, from an event or from the store: the
-// newer one says whether it is at work, and the store, which knows its task,
-// says how it is called.
+// with returns c updated with other data, from an event or from the store. The newer
+// one decides whether the child is busy. The store has priority for its title, because
+// it knows the task.
 func (c Child) with(said Child) Child {
 	if said.Title != "" && (said.Stored || !c.Stored) {
 		c.Title = said.Title
@@ -124,7 +124,7 @@ func (c Child) with(said Child) Child {
 	return c
 }
 
-// maxChildren bounds the native children remembered for one session.
+// maxChildren limits the native children stored for one session.
 const maxChildren = 200
 
 // Known is a session that was seen before and may be away: mail to it waits.

@@ -9,7 +9,7 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Bounds of what a diff shows; what it counts is always whole.
+// Limits of what a diff shows; its counts are always complete.
 const (
 	maxPatch  = 512 << 10 // of one file
 	maxPatchs = 16 << 20  // of all
@@ -23,13 +23,12 @@ type FileChange struct {
 	Added   int    // lines; 0 when Binary
 	Removed int
 	Binary  bool
-	Patch   string // hunks and all; "" when Cut
-	Cut     bool   // the patch is too long to be shown
+	Patch   string // with hunks; "" if Cut
+	Cut     bool   // the patch is too long to show
 }
 
-// Diff compares the files of tree, those at a job's start, with those that the
-// checkout at top holds, whatever of it is committed (JOB-18): what the job did
-// itself, and nothing that stood there before.
+// Diff compares the files of tree, from a job's start, with those of the checkout at
+// top, committed or not (JOB-18). So it shows only the job's own changes.
 func (g *Git) Diff(ctx context.Context, top, tree string) ([]FileChange, error) {
 	g, err := g.at(ctx, top)
 	if err != nil {
@@ -42,8 +41,7 @@ func (g *Git) Diff(ctx context.Context, top, tree string) ([]FileChange, error) 
 	return g.DiffTrees(ctx, top, tree, files.tree)
 }
 
-// DiffTrees compares two trees or commits, within the folder of the job where that is
-// recorded.
+// DiffTrees compares two trees or commits, within the job's folder if that is recorded.
 func (g *Git) DiffTrees(ctx context.Context, top, from, to string) ([]FileChange, error) {
 	for _, one := range []string{from, to} {
 		if !isID(one) {
@@ -78,14 +76,14 @@ func isID(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// statuses are git's letters.
+// statuses maps git's letters to names.
 var statuses = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed", 'C': "copied", 'T': "type"}
 
-// rawFields is how many words stand before the paths of a change.
+// rawFields is the number of fields before the paths of a change.
 const rawFields = 5
 
-// parseRaw reads two modes, two ids and a letter, then the path, and a second path after R
-// and C. What is none of this, and what follows it, is left out.
+// parseRaw reads two modes, two ids and a letter, then the path, and a second path
+// after R and C. It stops at the first invalid change.
 func parseRaw(parts []string) []FileChange {
 	changes := []FileChange{}
 	for i := 0; i+1 < len(parts); i += 2 {
@@ -107,7 +105,7 @@ func parseRaw(parts []string) []FileChange {
 	return changes
 }
 
-// count reads `added TAB removed TAB path`, where a rename has its paths apart.
+// count reads `added TAB removed TAB path`, where a rename has separate path fields.
 func count(changes []FileChange, parts []string) {
 	for i, n := 0, 0; i < len(parts) && n < len(changes); i, n = i+1, n+1 {
 		numbers := strings.SplitN(parts[i], "\t", 3)
@@ -123,12 +121,12 @@ func count(changes []FileChange, parts []string) {
 	}
 }
 
-// attach gives each change its part of the patch, which has them in the same order;
-// one of another type has two parts.
+// attach gives each change its part of the patch, which has the same order. A change of
+// type has two parts.
 func attach(changes []FileChange, patch string, cut bool) {
 	const begin = "diff --git "
 	parts := strings.SplitAfter(patch, "\n"+begin)
-	for i := range parts { // each part but the last ends with the begin of the next
+	for i := range parts { // each part but the last ends with the start of the next
 		parts[i] = strings.TrimSuffix(parts[i], begin)
 		if i > 0 {
 			parts[i] = begin + parts[i]
@@ -140,7 +138,7 @@ func attach(changes []FileChange, patch string, cut bool) {
 			return "", false
 		}
 		next++
-		return parts[next-1], !cut || next < len(parts) // the last of a cut patch is a piece
+		return parts[next-1], !cut || next < len(parts) // the last part of a cut patch is incomplete
 	}
 	for i := range changes {
 		text, whole := take()

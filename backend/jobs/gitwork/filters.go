@@ -15,19 +15,19 @@ import (
 	delegated "bridge/backend/core/job"
 )
 
-// settings are what a repository's settings name that git could start.
+// settings are the settings of a repository that name programs.
 type settings struct {
 	filters []delegated.Filter
 	off     []string // other keys of the repository's own settings that name programs
-	lfs     string   // the key of the repository's own by which git-lfs would start a program; "" for none
+	lfs     string   // the repository's own key that makes git-lfs start a program; "" for none
 }
 
-// programKeys matches the names of settings that make a git start programs, as far as one
-// of Bridge's would.
+// programKeys matches the names of settings that make one of Bridge's git calls start
+// programs.
 const programKeys = `^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver|diff\..*\.(command|textconv)|` +
 	`remote\..*\.(promisor|vcs|uploadpack|receivepack)|credential\..*\.helper|lfs\.(extension|customtransfer)\..*|lfs\.standalonetransferagent)$`
 
-// readSettings asks git for them.
+// readSettings reads these settings with git.
 func (g *program) readSettings(ctx context.Context, dir string) (settings, error) {
 	done, err := g.run(ctx, call{dir: dir, args: []string{"config", "--show-scope", "-z", "--get-regexp", programKeys}})
 	if err != nil && codeOf(err) != 1 { // 1: there are none
@@ -38,7 +38,7 @@ func (g *program) readSettings(ctx context.Context, dir string) (settings, error
 	for i := 0; i+1 < len(parts); i += 2 {
 		key, value, hasValue := strings.Cut(parts[i+1], "\n")
 		if !hasValue {
-			value = "true" // a key alone
+			value = "true" // a key without a value
 		}
 		read.note(key, value, parts[i] == "local" || parts[i] == "worktree")
 	}
@@ -49,7 +49,7 @@ func (g *program) readSettings(ctx context.Context, dir string) (settings, error
 	return read, nil
 }
 
-// note takes in a setting.
+// note adds a setting.
 func (s *settings) note(key, value string, isLocal bool) {
 	section, rest, _ := strings.Cut(key, ".")
 	switch {
@@ -83,7 +83,7 @@ func (s *settings) noteFilter(name, key, value string, isLocal bool) {
 	}
 }
 
-// lfsFile names a key of .lfsconfig by which git-lfs would start a program.
+// lfsFile returns a key of .lfsconfig that makes git-lfs start a program, or "".
 func (g *program) lfsFile(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, ".lfsconfig")
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
@@ -91,7 +91,7 @@ func (g *program) lfsFile(ctx context.Context, dir string) (string, error) {
 	}
 	done, err := g.run(ctx, call{dir: dir, args: []string{"config", "--file", path, "-z", "--name-only", "--get-regexp", `^lfs\.((extension|customtransfer)\..*|standalonetransferagent)$`}})
 	if err != nil {
-		if codeOf(err) > 0 { // there is none, or git-lfs cannot read it either
+		if codeOf(err) > 0 { // there is no key, or git-lfs cannot read it either
 			return "", nil
 		}
 		return "", err
@@ -99,20 +99,20 @@ func (g *program) lfsFile(ctx context.Context, dir string) (string, error) {
 	return fields(done.out)[0] + " in .lfsconfig", nil
 }
 
-// look says whether a call only looks at a checkout. Where there is no floor, no filter
-// runs for that.
+// look reports that a call only reads a checkout. Without a floor, no filter runs for
+// such a call.
 type look bool
 
-// tamed are the settings that a git gets against those of its repository, and why a
-// filter is switched off, by its name.
+// tamed has the settings that override the repository's, and by name the reason why a
+// filter is off.
 type tamed struct {
-	keys []string // name and value by turns
+	keys []string // name and value alternate
 	off  map[string]string
 }
 
-// tame puts together what keeps a repository's settings from starting programs, but for
-// the filters as they were before the job began. A filter that is switched off is required:
-// git stores nothing without it then.
+// tame returns overrides that stop a repository's settings from starting programs. It
+// keeps the filters from before the job began. It marks a disabled filter as required,
+// so that git stores nothing without it.
 func (g *program) tame(ctx context.Context, dir string, only look) (tamed, error) {
 	if g.untamed {
 		return tamed{}, nil
@@ -126,7 +126,7 @@ func (g *program) tame(ctx context.Context, dir string, only look) (tamed, error
 		if read, err = g.readSettings(ctx, dir); err != nil {
 			return tamed{}, err
 		}
-		if there != nil && len(g.sandbox) > 0 { // what changes meanwhile stays below the floor
+		if there != nil && len(g.sandbox) > 0 { // a later change is still below the floor
 			there.settings = &read
 		}
 	}
@@ -157,7 +157,7 @@ func (g *program) tame(ctx context.Context, dir string, only look) (tamed, error
 	return out, nil
 }
 
-// filtersOr returns the recorded filters, then those of now that have no record.
+// filtersOr returns the recorded filters, then the current ones without a record.
 func (p *place) filtersOr(read settings) []delegated.Filter {
 	if p == nil || !p.isRecorded {
 		return read.filters
@@ -171,7 +171,7 @@ func (p *place) filtersOr(read settings) []delegated.Filter {
 	return all
 }
 
-// whyOff says why a filter does not run; "" where it does.
+// whyOff returns why a filter does not run, or "" if it runs.
 func (g *program) whyOff(there *place, read settings, filter delegated.Filter, only look) string {
 	hasRecord := there != nil && there.isRecorded && slices.Contains(there.Filters, filter)
 	hasProcess := slices.ContainsFunc(read.filters, func(f delegated.Filter) bool { return f.Name == filter.Name && f.Process != "" })
@@ -181,7 +181,7 @@ func (g *program) whyOff(there *place, read settings, filter delegated.Filter, o
 		return fmt.Sprintf("the repository's own settings have git-lfs start a program (%s)", read.lfs)
 	case filter.Local && !hasRecord:
 		return "the repository's own settings name it, and it was not there before the job began"
-	case filter.Process == "" && hasProcess: // git takes this key first, and none can take it away
+	case filter.Process == "" && hasProcess: // git uses this key first, and no setting can remove it
 		return "a process was set up for it after the job began"
 	case filter.Local && len(g.sandbox) == 0:
 		return "the repository's own settings name it, and this system has no floor below which it could run"
@@ -191,8 +191,8 @@ func (g *program) whyOff(there *place, read settings, filter delegated.Filter, o
 	return ""
 }
 
-// keysOf are the settings of a filter by which nothing goes past it. What it lacks in one
-// direction passes as it is, as git has it.
+// keysOf returns the settings that make a filter mandatory. If the filter lacks a
+// direction, files pass unchanged there, as in git.
 func keysOf(filter delegated.Filter) []string {
 	hasAny := filter.Clean != "" || filter.Smudge != "" || filter.Process != ""
 	if hasAny && !filter.Required {
@@ -207,14 +207,14 @@ func keysOf(filter delegated.Filter) []string {
 	}
 	base := "filter." + filter.Name + "."
 	keys := []string{base + "clean", filter.Clean, base + "smudge", filter.Smudge, base + "required", strconv.FormatBool(filter.Required)}
-	if filter.Process != "" { // an empty one would switch off the other two
+	if filter.Process != "" { // an empty one would disable the other two
 		keys = append(keys, base+"process", filter.Process)
 	}
 	return keys
 }
 
-// environment passes the settings to git, by variables: a name may hold what ends it on
-// a command line.
+// environment returns the settings as variables for git: on a command line, a name
+// could end the argument.
 func (t tamed) environment() []string {
 	if len(t.keys) == 0 {
 		return nil
@@ -227,8 +227,7 @@ func (t tamed) environment() []string {
 	return env
 }
 
-// tamed runs a git that reads or writes files, with the repository's own programs
-// switched off.
+// tamed runs a git that reads or writes files, without the repository's own programs.
 func (g *program) tamed(ctx context.Context, c call) (result, error) {
 	return g.tamedFor(ctx, c, false)
 }
@@ -245,7 +244,7 @@ func (g *program) tamedFor(ctx context.Context, c call, only look) (result, erro
 
 var filterText = regexp.MustCompile(`fatal: (?s:(.*)): (?:clean|smudge) filter '?(.*?)'? failed`)
 
-// inWords says of a git that a filter stopped why it did.
+// inWords explains the error of a git that a filter stopped.
 func (t tamed) inWords(dir string, err error) error {
 	var failed *failure
 	if !errors.As(err, &failed) {

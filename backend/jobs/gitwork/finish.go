@@ -17,14 +17,14 @@ type Action string
 
 // The actions. None removes a file of the worktree or a commit.
 const (
-	Apply   Action = "apply"   // staged in the main checkout, to be committed by the owner
+	Apply   Action = "apply"   // staged in the main checkout, for the owner to commit
 	Squash  Action = "squash"  // one commit on the main checkout's branch
-	Merge   Action = "merge"   // a merge commit on it
-	Keep    Action = "keep"    // the branch stays as it is; one that was discarded comes back
-	Discard Action = "discard" // the branch moves out of the way
+	Merge   Action = "merge"   // a merge commit on that branch
+	Keep    Action = "keep"    // the branch stays unchanged; a discarded one is restored
+	Discard Action = "discard" // the branch is renamed out of the way
 )
 
-// ParseAction returns the action of that name. The error names the choices.
+// ParseAction returns the action of that name. The error lists the choices.
 func ParseAction(raw string) (Action, error) {
 	if action := Action(raw); slices.Contains([]Action{Apply, Squash, Merge, Keep, Discard}, action) {
 		return action, nil
@@ -32,32 +32,32 @@ func ParseAction(raw string) (Action, error) {
 	return "", bridge.Errorf(bridge.Invalid, "unknown action %q: use apply, squash, merge, keep or discard", raw)
 }
 
-// Finish is what came of finishing a job, or would.
+// Finish is the result of finishing a job, real or tried.
 type Finish struct {
 	Action    Action
-	Conflicts []string // paths; where there are some nothing was done
+	Conflicts []string // paths; if there are any, nothing was done
 	Done      bool
 	Commit    string // on the main checkout's branch, or the job's head for keep and discard
-	Branch    string // of the job, after it
-	// LeftOut are sentences about what the worktree holds and git cannot take up: it stays there.
+	Branch    string // of the job, after the finish
+	// LeftOut are sentences about content that git cannot store: it stays in the worktree.
 	LeftOut []string
 }
 
-// Plan is a finish that was tried without touching a file of the owner's. What it
-// holds tells afterwards whether it was carried out, whoever died in between.
+// Plan is a finish that was tried without a change to the owner's files. After an
+// interruption, it shows whether the finish was carried out.
 type Plan struct {
 	Action    Action
 	Conflicts []string
 	Branch    string // of the job
-	Head      string // the commit that holds all that the job did
+	Head      string // the commit that has all of the job's work
 	Target    string // the commit of the main checkout; "" for keep and discard
-	// Next is the commit that the main checkout comes to; a tree for apply and after a
-	// dry try, Target where it has everything already.
+	// Next is the next commit of the main checkout. It is a tree for apply and after a
+	// dry run, and Target if no change is needed.
 	Next string
-	// Omitted is what git cannot take up: it stays in the worktree.
+	// Omitted is the content that git cannot store: it stays in the worktree.
 	Omitted []Omission
 
-	staged bool // Next stands in the main checkout already, but for the commit
+	staged bool // the main checkout already has Next staged, not committed
 }
 
 // landing finishes one job.
@@ -67,9 +67,9 @@ type landing struct {
 	job string
 }
 
-// Finish lands or drops what a job did. It tries without touching a file first; the
-// dry run ends there. A main checkout with changes of its own is refused (Conflict),
-// as is one in the middle of a merge. Uncommitted work of the job is parked before.
+// Finish lands or drops a job's work. It first tries without a change to a file; a dry
+// run ends there. It fails with Conflict if the main checkout has changes or an
+// unfinished merge. Otherwise it parks the job's uncommitted work.
 func (g *Git) Finish(ctx context.Context, w Worktree, job string, action Action, message string, dry bool) (Finish, error) {
 	plan, err := g.Prepare(ctx, w, job, action, message, dry)
 	if err != nil {
@@ -81,7 +81,7 @@ func (g *Git) Finish(ctx context.Context, w Worktree, job string, action Action,
 	return g.CarryOut(ctx, w, job, plan)
 }
 
-// tried is what a plan says that would be done.
+// tried returns the Finish that a plan would have.
 func (p Plan) tried() Finish {
 	finish := Finish{Action: p.Action, Conflicts: p.Conflicts, Branch: p.Branch, LeftOut: Sentences(p.Omitted)}
 	if p.Target == "" {
@@ -90,8 +90,8 @@ func (p Plan) tried() Finish {
 	return finish
 }
 
-// Prepare parks the job's work and makes the commit that Finish would bring to the
-// owner; a dry one does neither. The errors are those of Finish.
+// Prepare parks the job's work and creates the commit that Finish would land; a dry run
+// does neither. The errors are those of Finish.
 func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action, message string, dry bool) (Plan, error) {
 	if _, err := ParseAction(string(action)); err != nil {
 		return Plan{}, err
@@ -111,7 +111,7 @@ func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action
 	return plan, l.merge(ctx, &plan, message, dry)
 }
 
-// CarryOut does what was prepared. Again it does nothing more.
+// CarryOut performs the plan. A repeat has no effect.
 func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (Finish, error) {
 	g, err := g.ofMain(ctx, w)
 	if err != nil {
@@ -126,8 +126,8 @@ func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (
 	}
 }
 
-// work notes in the plan the commit that holds all that the job did, its branch, and what
-// git cannot take up.
+// work sets the plan's head with all of the job's work, its branch, and the content
+// that git cannot store.
 func (l landing) work(ctx context.Context, plan *Plan, dry bool) (err error) {
 	if _, err := os.Lstat(l.w.Path); err != nil { // reclaimed: the branch has everything
 		plan.Branch = l.w.Branch
@@ -155,7 +155,7 @@ func (l landing) work(ctx context.Context, plan *Plan, dry bool) (err error) {
 	return err
 }
 
-// refusePart wants all of the job's work in what is landed.
+// refusePart fails with TooLarge if the landed work would be incomplete.
 func (l landing) refusePart(action Action, out LeftOut) error {
 	if out.Files == 0 || action == Keep || action == Discard {
 		return nil
@@ -163,7 +163,7 @@ func (l landing) refusePart(action Action, out LeftOut) error {
 	return bridge.Errorf(bridge.TooLarge, "%s: commit the ones that are wanted in %s, or have git ignore them", out, l.w.Path)
 }
 
-// merge tries what brings the plan's head into the main checkout.
+// merge tries to merge the plan's head into the main checkout, and sets the plan's result.
 func (l landing) merge(ctx context.Context, plan *Plan, message string, dry bool) error {
 	target, err := l.Head(ctx, l.w.Main)
 	if err != nil {
@@ -219,7 +219,7 @@ func (l landing) merge(ctx context.Context, plan *Plan, message string, dry bool
 	return err
 }
 
-// land brings what was prepared into the main checkout.
+// land applies the plan to the main checkout.
 func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, error) {
 	if len(plan.Conflicts) > 0 {
 		return finish, nil
@@ -234,7 +234,7 @@ func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, er
 		}
 	}
 	if plan.Action != Apply {
-		// Only from where the merge was made; what is there otherwise stays staged.
+		// This needs the target of the merge; if HEAD moved, the work stays staged.
 		if _, err := l.output(ctx, l.w.Main, "update-ref", "-m", "bridge: "+string(finish.Action)+" "+l.job, "HEAD", plan.Next, plan.Target); err != nil {
 			return Finish{}, err
 		}
@@ -244,15 +244,15 @@ func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, er
 	return finish, nil
 }
 
-// Outcome tells what became of a plan whose carrying out nobody saw to its end. It
-// changes nothing. staged says that the work stands in the main checkout and is not
-// committed there: the same finish again commits it.
+// Outcome returns the result of a plan whose execution was interrupted. It changes
+// nothing. If the work is staged in the main checkout but not committed, staged is
+// true. A repeat of the finish then commits it.
 func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (finish Finish, staged bool, err error) {
 	if g, err = g.ofMain(ctx, w); err != nil {
 		return Finish{}, false, err
 	}
 	finish = plan.tried()
-	if plan.Head == "" || plan.Target != "" && plan.Next == "" { // it was not tried to its end
+	if plan.Head == "" || plan.Target != "" && plan.Next == "" { // the trial was interrupted
 		return finish, false, nil
 	}
 	if plan.Target == "" {
@@ -288,7 +288,7 @@ func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (f
 	return finish, staged, err
 }
 
-// refuseLocked wants nobody at work in a checkout: a git outlives whoever started it.
+// refuseLocked fails with Busy if a git still works in a checkout: a git can outlive its parent.
 func (g *program) refuseLocked(ctx context.Context, top string) error {
 	lock, err := g.output(ctx, top, "rev-parse", "--path-format=absolute", "--git-path", "index.lock")
 	if err != nil {
@@ -300,7 +300,7 @@ func (g *program) refuseLocked(ctx context.Context, top string) error {
 	return nil
 }
 
-// movesTo is the name that the job's branch gets; "" where it stays.
+// movesTo returns the new name of the job's branch, or "" if it stays.
 func (p Plan) movesTo(job string) string {
 	switch {
 	case p.Action == Discard:
@@ -312,7 +312,7 @@ func (p Plan) movesTo(job string) string {
 	}
 }
 
-// isStaged reports whether the index of the main checkout and its files are tree.
+// isStaged reports whether index and files of the main checkout equal tree.
 func (l landing) isStaged(ctx context.Context, tree string) (bool, error) {
 	wrote, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"write-tree"}})
 	if err != nil || strings.TrimSpace(wrote.out) != tree {
@@ -325,9 +325,9 @@ func (l landing) isStaged(ctx context.Context, tree string) (bool, error) {
 	return changed.out == "", err
 }
 
-// checkout brings files and index from one commit to the next; nothing is in the way.
+// checkout updates files and index from one commit to the next; nothing may be in the way.
 func (l landing) checkout(ctx context.Context, from, to string) error {
-	// A file that was only touched counts as changed until git has looked at it.
+	// A touched file counts as changed until git refreshes the index.
 	if _, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"update-index", "-q", "--refresh"}}); err != nil {
 		return err
 	}
@@ -337,8 +337,8 @@ func (l landing) checkout(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// refuseInTheWay finds what git itself would write over: files that it ignores where
-// new ones come, and changed files that it was told not to look at.
+// refuseInTheWay fails with Conflict for files that git would overwrite: ignored files
+// at paths of new ones, and changed files that git was told to skip.
 func (l landing) refuseInTheWay(ctx context.Context, from, to string) error {
 	raw, err := l.run(ctx, call{dir: l.w.Main, args: []string{"diff-tree", "-r", "--no-renames", "-z", "--raw", from, to}})
 	if err != nil {
@@ -375,8 +375,8 @@ func (l landing) refuseInTheWay(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// inTheWay names what stands where a new file comes, or where one of its folders does;
-// "" when there is nothing, or only what goes by the same change.
+// inTheWay returns the path that blocks a new file or one of its folders. It returns ""
+// if there is none, or the same change removes it.
 func inTheWay(top, path string, gone map[string]bool) string {
 	parts := strings.Split(path, "/")
 	for i := range parts {
@@ -392,7 +392,7 @@ func inTheWay(top, path string, gone map[string]bool) string {
 	return ""
 }
 
-// tryMerge merges two commits without touching a file. conflicts are paths.
+// tryMerge merges two commits without a change to files. conflicts are paths.
 func (g *program) tryMerge(ctx context.Context, top, ours, theirs string) (tree string, conflicts []string, err error) {
 	done, err := g.tamed(ctx, call{dir: top, args: []string{"merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", ours, theirs}})
 	if err != nil && codeOf(err) != 1 {
@@ -406,16 +406,16 @@ func (g *program) tryMerge(ctx context.Context, top, ours, theirs string) (tree 
 	if err != nil {
 		conflicts = append(conflicts, slices.Compact(parts[1:])...)
 		if len(conflicts) == 0 {
-			conflicts = append(conflicts, ".") // one that is of no single path
+			conflicts = append(conflicts, ".") // a conflict without a single path
 		}
 	}
 	return parts[0], conflicts, nil
 }
 
-// unfinished are what git leaves in its folder in the middle of something.
+// unfinished are the files in git's folder during an unfinished operation.
 var unfinished = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"}
 
-// refuseDirty wants a main checkout without changes of its own.
+// refuseDirty fails with Conflict if the main checkout has changes.
 func (l landing) refuseDirty(ctx context.Context) error {
 	done, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty"}})
 	if err != nil {
@@ -427,7 +427,7 @@ func (l landing) refuseDirty(ctx context.Context) error {
 	return nil
 }
 
-// refuseUnfinished wants a main checkout that is not in the middle of something.
+// refuseUnfinished fails with Conflict if the main checkout has an unfinished operation.
 func (l landing) refuseUnfinished(ctx context.Context) error {
 	dir, err := l.output(ctx, l.w.Main, "rev-parse", "--absolute-git-dir")
 	if err != nil {
@@ -441,7 +441,7 @@ func (l landing) refuseUnfinished(ctx context.Context) error {
 	return nil
 }
 
-// move renames the job's branch, where it gets another name; the worktree stays on it.
+// move renames the job's branch if the name changes; the worktree stays on it.
 func (l landing) move(ctx context.Context, finish Finish, to string) (Finish, error) {
 	finish.Done = true
 	if to == "" || finish.Branch == to {
@@ -457,21 +457,21 @@ func (l landing) move(ctx context.Context, finish Finish, to string) (Finish, er
 	return finish, nil
 }
 
-// Landing says how a branch's work came into another one.
+// Landing is how a branch's work came into another branch.
 type Landing string
 
 // The landings.
 const (
 	NotLanded Landing = ""
 	Ancestor  Landing = "merged"   // its commits are there
-	Content   Landing = "squashed" // its changes are there, by other commits
+	Content   Landing = "squashed" // its changes are there, in other commits
 )
 
-// maxSearched bounds the commits that are compared with a squash.
+// maxSearched limits the commits that are compared with a squash.
 const maxSearched = 2_000
 
-// Landed tests whether what branch did is in target, by commits or by content
-// (JOB-18): a squash or a rebase on the other side counts.
+// Landed returns whether and how target has the work of branch, by commits or by
+// content (JOB-18). A squash or rebase on the other side counts.
 func (g *Git) Landed(ctx context.Context, top, branch, target string) (Landing, error) {
 	g, err := g.at(ctx, top)
 	if err != nil {
@@ -486,7 +486,7 @@ func (g *Git) Landed(ctx context.Context, top, branch, target string) (Landing, 
 	}
 	base, err := g.output(ctx, top, "merge-base", branch, target)
 	if codeOf(err) == 1 {
-		return NotLanded, nil // they have nothing in common
+		return NotLanded, nil // they have no common ancestor
 	}
 	if err != nil {
 		return NotLanded, err
@@ -496,13 +496,13 @@ func (g *Git) Landed(ctx context.Context, top, branch, target string) (Landing, 
 		return NotLanded, err
 	}
 	if has, err := g.output(ctx, top, "rev-parse", target+"^{tree}"); err != nil || len(conflicts) == 0 && has == tree {
-		return Content, err // nothing is left to be merged
+		return Content, err // no change is left to merge
 	}
 	return g.byPatch(ctx, top, base, branch, target)
 }
 
-// byPatch looks for one commit with all the changes, or for each of the branch's
-// commits by itself.
+// byPatch searches for one commit with all the changes, or for each of the branch's
+// commits.
 func (g *program) byPatch(ctx context.Context, top, base, branch, target string) (Landing, error) {
 	shape := []string{"-p", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color", "--no-renames"}
 	whole, err := g.patchIDs(ctx, top, append(append([]string{"diff-tree"}, shape...), base, branch)...)

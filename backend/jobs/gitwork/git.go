@@ -1,17 +1,16 @@
-// Package gitwork works with git for delegated jobs (JOB-08, JOB-18, JOB-19): which
-// repository a folder belongs to, a worktree of its own for each job, what a job
-// changed against the files that stood there at its start, and how the owner lands
-// or drops it. No commit and no file is lost by any of it: what is not committed is
-// parked as a commit first, what no branch holds gets a name, and git itself removes
-// a checkout, never by force. It runs the owner's git by argument lists, without
-// hooks, pager, colour, editor or questions.
+// Package gitwork runs git for delegated jobs (JOB-08, JOB-18, JOB-19). It finds the
+// repository of a folder and gives each job a worktree. It compares a job's changes with
+// the files at its start, and lands or drops them for the owner. It loses no commit and no
+// file: it parks uncommitted work as a commit first, and names commits that no branch
+// holds. Git itself removes a checkout, never by force. Package gitwork calls the owner's
+// git with argument lists, without hooks, pager, colour, editor or questions.
 //
-// A job can write its repository's settings, and what leads to git's folder. So git runs
-// below a floor of the system where there is one (SEC-02), which holds whatever a
-// repository makes git start: written is only the checkout, its git folder and a folder of
-// this call, no socket is made, and nothing outlives the call. Besides, settings switch
-// off what is known to start programs; where there is no floor that is all there is. Filters
-// run as they were before the job began, or nothing is stored (RWM-02).
+// A job can write its repository's settings, and the path to git's folder. If the system
+// has a floor, git runs below it (SEC-02), and so does each program that git starts. It can
+// write only the checkout, its git folder and a folder of this call. It opens no socket, and
+// all its processes end with the call. In addition, settings disable known ways to start
+// programs; without a floor this is the only protection. Filters run as they were before
+// the job began, or git stores nothing (RWM-02).
 package gitwork
 
 import (
@@ -31,70 +30,69 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Git works with the owner's repositories. It may be used by several goroutines at
-// once; git's own lock files order them.
+// Git works with the owner's repositories. It is safe for concurrent use; git's own
+// lock files serialize the calls.
 type Git struct{ program }
 
 // program runs git.
 type program struct {
 	bin string
 	env []string
-	// naming are the owner's variables that say, besides those, who commits.
+	// naming are further variables of the owner that set the author of commits.
 	naming []string
-	// lockWait is for how long another git's lock file is waited for.
+	// lockWait is the timeout for another git's lock file.
 	lockWait time.Duration
-	// pause waits between two tries; tests put something else in its place.
+	// pause waits between two tries; tests replace it.
 	pause func(context.Context, time.Duration) error
 
-	sandbox []string // what leads to sandbox.Main; empty where there is no floor
-	scratch string   // where temporary index files are made
+	sandbox []string // the command of sandbox.Main; empty without a floor
+	scratch string   // the folder for temporary index files
 	home    string   // Bridge's own, canonical; "" for none
 	places  map[string]*place
 	bounds  bounds
-	say     func(string) // is told what a snapshot left out
-	// removing is called while a worktree is taken away; nil for nobody.
+	say     func(string) // receives reports of content that a snapshot omitted
+	// removing is called during the removal of a worktree; may be nil.
 	removing func(Removal)
 
-	// untamed is for tests of the floor: settings switch nothing off, as if the next git
-	// started programs by settings that nobody knows so far.
+	// untamed is for tests of the floor: settings disable nothing, as if git had
+	// unknown settings that start programs.
 	untamed bool
 }
 
-// Options say how git is run.
+// Options configures Open.
 type Options struct {
-	Environ []string // the owner's: it finds git, and git's settings
-	// Jobs changes Environ as config.json does for jobs, where git says who commits. A name
-	// alone takes the variable away.
+	Environ []string // the owner's environment: it locates git and its settings
+	// Jobs changes Environ as config.json does for jobs, for the author of commits. A
+	// name without a value removes the variable.
 	Jobs []string
-	// Sandbox is the command that leads to sandbox.Main, below which git runs; empty where
-	// the system has no floor.
+	// Sandbox is the command of sandbox.Main, which runs git; empty if the system has
+	// no floor.
 	Sandbox []string
-	// Home is Bridge's: none of its files is ever taken up, and temporary index files lie
-	// in its folder scratch, made where it is not there. "" is no home.
+	// Home is Bridge's home: snapshots never include its files. Temporary index files
+	// go to its folder scratch, created if missing. "" means no home.
 	Home string
-	// Say is told what a snapshot left out, in a sentence; nil for nobody.
+	// Say receives a sentence about content that a snapshot omitted; may be nil.
 	Say func(string)
 }
 
-// kept are the variables of the environment that git needs: to find its programs
-// and the owner's settings. No other GIT_* of the caller gets through, for one names
-// another repository.
+// kept are the variables that git needs to find its programs and the owner's settings.
+// No other GIT_* variable passes, because one could name another repository.
 var kept = []string{
 	"PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "USER", "LOGNAME",
 	"SYSTEMROOT", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP", "PATHEXT", "COMSPEC",
 }
 
-// set are the variables that every git gets. No protocol is allowed: Bridge's git asks
-// nobody for objects, and a repository's settings cannot say otherwise (they can of
-// protocol.allow). git-lfs leaves its pointer where it has not got the content.
+// set are the variables of every git. They allow no protocol: Bridge's git fetches no
+// objects, and a repository's settings cannot override that (unlike protocol.allow).
+// git-lfs leaves its pointer if it lacks the content.
 var set = []string{
 	"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", "GIT_ASKPASS=false", "SSH_ASKPASS=false",
 	"GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1",
 	"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=:", "GIT_SSH_COMMAND=false", "GIT_PROXY_COMMAND=false", "GIT_LFS_SKIP_DOWNLOAD_ERRORS=1",
 }
 
-// options are those of every git. Hooks are the owner's for his own work; a job's
-// repository must not start programs when Bridge looks at it.
+// options are the options of every git. Hooks serve the owner's own work; a job's
+// repository must not start programs when Bridge reads it.
 var options = []string{
 	"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c", "color.ui=false", "-c", "core.quotePath=false",
 	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false", "-c", "advice.addEmbeddedRepo=false", "-c", "core.untrackedCache=false",
@@ -107,7 +105,7 @@ var options = []string{
 // New is Open without a floor, for the PATH of environ.
 func New(environ []string) (*Git, error) { return Open(Options{Environ: environ}) }
 
-// Open finds git on the PATH of the options' environment. Unavailable where there is none.
+// Open finds git on the PATH of the options' environment. It fails with Unavailable without git.
 func Open(opts Options) (*Git, error) {
 	env := slices.Clone(set)
 	var path string
@@ -137,7 +135,7 @@ func Open(opts Options) (*Git, error) {
 	return g, nil
 }
 
-// lookPath finds git in the folders of path, which need not be this process's PATH.
+// lookPath finds git in the folders of path, which may differ from this process's PATH.
 func lookPath(path string) (string, error) {
 	for _, folder := range splitList(path) {
 		if found, err := exec.LookPath(folder + string(os.PathSeparator) + "git"); err == nil && folder != "" {
@@ -160,36 +158,36 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// maxOutput bounds what a git may say; the longest is the list of a tree's files.
+// maxOutput limits the output of a git; the longest is the list of a tree's files.
 const maxOutput = 256 << 20
 
-// maxTime is more than git needs in any repository. A program that a repository names may
-// wait for ever.
+// maxTime is longer than git needs in any repository. A program of a repository may
+// block forever.
 const maxTime = 30 * time.Minute
 
 // call is one run of git.
 type call struct {
 	dir   string
 	args  []string
-	env   []string // added to every git's
+	env   []string // added to the environment of every git
 	input string
-	limit int // of the output in bytes, after which it is cut; 0 is maxOutput and an error
-	// writable are folders that it may write besides those of its place.
+	limit int // output limit in bytes, after which it is cut; 0 means maxOutput and an error
+	// writable are folders that the call may write in addition to those of its place.
 	writable []string
-	// search has git look for the repository itself, in dir and above it, by what leads
-	// there now.
+	// search makes git search for the repository in dir and above, by its current
+	// links.
 	search bool
 }
 
-// result is what came of it.
+// result is the result of a call.
 type result struct {
 	out  string
-	text string // what it said beside
+	text string // its error output
 	code int
 	cut  bool
 }
 
-// failure is a git that did not do what it was asked to.
+// failure is the error of a git with an exit code.
 type failure struct {
 	args []string
 	code int
@@ -197,20 +195,20 @@ type failure struct {
 }
 
 func (f *failure) Error() string {
-	text := strings.ReplaceAll(strings.TrimSpace(f.text), "\n", "; ") // one sentence, wherever it is shown
+	text := strings.ReplaceAll(strings.TrimSpace(f.text), "\n", "; ") // one sentence, suitable for display
 	if text == "" {
 		text = "it gave no reason"
 	}
 	return "git " + f.args[0] + ": " + text
 }
 
-// output runs git and returns what it says, without the last line break.
+// output runs git and returns its output, without the last line break.
 func (g *program) output(ctx context.Context, dir string, args ...string) (string, error) {
 	done, err := g.run(ctx, call{dir: dir, args: args})
 	return strings.TrimSuffix(done.out, "\n"), err
 }
 
-// run runs git, again while another git holds a lock.
+// run runs git, and retries while another git holds a lock. It fails with Busy after lockWait.
 func (g *program) run(ctx context.Context, c call) (result, error) {
 	const step = 100 * time.Millisecond
 	for waited := time.Duration(0); ; waited += step {
@@ -230,7 +228,7 @@ func (g *program) run(ctx context.Context, c call) (result, error) {
 
 var lockText = regexp.MustCompile(`(?i)unable to (?:create|lock) '?([^'\n]*\.lock)'?: File exists|cannot lock ref [^\n]*unable to create '([^']*\.lock)'`)
 
-// lockOf returns the lock file that made a git fail, "" when it was something else.
+// lockOf returns the lock file that caused the error, or "" for another cause.
 func lockOf(err error) string {
 	var failed *failure
 	if !errors.As(err, &failed) {
@@ -250,7 +248,7 @@ func (g *program) once(ctx context.Context, c call) (result, error) {
 	argv := g.commandLine(c)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = c.dir, g.environment(c)
-	if len(g.sandbox) > 0 { // who waits for git ends it, and what it started
+	if len(g.sandbox) > 0 { // sandbox.Main ends git and its child processes
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	}
 	cmd.Stdin = strings.NewReader(c.input)
@@ -280,14 +278,14 @@ func (g *program) once(ctx context.Context, c call) (result, error) {
 	return done, nil
 }
 
-// bounded keeps the begin of what is written to it.
+// bounded keeps the start of the data that is written to it.
 type bounded struct {
-	kept  bytes.Buffer // not embedded: its ReadFrom would go round the limit
+	kept  bytes.Buffer // not embedded: its ReadFrom would bypass the limit
 	limit int
 	cut   bool
 }
 
-// Write takes everything and keeps what fits.
+// Write accepts all data and keeps the part within the limit.
 func (b *bounded) Write(p []byte) (int, error) {
 	room := b.limit - b.kept.Len()
 	b.cut = b.cut || len(p) > room
@@ -295,7 +293,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// codeOf is a failed git's exit code, -1 for another error.
+// codeOf returns a failed git's exit code, or -1 for another error.
 func codeOf(err error) int {
 	var failed *failure
 	if errors.As(err, &failed) {
@@ -304,7 +302,7 @@ func codeOf(err error) int {
 	return -1
 }
 
-// fields splits what git separates by NUL.
+// fields splits git's NUL-separated output.
 func fields(text string) []string {
 	text = strings.TrimSuffix(text, "\x00")
 	if text == "" {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Bridge's own name, for commits where git names nobody.
+// Bridge's own name, for commits if git names no author.
 const (
 	ourName  = "Bridge"
 	ourEmail = "bridge@localhost"
 	ourIdent = ourName + " <" + ourEmail + ">"
 )
 
-// ours makes a commit Bridge's.
+// ours makes Bridge the author of a commit.
 var ours = identityVariables(ourIdent, ourIdent)
 
-// Variables by which git says who commits, besides those that every git gets. The settings
-// that they hold are given to no other git.
+// Variables that set the author of commits, in addition to those of every git. No other
+// git receives the settings in them.
 var (
 	namingExact = []string{
 		"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL",
@@ -26,8 +26,8 @@ var (
 	namingBegins = []string{"GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"}
 )
 
-// namingVariables returns those of an environment that say who commits. Later ones win; a
-// name alone takes one away.
+// namingVariables returns the variables that set the author of commits. Later ones win;
+// a name without a value removes one.
 func namingVariables(environ []string) []string {
 	all := append(slices.Clone(namingExact), "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 	var found []string
@@ -45,8 +45,8 @@ func namingVariables(environ []string) []string {
 	return found
 }
 
-// identity returns who git names as author and committer of a commit in the checkout at
-// top, as `NAME <EMAIL>`. Where nothing says who, or git refuses, it is Bridge.
+// identity returns git's author and committer of a commit in the checkout at top, as
+// `NAME <EMAIL>`. If none is set, or git fails, it returns Bridge.
 func (g *program) identity(ctx context.Context, top string) (author, committer string) {
 	if !g.isNamed(ctx, top) {
 		return ourIdent, ourIdent
@@ -63,8 +63,8 @@ func (g *program) identity(ctx context.Context, top string) (author, committer s
 	return found[0], found[1]
 }
 
-// isNamed reports whether something says who commits. Git would invent somebody from the
-// name of this PC else.
+// isNamed reports whether an author is set. Otherwise git would invent one from the
+// name of this PC.
 func (g *program) isNamed(ctx context.Context, top string) bool {
 	isSet := func(pair string) bool {
 		name, value, _ := strings.Cut(pair, "=")
@@ -77,7 +77,7 @@ func (g *program) isNamed(ctx context.Context, top string) bool {
 	return err == nil
 }
 
-// identityVariables has a git make a commit of these two.
+// identityVariables returns the variables that give a commit this author and committer.
 func identityVariables(author, committer string) (env []string) {
 	for prefix, ident := range map[string]string{"GIT_AUTHOR_": author, "GIT_COMMITTER_": committer} {
 		name, email, _ := strings.Cut(strings.TrimSuffix(ident, ">"), " <")
@@ -86,8 +86,8 @@ func identityVariables(author, committer string) (env []string) {
 	return env
 }
 
-// owner says who makes the commits of a job's work: who git named in the owner's checkout
-// before the job began. Where that was not recorded git is asked now.
+// owner returns the variables for commits of a job's work. It uses the recorded author
+// of the owner's checkout before the job, or else asks git now.
 func (g *program) owner(ctx context.Context, w Worktree) []string {
 	for _, top := range []string{w.Path, w.Main} {
 		if there := g.places[top]; there != nil && there.isRecorded && there.Author != "" && there.Committer != "" {

@@ -17,17 +17,17 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Omission is something of a checkout that a snapshot cannot take up, and so no landing
-// brings along.
+// Omission is content of a checkout that a snapshot cannot include, so that no landing
+// includes it.
 type Omission struct {
 	Path string // with slashes; a folder ends with one
-	Why  string // ends the sentence that begins with the path
+	Why  string // the rest of the sentence that begins with the path
 }
 
-// String returns a sentence without its end.
+// String returns a sentence without its full stop.
 func (o Omission) String() string { return o.Path + " " + o.Why }
 
-// maxOmissions bounds how many are named; another tells how many more there are.
+// maxOmissions limits how many are named; one more gives the number of the rest.
 const maxOmissions = 100
 
 // Reasons of omissions.
@@ -45,7 +45,7 @@ func whyUnread(err error) string {
 	return "cannot be read (" + err.Error() + ")"
 }
 
-// boundedOmissions sorts omissions, drops doubles and what lies in another of them, and cuts the list.
+// boundedOmissions sorts omissions, drops duplicates and nested ones, and cuts the list.
 func boundedOmissions(all []Omission) []Omission {
 	slices.SortStableFunc(all, func(a, b Omission) int { return strings.Compare(a.Path, b.Path) })
 	var kept []Omission
@@ -64,7 +64,7 @@ func boundedOmissions(all []Omission) []Omission {
 	return kept
 }
 
-// Sentences returns omissions as they are shown.
+// Sentences returns omissions as display text.
 func Sentences(omitted []Omission) (sentences []string) {
 	for _, omission := range omitted {
 		sentences = append(sentences, omission.String())
@@ -72,10 +72,10 @@ func Sentences(omitted []Omission) (sentences []string) {
 	return sentences
 }
 
-// folderText is how git says that it could not look into a folder; it goes on then.
+// folderText matches git's warning about an unreadable folder; git continues after it.
 var folderText = regexp.MustCompile(`(?m)^warning: could not open directory '(.*?)/?': (.*)$`)
 
-// unreadFolders returns the folders that a git could not look into, by what it said.
+// unreadFolders returns the unreadable folders in a git's error output.
 func unreadFolders(text string) (omitted []Omission) {
 	for _, found := range folderText.FindAllStringSubmatch(text, -1) {
 		omitted = append(omitted, Omission{found[1] + "/", "cannot be read (" + strings.ToLower(found[2]) + ")"})
@@ -83,11 +83,11 @@ func unreadFolders(text string) (omitted []Omission) {
 	return omitted
 }
 
-// fileText is how git says of a file in a folder that it may not enter that it cannot tell
-// whether it changed. Git takes up what was committed then.
+// fileText matches git's warning that it cannot check a file in an inaccessible folder.
+// Git then uses the committed version.
 var fileText = regexp.MustCompile(`(?m)^(.+): (Permission denied|Input/output error|Stale file handle)$`)
 
-// unreadFiles returns the files that a diff-files could not look at, by what it said.
+// unreadFiles returns the files that a diff-files could not read, from its error output.
 func unreadFiles(text string) (omitted []Omission) {
 	for _, found := range fileText.FindAllStringSubmatch(text, -1) {
 		omitted = append(omitted, Omission{found[1], "cannot be read (" + strings.ToLower(found[2]) + ")"})
@@ -95,8 +95,8 @@ func unreadFiles(text string) (omitted []Omission) {
 	return omitted
 }
 
-// readable returns the names that git can take up, and the others with the reason. A name
-// that is gone is one that git can take up: it notes that.
+// readable separates the names that git can store from the others, with reasons. Git
+// can also store the removal of a missing name.
 func readable(top string, names []string) (kept []string, omitted []Omission) {
 	for _, name := range names {
 		path := filepath.Join(top, filepath.FromSlash(name))
@@ -136,12 +136,12 @@ func canRead(path string) error {
 	return nil
 }
 
-// special finds in a checkout what git passes over without a word: sockets, pipes, devices
-// and what is named .git and is no repository. What git ignores is not told.
+// special finds content that git skips silently: sockets, pipes, devices, and a .git
+// that is no repository. It omits ignored content.
 func (g *program) special(ctx context.Context, c call, top, within string) ([]Omission, error) {
 	var found []Omission
 	err := filepath.WalkDir(filepath.Join(top, filepath.FromSlash(within)), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil { // git said so, or it has gone meanwhile
+		if err != nil { // git reported it, or it is gone
 			if entry != nil && entry.IsDir() {
 				return fs.SkipDir
 			}
@@ -161,7 +161,7 @@ func (g *program) special(ctx context.Context, c call, top, within string) ([]Om
 				return fs.SkipDir
 			}
 		case entry.IsDir() && path != top && isRepository(filepath.Join(path, ".git")):
-			return fs.SkipDir // told as a repository, or a submodule
+			return fs.SkipDir // reported as a repository or a submodule
 		case mode&(fs.ModeSocket|fs.ModeNamedPipe|fs.ModeDevice|fs.ModeCharDevice) != 0:
 			found = append(found, Omission{name, whySpecial})
 		}
@@ -173,16 +173,16 @@ func (g *program) special(ctx context.Context, c call, top, within string) ([]Om
 	return g.notIgnored(ctx, c, found)
 }
 
-// notIgnored returns the omissions that git would not ignore.
+// notIgnored returns the omissions that git does not ignore.
 func (g *program) notIgnored(ctx context.Context, c call, found []Omission) ([]Omission, error) {
-	const here = "./" // so that no name begins a pathspec's magic
+	const here = "./" // so that no name begins with pathspec magic
 	asked := func(o Omission) string { return here + strings.TrimSuffix(o.Path, "/.git") }
 	var names []string
 	for _, omission := range found {
 		names = append(names, asked(omission))
 	}
 	c.args, c.input = []string{"check-ignore", "-z", "--stdin"}, joined(names)
-	c.env = append(slices.Clone(c.env), "GIT_LITERAL_PATHSPECS=0") // check-ignore refuses the other
+	c.env = append(slices.Clone(c.env), "GIT_LITERAL_PATHSPECS=0") // check-ignore rejects literal pathspecs
 	done, err := g.run(ctx, c)
 	if err != nil && codeOf(err) != 1 { // 1: none is ignored
 		return nil, err
@@ -191,8 +191,8 @@ func (g *program) notIgnored(ctx context.Context, c call, found []Omission) ([]O
 	return slices.DeleteFunc(found, func(o Omission) bool { return slices.Contains(ignored, asked(o)) }), nil
 }
 
-// isRepository reports whether a path named .git is a repository's folder, or a file that
-// leads to one.
+// isRepository reports whether a path named .git is a repository's folder, or a file
+// that points to one.
 func isRepository(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -207,7 +207,7 @@ func isRepository(path string) bool {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return true // whoever cannot read it keeps it
+		return true // an unreadable file counts as one
 	}
 	defer file.Close()
 	begin := make([]byte, len("gitdir:"))
@@ -220,8 +220,7 @@ func isEmptyFolder(path string) bool {
 	return err == nil && len(entries) == 0
 }
 
-// isGone reports whether a path is not there, also where a file stands in place of one of
-// its folders.
+// isGone reports whether a path is missing, also if a file replaced one of its folders.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

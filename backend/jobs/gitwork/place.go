@@ -16,16 +16,15 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// place is where git's own folders of a checkout are, whatever leads there now.
+// place has git's own folders of a checkout, whatever its .git points to now.
 type place struct {
 	delegated.Checkout
 	isRecorded bool      // the filters are those from before the job began
-	settings   *settings // what was read of them; nil where it has to be read each time
+	settings   *settings // the settings as read; nil to read them each time
 }
 
-// Pin returns a Git for which a checkout is what was recorded before the job began; nil
-// is a job of which nothing was recorded. It reads the settings once, and so is for one
-// operation by one goroutine.
+// Pin returns a Git that uses the checkout recorded before the job began; nil changes
+// nothing. It caches the settings, so use it for one operation in one goroutine.
 func (g *Git) Pin(recorded *delegated.Checkout) *Git {
 	if recorded == nil {
 		return g
@@ -33,7 +32,7 @@ func (g *Git) Pin(recorded *delegated.Checkout) *Git {
 	return g.with(&place{Checkout: *recorded, isRecorded: true})
 }
 
-// Say returns a Git that tells somebody else what its snapshots leave out.
+// Say returns a Git that reports its snapshots' omissions to say.
 func (g *Git) Say(say func(string)) *Git {
 	other := *g
 	other.say = say
@@ -50,8 +49,8 @@ func (g *Git) with(p *place) *Git {
 	return &other
 }
 
-// Checkout returns what has to be known of the checkout that holds folder before a job
-// begins there.
+// Checkout returns the data to record about the checkout of folder before a job begins
+// there.
 func (g *Git) Checkout(ctx context.Context, folder string) (delegated.Checkout, error) {
 	r, err := g.Repository(ctx, folder)
 	if err != nil {
@@ -60,7 +59,7 @@ func (g *Git) Checkout(ctx context.Context, folder string) (delegated.Checkout, 
 	return g.record(ctx, r.checkout())
 }
 
-// record adds the filters that the settings name now.
+// record adds the filters of the current settings.
 func (g *Git) record(ctx context.Context, c delegated.Checkout) (delegated.Checkout, error) {
 	read, err := g.with(&place{Checkout: c}).readSettings(ctx, c.Top)
 	c.Filters = read.filters
@@ -71,8 +70,8 @@ func (r Repository) checkout() delegated.Checkout {
 	return delegated.Checkout{Top: r.Top, Inside: r.Inside, GitDir: r.Dir, Common: r.Common}
 }
 
-// at returns a Git that knows where the checkout at top has its git folders: as was
-// recorded, or as git finds them now.
+// at returns a Git that knows the git folders of the checkout at top, as recorded or as
+// git finds them now.
 func (g *Git) at(ctx context.Context, top string) (*Git, error) {
 	if g.places[top] != nil {
 		return g, nil
@@ -84,7 +83,7 @@ func (g *Git) at(ctx context.Context, top string) (*Git, error) {
 	return g.with(&place{Checkout: r.checkout()}), nil
 }
 
-// repositoryAt finds the repository of a checkout by its top folder, never above it.
+// repositoryAt finds the repository of a checkout at exactly its top folder.
 func (g *Git) repositoryAt(ctx context.Context, top string) (Repository, error) {
 	if _, err := os.Lstat(filepath.Join(top, ".git")); err != nil {
 		return Repository{}, bridge.Errorf(bridge.Conflict, "%s is no git checkout any more: its .git is gone", top)
@@ -107,8 +106,8 @@ func (g *Git) ofMain(ctx context.Context, w Worktree) (*Git, error) {
 	return g.with(main), nil
 }
 
-// of is at for a worktree and its main checkout. A worktree of which nothing was recorded
-// has to be one of that repository still.
+// of is at for a worktree and its main checkout. A worktree without a record must still
+// belong to that repository.
 func (g *Git) of(ctx context.Context, w Worktree) (*Git, error) {
 	g, err := g.ofMain(ctx, w)
 	if err != nil {
@@ -125,9 +124,9 @@ func (g *Git) of(ctx context.Context, w Worktree) (*Git, error) {
 	return g.with(&place{Checkout: delegated.Checkout{Top: w.Path, GitDir: dir, Common: main.Common, Filters: main.Filters}, isRecorded: main.isRecorded}), nil
 }
 
-// Prove makes sure that the folder of a worktree is the one that was made for the job:
-// its .git leads to the git folder that leads back to it, in that repository. Conflict
-// where it is not; its files stay where they are then.
+// Prove verifies that a worktree's folder is the one created for the job: its .git and
+// git's folder point to each other, in that repository. It fails with Conflict
+// otherwise, and changes no file.
 func (g *Git) Prove(ctx context.Context, w Worktree) error {
 	g, err := g.of(ctx, w)
 	if err != nil {
@@ -148,8 +147,8 @@ func notOwn(path string) error {
 	return bridge.Errorf(bridge.Conflict, "%s is not the worktree any more that Bridge made: its files stay there, and no branch was changed", path)
 }
 
-// gitDirOf returns git's folder of a linked worktree by its .git file. Both have to lead
-// to each other, and the folder has to be one of the repository's.
+// gitDirOf returns git's folder of a linked worktree from its .git file. Both must
+// point to each other, and the folder must belong to the repository.
 func gitDirOf(path, common string) (string, error) {
 	file := filepath.Join(path, ".git")
 	dir, err := pathIn(file, "gitdir:")
@@ -166,11 +165,11 @@ func gitDirOf(path, common string) (string, error) {
 	return dir, nil
 }
 
-// maxPathFile is more than a file with one path holds.
+// maxPathFile is larger than any file with one path.
 const maxPathFile = 64 << 10
 
-// pathIn reads the path in one of git's files, absolute and with its folder followed to
-// where links lead. The file itself must be none.
+// pathIn reads the path in one of git's files, as an absolute path with resolved folder
+// links. The file itself must not be a link.
 func pathIn(file, prefix string) (string, error) {
 	info, err := os.Lstat(file)
 	if err != nil || !info.Mode().IsRegular() {
@@ -188,7 +187,7 @@ func pathIn(file, prefix string) (string, error) {
 	return filepath.Join(folder, filepath.Base(path)), err
 }
 
-// commandLine is what runs a git: below the floor, where there is one.
+// commandLine returns the command that runs git, below the floor if there is one.
 func (g *program) commandLine(c call) []string {
 	argv := slices.Concat([]string{g.bin}, options, c.args)
 	if g.untamed {
@@ -204,7 +203,7 @@ func (g *program) commandLine(c call) []string {
 	return sandbox.CommandLine(g.sandbox, rules, argv)
 }
 
-// environment is what a git gets. One that does not search is told where its folders are.
+// environment returns the environment of a git. Unless git searches, it includes the git folders.
 func (g *program) environment(c call) []string {
 	env := slices.Concat(g.env, c.env)
 	if c.search {

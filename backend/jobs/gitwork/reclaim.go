@@ -14,13 +14,13 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Size is how many bytes the files below a folder hold; links are not followed.
+// Size returns the total size of the files below a folder in bytes; it does not follow links.
 func Size(folder string) (int64, error) {
 	var total int64
 	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // it went while we looked
+				return nil // it was removed meanwhile
 			}
 			return err
 		}
@@ -33,19 +33,19 @@ func Size(folder string) (int64, error) {
 	return total, err
 }
 
-// Removal names a moment while Reclaim takes a worktree away.
+// Removal is a step of a worktree's removal by Reclaim.
 type Removal string
 
-// The moments, in their order. Before the first nothing was changed, and Reclaim may still
-// refuse; from it on the branch has everything.
+// The steps, in order. Before the first one nothing has changed, and Reclaim may still
+// refuse. From then on the branch has everything.
 const (
 	RemovalBegins   Removal = "begins"
 	RemovalUnlocked Removal = "unlocked"
 	RemovalDone     Removal = "done"
 )
 
-// Removing returns a Git that calls at in each moment of a Reclaim, besides who was called
-// so far.
+// Removing returns a Git that calls at in each step of a Reclaim, after earlier
+// callbacks.
 func (g *Git) Removing(at func(Removal)) *Git {
 	other := *g
 	if before := g.removing; before != nil {
@@ -62,19 +62,19 @@ func (g *program) tellRemoval(moment Removal) {
 	}
 }
 
-// Reclaimed is what reclaiming a worktree gave back.
+// Reclaimed is the result of reclaiming a worktree.
 type Reclaimed struct {
 	Bytes   int64
-	Head    string  // the commit that holds the job's work
+	Head    string  // the commit that has the job's work
 	Landing Landing // NotLanded for what was discarded
-	Ignored int     // files and folders that git ignores and that went with it
+	Ignored int     // ignored files and folders that were removed with it
 }
 
-// Reclaim takes a worktree away whose work is merged into the main checkout's branch
-// or was discarded, and which holds nothing else (JOB-08, JOB-19): everything is
-// committed on the job's branch, which stays. A repository within it, or another
-// branch checked out there, keeps it. Files that git ignores go with it when the main
-// checkout has the same, else only when dropIgnored says so. What no branch holds of the job's commits gets a name.
+// Reclaim removes a worktree if its work is merged into the main checkout's branch or
+// was discarded (JOB-08, JOB-19). All other content must be committed on the job's
+// branch, which stays. A nested repository or another checked-out branch prevents the
+// removal. Ignored files go with the worktree if the main checkout has equal copies, or
+// if dropIgnored is set. Commits that no branch holds get a name.
 func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
 	g, err := g.of(ctx, w)
 	if err != nil {
@@ -95,7 +95,7 @@ func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored b
 		return Reclaimed{}, err
 	}
 	g.tellRemoval(RemovalUnlocked)
-	// Not by force: git looks once more whether something is in it.
+	// Not by force: git checks once more for content.
 	if err := g.removeCheckout(ctx, w); err != nil {
 		_, lockErr := g.output(ctx, w.Main, "worktree", "lock", "--reason", "bridge: work of "+job, w.Path)
 		return Reclaimed{}, errors.Join(bridge.Errorf(bridge.Conflict, "%s stays: %w", w.Path, err), lockErr)
@@ -104,13 +104,13 @@ func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored b
 	return done, nil
 }
 
-// removeCheckout has git remove a worktree. Below the floor git cannot remove the folder
-// itself, which lies beside other worktrees, and leaves it empty.
+// removeCheckout makes git remove a worktree. Below the floor git cannot remove the
+// folder itself, whose parent has other worktrees, and leaves it empty.
 func (g *Git) removeCheckout(ctx context.Context, w Worktree) error {
 	dir := g.places[w.Path].GitDir
 	_, err := g.tamed(ctx, call{dir: w.Main, args: []string{"worktree", "remove", w.Path}, writable: []string{w.Path}})
 	if _, statErr := os.Lstat(dir); err != nil && errors.Is(statErr, fs.ErrNotExist) {
-		return os.Remove(w.Path) // the system refuses a folder that holds anything
+		return os.Remove(w.Path) // the system refuses a folder that is not empty
 	}
 	return err
 }
@@ -163,9 +163,9 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 	return Reclaimed{Head: head.Commit, Landing: landing, Ignored: ignored}, err
 }
 
-// Expire takes the branch of a discarded job away that stands where it was when it was
-// discarded, and reports whether it did: with other commits it stays, as it does while
-// a checkout has it.
+// Expire deletes the branch of a discarded job if it still has the commit from then,
+// and reports whether it did. A branch with other commits stays, as does one in a
+// checkout.
 func (g *Git) Expire(ctx context.Context, w Worktree, job, head string) (bool, error) {
 	g, err := g.ofMain(ctx, w)
 	if err != nil {
@@ -180,7 +180,7 @@ func (g *Git) Expire(ctx context.Context, w Worktree, job, head string) (bool, e
 	return err == nil, err
 }
 
-// isCopy reports whether a file that git ignores is as .worktreeinclude brought it.
+// isCopy reports whether an ignored file equals the copy from .worktreeinclude.
 func isCopy(w Worktree, name string) bool {
 	name = filepath.FromSlash(name)
 	info, err := os.Lstat(filepath.Join(w.Path, name))
@@ -193,9 +193,9 @@ func isCopy(w Worktree, name string) bool {
 	return err == nil && mainErr == nil && here == there
 }
 
-// holdsOther says what a worktree holds that no commit can; "" for nothing. It is another
-// repository, such as a submodule with files of its own or one that the job made, or
-// something else that is named .git. The error is of a folder that cannot be read.
+// holdsOther returns which content of a worktree no commit can hold, or "". It may be
+// another repository, such as a changed submodule or a new one, or another file named
+// .git. It fails if a folder cannot be read.
 func (g *program) holdsOther(ctx context.Context, w Worktree) (why string, err error) {
 	err = filepath.WalkDir(w.Path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -225,8 +225,8 @@ func (g *program) holdsOther(ctx context.Context, w Worktree) (why string, err e
 	return why, err
 }
 
-// beganWith reports whether a file was among the committed ones when the job began, as those
-// of a repository that is kept for tests are.
+// beganWith reports whether a file was committed when the job began, as in a test
+// fixture's repository.
 func (g *program) beganWith(ctx context.Context, w Worktree, path string) bool {
 	rel, err := filepath.Rel(w.Path, path)
 	if err != nil || w.Base == "" {
@@ -236,7 +236,7 @@ func (g *program) beganWith(ctx context.Context, w Worktree, path string) bool {
 	return err == nil
 }
 
-// whyUnreadIn says of a failed walk which folder could not be read.
+// whyUnreadIn returns which folder of a failed walk could not be read.
 func whyUnreadIn(err error) string {
 	var failed *fs.PathError
 	if errors.As(err, &failed) {
@@ -254,15 +254,14 @@ func isBare(folder string) bool {
 	return true
 }
 
-// maxGitFile is more than git writes into a file of a worktree's own folder, but for
-// its index and a very long reflog.
+// maxGitFile is larger than git's files in a worktree's own folder, except the index
+// and a very long reflog.
 const maxGitFile = 64 << 20
 
 var ids = regexp.MustCompile(`\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b`)
 
-// keepLoose names every commit that only git's own folder of the worktree knows (its
-// reflog, the middle of a rebase, a stash of one) and no branch holds: that folder
-// goes with the worktree.
+// keepLoose names each commit that only git's folder of the worktree references (in a
+// reflog, a rebase, a stash). That folder is removed with the worktree.
 func (g *Git) keepLoose(ctx context.Context, w Worktree, job string) error {
 	named, err := namedIn(g.places[w.Path].GitDir)
 	if err != nil {
@@ -283,7 +282,7 @@ func (g *Git) keepLoose(ctx context.Context, w Worktree, job string) error {
 	return g.keep(ctx, w.Main, ref, tree, "bridge: commits of "+job+" that no branch holds", loose...)
 }
 
-// namedIn lists what may be ids of commits in the files below dir.
+// namedIn lists possible commit ids in the files below dir.
 func namedIn(dir string) ([]string, error) {
 	var named []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -301,8 +300,8 @@ func namedIn(dir string) ([]string, error) {
 	return slices.Compact(named), err
 }
 
-// unreachable returns those of the named commits that no branch, tag or other name of
-// the repository holds.
+// unreachable returns the named commits that no branch, tag or other ref of the
+// repository holds.
 func (g *program) unreachable(ctx context.Context, top string, named []string) ([]string, error) {
 	checked, err := g.run(ctx, call{dir: top, args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype)"}, input: strings.Join(named, "\n") + "\n"})
 	if err != nil {

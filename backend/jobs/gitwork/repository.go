@@ -10,28 +10,28 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Repository is where a folder belongs. All paths are canonical.
+// Repository describes the repository of a folder. All paths are canonical.
 type Repository struct {
 	Top       string // the checkout that holds the folder
 	Main      string // the main checkout; Top unless Linked
 	Common    string // git's folder for all checkouts
-	Dir       string // git's folder for this one
+	Dir       string // git's folder for this checkout
 	Inside    string // the folder within Top, with slashes; "" is Top itself
 	Linked    bool   // Top is a linked worktree
-	Submodule bool   // the repository is another one's submodule
+	Submodule bool   // the repository is a submodule of another one
 }
 
-// Name is the main checkout's folder, for the name of a worktree.
+// Name returns the name of the main checkout's folder, for the name of a worktree.
 func (r Repository) Name() string { return filepath.Base(r.Main) }
 
-// Repository finds the repository of a folder. A bare one, and the worktrees of one,
-// have no main checkout where work could land, and are refused.
+// Repository finds the repository of a folder. It refuses a bare one and its worktrees,
+// which have no main checkout to land work in.
 func (g *Git) Repository(ctx context.Context, folder string) (Repository, error) {
 	folder, err := disk.Canonical(folder)
 	if err != nil {
 		return Repository{}, bridge.Errorf(bridge.NotFound, "there is no folder %s", folder)
 	}
-	if strings.ContainsAny(folder, "\r\n") { // git says paths line by line
+	if strings.ContainsAny(folder, "\r\n") { // git prints paths line by line
 		return Repository{}, bridge.Errorf(bridge.Invalid, "%q has a line break in its name: rename that folder", folder)
 	}
 	out, err := g.find(ctx, folder, "rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
@@ -77,13 +77,13 @@ func (g *Git) locate(ctx context.Context, folder, dir, common string) (Repositor
 	return repository, err
 }
 
-// find runs a git that looks for the repository itself, and returns what it says.
+// find runs a git that searches for the repository, and returns its output.
 func (g *program) find(ctx context.Context, dir string, args ...string) (string, error) {
 	done, err := g.run(ctx, call{dir: dir, args: args, search: true})
 	return strings.TrimSuffix(done.out, "\n"), err
 }
 
-// mainCheckout finds the checkout that is no linked worktree.
+// mainCheckout finds the checkout that is not a linked worktree.
 func (g *program) mainCheckout(ctx context.Context, r Repository) (top string, submodule bool, err error) {
 	above, err := g.find(ctx, r.Top, "rev-parse", "--show-superproject-working-tree")
 	if err != nil {
@@ -94,7 +94,7 @@ func (g *program) mainCheckout(ctx context.Context, r Repository) (top string, s
 	if err != nil && codeOf(err) != 1 {
 		return "", false, err
 	}
-	if worktree == "" && r.Linked { // the main checkout's own settings, where they are apart
+	if worktree == "" && r.Linked { // the main checkout's own settings, if they are separate
 		own := filepath.Join(r.Common, "config.worktree")
 		if worktree, err = g.find(ctx, r.Top, "config", "--file", own, "core.worktree"); err != nil && codeOf(err) < 0 {
 			return "", false, err
@@ -124,14 +124,14 @@ func (g *program) mainCheckout(ctx context.Context, r Repository) (top string, s
 	return top, submodule, err
 }
 
-// Head is where a checkout stands.
+// Head is the current commit and branch of a checkout.
 type Head struct {
 	Commit string
 	Branch string // short name; "" when detached
 }
 
-// Head returns where the checkout at top stands. A repository without a commit is
-// refused: nothing could be compared with it.
+// Head returns the commit and branch of the checkout at top. It fails with Invalid for
+// a repository without a commit, which has no base to compare with.
 func (g *Git) Head(ctx context.Context, top string) (Head, error) {
 	commit, err := g.output(ctx, top, "rev-parse", "--verify", "-q", "HEAD^{commit}")
 	if err != nil {
@@ -147,7 +147,7 @@ func (g *Git) Head(ctx context.Context, top string) (Head, error) {
 	return Head{Commit: commit, Branch: branch}, nil
 }
 
-// under reports whether path is folder or lies in it; both are canonical.
+// under reports whether path is folder or below it; both are canonical.
 func under(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(os.PathSeparator))

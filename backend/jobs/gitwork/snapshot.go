@@ -14,44 +14,43 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// bounds are those of the new files that a snapshot takes up.
+// bounds limits the new files that a snapshot includes.
 type bounds struct {
 	files int
 	bytes int64
 }
 
-// usualBounds are more than people keep in git, and less than what fills a disk.
+// usualBounds exceed normal use of git, but cannot fill a disk.
 var usualBounds = bounds{files: 50_000, bytes: 2 << 30}
 
-// largePart is the part of all bytes that one new file may have.
+// largePart is the divisor of the byte limit for one new file.
 const largePart = 4
 
-// LeftOut are new files that a snapshot did not take up.
+// LeftOut describes new files that a snapshot omitted.
 type LeftOut struct {
 	Files int
 	Bytes int64
 	First string // the largest of them, with slashes
 }
 
-// String is a sentence without its end.
+// String returns a sentence without its full stop.
 func (l LeftOut) String() string {
 	return fmt.Sprintf("%s (%s; the largest is %s) are not kept by Bridge: at most %d files, %s in all and %s each",
 		bridge.Counted(l.Files, "new file"), bridge.Size(l.Bytes), l.First, usualBounds.files, bridge.Size(usualBounds.bytes), bridge.Size(usualBounds.bytes/largePart))
 }
 
-// taken is what a snapshot took up.
+// taken is the result of a snapshot.
 type taken struct {
 	tree string
-	// repositories within the checkout that nobody added to it: of these git could keep
-	// no file.
+	// repositories are untracked repositories in the checkout: git can store none of
+	// their files.
 	repositories []string
 	leftOut      LeftOut
-	omitted      []Omission // by their paths
+	omitted      []Omission // by path
 }
 
-// Snapshot writes the files of the checkout at top as a tree: what is committed, what
-// is not, and what is untracked, but not what is ignored. The checkout and its index
-// stay as they are.
+// Snapshot writes the files of the checkout at top as a tree: committed, changed and
+// untracked ones, but not ignored ones. It does not change the checkout or its index.
 func (g *Git) Snapshot(ctx context.Context, top string) (tree string, err error) {
 	files, err := g.snapshot(ctx, top, false)
 	return files.tree, err
@@ -77,7 +76,7 @@ func (g *Git) snapshot(ctx context.Context, top string, only look) (files taken,
 		c.args = args
 		return c
 	}
-	// Of a submodule its commit alone counts: git would start another git in it for more.
+	// Only the commit of a submodule counts: for more, git would start another git in it.
 	changed, err := g.tamedFor(ctx, with("diff-files", "--name-only", "-z", "--ignore-submodules=dirty", "--", within), only)
 	if err != nil {
 		return taken{}, fmt.Errorf("find what is changed in %s: %w", top, err)
@@ -92,7 +91,7 @@ func (g *Git) snapshot(ctx context.Context, top string, only look) (files taken,
 	add := with("update-index", "--add", "--remove", "-z", "--stdin")
 	add.input = joined(names)
 	if _, err = g.tamedFor(ctx, add, only); err != nil {
-		kept, omitted := readable(top, names) // git stops at the first
+		kept, omitted := readable(top, names) // git stops at the first error
 		if len(omitted) > 0 {
 			files.omitted = append(files.omitted, omitted...)
 			add.input = joined(kept)
@@ -115,7 +114,7 @@ func (g *Git) snapshot(ctx context.Context, top string, only look) (files taken,
 	return files, err
 }
 
-// joined is a list of names as git reads it.
+// joined returns a list of names in git's input format.
 func joined(names []string) string {
 	var list strings.Builder
 	for _, name := range names {
@@ -124,7 +123,7 @@ func joined(names []string) string {
 	return list.String()
 }
 
-// noteOmitted completes the list of what the snapshot cannot take up, and says it.
+// noteOmitted completes and reports the list of content that the snapshot cannot include.
 func (g *program) noteOmitted(ctx context.Context, c call, top, within string, files *taken) error {
 	special, err := g.special(ctx, c, top, within)
 	if err != nil {
@@ -143,9 +142,9 @@ func (g *program) noteOmitted(ctx context.Context, c call, top, within string, f
 	return nil
 }
 
-// choose returns those of the new files that are taken up, and notes the others: each that
-// is too large by itself, and all where these are still too many. What it takes up once it
-// takes up again, so that nothing is parked piece by piece.
+// choose returns the new files to include, and records the others. It omits each file
+// that is too large, and all files if the rest exceeds the limits. Files that were
+// included once stay included, so that no work is parked in pieces.
 func (g *program) choose(top string, others []string, files *taken) (chosen []string) {
 	var total, largest int64
 	out := &files.leftOut
@@ -190,13 +189,13 @@ func (g *program) choose(top string, others []string, files *taken) (chosen []st
 	return nil
 }
 
-// isBridges reports whether a file is one of Bridge's home. A worktree there is none.
+// isBridges reports whether a file belongs to Bridge's home. A worktree in the home does not.
 func (g *program) isBridges(top, name string) bool {
 	return g.home != "" && !under(top, g.home) && under(filepath.Join(top, filepath.FromSlash(name)), g.home)
 }
 
-// scratchIndex copies the index in git's folder of a checkout, which knows what is
-// unchanged. The copy has a folder of its own, which is made again where it is gone.
+// scratchIndex copies the index in git's folder of a checkout, which records unchanged
+// files. The copy has a separate folder, which is created if missing.
 func (g *program) scratchIndex(dir string) (path string, done func() error, err error) {
 	if err := os.MkdirAll(g.scratch, 0o700); err != nil {
 		return "", nil, err

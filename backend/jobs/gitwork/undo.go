@@ -14,9 +14,9 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// undo brings a checkout back whose files were to come from one commit to the next
-// when git failed, as it does on a full disk: then some are the next one's, or a part
-// of them, and the index knows of none. What holds anything else is not touched.
+// undo restores a checkout after git failed to update it, as on a full disk. Then some
+// files are partly or fully the next commit's, and the index does not record them. undo
+// does not touch other content.
 func (l landing) undo(ctx context.Context, from, to string) error {
 	raw, err := l.run(ctx, call{dir: l.w.Main, args: []string{"diff-tree", "-r", "--no-renames", "-z", "--raw", from, to}})
 	if err != nil {
@@ -37,7 +37,7 @@ func (l landing) undo(ctx context.Context, from, to string) error {
 		}
 	}
 	const atOnce = 200
-	for chunk := range slices.Chunk(added, atOnce) { // first: it makes room
+	for chunk := range slices.Chunk(added, atOnce) { // first, because it frees space
 		if _, err := l.tamed(ctx, call{dir: l.w.Main, args: append([]string{"clean", "-f", "-q", "-x", "--"}, chunk...)}); err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func (l landing) undo(ctx context.Context, from, to string) error {
 	return err
 }
 
-// isOfNext reports whether what stands at a path came from the next commit: the
-// beginning of its file, or nothing where git takes the old file away first.
+// isOfNext reports whether the content at a path came from the next commit. It is the
+// start of its file, or nothing if git removes the old file first.
 func (l landing) isOfNext(ctx context.Context, change FileChange, to string) (bool, error) {
 	path := filepath.Join(l.w.Main, filepath.FromSlash(change.Path))
 	info, err := os.Lstat(path)
@@ -75,7 +75,7 @@ func (l landing) isOfNext(ctx context.Context, change FileChange, to string) (bo
 	}
 	next, err := l.run(ctx, call{dir: l.w.Main, args: []string{"cat-file", "blob", to + ":" + change.Path}})
 	if codeOf(err) >= 0 {
-		return false, nil // a submodule's
+		return false, nil // the path of a submodule
 	}
 	return strings.HasPrefix(next.out, there), err
 }
@@ -90,10 +90,10 @@ func readUpTo(path string, limit int64) (string, error) {
 	return string(data), err
 }
 
-// noRoom is how git says that it could not write.
+// noRoom matches git's errors about failed writes.
 var noRoom = regexp.MustCompile(`(?i)no space left|out of diskspace|unable to write|quota exceeded`)
 
-// brokenOff is why a checkout did not come to its end, after it was brought back.
+// brokenOff restores the checkout and returns the error that explains the failure.
 func (l landing) brokenOff(ctx context.Context, from, to string, cause error) error {
 	if err := l.undo(ctx, from, to); err != nil {
 		return bridge.Errorf(bridge.Storage, "%s could not take all of the work, and is left with a part of it (git -C %s status): %w", l.w.Main, bridge.QuotePOSIX(l.w.Main), errors.Join(cause, err))

@@ -19,19 +19,19 @@ import (
 type Worktree struct {
 	Main       string // the main checkout of its repository
 	Path       string
-	Folder     string // in it, where the job works
+	Folder     string // the folder in it where the job works
 	Branch     string
 	Base       string // the commit at its start
 	BaseTree   string // the files at its start
-	BaseBranch string // "" where the start was no branch
+	BaseBranch string // "" if the start was no branch
 }
 
-// Recorded is the worktree as a job's entry has it.
+// Recorded returns the worktree of a job's entry.
 func Recorded(w delegated.Worktree) Worktree {
 	return Worktree{Main: w.RepoRoot, Path: w.Path, Folder: w.Cwd, Branch: w.Branch, Base: w.Base, BaseTree: w.BaseTree, BaseBranch: w.BaseBranch}
 }
 
-// Record is what a job's entry keeps of a new worktree.
+// Record returns the data of a new worktree for a job's entry.
 func (w Worktree) Record() delegated.Worktree {
 	return delegated.Worktree{
 		RepoRoot: w.Main, Path: w.Path, Cwd: w.Folder, Branch: w.Branch, Base: w.Base, BaseBranch: w.BaseBranch,
@@ -39,17 +39,17 @@ func (w Worktree) Record() delegated.Worktree {
 	}
 }
 
-// BranchOf is the branch of a worktree job (JOB-08).
+// BranchOf returns the branch of a worktree job (JOB-08).
 func BranchOf(job string) string { return "bridge/" + job }
 
-// DiscardedBranchOf is where what was dropped stays.
+// DiscardedBranchOf returns the branch for a job's discarded work.
 func DiscardedBranchOf(job string) string { return "bridge/discarded/" + job }
 
-// refOf names what of a job no branch holds.
+// refOf returns the ref for content of a job that no branch holds.
 func refOf(job, what string) string { return "refs/bridge/" + job + "/" + what }
 
-// PlaceOf is where the worktree of a job is made below root, and where the job works in
-// it; root need not be there yet.
+// PlaceOf returns the path of a job's worktree below root, and the job's folder in it;
+// root may not exist yet.
 func (r Repository) PlaceOf(job, root string) (path, folder string, err error) {
 	if root, err = disk.CanonicalTarget(root); err != nil {
 		return "", "", err
@@ -58,9 +58,8 @@ func (r Repository) PlaceOf(job, root string) (path, folder string, err error) {
 	return path, filepath.Join(path, filepath.FromSlash(r.Inside)), nil
 }
 
-// Add makes root/<repository>-<job>, a locked worktree with the branch bridge/<job>
-// that begins at the present commit of the checkout. What is uncommitted there is not
-// in it.
+// Add creates root/<repository>-<job>, a locked worktree with the branch bridge/<job>
+// at the current commit of the checkout. It does not include uncommitted changes.
 func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree, error) {
 	if err := bridge.CheckPlainName(job); err != nil {
 		return Worktree{}, err
@@ -100,9 +99,9 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	}, nil
 }
 
-// CheckWorktrees refuses a repository in which no worktree of a job could be made, or none
-// whose work git could keep: Invalid, before anything is made. One is that whose worktrees
-// would all work on the files of one folder: the agent's git would change the owner's files.
+// CheckWorktrees fails with Invalid if the repository does not support job worktrees,
+// or git could not store their work. One reason is a shared core.worktree: then the
+// agent's git would change the owner's files.
 func (g *program) CheckWorktrees(ctx context.Context, r Repository) error {
 	for _, name := range []string{"worktrees", "objects", "refs", "logs", "packed-refs", "config"} {
 		info, err := os.Lstat(filepath.Join(r.Common, name))
@@ -128,7 +127,7 @@ func (g *program) hasBranch(ctx context.Context, top, branch string) bool {
 	return err == nil
 }
 
-// dropBranch deletes a branch that stands at commit. It returns nil where there is none.
+// dropBranch deletes a branch at that commit. It returns nil if the branch does not exist.
 func (g *program) dropBranch(ctx context.Context, top, branch, commit string) error {
 	if !g.hasBranch(ctx, top, branch) {
 		return nil
@@ -137,13 +136,13 @@ func (g *program) dropBranch(ctx context.Context, top, branch, commit string) er
 	return err
 }
 
-// addLocked begins the command that makes a worktree which no other git takes away.
+// addLocked returns the start of a command that creates a locked worktree.
 func addLocked(job string) []string {
 	return []string{"worktree", "add", "-q", "--lock", "--reason", "bridge: " + job + " works here"}
 }
 
-// Again makes the worktree of a job once more that was reclaimed, and reports whether
-// it did: its branch has all that was in it. One that is there stays as it is.
+// Again restores a job's reclaimed worktree from its branch, and reports whether it
+// did. An existing worktree stays unchanged.
 func (g *Git) Again(ctx context.Context, w Worktree, job string) (made bool, err error) {
 	if !isFree(w.Path) {
 		return false, nil
@@ -157,8 +156,8 @@ func (g *Git) Again(ctx context.Context, w Worktree, job string) (made bool, err
 	return true, nil
 }
 
-// isFree reports whether a worktree can be made at a path: there is nothing, or the empty
-// folder that one was to be made in.
+// isFree reports whether a worktree can be created at a path: it is missing, or an
+// empty folder.
 func isFree(path string) bool {
 	entries, err := os.ReadDir(path)
 	if _, statErr := os.Lstat(path); statErr != nil {
@@ -167,9 +166,9 @@ func isFree(path string) bool {
 	return err == nil && len(entries) == 0
 }
 
-// makeCheckout has git make a worktree from the checkout at top. The folder is made first:
-// below the floor git writes in that alone, not beside it. After an error neither the folder
-// nor git's record of it is left; tried says whether git was started.
+// makeCheckout makes git create a worktree from the checkout at top. It creates the
+// folder first, because below the floor git can write only there. An error leaves
+// neither the folder nor git's record of it; tried reports whether git was started.
 func (g *Git) makeCheckout(ctx context.Context, top, path string, args []string) (tried bool, err error) {
 	if !isFree(path) {
 		return false, bridge.Errorf(bridge.Conflict, "%s is there already", path)
@@ -183,8 +182,8 @@ func (g *Git) makeCheckout(ctx context.Context, top, path string, args []string)
 	return true, err
 }
 
-// clearCheckout takes away what is at the path of a worktree in which no agent has begun,
-// and git's record of it. The branch stays.
+// clearCheckout removes the content at a worktree's path and git's record of it, before
+// an agent has begun. The branch stays.
 func (g *program) clearCheckout(ctx context.Context, top, path string) error {
 	if err := os.RemoveAll(path); err != nil {
 		return err
@@ -196,10 +195,10 @@ func (g *program) clearCheckout(ctx context.Context, top, path string) error {
 	return err
 }
 
-// Withdraw takes away the worktree of a job in which no agent has begun, whatever a set-up
-// command made in it. The branch of a new one goes with it. Conflict where it is not the
-// worktree of the job, or holds commits: then everything stays. mayHold says that an agent
-// may have begun: then all files that git does not ignore have to be as at the start.
+// Withdraw removes a job's worktree before an agent has begun, with the files of a
+// set-up command. The branch of a new worktree goes too. It fails with Conflict if the
+// worktree is not the job's or has commits. If mayHold is set, an agent may have begun:
+// then all unignored files must be unchanged.
 func (g *Git) Withdraw(ctx context.Context, w Worktree, isNew, mayHold bool) error {
 	g, err := g.of(ctx, w)
 	if err == nil {
@@ -230,11 +229,11 @@ func (g *Git) Withdraw(ctx context.Context, w Worktree, isNew, mayHold bool) err
 	return g.dropBranch(ctx, w.Main, w.Branch, w.Base)
 }
 
-// cryptFolder is where git-crypt keeps its keys, below git's folder.
+// cryptFolder is the folder of git-crypt's keys, below git's folder.
 const cryptFolder = "git-crypt"
 
-// checkOutNew has git make the worktree. git-crypt looks for its keys in the worktree's
-// own git folder, where a link leads to those of the repository before a file is written.
+// checkOutNew makes git create the worktree. git-crypt searches for its keys in the
+// worktree's git folder, so a link to the repository's keys comes first.
 func (g *Git) checkOutNew(ctx context.Context, top, path string, args []string) error {
 	add := call{dir: top, args: args, writable: []string{path}}
 	common := g.places[top].Common
@@ -260,7 +259,7 @@ func (g *Git) checkOutNew(ctx context.Context, top, path string, args []string) 
 	return err
 }
 
-// Own returns what has to be known of a worktree before its job begins in it.
+// Own returns the data to record about a worktree before its job begins.
 func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
 	g, err := g.of(ctx, w)
 	if err == nil {
@@ -281,15 +280,15 @@ func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
 	return recorded, err
 }
 
-// Bounds of what .worktreeinclude brings along.
+// Limits of .worktreeinclude.
 const (
 	maxIncluded      = 10_000
 	maxIncludedBytes = 1 << 30
 )
 
-// Include copies into the worktree what .worktreeinclude of the main checkout names
-// (the syntax of .gitignore) and git ignores there: what a checkout lacks to run
-// (JOB-19). What is there already stays. It returns the files, with slashes.
+// Include copies the files that the main checkout's .worktreeinclude (in .gitignore
+// syntax) names and git ignores there. A checkout needs them to run (JOB-19). It
+// overwrites nothing, and returns the files, with slashes.
 func (g *Git) Include(ctx context.Context, w Worktree) ([]string, error) {
 	list := filepath.Join(w.Main, ".worktreeinclude")
 	info, err := os.Lstat(list)
@@ -320,8 +319,8 @@ func (g *Git) Include(ctx context.Context, w Worktree) ([]string, error) {
 	return copyInto(w, names)
 }
 
-// copyInto copies regular files from the main checkout, none over another, none
-// through a link.
+// copyInto copies regular files from the main checkout, without overwriting and not
+// through links.
 func copyInto(w Worktree, names []string) (copied []string, err error) {
 	if len(names) > maxIncluded {
 		return nil, bridge.Errorf(bridge.TooLarge, ".worktreeinclude names %d files: at most %d are copied", len(names), maxIncluded)
@@ -366,8 +365,8 @@ func copyFile(w Worktree, from, to string, mode fs.FileMode) error {
 	return os.Chmod(to, mode)
 }
 
-// copyIndex keeps the time of the index: a file that was changed in the same moment
-// as its entry, and has the same size, is told from an unchanged one by that alone.
+// copyIndex keeps the time of the index: only by that time git detects a file that
+// changed together with its entry and has the same size.
 func copyIndex(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -379,8 +378,8 @@ func copyIndex(from, to string) error {
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
-// Start keeps what the checkout holds at a job's start, for a job that works in the
-// owner's own folder: its commit and its tree, named so that git keeps them.
+// Start records the checkout at a job's start, for a job in the owner's own folder. It
+// creates a ref for commit and tree, so that git keeps them.
 func (g *Git) Start(ctx context.Context, top, job string) (head Head, tree string, err error) {
 	if g, err = g.at(ctx, top); err != nil {
 		return Head{}, "", err
@@ -396,7 +395,7 @@ func (g *Git) Start(ctx context.Context, top, job string) (head Head, tree strin
 	return head, files.tree, err
 }
 
-// End keeps what the checkout holds at a job's end in the same way.
+// End records the checkout at a job's end in the same way.
 func (g *Git) End(ctx context.Context, top, job string) (tree string, err error) {
 	if g, err = g.at(ctx, top); err != nil {
 		return "", err
@@ -412,7 +411,7 @@ func (g *Git) End(ctx context.Context, top, job string) (tree string, err error)
 	return files.tree, g.keep(ctx, top, refOf(job, "end"), files.tree, "bridge: the files at the end of "+job, head.Commit)
 }
 
-// keep makes a commit of tree and gives it the name ref, in place of what it named.
+// keep creates a commit of tree and sets ref to it.
 func (g *program) keep(ctx context.Context, top, ref, tree, message string, parents ...string) error {
 	commit, err := g.commit(ctx, top, tree, message, parents...)
 	if err != nil {
@@ -435,25 +434,24 @@ func (g *program) commitAs(ctx context.Context, who []string, top, tree, message
 	return strings.TrimSpace(done.out), err
 }
 
-// Parked says what Park did.
+// Parked is the result of Park.
 type Parked struct {
 	Branch string // the branch of the job's work, checked out there
 	Head   string
-	Commit string // the commit that was made of uncommitted work; "" when there was none
-	// Left are repositories within the worktree: they stay where they are, and the
-	// worktree with them.
+	Commit string // the commit of uncommitted work; "" if there was none
+	// Left are repositories within the worktree: they stay, so the worktree stays too.
 	Left []string
-	// LeftOut are new files that were too many or too large: they stay in the worktree, too.
+	// LeftOut are new files beyond the limits: they stay in the worktree too.
 	LeftOut LeftOut
-	// Omitted is what git cannot take up: it stays in the worktree as well.
+	// Omitted is content that git cannot store: it stays in the worktree too.
 	Omitted []Omission
 }
 
-// Park makes sure that a branch of the job holds everything that is in its worktree
-// (JOB-08): a detached head, or one on a branch that is not the job's, gets a branch
-// first, and what is uncommitted or untracked becomes one commit. What was staged
-// otherwise keeps a name of its own. Nothing is removed; again it does nothing. Conflict
-// where the path is not the worktree of the job any more: then no branch is changed.
+// Park makes a branch of the job hold everything in its worktree (JOB-08). A detached
+// head, or one on another branch, gets a branch first; uncommitted and untracked files
+// become one commit. Differing staged content gets a ref. Park removes nothing; a
+// repeat has no effect. It fails with Conflict if the path is no longer the job's
+// worktree, and then changes no branch.
 func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) {
 	g, err := g.of(ctx, w)
 	if err == nil {
@@ -489,12 +487,12 @@ func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) 
 		}
 		parked.Head = parked.Commit
 	}
-	// Branch and index follow; the files stay as they are.
+	// Branch and index are updated; the files stay unchanged.
 	_, err = g.tamed(ctx, call{dir: w.Path, args: []string{"reset", "-q", "--mixed", parked.Head}})
 	return parked, err
 }
 
-// ownBranch puts the worktree on a branch of the job, at the commit where it stands.
+// ownBranch puts the worktree on a branch of the job, at its current commit.
 func (g *Git) ownBranch(ctx context.Context, w Worktree, job string, head Head) (string, error) {
 	own := BranchOf(job)
 	if head.Branch == own || head.Branch == DiscardedBranchOf(job) || strings.HasPrefix(head.Branch, own+"-") {
@@ -502,7 +500,7 @@ func (g *Git) ownBranch(ctx context.Context, w Worktree, job string, head Head) 
 	}
 	for n := 2; ; n++ {
 		branch := fmt.Sprintf("%s-%d", own, n)
-		// All zeros: only where there is none of that name.
+		// All zeros: only if no ref has that name.
 		_, err := g.output(ctx, w.Path, "update-ref", "refs/heads/"+branch, head.Commit, strings.Repeat("0", len(head.Commit)))
 		if err != nil && n < 1000 {
 			if at, _ := g.output(ctx, w.Path, "rev-parse", "-q", "--verify", "refs/heads/"+branch); at != "" {
@@ -516,12 +514,12 @@ func (g *Git) ownBranch(ctx context.Context, w Worktree, job string, head Head) 
 	}
 }
 
-// keepStaged names what stands in the index and neither in the commit nor in the
-// files. An index with conflicts holds nothing of its own.
+// keepStaged creates a ref for index content that is neither in the commit nor in the
+// files. An index with conflicts has no content of its own.
 func (g *Git) keepStaged(ctx context.Context, w Worktree, job string, head Head, files string) error {
 	wrote, err := g.tamed(ctx, call{dir: w.Path, args: []string{"write-tree"}})
 	if codeOf(err) == 128 {
-		return nil // conflicts: what they are of is in commits
+		return nil // conflicts: their content is in commits
 	}
 	if err != nil {
 		return err

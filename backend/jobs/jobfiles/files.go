@@ -16,12 +16,12 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Files are the files of the jobs of one home, beside the registry.
+// Files gives access to the files of the jobs of one home, apart from the registry.
 type Files struct {
 	Home, Archive string // folders
 }
 
-// Folder is where the runner of a job keeps its own; that of an archived job is there.
+// Folder returns the folder of a job's runner, in the archive for an archived job.
 func (f Files) Folder(name string) string {
 	here, there := filepath.Join(f.Home, "jobs", name), filepath.Join(f.Archive, "jobs", name)
 	if _, err := os.Lstat(here); err != nil {
@@ -32,10 +32,10 @@ func (f Files) Folder(name string) string {
 	return here
 }
 
-// Entry is the entry of a job in the archive.
+// Entry returns the path of a job's entry in the archive.
 func (f Files) Entry(name string) string { return filepath.Join(f.Archive, "jobs", name+".json") }
 
-// ReadState reads what the runner of a job wrote last of itself.
+// ReadState reads the last state that the runner of a job wrote.
 func (f Files) ReadState(name string) (runs.StateFile, error) {
 	data, err := disk.ReadLimited(filepath.Join(f.Folder(name), "state.json"), MaxEntryBytes)
 	if err != nil {
@@ -44,7 +44,7 @@ func (f Files) ReadState(name string) (runs.StateFile, error) {
 	return runs.DecodeState(data, name)
 }
 
-// ReadSpec reads what the last run of a job was asked to do.
+// ReadSpec reads the spec of the last run of a job.
 func (f Files) ReadSpec(name string) (runs.SpecFile, error) {
 	data, err := disk.ReadLimited(filepath.Join(f.Folder(name), "spec.json"), MaxEntryBytes)
 	if err != nil {
@@ -53,8 +53,8 @@ func (f Files) ReadSpec(name string) (runs.SpecFile, error) {
 	return runs.DecodeSpec(data, name)
 }
 
-// NoteWorktree keeps what the runner of a job says of its worktree, and reports whether
-// that is new. One that was taken away again is planned only.
+// NoteWorktree stores the worktree that a job's runner reports, and reports whether it
+// is new. A worktree that was removed counts as planned only.
 func NoteWorktree(one *job.Job, said *job.Worktree) bool {
 	if said == nil || said.Path == "" || one.Worktree != nil && *one.Worktree == *said {
 		return false
@@ -64,8 +64,8 @@ func NoteWorktree(one *job.Job, said *job.Worktree) bool {
 	return true
 }
 
-// CopyEntry writes the entry's copy to the archive, unless that has another job of its
-// name.
+// CopyEntry copies the entry to the archive. It fails with Conflict if the archive has
+// another job with that name.
 func (f Files) CopyEntry(one job.Job) error {
 	there, err := ReadEntry(f.Entry(one.Name))
 	switch {
@@ -81,8 +81,8 @@ func (f Files) CopyEntry(one job.Job) error {
 	return disk.WriteAtomic(f.Entry(one.Name), data, disk.PrivateFile)
 }
 
-// Left lists the jobs whose entry is in the archive and whose folder is not, as where a
-// broker died or the disk failed in the middle.
+// Left lists the jobs with an archived entry and an unarchived folder, as after a
+// broker's death or a disk failure.
 func (f Files) Left() (names []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(f.Home, "jobs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func (f Files) Left() (names []string, err error) {
 	return names, nil
 }
 
-// MoveAll moves what there is of jobs beside their entries to the archive.
+// MoveAll moves the files of jobs, apart from their entries, to the archive.
 func (f Files) MoveAll(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -111,8 +111,8 @@ func (f Files) MoveAll(names []string) error {
 	return failed
 }
 
-// approvalsByJob lists the questions that are on the disk. What cannot be read is
-// nobody's, and stays.
+// approvalsByJob lists the approvals on the disk by job. It skips unreadable ones,
+// which stay.
 func (f Files) approvalsByJob() (map[string][]string, error) {
 	ids, err := f.Approvals()
 	asked := map[string][]string{}
@@ -126,10 +126,10 @@ func (f Files) approvalsByJob() (map[string][]string, error) {
 
 const maxApprovalBytes = 1 << 20
 
-// Approval is where a question is.
+// Approval returns the path of an approval.
 func (f Files) Approval(id string) string { return filepath.Join(f.Home, "approvals", id+".json") }
 
-// Approvals lists the ids of the questions that are on the disk.
+// Approvals lists the ids of the approvals on the disk.
 func (f Files) Approvals() (ids []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(f.Home, "approvals"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +143,7 @@ func (f Files) Approvals() (ids []string, err error) {
 	return ids, nil
 }
 
-// ReadApproval reads a question.
+// ReadApproval reads an approval.
 func (f Files) ReadApproval(id string) (approval job.Approval, err error) {
 	data, err := disk.ReadLimited(f.Approval(id), maxApprovalBytes)
 	if err == nil {
@@ -152,7 +152,7 @@ func (f Files) ReadApproval(id string) (approval job.Approval, err error) {
 	return approval, err
 }
 
-// WriteApproval makes a question durable as it stands.
+// WriteApproval makes an approval durable.
 func (f Files) WriteApproval(id string, approval job.Approval) error {
 	data, err := json.Marshal(approval)
 	if err != nil {
@@ -161,11 +161,11 @@ func (f Files) WriteApproval(id string, approval job.Approval) error {
 	return disk.WriteAtomic(f.Approval(id), data, disk.PrivateFile)
 }
 
-// Envelope is where the envelope of a job's last run is that has one.
+// Envelope returns the path of the envelope of a job's last run that has one.
 func (f Files) Envelope(name string) string { return filepath.Join(f.Folder(name), "envelope.json") }
 
-// ReadEnvelope reads it, and of a long result as much as is shown. runs.ErrManual where it
-// is too large to be read by itself; size tells how large.
+// ReadEnvelope reads the envelope, with the shown part of a long result. If it is too
+// large to read automatically, the error is runs.ErrManual and size is its size.
 func (f Files) ReadEnvelope(name string) (envelope runs.Envelope, size int64, err error) {
 	return runs.ReadEnvelope(disk.Regular(f.Envelope(name)), name, runs.ShownBytes)
 }
@@ -176,14 +176,14 @@ func (f Files) readHead(name string) (runs.Envelope, error) {
 	return envelope, err
 }
 
-// HasNoResult reports whether the job's run has no envelope that says what came of it.
+// HasNoResult reports whether the job's last run lacks a readable envelope.
 func (f Files) HasNoResult(one job.Job) bool {
 	envelope, err := f.readHead(one.Name)
 	return err != nil && !errors.Is(err, runs.ErrManual) || err == nil && envelope.Run != one.Run
 }
 
-// Outcome is what the envelope of that run says. A run with one that is too large to be
-// read has ended as its runner said beside.
+// Outcome returns the outcome in the envelope of that run. If the envelope is too large to
+// read, the runner's state file decides. It fails with NotFound if the run has no envelope yet.
 func (f Files) Outcome(name string, run int) (job.Outcome, error) {
 	envelope, err := f.readHead(name)
 	if errors.Is(err, runs.ErrManual) {
@@ -202,8 +202,8 @@ func (f Files) Outcome(name string, run int) (job.Outcome, error) {
 	return envelope.Outcome(), nil
 }
 
-// WriteEnvelope makes the envelope of a run that has none. One that is there and
-// cannot be read is put beside.
+// WriteEnvelope writes the envelope of a run that has none. It moves an unreadable one
+// aside.
 func (f Files) WriteEnvelope(one job.Job, outcome job.Outcome, problem string, at time.Time) error {
 	if state, err := f.ReadState(one.Name); err == nil && state.Run == one.Run {
 		NoteWorktree(&one, state.Worktree)
@@ -229,29 +229,28 @@ func (f Files) WriteEnvelope(one job.Job, outcome job.Outcome, problem string, a
 	return disk.WriteAtomic(f.Envelope(one.Name), data, disk.PrivateFile)
 }
 
-// before is where an envelope stays that makes room for one of that run.
+// before returns the path to which an envelope moves before that run's envelope replaces it.
 func (f Files) before(one job.Job, at time.Time) string {
 	return filepath.Join(f.Folder(one.Name), fmt.Sprintf("envelope-before-%d-%d.json", one.Run, at.UnixMilli()))
 }
 
-// PutAside keeps the envelope of an earlier run than the one that begins.
+// PutAside moves the envelope of a run before the one that begins.
 func (f Files) PutAside(one job.Job, at time.Time) error {
 	envelope, err := f.readHead(one.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err == nil && envelope.Run == one.Run:
-		return nil // this very run has ended before its start could be noted
+		return nil // this run ended before its start was recorded
 	}
 	aside := f.earlier(one.Name, one.Run-1)
-	if _, err := os.Lstat(aside); err == nil { // a broker died in the middle of this: both names stay
+	if _, err := os.Lstat(aside); err == nil { // a broker died during this step: both files stay
 		aside = f.before(one, at)
 	}
 	return disk.Move(f.Envelope(one.Name), aside)
 }
 
-// AppendLog adds to the log of a run that another PC writes, of which this one has a
-// mirror.
+// AppendLog appends to the mirrored log of a run on another PC.
 func (f Files) AppendLog(name string, more []byte) error {
 	path := filepath.Join(f.Home, "runs", name+".log")
 	if err := disk.MakeDir(filepath.Dir(path)); err != nil {

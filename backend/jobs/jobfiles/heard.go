@@ -6,24 +6,24 @@ import (
 	"bridge/backend/core/chat"
 )
 
-// maxHeard bounds the words whose way is remembered; the oldest are forgotten.
+// maxHeard limits how many delivery states are remembered; the oldest are dropped.
 const maxHeard = 1_000
 
-// Heard remembers how far words to running jobs came, while this process lives. The
-// zero value knows of none.
+// Heard keeps the delivery states of messages to running jobs in memory. The zero value
+// is empty.
 type Heard struct {
 	mu  sync.Mutex // guards below
 	by  map[string]Way
 	ids []string // the oldest first
 }
 
-// Way is how far words came, and since when.
+// Way is the delivery state of a message, and since when.
 type Way struct {
 	State chat.State
 	At    int64 // epoch milliseconds
 }
 
-// Of tells how far the words of that id came; unconfirmed where nobody remembers.
+// Of returns the state of the message with that id, or unconfirmed if it is unknown.
 func (h *Heard) Of(id string) Way {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -33,7 +33,7 @@ func (h *Heard) Of(id string) Way {
 	return Way{State: chat.Unconfirmed}
 }
 
-// Note remembers it.
+// Note records the state of a message.
 func (h *Heard) Note(id string, now Way) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

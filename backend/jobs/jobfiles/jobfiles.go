@@ -1,7 +1,6 @@
-// Package jobfiles has the files of jobs beside the registry: what the runs of one have
-// written down, its state, its questions and its envelope, its log, for people, its
-// transcript, which is kept where search finds it (JOB-25), and where all of it goes when
-// the job is old.
+// Package jobfiles reads and writes the files of jobs apart from the registry: state,
+// approvals, envelopes and logs of their runs. It stores transcripts where search finds
+// them (JOB-25), and moves the files of old jobs to the archive.
 package jobfiles
 
 import (
@@ -20,7 +19,7 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// maxLogBytes bounds one piece of a log.
+// maxLogBytes is the size limit of one piece of a log.
 const maxLogBytes = 128 << 10
 
 // Log is a piece of a run's log.
@@ -30,8 +29,8 @@ type Log struct {
 	Size int64 // of the whole log
 }
 
-// ReadLog reads the log of a run from that byte on, in the first of the homes that has
-// it; fs.ErrNotExist where none does. It never ends within a character.
+// ReadLog reads the log of a run from that byte offset on, in the first home that has
+// it. The error is fs.ErrNotExist if none has. A piece never ends within a character.
 func ReadLog(name string, from int64, homes ...string) (Log, error) {
 	file, err := open(name, homes)
 	if err != nil {
@@ -54,7 +53,7 @@ func ReadLog(name string, from int64, homes ...string) (Log, error) {
 	return Log{Text: string(piece), Next: from + int64(len(piece)), Size: info.Size()}, nil
 }
 
-// wholeRunes leaves a character that is cut at the end for the next piece.
+// wholeRunes cuts an incomplete last character, which the next piece then has.
 func wholeRunes(piece []byte) []byte {
 	for back := 1; back < utf8.UTFMax && back <= len(piece); back++ {
 		at := len(piece) - back
@@ -77,28 +76,28 @@ func open(name string, homes []string) (file *os.File, err error) {
 	return file, err
 }
 
-// Transcripts keeps what was said in the runs of jobs where search finds it (JOB-25).
+// Transcripts stores the transcripts of jobs where search finds them (JOB-25).
 type Transcripts interface {
-	// TranscriptUpto is how many bytes of the job's transcript are kept; ok is false
-	// where none can be for now.
+	// TranscriptUpto returns how many bytes of the job's transcript are stored. If none
+	// can be stored now, ok is false.
 	TranscriptUpto(ctx context.Context, job string) (upto int64, ok bool, err error)
-	// KeepTranscript keeps the next piece, all of it or nothing.
+	// KeepTranscript stores the next piece completely, or nothing.
 	KeepTranscript(ctx context.Context, piece store.Transcript) error
 }
 
-// Bounds of one piece: nobody's message waits for it long.
+// Limits of one piece, so that a message does not wait for it long.
 const (
 	pieceLines = 256
 	pieceBytes = 1 << 20
 )
 
-// Keep takes in what the transcript of a job has since it was looked at last. It may
-// be asked again at any time, by one at a time.
+// Keep stores the new part of a job's transcript since the last call. It is safe to
+// call it repeatedly, but not concurrently.
 func Keep(ctx context.Context, to Transcripts, home string, one job.Job) error {
 	path := filepath.Join("runs", one.Name+".jsonl")
 	file, err := os.Open(filepath.Join(home, path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was said, or all of it went to the archive
+		return nil // there is no transcript yet, or it went to the archive
 	}
 	if err != nil {
 		return err
@@ -129,8 +128,7 @@ func Keep(ctx context.Context, to Transcripts, home string, one job.Job) error {
 	}
 }
 
-// fill reads the next piece. A last line that its writer did not finish is left for
-// later.
+// fill reads the next piece. It leaves an incomplete last line for later.
 func fill(piece *store.Transcript, lines *bufio.Reader) (more bool, err error) {
 	for read := 0; read < pieceBytes && len(piece.Lines) < pieceLines; {
 		line, size, err := readLine(lines, maxLineBytes)
@@ -149,12 +147,12 @@ func fill(piece *store.Transcript, lines *bufio.Reader) (more bool, err error) {
 	return true, nil
 }
 
-// maxLineBytes bounds a line that is read. Runners write shorter ones (runs.MaxLineBytes);
-// those before them wrote words whole.
+// maxLineBytes limits the lines that are read. Runners write shorter ones
+// (runs.MaxLineBytes); older runners wrote messages without a limit.
 const maxLineBytes = 8 << 20
 
-// readLine reads a line with its end, and returns its size in the file. Of one over the
-// limit it returns nothing but the size. io.EOF where the last line has no end.
+// readLine reads a line with its end, and returns its size in the file. For a line over
+// the limit it returns only the size. It returns io.EOF if the last line has no end.
 func readLine(lines *bufio.Reader, most int) (line []byte, size int64, err error) {
 	for {
 		part, err := lines.ReadSlice('\n')

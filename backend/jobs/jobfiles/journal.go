@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// BegunToSay names the orders that the runner of a run had begun to hand over, by the
-// journal in the job's folder, which it writes before it does so. Whether the agent has
-// them nobody knows where it died then: nobody says them again by himself.
+// BegunToSay returns the ids of the orders that the runner of a run began to hand over.
+// The runner writes the journal first. If it died then, the delivery is unknown, so
+// these orders are never resent automatically.
 func BegunToSay(folder string, run int) (map[string]bool, error) {
 	file, err := os.Open(filepath.Join(folder, "journal.jsonl"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -20,12 +20,12 @@ func BegunToSay(folder string, run int) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // the file was only read
 	begun := map[string]bool{}
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return begun, nil // a last line that its writer did not finish was not acted on
+			return begun, nil // the runner did not act on an incomplete last line
 		}
 		var entry struct {
 			Run   int    `json:"run"`

@@ -2,7 +2,7 @@ package jobfiles
 
 import "time"
 
-// Minutes is how long it is until then, in whole minutes and at least none.
+// Minutes returns the time until then in whole minutes, at least 0, or nil for the zero time.
 func Minutes(until, now time.Time) *int64 {
 	if until.IsZero() {
 		return nil

@@ -9,10 +9,9 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Move moves what there is of a job beside its entry to the archive: its questions,
-// named by their ids, into its folder, its log, its transcript, and last its folder,
-// by which the next start finds what a crash left. Each is moved as a whole: it is in
-// one place or in both.
+// Move moves the files of a job to the archive: its approvals, by id, into its folder,
+// then log, transcript and last the folder. By the folder the next start finds the rest
+// after a crash. Each file moves as a whole, so it is in one place or in both.
 func Move(home, archive, name string, asked []string) error {
 	folder, to := filepath.Join(home, "jobs", name), filepath.Join(archive, "jobs", name)
 	for _, id := range asked {
@@ -26,7 +25,7 @@ func Move(home, archive, name string, asked []string) error {
 	for _, suffix := range []string{".log", ".jsonl"} {
 		from, to := filepath.Join(home, "runs", name+suffix), filepath.Join(archive, "runs", name+suffix)
 		if _, err := os.Lstat(from); err != nil {
-			continue // it has said nothing, or it is there
+			continue // there is no log yet, or it is in the archive
 		}
 		if err := disk.MakeDir(filepath.Dir(to)); err != nil {
 			return err
@@ -41,7 +40,7 @@ func Move(home, archive, name string, asked []string) error {
 	return disk.Publish(folder, to)
 }
 
-// move moves a file, also one that a crash left in both places.
+// move moves a file. It also completes a move that a crash left with two equal copies.
 func move(from, to string) error {
 	err := disk.Move(from, to)
 	if !errors.Is(err, fs.ErrExist) {

@@ -12,21 +12,21 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Registry reads and writes jobs.json. While older programs keep it too, its bytes
-// stay as they are: what differs from it is then a file beside, which comes into it
-// when they have left (VER-05). Its methods are not for concurrent use.
+// Registry reads and writes jobs.json. While older programs use the file too, its bytes
+// stay unchanged. Then the differences go to a separate file, and are merged after
+// those programs end (VER-05). Its methods are not safe for concurrent use.
 type Registry struct {
 	Path    string // of jobs.json
-	Pending string // folder of writes that wait
-	Kept    string // folder of those that are done
-	Hold    bool   // older programs keep it too
+	Pending string // folder of pending writes
+	Kept    string // folder of completed pending writes
+	Hold    bool   // older programs use jobs.json too
 	Files   disk.Files
 
-	before job.File // as jobs.json was, under Hold
+	before job.File // the content of jobs.json, under Hold
 }
 
-// Read returns the jobs. A file that is not there is empty; one that cannot be
-// understood is an error, so that it is not written over.
+// Read returns the jobs. A missing file is empty. An unreadable file is an error, so
+// that it is not overwritten.
 func (r *Registry) Read() (job.File, error) {
 	data, err := disk.ReadLimited(r.Path, MaxEntryBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,8 +68,8 @@ func (r *Registry) pending() (job.Pending, error) {
 	return job.DecodePending(data)
 }
 
-// bringIn writes what waited and keeps the file that it waited in. After a crash in
-// between it is done again.
+// bringIn writes the pending changes and keeps their file. After a crash in between,
+// the next start repeats it.
 func (r *Registry) bringIn(file job.File, pending job.Pending) error {
 	if err := r.write(file); err != nil {
 		return err

@@ -14,19 +14,19 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// earlier is the envelope of a run after which another one began.
+// earlier returns the path of the envelope of a run before the last one.
 func (f Files) earlier(name string, run int) string {
 	return filepath.Join(f.Folder(name), "envelope-"+strconv.Itoa(run)+".json")
 }
 
-// Result reads what came of one run of a job, and of a long result as much as is shown.
-// What is too large to be read by itself says in its place where it is.
+// Result reads the result of one run of a job, with the shown part of a long one. If
+// the result is too large to read automatically, a text with its path replaces it.
 func (f Files) Result(one job.Job, run int) (runs.Envelope, error) {
 	envelope, _, err := f.result(one, run)
 	return envelope, err
 }
 
-// EncodedResult is Result as JSON, whole.
+// EncodedResult returns Result as JSON, with a long result in full.
 func (f Files) EncodedResult(one job.Job, run int) ([]byte, error) {
 	envelope, path, err := f.result(one, run)
 	switch {
@@ -42,14 +42,14 @@ func (f Files) EncodedResult(one job.Job, run int) ([]byte, error) {
 	return data, nil
 }
 
-// result is Result, and the file from which it was read.
+// result is Result that also returns the path of the file.
 func (f Files) result(one job.Job, run int) (runs.Envelope, string, error) {
 	for _, path := range []string{f.Envelope(one.Name), f.earlier(one.Name, run)} {
 		envelope, size, err := runs.ReadEnvelope(disk.Regular(path), one.Name, runs.ShownBytes)
 		switch {
 		case errors.Is(err, runs.ErrManual) && (run == one.Run || path != f.Envelope(one.Name)):
 			where := path
-			if one.PC != "" { // its reader is on another PC, where that path is nothing, or another file
+			if one.PC != "" { // its reader is on another PC, where that path is invalid or another file
 				where += " on the PC that did the job"
 			}
 			outcome := job.Outcome{State: one.State, Ended: one.Ended, Until: one.LimitUntil.Time()}
@@ -63,8 +63,8 @@ func (f Files) result(one job.Job, run int) (runs.Envelope, string, error) {
 	return runs.Envelope{}, "", bridge.Errorf(bridge.NotFound, "run %d of %s has no result here", run, one.Name)
 }
 
-// TakeEnvelope keeps what came of a run elsewhere, beside that of the run before it.
-// The same one again changes nothing.
+// TakeEnvelope stores the result of a run on another PC, and keeps that of the run
+// before it. A repeat has no effect.
 func (f Files) TakeEnvelope(one job.Job, envelope runs.Envelope, at time.Time) error {
 	size, err := envelope.EncodedBytes()
 	if err == nil && size > runs.MaxEnvelopeBytes {
@@ -81,7 +81,7 @@ func (f Files) TakeEnvelope(one job.Job, envelope runs.Envelope, at time.Time) e
 	}
 	switch present, err := f.readHead(one.Name); {
 	case err == nil && present.Run == envelope.Run, errors.Is(err, fs.ErrNotExist):
-	default: // of an earlier run, or damaged
+	default: // from an earlier run, or damaged
 		aside := f.earlier(one.Name, envelope.Run-1)
 		if _, err := os.Lstat(aside); err == nil {
 			aside = f.before(one, at)

@@ -16,8 +16,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// MaxEntryBytes bounds the entry of a job in the archive, and jobs.json: 300 of the
-// longest prompts, as the longest JSON escapes, with room for the rest.
+// MaxEntryBytes is the size limit of an archive entry and of jobs.json: 300 of the
+// longest prompts, as the longest JSON escapes, and the rest.
 const MaxEntryBytes = 256 << 20
 
 // ReadEntry reads the entry of a job in the archive.
@@ -29,29 +29,29 @@ func ReadEntry(path string) (one job.Job, err error) {
 	return one, err
 }
 
-// Shelf remembers which jobs of an archive have ended last. Their entries do not
-// change any more, so each is read once.
+// Shelf caches the jobs of an archive that ended last. Their entries no longer change,
+// so each is read once.
 type Shelf struct {
 	mu      sync.Mutex // guards below
 	seen    map[string]bool
 	last    []api.JobView // the newest first
-	changed time.Time     // of the folder when it was read; zero to look again
+	changed time.Time     // modification time of the folder at the last read; zero to read again
 }
 
-// settled is how old a folder's time must be before nothing can come to it unseen.
+// settled is the age of a folder's time after which no change can go unnoticed.
 const settled = 2 * time.Second
 
-// shelved is how many are remembered.
+// shelved is the size limit of the cache.
 const shelved = 1_000
 
-// Last lists the jobs of the folder that have ended last, the newest first. An entry
-// that cannot be read is in the error and not in the list.
+// Last lists the jobs of the folder that ended last, the newest first. An unreadable
+// entry is in the error and not in the list.
 func (s *Shelf) Last(folder string, now time.Time, view func(job.Job) api.JobView) ([]api.JobView, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info, err := os.Stat(folder)
 	if err != nil {
-		return nil, nil // nothing went there yet
+		return nil, nil // the archive is empty
 	}
 	if !s.changed.Equal(info.ModTime()) {
 		err = s.read(folder, view)
@@ -60,11 +60,11 @@ func (s *Shelf) Last(folder string, now time.Time, view func(job.Job) api.JobVie
 			s.changed = info.ModTime()
 		}
 	}
-	return slices.Clone(s.last), err // the next look changes it
+	return slices.Clone(s.last), err // the next call changes the list
 }
 
-// read reads the entries that came to the archive; all of them where one left it,
-// because an older one may have its place then.
+// read reads the new entries of the archive. If an entry left it, read reads all again,
+// because an older entry may move up.
 func (s *Shelf) read(folder string, view func(job.Job) api.JobView) (failed error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"bridge/backend/jobs/gitwork"
 )
 
-// Diff is what a job changed itself, against what stood there at its start.
+// Diff is the set of changes that a job made since its start.
 type Diff struct {
 	Base, Head string // commits
 	Files      []gitwork.FileChange
 }
 
-// Diff compares the files at a job's start with those at its end, or with those of now
-// while it goes on (JOB-18). NotFound for a job that did not work in a repository.
+// Diff compares the files at a job's start with those at its end (JOB-18). For an active job it
+// uses the current files. It fails with NotFound if the job did not work in a repository.
 func (r *Repositories) Diff(ctx context.Context, name string) (Diff, error) {
 	diff, err := r.diff(ctx, name)
 	return diff, inWords(err)
@@ -55,8 +55,8 @@ func (r *Repositories) diff(ctx context.Context, name string) (Diff, error) {
 	return diff, err
 }
 
-// checkoutOf returns a git for the checkout in which a job works, and its top folder, as
-// its runner recorded it or as it is found now.
+// checkoutOf returns a git for a job's checkout, and the checkout's top folder. It uses
+// the runner's record, or else finds the checkout now.
 func (r *Repositories) checkoutOf(ctx context.Context, folder string, recorded *job.Checkout) (*gitwork.Git, string, error) {
 	if recorded != nil {
 		return r.opts.Git.Pin(recorded), recorded.Top, nil
@@ -65,16 +65,16 @@ func (r *Repositories) checkoutOf(ctx context.Context, folder string, recorded *
 	return r.opts.Git, repository.Top, err
 }
 
-// git goes by what the runner of a job recorded of its worktree before the job began.
+// git returns a git that uses the runner's record of the job's worktree from before the start.
 func (r *Repositories) git(name string) *gitwork.Git {
 	state, err := r.opts.Files.ReadState(name)
-	if err != nil { // an older job's, or one in the archive: filters of the repository's own are switched off
+	if err != nil { // an older or archived job: the repository's own filters are switched off
 		return r.opts.Git
 	}
 	return r.opts.Git.Pin(state.Checkout)
 }
 
-// evidenceHead is the commit at the end of a job's last run that has an envelope.
+// evidenceHead returns the commit at the end of a job's last run with an envelope, or "".
 func (r *Repositories) evidenceHead(name string) string {
 	envelope, _, err := r.opts.Files.ReadEnvelope(name)
 	if err != nil {
@@ -83,8 +83,8 @@ func (r *Repositories) evidenceHead(name string) string {
 	return envelope.Evidence.Head
 }
 
-// worktreeDiff reads the checkout while it is there, else the branch. A checkout that is
-// taken away, or is not whole yet, while it is read says nothing of the work.
+// worktreeDiff reads the checkout if it exists, otherwise the branch. If the checkout
+// is removed or incomplete during the read, the result is not used.
 func (r *Repositories) worktreeDiff(ctx context.Context, one job.Job) (Diff, error) {
 	before := r.removal(one.Name)
 	if before&1 == 1 || one.State == job.Starting || !r.isThere(one) {
@@ -105,7 +105,7 @@ func (r *Repositories) isThere(one job.Job) bool {
 	return err == nil
 }
 
-// isWhole reports whether a job's checkout is there and its own.
+// isWhole reports whether a job's checkout exists and belongs to the job.
 func (r *Repositories) isWhole(ctx context.Context, one job.Job) bool {
 	return r.isThere(one) && r.git(one.Name).Prove(ctx, gitwork.Recorded(*one.Worktree)) == nil
 }
@@ -121,7 +121,7 @@ func (r *Repositories) checkoutDiff(ctx context.Context, one job.Job) (diff Diff
 	return diff, err
 }
 
-// branchDiff reads the branch of a job, at the commit where its worktree was parked last.
+// branchDiff reads the branch of a job at the commit where its worktree was last parked.
 func (r *Repositories) branchDiff(ctx context.Context, one job.Job) (diff Diff, err error) {
 	w := one.Worktree
 	diff = Diff{Base: w.Base, Head: w.BranchHead}

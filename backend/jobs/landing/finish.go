@@ -11,10 +11,10 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Finish lands or drops the work of a worktree job that has ended, for the owner
-// alone (JOB-18). A dry run only tries. The error is Conflict where files conflict,
-// which are in the answer beside it, where the main checkout has changes of its own,
-// and while the job goes on; nothing was done then.
+// Finish lands or drops the work of a worktree job that has ended, for the owner alone
+// (JOB-18). A dry run only tries. It fails with Conflict if files conflict, which the
+// answer then lists. It also does so if the main checkout has changes, or while the job
+// is active. Then nothing has changed.
 func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error) {
 	action, err := gitwork.ParseAction(args.Action)
 	if err == nil && args.Message != "" {
@@ -57,7 +57,7 @@ func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.
 	}, err
 }
 
-// inWords makes a sentence of what git itself says.
+// inWords converts an error of git into a Storage error with a sentence.
 func inWords(err error) error {
 	var known *bridge.Error
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
@@ -66,10 +66,10 @@ func inWords(err error) error {
 	return bridge.Errorf(bridge.Storage, "git could not do it: %w", err)
 }
 
-// maxCommitChars bounds the message of a commit.
+// maxCommitChars is the length limit of a commit message.
 const maxCommitChars = 20_000
 
-// finishable is a job whose work can be finished now.
+// finishable returns a job whose work can be finished now.
 func (r *Repositories) finishable(name string) (job.Job, error) {
 	one, err := r.opts.Book.Get(name)
 	switch {
@@ -87,9 +87,8 @@ func (r *Repositories) finishable(name string) (job.Job, error) {
 	return one, nil
 }
 
-// finish does it in steps that are on the disk before the next one: that it is under
-// way, what it is about to do, what came of it. Whoever finds it broken off looks what
-// became of it (settle).
+// finish makes each step durable before the next one: the begin, the plan, the outcome.
+// If a finish is interrupted, settle determines its outcome later.
 func (r *Repositories) finish(ctx context.Context, one job.Job, action gitwork.Action, message string) (gitwork.Finish, error) {
 	w, before := gitwork.Recorded(*one.Worktree), one.Landing
 	landing := job.Landing{Action: string(action), State: job.LandingBegun, Run: one.Run, At: job.Millis(r.opts.Now().UnixMilli())}
@@ -112,14 +111,14 @@ func (r *Repositories) finish(ctx context.Context, one job.Job, action gitwork.A
 		return gitwork.Finish{Action: action, Branch: plan.Branch}, err
 	}
 	landing.State, landing.Commit = job.LandingDone, finish.Commit
-	// Where it cannot be noted now, the next look sees what became of it.
+	// If the record fails now, the next poll determines the outcome.
 	r.opts.Failed("note that "+one.Name+" was finished", r.record(one.Name, &landing, finish.Branch, false))
 	r.opts.Log.Info("the work of a job was finished", "job", one.Name, "action", action, "commit", finish.Commit, "branch", finish.Branch, "left out", finish.LeftOut)
 	return finish, nil
 }
 
-// record makes durable what is done with a job's work, and its branch where that is
-// told. ended wants a job that did not go on meanwhile.
+// record durably stores the landing state of a job, and its branch unless that is "".
+// If ended is set, it fails with Conflict for a job that is active again.
 func (r *Repositories) record(name string, landing *job.Landing, branch string, ended bool) error {
 	return r.opts.Book.Update(name, func(one *job.Job) error {
 		if ended && !one.State.IsEnded() {
@@ -127,7 +126,7 @@ func (r *Repositories) record(name string, landing *job.Landing, branch string, 
 		}
 		one.Landing = nil
 		if landing != nil {
-			kept := *landing // its caller goes on with its own
+			kept := *landing // the caller continues to use its own value
 			one.Landing = &kept
 		}
 		if branch != "" {
@@ -140,7 +139,7 @@ func (r *Repositories) record(name string, landing *job.Landing, branch string, 
 	})
 }
 
-// settle says what became of a finish that nobody saw to its end. It repeats nothing.
+// settle determines and records the outcome of an interrupted finish. It repeats no step.
 func (r *Repositories) settle(ctx context.Context, one job.Job) {
 	landing := *one.Landing
 	plan := gitwork.Plan{

@@ -1,7 +1,7 @@
-// Package landing has the repositories in which jobs work: where each works, what it
-// changed, and what the owner does with that, to the end of its worktree and branch.
-// Nothing of a job's work is lost here: what is done goes to the disk step by step, and
-// what was broken off is looked at and never repeated by itself.
+// Package landing manages the repositories in which jobs work: where each job works,
+// its changes, and how the owner lands them, up to the removal of worktree and branch.
+// It never loses a job's work: each step is durable. It checks an interrupted step but
+// never repeats it automatically.
 package landing
 
 import (
@@ -18,17 +18,17 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options says what it works with. All fields are required but Git and Pace.
+// Options configures the repositories. All fields are required but Git and Pace.
 type Options struct {
 	Book  Book
 	Files jobfiles.Files
-	Git   *gitwork.Git  // nil where this PC has none: then there are no worktrees and no diffs
-	Pace  time.Duration // how often worktrees are looked at
+	Git   *gitwork.Git  // nil if this PC has no Git: then there are no worktrees and no diffs
+	Pace  time.Duration // the interval between polls of the worktrees
 	Now   func() time.Time
 	Log   *slog.Logger
-	// Failed says what nobody waits for, unless err is nil.
+	// Failed logs an error that no caller waits for, unless err is nil.
 	Failed func(what string, err error)
-	// Ending is closed when nothing more is to be begun.
+	// Ending is closed when no more work may begin.
 	Ending <-chan struct{}
 }
 
@@ -36,41 +36,41 @@ type Options struct {
 type Book interface {
 	// All lists the jobs that are not in the archive.
 	All() []job.Job
-	// Get returns one of them, Find also one in the archive. The error is NotFound where
+	// Get returns one of them; Find also searches the archive. The error is NotFound if
 	// there is none.
 	Get(name string) (job.Job, error)
 	Find(name string) (job.Job, error)
-	// Update changes a job that is not in the archive, and makes that durable. Beside an
-	// error, which may be that of change, nothing has changed.
+	// Update durably changes a job that is not in the archive. If it returns an error,
+	// which may be that of change, nothing has changed.
 	Update(name string, change func(*job.Job) error) error
-	// SendFirst has the result of an ended run go out: words that came too late for it
-	// continue the job.
+	// SendFirst sends the pending result of an ended run. A message that came too late
+	// for the run then continues the job.
 	SendFirst(name string) error
-	// Changed tells everyone who watches.
+	// Changed notifies all subscribers.
 	Changed()
 }
 
-// Repositories are those of the jobs of one home.
+// Repositories manages the repositories of the jobs of one home.
 type Repositories struct {
 	opts Options
-	// turn has room for one: who works in the repositories of ended jobs. A job that
-	// goes on begins after him.
+	// turn has capacity one: its holder works in the repositories of ended jobs. A job
+	// that continues begins after the holder.
 	turn  chan struct{}
-	due   lifecycle.Signal      // worktrees are to be looked at
-	seen  sync.Mutex            // guards found; it is held over no disk
+	due   lifecycle.Signal      // the worktrees need a poll
+	seen  sync.Mutex            // guards found and removals; never held during disk access
 	found map[string]foundThere // by job
-	// removals counts for each job how often its worktree began or ceased to be taken away:
-	// an odd number says that it is. seen guards it.
+	// removals counts for each job the begins and ends of a removal of its worktree. If
+	// the number is odd, a removal is in progress. seen guards it.
 	removals map[string]int
 }
 
-// foundThere is what the last look at a worktree found.
+// foundThere is the result of the last poll of a worktree.
 type foundThere struct {
 	bytes int64
-	stays string // why it was not taken away
+	stays string // why it was not removed
 }
 
-// New returns them. Run begins to look after them.
+// New returns the repositories. Run starts the polls.
 func New(opts Options) *Repositories {
 	if opts.Pace == 0 {
 		opts.Pace = usualPace
@@ -78,8 +78,8 @@ func New(opts Options) *Repositories {
 	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: lifecycle.NewSignal(), found: map[string]foundThere{}, removals: map[string]int{}}
 }
 
-// Wait waits until nobody works in the repositories of ended jobs: whoever begins after
-// it finds what was done.
+// Wait waits until no work is in progress in the repositories of ended jobs. A caller
+// that begins afterwards sees the result of that work.
 func (r *Repositories) Wait(ctx context.Context) error {
 	_, give, err := r.take(ctx)
 	if err == nil {
@@ -88,7 +88,7 @@ func (r *Repositories) Wait(ctx context.Context) error {
 	return err
 }
 
-// Close waits for the end of what was begun before Ending was closed.
+// Close waits for the work that began before Ending was closed.
 func (r *Repositories) Close() {
 	r.turn <- struct{}{}
 	<-r.turn
@@ -96,8 +96,8 @@ func (r *Repositories) Close() {
 
 var errNoGit = bridge.Errorf(bridge.Unavailable, "git is not installed: worktrees and diffs of jobs need git 2.38 or newer on the PATH")
 
-// take waits for the turn; give ends it. While somebody has it no job begins in a
-// worktree. What is done in it is not broken off by whoever asked for it.
+// take waits for the turn and returns a context without cancel; give ends the turn. During
+// a turn no job begins in a worktree. It fails with Unavailable once Ending is closed.
 func (r *Repositories) take(ctx context.Context) (during context.Context, give func(), err error) {
 	select {
 	case r.turn <- struct{}{}:
@@ -109,8 +109,8 @@ func (r *Repositories) take(ctx context.Context) (during context.Context, give f
 	return context.WithoutCancel(ctx), func() { <-r.turn }, nil
 }
 
-// Place checks where a job is to work. A worktree is only planned here: its runner
-// makes it.
+// Place checks the folder of a request and plans its worktree, which the runner creates
+// later.
 func (r *Repositories) Place(ctx context.Context, request job.Request, name, root string) (*job.Worktree, error) {
 	info, err := os.Stat(request.Cwd)
 	if err != nil || !info.IsDir() {

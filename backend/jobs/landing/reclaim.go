@@ -13,23 +13,22 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Pauses of the looks at worktrees.
+// Intervals for worktrees.
 const (
 	usualPace = 10 * time.Minute
-	// unchangedFor is for how long the worktree of a job that changed nothing waits for
-	// the job's being continued.
+	// unchangedFor is how long the worktree of a job without changes waits for the job
+	// to continue.
 	unchangedFor = time.Hour
-	// discardedFor is for how long a discarded branch stays.
+	// discardedFor is how long a discarded branch stays.
 	discardedFor = 30 * 24 * time.Hour
 )
 
-// LookSoon has the worktrees looked at.
+// LookSoon triggers a poll of the worktrees.
 func (r *Repositories) LookSoon() {
 	r.due.Notify()
 }
 
-// Run looks at each worktree now and then, and soon where something happened, until
-// ctx ends.
+// Run polls each worktree at an interval, and soon after LookSoon, until ctx ends.
 func (r *Repositories) Run(ctx context.Context) {
 	tick := time.NewTicker(r.opts.Pace)
 	defer tick.Stop()
@@ -48,8 +47,8 @@ func (r *Repositories) Run(ctx context.Context) {
 	}
 }
 
-// LookAt settles what was broken off, takes away what is landed or dropped, and
-// measures what stays (JOB-19).
+// LookAt settles an interrupted finish, removes a worktree that was landed or dropped,
+// and measures one that stays (JOB-19).
 func (r *Repositories) LookAt(ctx context.Context, name string) {
 	ctx, give, err := r.take(ctx)
 	if err != nil {
@@ -84,8 +83,8 @@ func (r *Repositories) LookAt(ctx context.Context, name string) {
 	}
 }
 
-// reclaim takes a worktree away that holds nothing which is not elsewhere, and says why
-// it stays where it does.
+// reclaim removes a worktree whose content exists elsewhere. If the worktree stays, it
+// returns the reason.
 func (r *Repositories) reclaim(ctx context.Context, one job.Job) (stays string) {
 	discarded := one.Landing.IsDone(string(gitwork.Discard))
 	unchanged := one.Worktree.BranchHead == one.Worktree.Base
@@ -98,7 +97,7 @@ func (r *Repositories) reclaim(ctx context.Context, one job.Job) (stays string) 
 	case one.Landing.IsDone(string(gitwork.Keep)):
 		return "the owner keeps it"
 	}
-	defer r.endRemoval(one.Name) // after it is noted: from then on the book says it
+	defer r.endRemoval(one.Name) // after the record: from then on the registry has the removal
 	git := r.git(one.Name).Removing(func(moment gitwork.Removal) {
 		if moment == gitwork.RemovalBegins {
 			r.beginRemoval(one.Name)
@@ -117,8 +116,8 @@ func (r *Repositories) reclaim(ctx context.Context, one job.Job) (stays string) 
 	return ""
 }
 
-// beginRemoval notes that the worktree of a job is being taken away: whoever reads its work
-// meanwhile reads the branch.
+// beginRemoval records that the worktree of a job is being removed. Meanwhile readers
+// of its work read the branch.
 func (r *Repositories) beginRemoval(name string) {
 	r.seen.Lock()
 	defer r.seen.Unlock()
@@ -131,7 +130,7 @@ func (r *Repositories) endRemoval(name string) {
 	r.removals[name] += r.removals[name] & 1
 }
 
-// removal is the present number of a job: see Repositories.removals.
+// removal returns the current number of a job in Repositories.removals.
 func (r *Repositories) removal(name string) int {
 	r.seen.Lock()
 	defer r.seen.Unlock()
@@ -156,7 +155,7 @@ func (r *Repositories) expire(ctx context.Context, one job.Job) {
 	}))
 }
 
-// Worktrees says how many worktrees of jobs there are, and how many bytes they hold.
+// Worktrees returns the number of worktrees of jobs and their size in bytes.
 func (r *Repositories) Worktrees() (count int, bytes int64) {
 	r.seen.Lock()
 	defer r.seen.Unlock()
@@ -169,7 +168,7 @@ func (r *Repositories) Worktrees() (count int, bytes int64) {
 	return count, bytes
 }
 
-// View is a job's worktree as it is shown; nil while there is none so far.
+// View returns the view of a job's worktree, or nil if there is none yet.
 func (r *Repositories) View(one job.Job) *api.JobWorktree {
 	w := one.Worktree
 	if !w.IsMade() {

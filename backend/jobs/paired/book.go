@@ -14,8 +14,8 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// Book remembers how it stands with these jobs while this process lives: when each was
-// heard of last, what it asks, and how fresh all that is. The zero value knows of none.
+// Book keeps the state of these jobs in memory: when each last reported, its approvals,
+// and how fresh the data is. The zero value is empty.
 type Book struct {
 	mu sync.Mutex // guards below
 	by map[string]*known
@@ -23,11 +23,11 @@ type Book struct {
 
 type known struct {
 	heardAt   time.Time
-	clock     int64 // of that PC, when it said what was heard last
+	clock     int64 // that PC's clock, at its last report
 	results   int
-	refused   string // why it tells nothing any more
+	refused   string // the error of its PC's last refusal
 	approvals map[string]job.Approval
-	asked     map[string]bool // whom this process has told of which
+	asked     map[string]bool // the recipients to whom this process sent each approval
 }
 
 func (b *Book) ofLocked(name string) *known {
@@ -42,18 +42,18 @@ func (b *Book) ofLocked(name string) *known {
 	return k
 }
 
-// clockSlack is how far a PC's clock may be set back without its word being taken for
-// an older one than was heard already.
+// clockSlack limits how far back a PC's clock may be set before its report counts as
+// outdated.
 const clockSlack = time.Minute
 
-// News is what came of what a PC said of a job, in the times of this one.
+// News is the checked report of a PC about a job, in this PC's times.
 type News struct {
 	State remote.JobState
-	Is    bool // it is not an older answer that came later
-	Asked bool // something is different in what the job asks
+	Is    bool // it is not an older report that arrived late
+	Asked bool // an approval of the job changed
 }
 
-// Heard takes in what the PC of a job says of it.
+// Heard records a report from the PC of a job.
 func (b *Book) Heard(one job.Job, value remote.Value, at time.Time) (news News, err error) {
 	if news.State, err = checked(one, value, at); err != nil {
 		return news, err
@@ -69,8 +69,8 @@ func (b *Book) Heard(one job.Job, value remote.Value, at time.Time) (news News, 
 	return news, nil
 }
 
-// askLocked takes in what a job asks, and has asked in its present run. What is not
-// told of any more was withdrawn.
+// askLocked records the approvals of a job's report. An open approval that the report
+// omits is withdrawn.
 func (b *Book) askLocked(k *known, one job.Job, value remote.Value, at time.Time) (changed bool) {
 	told := map[string]bool{}
 	for _, said := range value.Approvals {
@@ -106,8 +106,8 @@ func (b *Book) isOthersLocked(k *known, id string) bool {
 	return false
 }
 
-// approvalOf is a question as it is published here: of the job by its name here, put to
-// its owner here.
+// approvalOf returns a reported approval as this PC publishes it: with the job's name
+// and owner here.
 func approvalOf(one job.Job, said job.Approval, shift time.Duration) job.Approval {
 	return job.Approval{
 		Remote: one.Remote, ID: said.ID, Job: one.Name, Run: said.Run, Session: line(said.Session, bridge.MaxIDChars), Agent: string(one.Agent), By: one.Owner,
@@ -117,14 +117,14 @@ func approvalOf(one job.Job, said job.Approval, shift time.Duration) job.Approva
 	}
 }
 
-// Refused takes in why the PC of a job tells nothing of it.
+// Refused records the error with which the PC of a job refused to report.
 func (b *Book) Refused(name string, why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ofLocked(name).refused = why.Error()
 }
 
-// Doubt says why what is shown of a job may not be its present state; "" is no doubt.
+// Doubt returns why the shown state of a job may be out of date, or "".
 func (b *Book) Doubt(one job.Job, now time.Time) string {
 	if one.Mirror == nil {
 		return ""
@@ -141,8 +141,8 @@ func (b *Book) Doubt(one job.Job, now time.Time) string {
 	return m.Doubt(one.Remote.Host, now)
 }
 
-// Missing is the run whose result is to be fetched next; 0 is none. Of more than a few
-// at once only the last ones are.
+// Missing returns the next run whose result to fetch, or 0. If many are missing, it
+// covers only the last 20.
 func (b *Book) Missing(one job.Job) int {
 	const most = 20
 	b.mu.Lock()
@@ -154,7 +154,7 @@ func (b *Book) Missing(one job.Job) int {
 	return max(one.Mirror.Results+1, k.results-most+1)
 }
 
-// Approvals lists what that job has asked.
+// Approvals lists the approvals of that job.
 func (b *Book) Approvals(name string) (list []job.Approval) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,7 +164,7 @@ func (b *Book) Approvals(name string) (list []job.Approval) {
 	return list
 }
 
-// Approval finds a question.
+// Approval finds an approval.
 func (b *Book) Approval(id string) (job.Approval, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,15 +176,15 @@ func (b *Book) Approval(id string) (job.Approval, bool) {
 	return job.Approval{}, false
 }
 
-// Note notes what became of a question.
+// Note records the new state of an approval.
 func (b *Book) Note(approval job.Approval) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ofLocked(approval.Job).approvals[approval.ID] = approval
 }
 
-// First reports whether nobody was told of that question yet, and notes that it was.
-// Undo takes that back.
+// First reports whether this is the first delivery of an approval to that recipient,
+// and records the delivery. Undo reverts the record.
 func (b *Book) First(approval job.Approval, to string) (first bool, undo func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,7 +198,7 @@ func (b *Book) First(approval job.Approval, to string) (first bool, undo func())
 	}
 }
 
-// Forget lets go of the jobs that are not kept any more.
+// Forget removes the jobs that are no longer kept.
 func (b *Book) Forget(kept func(name string) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +207,7 @@ func (b *Book) Forget(kept func(name string) bool) {
 
 const maxWorkdirChars = 4096
 
-// checked bounds what a PC says of a job, in the times of this one.
+// checked validates a PC's report of a job, and shifts its times to this PC's clock.
 func checked(one job.Job, value remote.Value, at time.Time) (remote.JobState, error) {
 	if value.State == nil || value.State.Job != one.Remote.Name {
 		return remote.JobState{}, bridge.Errorf(bridge.Invalid, "%s speaks of another job than %s", one.Remote.Host, one.Name)
@@ -234,7 +234,7 @@ func checked(one job.Job, value remote.Value, at time.Time) (remote.JobState, er
 	return s, nil
 }
 
-// line is a text of another PC as one line of at most so many characters.
+// line returns a text of another PC as one line, cut to that many characters.
 func line(text string, most int) string {
 	text = bridge.VisibleLine(text)
 	if runes := []rune(text); len(runes) > most {
@@ -243,7 +243,7 @@ func line(text string, most int) string {
 	return text
 }
 
-// shift is what has to be added to that PC's times to have ours.
+// shift returns the offset from that PC's clock to ours.
 func shift(value remote.Value, at time.Time) time.Duration {
 	return time.Duration(at.UnixMilli()-value.State.Now) * time.Millisecond
 }
@@ -255,12 +255,12 @@ func moved(at job.Millis, by time.Duration) job.Millis {
 	return at + job.Millis(by.Milliseconds())
 }
 
-// Show brings the entry of a job to what its PC says of it, and reports whether that is
-// to be durable at once.
+// Show updates the entry of a job from its PC's report. It reports whether the entry
+// must be durable immediately.
 func Show(one *job.Job, s remote.JobState, at time.Time) (atOnce bool) {
 	before, mirror := *one, *one.Mirror
 	mirror.HeardAt, mirror.UnknownAt, mirror.Branch, mirror.Step = job.Millis(at.UnixMilli()), 0, s.Branch, s.Step
-	if s.Run > before.Run || at.Sub(mirror.ToldAt.Time()) >= remote.SpawnPatience { // else the words may be on their way
+	if s.Run > before.Run || at.Sub(mirror.ToldAt.Time()) >= remote.SpawnPatience { // otherwise the message may be in transit
 		mirror.ToldAt = 0
 	}
 	one.Mirror = &mirror
@@ -286,8 +286,8 @@ func Show(one *job.Job, s remote.JobState, at time.Time) (atOnce bool) {
 		one.SessionID != before.SessionID || one.Workdir != before.Workdir || one.Mirror.Branch != before.Mirror.Branch
 }
 
-// Differs reports whether two entries show something else, besides when they were
-// heard.
+// Differs reports whether two entries show different data, apart from the time of the
+// last report.
 func Differs(a, b job.Job) bool {
 	percent := func(j job.Job) int {
 		if j.Percent == nil {
@@ -295,7 +295,7 @@ func Differs(a, b job.Job) bool {
 		}
 		return *j.Percent
 	}
-	const slack = 5000 // the two clocks do not go alike
+	const slack = 5000 // the two clocks differ
 	near := func(x, y job.Millis) bool { return x-y < slack && y-x < slack }
 	return a.State != b.State || a.Run != b.Run || a.Title != b.Title || a.Model != b.Model || a.Effort != b.Effort || a.Access != b.Access ||
 		a.Layer != b.Layer || a.Tokens != b.Tokens || a.CostUSD != b.CostUSD || percent(a) != percent(b) || a.ProgressNote != b.ProgressNote ||
@@ -303,7 +303,7 @@ func Differs(a, b job.Job) bool {
 		a.Mirror.Step != b.Mirror.Step || (a.Wait == nil) != (b.Wait == nil) || a.Wait != nil && (a.Wait.For != b.Wait.For || a.Wait.ID != b.Wait.ID)
 }
 
-// Digest tells texts of other PCs apart in ids, which not every text could be.
+// Digest returns a short hash of a text from another PC, for use in ids.
 func Digest(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 	return sum[:12]

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// refused ends a job that its PC did not take. Whoever asked for it is answered so.
+// refused ends a job that its PC refused. The caller receives the error directly.
 func (j *Jobs) refused(one job.Job, why error) error {
 	one.Run = 1
 	outcome := job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}
@@ -34,9 +34,9 @@ func (j *Jobs) end(one job.Job, outcome job.Outcome, sent bool) error {
 	})
 }
 
-// lost ends a job of which nothing comes any more, and says so to whoever waits for it.
+// lost ends a job that sends no more reports, and notifies its supervisor.
 func (j *Jobs) lost(one job.Job, outcome job.Outcome, why string) error {
-	if one.State.IsEnded() { // all but its result was heard
+	if one.State.IsEnded() { // only its result is missing
 		outcome = job.Outcome{State: one.State, Ended: one.Ended, Until: one.LimitUntil.Time()}
 		if one.State == job.Finished {
 			outcome.State = job.Failed
@@ -51,7 +51,7 @@ func (j *Jobs) lost(one job.Job, outcome job.Outcome, why string) error {
 	return j.Came(j.opts.Life, one.Name, envelope)
 }
 
-// Followed lists the jobs of which something may come.
+// Followed lists the jobs that may still send reports.
 func (j *Jobs) Followed() (list []job.Job) {
 	kept := map[string]bool{}
 	for _, one := range j.opts.Registry.All() {
@@ -68,7 +68,7 @@ func (j *Jobs) Followed() (list []job.Job) {
 	return list
 }
 
-// HeardFrom takes what the PC of a job says of it, or why it says nothing.
+// HeardFrom records the report of a job's PC, or the error instead.
 func (j *Jobs) HeardFrom(name string, value remote.Value, why error) error {
 	one, err := j.opts.Registry.Get(name)
 	if err != nil || one.Mirror == nil {
@@ -92,9 +92,9 @@ func (j *Jobs) HeardFrom(name string, value remote.Value, why error) error {
 	return j.Put(j.opts.Life)
 }
 
-// unheard takes why the PC of a job says nothing of it. What it still does not know
-// after the time in which a spawn is worked on it does not do: that time is durable, else
-// a broker that ends again and again would never come to the end of it (RMT-13).
+// unheard handles an error in place of a report. If the PC still does not know a job
+// after the time limit of a spawn, the job is lost. The start of that time is durable,
+// so that broker restarts cannot extend it (RMT-13).
 func (j *Jobs) unheard(one job.Job, why error) error {
 	host, now, since := one.Remote.Host, j.opts.Now(), one.Mirror.UnknownAt.Time()
 	switch code := bridge.CodeOf(why); {
@@ -115,8 +115,8 @@ func (j *Jobs) unheard(one job.Job, why error) error {
 	return j.lost(one, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" does not know this job any more.")
 }
 
-// noteUnknown keeps since when the PC of a job says that it knows no such job; 0 is that
-// it does not say so.
+// noteUnknown records since when the PC of a job does not know the job; 0 clears the
+// record.
 func (j *Jobs) noteUnknown(one job.Job, since job.Millis) error {
 	if one.Mirror.UnknownAt == since {
 		return nil
@@ -124,8 +124,7 @@ func (j *Jobs) noteUnknown(one job.Job, since job.Millis) error {
 	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.UnknownAt = since })
 }
 
-// setMirror changes durably what this PC keeps of a job of another one, beside what that
-// one says of it.
+// setMirror durably changes this PC's own data about a job of another PC.
 func (j *Jobs) setMirror(name string, change func(*job.Mirror)) error {
 	return j.opts.Registry.Change(func(r *job.Registry) error {
 		_, err := r.Update(name, func(one *job.Job) { change(one.Mirror) })
@@ -133,8 +132,8 @@ func (j *Jobs) setMirror(name string, change func(*job.Mirror)) error {
 	})
 }
 
-// passNote has what a job says of its progress as a message, once (RMT-19). It wakes
-// nobody.
+// passNote sends a job's progress note once as a message (RMT-19). The message wakes no
+// session.
 func (j *Jobs) passNote(one job.Job, s remote.JobState) error {
 	if s.Note == "" || s.Note == one.ProgressNote {
 		return nil
@@ -147,7 +146,7 @@ func (j *Jobs) passNote(one job.Job, s remote.JobState) error {
 	return j.opts.Supervisors.Deliver(j.opts.Life, one, id, runs.Conversation(one.Name)+":note", body)
 }
 
-// Missing is the run whose result is to be fetched next; 0 is none.
+// Missing returns the next run whose result to fetch, or 0.
 func (j *Jobs) Missing(name string) int {
 	one, err := j.opts.Registry.Get(name)
 	if err != nil {
@@ -156,8 +155,8 @@ func (j *Jobs) Missing(name string) int {
 	return j.book.Missing(one)
 }
 
-// Came takes what came of a run: it is durable here before its message is, and noted
-// when that is, so that it is told once whatever dies meanwhile (JOB-03).
+// Came stores the result of a run durably, then sends its message, then records that.
+// The message is sent once, even if a process dies in between (JOB-03).
 func (j *Jobs) Came(ctx context.Context, name string, result runs.Envelope) error {
 	one, err := j.opts.Registry.Get(name)
 	if err != nil || one.Mirror == nil || result.Run <= one.Mirror.Results {

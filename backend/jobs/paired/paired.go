@@ -1,7 +1,7 @@
-// Package paired has the jobs that this PC has given to paired ones: it gives them, steers
-// them, and takes what their PCs say of them, each run's result once. They have no runner
-// and no slot here, and no process of this PC is theirs: what is known of them is what
-// their PC says, which is checked and bounded here before anything else sees it.
+// Package paired keeps the jobs that this PC has given to paired PCs. It spawns and
+// controls them, and stores their PCs' reports, each run's result once. These jobs have
+// no runner, slot or process on this PC. The package checks and limits each report
+// before other code sees it.
 package paired
 
 import (
@@ -21,7 +21,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Options says what it works with. All fields are required.
+// Options configures the jobs. All fields are required.
 type Options struct {
 	Registry    Registry
 	Supervisors Supervisors
@@ -31,57 +31,57 @@ type Options struct {
 	Log         *slog.Logger
 }
 
-// Registry is that of all jobs of this home.
+// Registry is the registry of all jobs of this home.
 type Registry interface {
 	// All lists the jobs that are not in the archive.
 	All() []job.Job
-	// Get returns one of them. The error is NotFound where there is none.
+	// Get returns one of them. It fails with NotFound if there is none.
 	Get(name string) (job.Job, error)
-	// Change carries something out and makes it durable: all of it, or nothing.
+	// Change applies a change and makes it durable, or rolls it back completely.
 	Change(do func(*job.Registry) error) error
-	// Show brings an entry to what change makes of it, durably before it returns where
-	// that says so, and shows it where something differs, or anyway.
+	// Show updates an entry with change. If change returns true, the update is durable
+	// before Show returns. Show publishes the entry if it differs, or if anyway is set.
 	Show(name string, change func(*job.Job) (atOnce bool), anyway bool) error
-	// MayControl refuses who may not steer that job.
+	// MayControl refuses a caller who may not control that job.
 	MayControl(by broker.Asker, one job.Job) error
 }
 
-// Supervisors are those who gave the jobs.
+// Supervisors gives access to the supervisors of the jobs.
 type Supervisors interface {
-	// AnswersTo says whose word counts for a job, as it is now.
+	// AnswersTo returns the current supervisor of a job.
 	AnswersTo(one job.Job) job.Caller
-	// Deliver stores a message durably for that one, once however often it is asked.
+	// Deliver stores a message durably for the supervisor, only once for any number of calls.
 	Deliver(ctx context.Context, one job.Job, id, conversation, body string) error
-	// Question says what a job asks, to whom it is put.
+	// Question returns the text of an approval for its recipient.
 	Question(one job.Job, approval job.Approval, to job.Caller) string
 }
 
-// Link reaches paired PCs.
+// Link connects to paired PCs.
 type Link interface {
-	// Know is the identity of the paired PC of that name; an error says why it cannot be
-	// asked now.
+	// Know returns the identity of the paired PC with that name. It returns an error if
+	// the PC cannot be reached now.
 	Know(host string) (id string, err error)
-	// Ask asks the PC with that identity, and waits for its answer. After an error that
-	// remote.IsUnanswered nobody knows what became of it; after every other one nothing did.
+	// Ask sends a request to the PC with that identity and waits for the answer. After a
+	// remote.IsUnanswered error the outcome is unknown; after any other, nothing happened.
 	Ask(ctx context.Context, pc string, request remote.Request, args json.RawMessage) (remote.Value, error)
-	// Follow says that there is something to follow.
+	// Follow signals that there is a job to follow.
 	Follow()
 }
 
-// Jobs are the jobs that paired PCs do for this one.
+// Jobs is the set of jobs that paired PCs run for this PC.
 type Jobs struct {
 	opts Options
 	link atomic.Pointer[Link]
 	book Book
 
-	reading sync.Mutex          // held while a log is read on another PC
-	readAt  map[string]lastRead // of each; guarded by reading
+	reading sync.Mutex          // held during a read of a log on another PC
+	readAt  map[string]lastRead // by job name; guarded by reading
 }
 
-// New has them. They are reached once Reach was called.
+// New returns the jobs. They reach paired PCs after Reach is called.
 func New(opts Options) *Jobs { return &Jobs{opts: opts, readAt: map[string]lastRead{}} }
 
-// Reach has jobs given to paired PCs. Before, there are none.
+// Reach sets the link to paired PCs. Without a link, no job can be given.
 func (j *Jobs) Reach(link Link) {
 	j.link.Store(&link)
 	link.Follow()
@@ -89,8 +89,8 @@ func (j *Jobs) Reach(link Link) {
 
 var errNoLinks = bridge.Errorf(bridge.Unsupported, "this Bridge does not link with other PCs")
 
-// ask asks the PC of a job about it, in the name of whoever gave it, whatever the
-// session's identity is by now (RMT-12).
+// ask sends the PC of a job a request about it, with the identity that gave the job.
+// The session may have another identity now (RMT-12).
 func (j *Jobs) ask(ctx context.Context, one job.Job, request remote.Request, args any) (remote.Value, error) {
 	link := j.link.Load()
 	if link == nil {
@@ -104,8 +104,8 @@ func (j *Jobs) ask(ctx context.Context, one job.Job, request remote.Request, arg
 	return (*link).Ask(ctx, one.Mirror.PC, request, raw)
 }
 
-// Spawn gives a job to a paired PC. It is recorded before anything goes out, so that
-// whatever becomes of the answer, it is known here that there may be such a job.
+// Spawn gives a job to a paired PC. It records the job before it sends the request. If
+// the answer is lost, this PC knows that the job may exist.
 func (j *Jobs) Spawn(ctx context.Context, by broker.Asker, request job.Request, args api.SpawnArgs) (api.Spawned, error) {
 	if err := remote.CheckSpawn(request); err != nil {
 		return api.Spawned{}, err
@@ -142,8 +142,8 @@ func (j *Jobs) Spawn(ctx context.Context, by broker.Asker, request job.Request, 
 	return j.begun(one, value, err)
 }
 
-// begun answers a spawn by what its PC said, or did not say: then the next state that is
-// heard settles it (RMT-13).
+// begun completes a spawn with the answer of its PC. If there is no answer, the next
+// report settles the spawn (RMT-13).
 func (j *Jobs) begun(one job.Job, value remote.Value, why error) (api.Spawned, error) {
 	switch {
 	case why == nil:
@@ -153,7 +153,7 @@ func (j *Jobs) begun(one job.Job, value remote.Value, why error) (api.Spawned, e
 	case remote.IsUnanswered(why), bridge.CodeOf(why) == bridge.Internal:
 		answer := j.Spawned(one)
 		answer.Doubt = remote.Mirror{Status: one.State}.Doubt(one.Remote.Host, j.opts.Now())
-		// It is shown from now on, though nothing of the job is different.
+		// From now on the job is visible, although its data is the same.
 		return answer, j.opts.Registry.Show(one.Name, func(*job.Job) bool { return false }, true)
 	default:
 		if err := j.refused(one, why); err != nil {
@@ -165,12 +165,13 @@ func (j *Jobs) begun(one job.Job, value remote.Value, why error) (api.Spawned, e
 	return j.Spawned(one), err
 }
 
+// Spawned returns the answer of a spawn for a job on a paired PC.
 func (j *Jobs) Spawned(one job.Job) api.Spawned {
 	return api.Spawned{Job: one.Name, Title: one.Title, Status: one.State, Workdir: one.Place(), Branch: one.Mirror.Branch, Doubt: j.Doubt(one)}
 }
 
-// callerFor is who a paired PC hears to be asking. Who goes on with the session of a job
-// there asks by the identity that gave that job: the session may have another one now.
+// callerFor returns the caller to name to a paired PC. If the request continues a job's session,
+// the caller has the identity that gave that job. The session may have another identity now.
 func (j *Jobs) callerFor(by broker.Asker, request job.Request, pc string) (job.Caller, error) {
 	caller := job.Caller{Name: by.Address.Name, ID: by.Address.ID}
 	if request.SessionID == "" {
@@ -190,18 +191,18 @@ func (j *Jobs) status(name string) api.JobStatus {
 	return api.JobStatus{Job: name, Status: one.State}
 }
 
-// logged says what nobody waits for.
+// logged logs an error that no caller waits for, except a cancel.
 func (j *Jobs) logged(what string, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		j.opts.Log.Error("jobs: could not "+what, "err", err)
 	}
 }
 
-// Approval finds a question of a job.
+// Approval finds an approval of a job.
 func (j *Jobs) Approval(id string) (job.Approval, bool) { return j.book.Approval(id) }
 
-// Approvals lists what that job has asked.
+// Approvals lists the approvals of that job.
 func (j *Jobs) Approvals(name string) []job.Approval { return j.book.Approvals(name) }
 
-// Doubt says why what is shown of a job may not be its present state; "" is no doubt.
+// Doubt returns why the shown state of a job may be out of date, or "".
 func (j *Jobs) Doubt(one job.Job) string { return j.book.Doubt(one, j.opts.Now()) }

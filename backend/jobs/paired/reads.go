@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// readPause is how long what was read of a log on another PC is taken for all that
-	// there is: however many look, its PC is asked once a second, and once more when the
-	// run has ended.
+	// readPause is how long a completed read of another PC's log counts as current.
+	// However many readers there are, its PC gets one request a second, and one more
+	// when the run has ended.
 	readPause = time.Second
-	// maxDiffBytes bounds what a diff of another PC may hold.
+	// maxDiffBytes is the size limit of a diff from another PC.
 	maxDiffBytes = 32 << 20
 )
 
-// lastRead is when a log had nothing more, and what was known of its job then.
+// lastRead is when a log had no new data, and the state of its job then.
 type lastRead struct {
 	at    time.Time
 	run   int
 	ended bool
 }
 
-// ReadLog reads on in the log of a job on another PC. What was read stays here, so that
-// it can be read without its PC, too. While the job goes on, a link that is down is no
-// error: what is missing comes later.
+// ReadLog continues to read the log of a job on another PC. It stores the data here, so
+// that it is readable without that PC. While the job is active, a broken link is no
+// error: the rest comes later.
 func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (jobfiles.Log, error) {
 	j.reading.Lock()
 	defer j.reading.Unlock()
@@ -50,7 +50,7 @@ func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (jobfiles.L
 	}
 	value, err := j.ask(ctx, one, remote.Request{Operation: remote.ReadLog, From: here.Size}, nil)
 	if err != nil {
-		if here.Size > 0 || !present.ended && bridge.CodeOf(err) == bridge.Unavailable { // this much is known
+		if here.Size > 0 || !present.ended && bridge.CodeOf(err) == bridge.Unavailable { // return the known part
 			return here, nil
 		}
 		return here, err
@@ -60,7 +60,7 @@ func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (jobfiles.L
 		if err := j.opts.Files.AppendLog(one.Name, value.Part.Data); err != nil {
 			return here, err
 		}
-		delete(j.readAt, one.Name) // there may be more
+		delete(j.readAt, one.Name) // there may be more data
 	}
 	here, err = jobfiles.ReadLog(one.Name, from, j.opts.Files.Home, j.opts.Files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (jobfiles.L
 	return here, err
 }
 
-// Diff reads what a job on another PC changed.
+// Diff reads the changes of a job on another PC.
 func (j *Jobs) Diff(ctx context.Context, one job.Job) (diff landing.Diff, err error) {
 	var whole []byte
 	for of := ""; ; {

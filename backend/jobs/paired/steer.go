@@ -11,8 +11,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Say tells a job on its PC something (RMT-10). What is not answered was perhaps heard:
-// nobody says it again by himself.
+// Say sends a message to a job on its PC (RMT-10). If there is no answer, the message
+// may have arrived, so it is never resent automatically.
 func (j *Jobs) Say(ctx context.Context, one job.Job, id string, control job.Control) (api.JobMessaged, error) {
 	args := job.MessageArgs{
 		Job: one.Remote.Name, Message: control.Message, Title: control.Settings.Title, Model: control.Settings.Model,
@@ -29,7 +29,7 @@ func (j *Jobs) Say(ctx context.Context, one job.Job, id string, control job.Cont
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
-	err = j.HeardFrom(one.Name, value, nil) // it is followed after that, too: an older answer may have come later
+	err = j.HeardFrom(one.Name, value, nil) // the job is followed after that too: an older report may arrive later
 	answer := api.JobMessaged{JobStatus: j.status(one.Name)}
 	if value.Delivery != job.NoDelivery {
 		answer.Delivery = &value.Delivery
@@ -37,17 +37,17 @@ func (j *Jobs) Say(ctx context.Context, one job.Job, id string, control job.Cont
 	return answer, err
 }
 
-// noteTold notes durably, before they go out, that an ended job is told words: whoever
-// dies before their answer, or never has it, goes on to ask what became of the job. 0 is
-// a refusal.
+// noteTold durably records, before the send, that an ended job gets a message. If a
+// process dies or the answer is lost, this PC still polls the job. If at is 0, it
+// clears the record after a refusal.
 func (j *Jobs) noteTold(one job.Job, at job.Millis) error {
 	if !one.State.IsEnded() {
-		return nil // it is followed
+		return nil // an active job is polled anyway
 	}
 	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.ToldAt = at })
 }
 
-// Stop has the PC of a job end it. No process of this PC is touched (RMT-10).
+// Stop makes the PC of a job end it. It affects no process of this PC (RMT-10).
 func (j *Jobs) Stop(ctx context.Context, one job.Job) (api.JobStatus, error) {
 	if one.State.IsEnded() && one.State != job.Limit {
 		return j.status(one.Name), nil
@@ -66,8 +66,8 @@ func (j *Jobs) Stop(ctx context.Context, one job.Job) (api.JobStatus, error) {
 	return j.status(one.Name), err
 }
 
-// Decide answers what a job asks, on the word of somebody who steers it; whoever passes
-// that up leaves it to the owner.
+// Decide answers an approval of a job for a caller who may control the job. A pass-up
+// leaves it to the owner.
 func (j *Jobs) Decide(ctx context.Context, by broker.Asker, control job.Control) (api.JobMessaged, error) {
 	one, err := j.opts.Registry.Get(control.Job)
 	if err == nil {
@@ -105,8 +105,8 @@ func (j *Jobs) note(approval job.Approval) {
 	j.logged("show what "+approval.Job+" asks", j.opts.Registry.Show(approval.Job, func(*job.Job) bool { return false }, true))
 }
 
-// Answer gives that very question of a job its answer, and returns when the runner
-// there has it (RMT-16). The record is as it is then, also beside an error.
+// Answer sends the answer of an approval, and returns when the runner there has it
+// (RMT-16). It returns the current record, even with an error.
 func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision, reason string) (job.Approval, error) {
 	before, _ := j.book.Approval(id)
 	one, err := j.opts.Registry.Get(before.Job)
@@ -121,7 +121,7 @@ func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision,
 	switch code := bridge.CodeOf(err); {
 	case err == nil:
 		err = after.Deliver()
-	case code == bridge.Conflict || code == bridge.NotFound: // somebody was quicker there, or it is gone
+	case code == bridge.Conflict || code == bridge.NotFound: // another answer was faster there, or the approval is gone
 		after = before
 		_ = after.Withdraw()
 	default:
@@ -131,7 +131,7 @@ func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision,
 	return after, err
 }
 
-// Put tells whoever gave a job what it asks.
+// Put delivers the open approvals of jobs to their supervisors.
 func (j *Jobs) Put(ctx context.Context) error {
 	for _, one := range j.opts.Registry.All() {
 		if one.Mirror == nil || one.State.IsEnded() {

@@ -19,45 +19,45 @@ import (
 )
 
 const (
-	// closeTime is what the CLI gets to end; then its process group is killed.
+	// closeTime is the timeout for the CLI's end; then its process group is killed.
 	closeTime = 15 * time.Second
-	// longRetry is the longest pause of a CLI's own before it asks its provider again
-	// that is waited for: beyond it the run ends with what the provider said.
+	// longRetry is the longest pause of a CLI before a retry at its provider. If the
+	// pause is longer, the run ends with the provider's message.
 	longRetry = 5 * time.Minute
-	// saveEvery is how often the state is written for a step or a count alone.
+	// saveEvery is the shortest interval between writes of the state for a step or a count alone.
 	saveEvery = time.Second
 )
 
-// drive is one CLI at work. All of it belongs to the goroutine of its loop; calls of
-// the CLI that take their time run beside it and post what came of them.
+// drive is one CLI at work. Only the goroutine of its loop uses it. Slow calls of the
+// CLI run in other goroutines and post their results to the loop.
 type drive struct {
 	*runner
 	run   job.Run
 	watch *runs.Watch
 	saw   evidence
-	// variables are the names of what the job's environment has of its owner's.
+	// variables are the names of the owner's variables in the job's environment.
 	variables []string
-	posts     chan func()   // to be done by the loop
-	finished  chan struct{} // closed when the loop takes no more
+	posts     chan func()   // functions for the loop to run
+	finished  chan struct{} // closed when the loop accepts no more
 
-	questions map[string]*job.Approval    // by the question's id, those of the CLI that are open
-	orders    map[string]api.OrderOutcome // what became of each
-	held      []api.Order                 // messages that wait with the run
+	questions map[string]*job.Approval    // the open questions of the CLI, by question id
+	orders    map[string]api.OrderOutcome // the outcome of each
+	held      []api.Order                 // messages that wait while the run is stopped
 
-	begun     bool // the CLI is there
+	begun     bool // the CLI has started
 	activity  job.ActivityState
 	accepted  map[string]bool
-	sending   int            // messages on their way to the CLI
+	sending   int            // messages in transit to the CLI
 	last      *job.TurnEnded // how the last turn ended; nil while another is expected
 	exited    job.Exited
-	stop      job.WaitFor // for what the run was stopped
+	stop      job.WaitFor // the reason why the run was stopped
 	stopID    string
 	stopAt    time.Time
-	word      *api.Order // that it may go on
+	word      *api.Order // the order to continue
 	retryAt   time.Time
 	closing   bool
 	cancelled bool
-	dying     bool // this process was told to end
+	dying     bool // this process was asked to end
 	saved     time.Time
 	unsaved   bool
 }
@@ -71,7 +71,7 @@ func newDrive(r *runner, at time.Time) *drive {
 	}
 }
 
-// begin makes the job's place and starts the CLI. After an error nothing runs.
+// begin prepares the job's place and starts the CLI. If it fails, no CLI runs.
 func (d *drive) begin(ctx context.Context) error {
 	if err := d.checkFolders(d.spec.Folder); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d *drive) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !spec.Unlinked { // what another PC's job has stays here
+	if !spec.Unlinked { // a job of another PC receives no owner's variables
 		d.variables = spec.Variables()
 	}
 	if err := d.note(Entry{Kind: EntryPrompt, ID: d.spec.PromptID, Text: d.spec.Prompt}); err != nil {
@@ -108,8 +108,8 @@ func (d *drive) begin(ctx context.Context) error {
 	return nil
 }
 
-// addWritable adds the folders that the owner's settings name to those in which the job can
-// write. The log says which of them are not there. It fails with Invalid for a file.
+// addWritable adds the folders of the owner's settings to the job's writable folders.
+// It logs missing folders. It fails with Invalid for a file.
 func (r *runner) addWritable() error {
 	if r.spec.Access == job.AccessRead || r.spec.Unlinked {
 		return nil
@@ -130,8 +130,8 @@ func (r *runner) addWritable() error {
 	return nil
 }
 
-// checkFolders refuses a job that writes in a reserved folder: what was allowed when the
-// job was given may have been replaced by a link since (SEC-09).
+// checkFolders refuses a job that writes in a reserved folder. A link may have replaced
+// a permitted folder since the job was given (SEC-09).
 func (r *runner) checkFolders(folders ...string) error {
 	if r.spec.Access == job.AccessRead {
 		return nil
@@ -153,7 +153,7 @@ func (d *drive) driverSpec() job.Spec {
 	}
 }
 
-// loop drives until the CLI has ended.
+// loop handles events until the CLI has ended.
 func (d *drive) loop(ctx context.Context) {
 	defer close(d.finished)
 	done := ctx.Done()
@@ -180,7 +180,7 @@ func (d *drive) loop(ctx context.Context) {
 	}
 }
 
-// later does work that takes its time beside the loop, and then what follows in it.
+// later runs slow work in another goroutine, and then passes its error to then in the loop.
 func (d *drive) later(work func() error, then func(error)) {
 	go func() {
 		err := work()
@@ -191,7 +191,7 @@ func (d *drive) later(work func() error, then func(error)) {
 	}()
 }
 
-// next is how long nothing has to be looked at unless something happens.
+// next returns how long the loop may sleep if no event arrives.
 func (d *drive) next() time.Duration {
 	now := d.Now()
 	at := now.Add(time.Hour)
@@ -210,10 +210,10 @@ func (d *drive) next() time.Duration {
 			sooner(approval.ExpiresAt.Time())
 		}
 	}
-	return max(0, at.Sub(now)) + time.Millisecond // moments are cut to milliseconds
+	return max(0, at.Sub(now)) + time.Millisecond // the times are cut to milliseconds
 }
 
-// tick does what is due.
+// tick performs the actions that are due.
 func (d *drive) tick() {
 	now := d.Now()
 	for question, approval := range d.questions {
@@ -231,7 +231,7 @@ func (d *drive) tick() {
 	d.show()
 }
 
-// settle ends the run when nothing more is to come.
+// settle ends the run if no more work can follow.
 func (d *drive) settle() {
 	if d.closing || d.last == nil || d.activity != job.ActivityIdle || d.sending > 0 || !d.retryAt.IsZero() {
 		return
@@ -241,7 +241,7 @@ func (d *drive) settle() {
 	switch {
 	case stopped && d.word != nil:
 		d.proceed()
-	case stopped && (again || d.last.Why == job.EndInterrupted): // somebody is asked whether it goes on
+	case stopped && (again || d.last.Why == job.EndInterrupted): // the run waits for an order to continue
 	case again:
 		d.retryAt = d.Now().Add(wait)
 	default:
@@ -249,7 +249,7 @@ func (d *drive) settle() {
 	}
 }
 
-// retry asks the provider again after its trouble (JOB-16).
+// retry sends a message to continue after a provider's failure (JOB-16).
 func (d *drive) retry() {
 	d.retryAt = time.Time{}
 	d.state.Tried++
@@ -268,8 +268,8 @@ func (d *drive) retry() {
 	})
 }
 
-// halt stops a run that has spent what it was given, or its sense, and asks
-// (JOB-17). Of silence nothing is stopped: a long command is silent, too.
+// halt stops a run that exceeded its budget or loops, and asks whether to continue
+// (JOB-17). For silence it stops nothing: a long command is silent too.
 func (d *drive) halt(stop job.WaitFor) {
 	d.stop, d.stopID, d.stopAt, d.retryAt = stop, uuid.NewString(), d.Now(), time.Time{}
 	d.watch.Pause(d.Now())
@@ -280,10 +280,10 @@ func (d *drive) halt(stop job.WaitFor) {
 	if stop == job.ForSilence {
 		return
 	}
-	d.later(func() error { return d.run.Interrupt(context.Background()) }, func(error) {}) // TurnEnded tells
+	d.later(func() error { return d.run.Interrupt(context.Background()) }, func(error) {}) // TurnEnded reports it
 }
 
-// send hands a message over; then is told how that went.
+// send sends a message to the CLI, and then calls then with the result.
 func (d *drive) send(message job.Message, then func(error)) {
 	d.sending++
 	d.at(StepNoted)
@@ -292,13 +292,13 @@ func (d *drive) send(message job.Message, then func(error)) {
 		d.at(StepSent)
 		d.noteSent(message.ID, err)
 		if err == nil && !d.accepted[message.ID] {
-			d.last = nil // what it begins is still to be told
+			d.last = nil // the turn that it begins has not ended yet
 		}
 		then(err)
 	})
 }
 
-// close ends the CLI; the loop ends with it.
+// close ends the CLI and, with it, the loop.
 func (d *drive) close() {
 	if d.closing {
 		return
@@ -313,7 +313,7 @@ func (d *drive) close() {
 	}()
 }
 
-// over tidies up behind the loop: what was open is gone.
+// over cleans up after the loop: it withdraws open questions and refuses open orders.
 func (d *drive) over() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -331,7 +331,7 @@ func (d *drive) over() {
 	}
 }
 
-// ended is how the run's last turn ended.
+// ended returns the end of the run's last turn, or EndLost without one.
 func (d *drive) ended() job.TurnEnded {
 	if d.last != nil {
 		return *d.last
@@ -339,13 +339,13 @@ func (d *drive) ended() job.TurnEnded {
 	return job.TurnEnded{Why: job.EndLost, Message: d.exited.Words()}
 }
 
-// wasInterrupted reports whether this process was told to end before the agent
-// had anything to tell.
+// wasInterrupted reports whether this process was asked to end before the agent had a
+// result.
 func (d *drive) wasInterrupted() bool {
 	return d.dying && !d.cancelled && (d.last == nil || d.last.Why == job.EndInterrupted || d.last.Why == job.EndLost)
 }
 
-// event takes in what the CLI says.
+// event handles an event of the CLI.
 func (d *drive) event(event job.Event) {
 	if _, waits := event.(job.Retrying); !waits {
 		d.hear()
@@ -400,8 +400,8 @@ func (d *drive) event(event job.Event) {
 	}
 }
 
-// layer returns what holds below the agent: the sandbox says so where it does not keep the
-// agent from signalling other processes (SEC-08).
+// layer returns the isolation below the agent. If the sandbox cannot keep the agent
+// from signalling other processes, it returns job.FloorSignals (SEC-08).
 func (r *runner) layer(floor job.Floor) job.Floor {
 	scopes := r.ScopesSignals
 	if scopes == nil {
@@ -413,7 +413,7 @@ func (r *runner) layer(floor job.Floor) job.Floor {
 	return floor
 }
 
-// tracking returns how the run's processes are told from others.
+// tracking returns how Bridge identifies the run's processes.
 func (r *runner) tracking(agents []job.Process) runs.Tracking {
 	if slices.ContainsFunc(agents, func(p job.Process) bool { return !sandbox.HasCgroup(r.mark, p.PID) }) {
 		return runs.TrackedByProcess
@@ -421,7 +421,7 @@ func (r *runner) tracking(agents []job.Process) runs.Tracking {
 	return runs.TrackedByCgroup
 }
 
-// hear says that the CLI lives: what stopped for its silence goes on.
+// hear records that the CLI is alive: a run that was stopped for its silence continues.
 func (d *drive) hear() {
 	d.watch.Hear(d.Now())
 	if d.stop == job.ForSilence {
@@ -430,7 +430,7 @@ func (d *drive) hear() {
 	}
 }
 
-// accepts says that the CLI has a message. Another turn follows it.
+// accepts records that the CLI has a message. Another turn follows.
 func (d *drive) accepts(id string) {
 	d.begun = true
 	if d.accepted[id] {
@@ -445,8 +445,8 @@ func (d *drive) accepts(id string) {
 	}
 }
 
-// turnEnded keeps how the turn ended. That we ended the CLI ourselves is no end
-// where there is another.
+// turnEnded records the end of the turn. An end that our own close caused does not
+// replace an earlier one.
 func (d *drive) turnEnded(end job.TurnEnded) {
 	if !d.closing || d.last == nil || end.Why == job.EndAnswer {
 		d.last = &end
@@ -460,8 +460,8 @@ func (d *drive) turnEnded(end job.TurnEnded) {
 	}
 }
 
-// retrying bounds how long a CLI waits by itself: a used up limit ends the run at
-// once, as does a pause that is too long.
+// retrying limits the CLI's own retries. A used up limit or a pause that is too long
+// ends the run immediately.
 func (d *drive) retrying(retry job.Retrying) {
 	d.line("! the provider is asked again: " + string(retry.Why) + " " + retry.Message)
 	tooLong := retry.Until.After(d.Now().Add(longRetry))
@@ -473,7 +473,7 @@ func (d *drive) retrying(retry job.Retrying) {
 	d.close()
 }
 
-// show brings the state up to date with what the run does.
+// show updates the state from the run's activity.
 func (d *drive) show() {
 	now := d.Now()
 	wait := d.waits()
@@ -498,7 +498,7 @@ func (d *drive) show() {
 	}
 }
 
-// waits says what the run waits for; nil while it works.
+// waits returns what the run waits for, or nil while it works.
 func (d *drive) waits() *job.Wait {
 	if d.closing {
 		return nil
@@ -521,7 +521,7 @@ func (d *drive) waits() *job.Wait {
 	return nil
 }
 
-// keep tells the state, and writes it now or soon.
+// keep reports the state, and writes it now or soon.
 func (d *drive) keep(now bool) {
 	if !now {
 		d.unsaved = true
@@ -535,13 +535,13 @@ func (d *drive) keep(now bool) {
 	}
 }
 
-// line adds to the log; whoever follows it hears that there is more.
+// line adds to the log and reports the new state to followers.
 func (d *drive) line(text string) {
 	d.log.line(text)
 	d.keep(false)
 }
 
-// note writes an entry of this run into the journal.
+// note writes an entry of this run to the journal.
 func (d *drive) note(entry Entry) error {
 	entry.At, entry.Run = d.moment(), d.spec.Run
 	if err := d.files.append(entry); err != nil {
@@ -553,21 +553,21 @@ func (d *drive) note(entry Entry) error {
 	return nil
 }
 
-// noteSent says what became of something that was to be handed over.
+// noteSent records the result of a send.
 func (d *drive) noteSent(id string, err error) {
 	entry := Entry{Kind: EntrySent, ID: id}
 	if err != nil {
 		entry.Error = err.Error()
 	}
 	if errors.Is(err, job.ErrUnconfirmed) {
-		return // nobody knows: the journal says so by its silence
+		return // unknown: the journal has no entry for it
 	}
 	if err := d.note(entry); err != nil {
 		d.Log.Warn("what the agent has taken could not be written down", "job", d.spec.Job, "err", err)
 	}
 }
 
-// refusal is an error as an order's outcome tells it.
+// refusal converts an error to the error of an order's outcome.
 func refusal(err error) *bridge.Error {
 	var known *bridge.Error
 	switch {

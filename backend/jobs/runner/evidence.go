@@ -23,11 +23,11 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// evidence is what the runner sees of a run itself (JOB-15).
+// evidence is the runner's own observation of a run (JOB-15).
 type evidence struct {
 	open     map[string]job.StepStarted
 	commands []runs.Command
-	choices  map[string]int // of each question, how many things it asks
+	choices  map[string]int // how many choices each question has
 	bytes    int            // of the commands
 }
 
@@ -35,10 +35,10 @@ func newEvidence() evidence {
 	return evidence{open: map[string]job.StepStarted{}, choices: map[string]int{}}
 }
 
-// shells are the tools that run commands, as the CLIs name them.
+// shells are the tools that run commands, by the CLIs' names.
 var shells = map[string]bool{"Bash": true, "bash": true, "shell": true}
 
-// step takes in a step of the agent.
+// step records a step of the agent.
 func (d *drive) step(event job.Event) {
 	switch e := event.(type) {
 	case job.StepStarted:
@@ -61,7 +61,7 @@ func (d *drive) step(event job.Event) {
 	d.keep(false)
 }
 
-// maxStepChars is how much of a step the state shows.
+// maxStepChars limits the text of a step in the state.
 const maxStepChars = 200
 
 func firstLine(text string) string {
@@ -87,7 +87,7 @@ func hash(parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// detailOf is exactly what a question is about, for whoever is asked.
+// detailOf returns the exact subject of a question for its recipient.
 func detailOf(question job.Question) string {
 	var detail strings.Builder
 	detail.WriteString(question.Subject)
@@ -118,7 +118,7 @@ func detailOf(question job.Question) string {
 // saveApproval writes approvals/<id>.json.
 func (r *runner) saveApproval(approval job.Approval) error {
 	if _, err := os.Stat(r.Folder); err != nil {
-		return err // a home that was deleted is not begun anew
+		return err // a deleted home is not created again
 	}
 	if err := disk.MakeDir(r.Approvals); err != nil {
 		return err
@@ -132,19 +132,19 @@ func (r *runner) saveApproval(approval job.Approval) error {
 
 // place is where the agent works.
 type place struct {
-	top      string // of its checkout; "" outside of a repository
+	top      string // of its checkout; "" outside a repository
 	folder   string
-	writable []string // besides the folder: git's own
+	writable []string // in addition to the folder: git's own
 }
 
-// sentence says in which folders a job can write: the sandbox refuses others, and Bridge is
-// not told of it.
+// sentence names the folders in which a job can write. The sandbox refuses others
+// without a report to Bridge.
 func (p place) sentence() string {
 	return "+ This job can write in " + strings.Join(append([]string{p.folder}, p.writable...), ", ") +
 		" and in a temporary folder of its own, $TMPDIR. The sandbox refuses other folders."
 }
 
-// settleIn makes the job's place and keeps what it holds at the start.
+// settleIn prepares the job's place and records its content at the start.
 func (r *runner) settleIn(ctx context.Context) error {
 	if err := r.checkLinks(); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (r *runner) settleIn(ctx context.Context) error {
 		head, r.state.BaseTree, err = r.git().Start(ctx, checkout.Top, r.spec.Job)
 		r.state.Base = head.Commit
 	}
-	if err != nil { // not in a repository, or in one without a commit: there is nothing to compare with
+	if err != nil { // not in a repository, or one without a commit: there is no base to compare with
 		r.state.Base, r.state.BaseTree, r.state.Checkout = "", "", nil
 		return ctx.Err()
 	}
@@ -174,7 +174,7 @@ func (r *runner) settleIn(ctx context.Context) error {
 	return r.save()
 }
 
-// checkoutOf is what was recorded of the job's checkout before it began, or is found now.
+// checkoutOf returns the checkout that was recorded before the job began, or finds it now.
 func (r *runner) checkoutOf(ctx context.Context, folder string) (job.Checkout, error) {
 	if r.state.Checkout != nil {
 		return *r.state.Checkout, nil
@@ -182,15 +182,15 @@ func (r *runner) checkoutOf(ctx context.Context, folder string) (job.Checkout, e
 	return r.Git.Checkout(ctx, folder)
 }
 
-// git goes by what was recorded before the job began, and says in the log of the run what
-// a snapshot left out.
+// git returns a git that uses the record from before the job began. It logs what a
+// snapshot omitted.
 func (r *runner) git() *gitwork.Git {
 	return r.Git.Pin(r.state.Checkout).Say(func(sentence string) { r.log.line("! " + sentence) })
 }
 
-// gitsOwn returns git's folders of a checkout, so that a job may commit. Those of a paired
-// PC it returns only within what that PC was allowed: a file named .git, which the job may
-// have written itself, leads to any repository (RMT-09).
+// gitsOwn returns git's folders of a checkout, so that a job may commit. For a paired
+// PC it returns them only within that PC's permitted folder. The job may have written a
+// .git file that leads to any repository (RMT-09).
 func (r *runner) gitsOwn(checkout job.Checkout, allowed string) []string {
 	folders := checkout.GitFolders()
 	if r.spec.Unlinked && slices.ContainsFunc(folders, func(folder string) bool { return !remote.IsWithin(allowed, folder) }) {
@@ -199,8 +199,8 @@ func (r *runner) gitsOwn(checkout job.Checkout, allowed string) []string {
 	return folders
 }
 
-// checkLinks refuses a folder to which a link leads by now, where it was allowed by its
-// own name.
+// checkLinks refuses a permitted folder that is now behind a link. It fails with
+// Denied.
 func (r *runner) checkLinks() error {
 	if !r.spec.Unlinked {
 		return nil
@@ -217,7 +217,7 @@ func (r *runner) checkLinks() error {
 	return nil
 }
 
-// settleInWorktree gives the job its own checkout, or the one that it had (JOB-08).
+// settleInWorktree gives the job a new checkout, or its existing one (JOB-08).
 func (r *runner) settleInWorktree(ctx context.Context) error {
 	if r.Git == nil {
 		return bridge.Errorf(bridge.Unavailable, "git is not on this PC: there can be no worktree")
@@ -255,9 +255,9 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 	return r.save()
 }
 
-// own makes sure that the worktree is still the job's, and records what git knows of it
-// where the job has not begun in it. Of an older job nothing was recorded, and what its
-// settings say now is nothing to go by.
+// own verifies that the worktree still belongs to the job, and records git's data on it
+// before the job begins. An older job has no record, and its current settings are not
+// trusted.
 func (r *runner) own(ctx context.Context, w gitwork.Worktree, isNew, again bool) (job.Checkout, error) {
 	if r.state.Checkout != nil && !again {
 		return r.git().Own(ctx, w)
@@ -276,7 +276,7 @@ func (r *runner) own(ctx context.Context, w gitwork.Worktree, isNew, again bool)
 	return checkout, nil
 }
 
-// worktrees is where this job's checkout is made.
+// worktrees returns the folder for this job's checkout.
 func (r *runner) worktrees() string { return cmp.Or(r.spec.Worktrees, r.Worktrees) }
 
 func (r *runner) makeWorktree(ctx context.Context) (job.Worktree, error) {
@@ -300,8 +300,8 @@ func (r *runner) makeWorktree(ctx context.Context) (job.Worktree, error) {
 	return record, nil
 }
 
-// withdraw takes away the worktree that was made for a run whose agent was not started. It
-// stays where an agent may have worked in it, and where something else is there.
+// withdraw removes the worktree of a run whose agent was not started. The worktree
+// stays if an agent may have worked in it, or if it has other content.
 func (r *runner) withdraw(ctx context.Context) {
 	if r.made == nil {
 		return
@@ -317,12 +317,12 @@ func (r *runner) withdraw(ctx context.Context) {
 		r.state.Worktree, r.state.Base, r.state.BaseTree, r.state.Checkout = &planned, "", "", nil
 	} else {
 		had := *r.spec.Worktree
-		r.state.Worktree = &had // as it was: taken away, and its branch is there
+		r.state.Worktree = &had // as before: removed, with its branch in place
 	}
 	r.place = place{}
 }
 
-// makeReady brings what a checkout lacks to run into a new worktree (JOB-19).
+// makeReady copies the files that a new worktree needs to run (JOB-19).
 func (r *runner) makeReady(ctx context.Context, made gitwork.Worktree) error {
 	copied, err := r.Git.Include(ctx, made)
 	if err != nil {
@@ -334,8 +334,8 @@ func (r *runner) makeReady(ctx context.Context, made gitwork.Worktree) error {
 	return r.setUp(ctx, made.Folder)
 }
 
-// adopt takes over the worktree that a runner made and died before it could write
-// that down: nothing worked in it so far. refused is why there can be no new one.
+// adopt takes over the worktree of a runner that died before it recorded the worktree.
+// No agent has worked in it. If that fails, adopt returns refused.
 func (r *runner) adopt(ctx context.Context, repository gitwork.Repository, refused error) (gitwork.Worktree, error) {
 	path, folder, err := repository.PlaceOf(r.spec.Job, r.worktrees())
 	if err != nil {
@@ -354,15 +354,14 @@ func (r *runner) adopt(ctx context.Context, repository gitwork.Repository, refus
 	}, err
 }
 
-// setUp runs the owner's command in a new worktree, with its output in the log
-// (JOB-19).
+// setUp runs the owner's command in a new worktree and logs its output (JOB-19).
 func (r *runner) setUp(ctx context.Context, folder string) error {
 	if len(r.SetUp) == 0 {
 		return nil
 	}
 	r.log.line("$ " + strings.Join(r.SetUp, " "))
 	cmd := exec.CommandContext(ctx, r.SetUp[0], r.SetUp[1:]...)
-	// The file itself, no pipe into it: a server that the command leaves running holds it.
+	// The command gets the file, not a pipe: a server that it leaves running keeps the file open.
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, r.log.file, r.log.file
 	cmd.Env = append(os.Environ(), sandbox.JobVariable+"="+r.spec.Job, sandbox.TokenVariable+"="+r.spec.Token)
 	if err := cmd.Run(); err != nil {
@@ -371,8 +370,8 @@ func (r *runner) setUp(ctx context.Context, folder string) error {
 	return nil
 }
 
-// conclude keeps the work of a worktree and says what the run has changed. What goes
-// wrong is in the log: the run has ended in any case, and its worktree stays.
+// conclude saves the work of a worktree and returns the run's changes. It logs
+// failures: the run has ended in any case, and its worktree stays.
 func (r *runner) conclude(ctx context.Context, saw *evidence) runs.Evidence {
 	seen := runs.Evidence{Base: r.state.Base, Commands: saw.commands, Layer: string(r.state.Layer), Tracking: r.state.Tracking}
 	if r.place.top == "" {
@@ -397,8 +396,8 @@ func (r *runner) conclude(ctx context.Context, saw *evidence) runs.Evidence {
 	return seen
 }
 
-// changes compares the files at the job's start with those now, which are kept: in the
-// owner's own folder he goes on working.
+// changes compares the files at the job's start with the current ones, and stores the
+// current ones. The owner may continue to work in the same folder.
 func (r *runner) changes(ctx context.Context) ([]gitwork.FileChange, error) {
 	if r.state.Worktree != nil {
 		return r.git().Diff(ctx, r.place.top, r.state.BaseTree)

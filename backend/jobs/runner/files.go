@@ -22,11 +22,11 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// maxFileBytes bounds spec, state and claim: the longest prompt as the longest JSON
-// escapes, with room for the rest.
+// maxFileBytes limits spec, state and claim: the longest prompt as the longest JSON
+// escapes, and the rest.
 const maxFileBytes = 4 << 20
 
-// files are those of one job, in its folder.
+// files are the files of one job, in its folder.
 type files string
 
 func (f files) at(name string) string { return filepath.Join(string(f), name) }
@@ -41,9 +41,9 @@ func (f files) spec() (runs.SpecFile, error) {
 	return runs.DecodeSpec(data, f.job())
 }
 
-// claim takes the run for this process, for good: of several only the first has it,
-// and none has it after that one died. It returns the lock of the claim, which
-// [orphans.Drives] looks at.
+// claim claims the run for this process permanently. Only the first process succeeds;
+// others get Conflict, even after the first died. It returns the lock of the claim,
+// which [orphans.Drives] checks.
 func (f files) claim(run int, claim orphans.Claim) (*disk.FileLock, error) {
 	data, err := json.Marshal(claim)
 	if err != nil {
@@ -68,8 +68,8 @@ func (f files) saveEnvelope(envelope runs.Envelope) error {
 	return disk.Files{}.WriteAtomicBy(f.at("envelope.json"), envelope.EncodeTo, disk.PrivateFile)
 }
 
-// result is what the envelope of that run says; nil when there is none. One that is
-// too large to be read stands for the run that the folder's state is at.
+// result returns the result in the envelope of that run, or nil if there is none. An
+// envelope that is too large to read counts for the run in the folder's state.
 func (f files) result(run int) (*api.RunnerResult, error) {
 	path := f.at("envelope.json")
 	envelope, size, err := runs.ReadEnvelope(disk.Regular(path), f.job(), 0)
@@ -92,7 +92,7 @@ func (f files) result(run int) (*api.RunnerResult, error) {
 	return result, nil
 }
 
-// state is what the last runner wrote down; the zero state when there was none.
+// state returns the last runner's state, or the zero state if there was none.
 func (f files) state() (runs.StateFile, error) {
 	data, err := disk.ReadLimited(f.at("state.json"), maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,34 +104,34 @@ func (f files) state() (runs.StateFile, error) {
 	return runs.DecodeState(data, f.job())
 }
 
-// Entry is one line of journal.jsonl: something that was said to the agent or
-// decided about it, written before it was acted on.
+// Entry is one line of journal.jsonl: a message to the agent or a decision, written
+// before the runner acts on it.
 type Entry struct {
 	At       job.Millis    `json:"at"`
 	Run      int           `json:"run"`
 	Kind     EntryKind     `json:"kind"`
-	ID       string        `json:"id"` // of the message, the approval, the order
+	ID       string        `json:"id"` // of the message, the approval or the order
 	Text     string        `json:"text,omitempty"`
 	By       string        `json:"by,omitempty"`
 	Decision job.Decision  `json:"decision,omitempty"`
 	Approval *job.Approval `json:"approval,omitempty"`
 	Settings *job.Settings `json:"settings,omitempty"`
-	Error    string        `json:"error,omitempty"` // of EntrySent: why it did not arrive
+	Error    string        `json:"error,omitempty"` // of EntrySent: why the message did not arrive
 }
 
-// EntryKind tells what an entry says.
+// EntryKind is the kind of an entry.
 type EntryKind string
 
 // The kinds of entries.
 const (
-	EntryPrompt   EntryKind = "prompt"   // what the run begins with
+	EntryPrompt   EntryKind = "prompt"   // the prompt of the run
 	EntryMessage  EntryKind = "message"  // a message for the agent
-	EntryRetry    EntryKind = "retry"    // the words after a provider's trouble
-	EntryQuestion EntryKind = "question" // an approval that was asked for
-	EntryAnswer   EntryKind = "answer"   // how it was decided
-	EntrySent     EntryKind = "sent"     // the CLI has taken what is named, or refused it
-	EntryStop     EntryKind = "stop"     // the run waits for somebody's word
-	EntryGoOn     EntryKind = "go_on"    // it has it
+	EntryRetry    EntryKind = "retry"    // the message after a provider's failure
+	EntryQuestion EntryKind = "question" // a requested approval
+	EntryAnswer   EntryKind = "answer"   // the decision on it
+	EntrySent     EntryKind = "sent"     // the CLI has accepted or refused the message with that id
+	EntryStop     EntryKind = "stop"     // the run waits for an order to continue
+	EntryGoOn     EntryKind = "go_on"    // the run has that order
 	EntryCancel   EntryKind = "cancel"
 	EntrySettings EntryKind = "settings"
 )
@@ -150,8 +150,8 @@ func (f files) append(entry Entry) error {
 	return nil
 }
 
-// entries reads the journal. A last line that its writer did not finish was not
-// acted on and does not count.
+// entries reads the journal. An incomplete last line does not count, because the runner
+// did not act on it.
 func (f files) entries() (entries []Entry, err error) {
 	file, err := os.Open(f.journal())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,26 +174,26 @@ func (f files) entries() (entries []Entry, err error) {
 	}
 }
 
-// Found is what the files of a job tell about its last run.
+// Found is the content of a job's files about its last run.
 type Found struct {
 	Spec  runs.SpecFile
-	State runs.StateFile // the zero state where no runner came so far
-	Alive bool           // its runner is at work
-	// Result is nil where the run left none.
+	State runs.StateFile // the zero state if no runner has come yet
+	Alive bool           // its runner is running
+	// Result is nil if the run left none.
 	Result *api.RunnerResult
-	// Unclear are messages and answers that were about to be handed over when the
-	// runner died: whether the agent had them nobody knows.
+	// Unclear are messages and answers in transit when the runner died. The agent may
+	// have received them.
 	Unclear []Entry
 
-	// Of the processes of this run and of the one before it; zero where nobody began it.
+	// begun and before are the marks of this run and the previous one; zero if it never began.
 	begun, before sandbox.Mark
-	// driver is the runner that is at work, by the state or, before it has said so
-	// there, by its claim of this run.
+	// driver is the running runner, by the state or, before the first state, by its
+	// claim of this run.
 	driver  job.Process
 	claimed bool
 }
 
-// Look reads what there is of a job.
+// Look reads the files of a job.
 func Look(folder string) (Found, error) {
 	f := files(folder)
 	spec, err := f.spec()
@@ -219,7 +219,7 @@ func Look(folder string) (Found, error) {
 		return Found{}, err
 	}
 	found.driver = found.State.Runner
-	// After the mark: whoever has one by now has claimed the run as well.
+	// This is after the mark: a runner with a mark has claimed the run too.
 	if claim, err := orphans.ClaimOf(folder, spec.Run); err == nil && isAnother(folder, spec.Run, claim.Runner) {
 		found.driver, found.claimed = claim.Runner, true
 	}
@@ -227,7 +227,7 @@ func Look(folder string) (Found, error) {
 	return found, nil
 }
 
-// isAnother reports whether a runner drives the run, and is not this process.
+// isAnother reports whether another process drives the run as its runner.
 func isAnother(folder string, run int, runner job.Process) bool {
 	if runner.PID == os.Getpid() {
 		if own, err := proc.Identity(runner.PID); err != nil || own == runner.Identity {
@@ -237,7 +237,7 @@ func isAnother(folder string, run int, runner job.Process) bool {
 	return runner.PID > 0 && orphans.Drives(folder, run, runner)
 }
 
-// unclear are the entries of a run that were to be handed over and have no end.
+// unclear returns the entries of a run that were in transit without an outcome.
 func unclear(entries []Entry, run int) []Entry {
 	sent := map[string]bool{}
 	for _, entry := range entries {
@@ -252,15 +252,15 @@ func unclear(entries []Entry, run int) []Entry {
 			if entry.Run == run && !sent[entry.ID] {
 				open = append(open, entry)
 			}
-		case EntrySent, EntryQuestion, EntryStop, EntryCancel, EntrySettings: // nothing was handed over
+		case EntrySent, EntryQuestion, EntryStop, EntryCancel, EntrySettings: // these hand nothing over
 		}
 	}
 	return open
 }
 
-// End ends what a dead runner left behind, by the identities that it wrote down and
-// by the mark of its run and of the one before. A run that nobody has begun has left
-// nothing: a look takes its time, for which the agent would wait.
+// End ends the remaining processes of a dead runner. It finds them by recorded identities
+// and by the marks of this run and the previous one. It skips a run that never began: a
+// search is slow and would delay the agent. It fails with Conflict if a runner is alive.
 func (f Found) End(ctx context.Context) error {
 	if f.Alive {
 		return bridge.Errorf(bridge.Conflict, "%s is driven by process %d", f.Spec.Job, f.driver.PID)

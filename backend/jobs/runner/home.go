@@ -12,13 +12,12 @@ import (
 	"bridge/backend/platform/ipc"
 )
 
-// lookEvery is how often a run looks whether its home is still there.
+// lookEvery is the interval at which a run checks that its home exists.
 const lookEvery = 10 * time.Second
 
-// whileAtHome ends the context once the home is gone: nobody can reach the run any
-// more, to read it, to answer it or to end it. It has to be gone twice in a row, so
-// that a home that is put in the place of another is not taken for that. stop ends
-// the looking.
+// whileAtHome cancels the context once the home is gone, because then the run cannot be
+// read, answered or ended. The home must be missing at two checks in a row, so that a
+// replacement of the home does not count. stop ends the checks.
 func whileAtHome(ctx context.Context, folder string, every time.Duration) (_ context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	home := filepath.Dir(filepath.Dir(folder))

@@ -14,16 +14,16 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// runLog is what people read of a run while it goes on.
+// runLog is the log of a run for people.
 type runLog struct {
 	file io.WriteCloser // *os.File
 	room room
 }
 
-// usualLogBytes is how much a run may write into its log where nothing else is said.
+// usualLogBytes is the default limit of a run's log.
 const usualLogBytes = 1 << 30
 
-// room is how much a run may still write into a file (SEC-11).
+// room is how many bytes a run may still write to a file (SEC-11).
 type room struct{ left, most int64 }
 
 func newRoom(most int64) room {
@@ -31,7 +31,7 @@ func newRoom(most int64) room {
 	return room{left: most, most: most}
 }
 
-// take takes room for so many bytes. last says that there is no room from now on, once.
+// take takes room for that many bytes. last is true once, when the room is used up.
 func (r *room) take(bytes int) (ok, last bool) {
 	if r.left <= 0 {
 		return false, false
@@ -40,7 +40,7 @@ func (r *room) take(bytes int) (ok, last bool) {
 	return r.left > 0, r.left <= 0
 }
 
-// full is the sentence at the end of a file that has no room.
+// full returns the last sentence of a file without room.
 func (r *room) full() string {
 	return "This run has written " + bridge.Size(r.most) + " here, which is the most (jobs.maxLogBytes). The job goes on, and nothing more of this run is written here."
 }
@@ -56,10 +56,10 @@ func openLog(folder, name string, most int64) (*runLog, error) {
 	return &runLog{file: file, room: newRoom(most)}, nil
 }
 
-// logPiece is how much of a text is written at a time: a long one is not held twice.
+// logPiece is how much of a text is written at a time, to avoid a second copy of a long text.
 const logPiece = 64 << 10
 
-// line adds text. What cannot be written there is lost to readers, not to the job.
+// line adds text. A failed write is lost to readers but does not affect the job.
 func (l *runLog) line(text string) {
 	text = strings.TrimRight(text, "\n")
 	ok, last := l.room.take(len(text) + 1)
@@ -80,7 +80,7 @@ func (l *runLog) line(text string) {
 	_, _ = io.WriteString(l.file, strings.ToValidUTF8(text, "\uFFFD")+"\n")
 }
 
-// cutSentence says that a line of the agent was cut, or left out.
+// cutSentence returns the sentence that reports a cut or omitted line of the agent.
 func cutSentence(cut job.LineCut) string {
 	said := "! A line of the agent has " + bridge.Size(cut.Bytes)
 	if cut.Kept == 0 {
@@ -91,15 +91,15 @@ func cutSentence(cut job.LineCut) string {
 
 func (l *runLog) close() error { return l.file.Close() }
 
-// lastLine is the line at which a transcript ends that has no room.
+// lastLine returns the last line of a transcript without room.
 func (r *room) lastLine(said runs.Said) runs.Said {
 	return runs.Said{At: said.At, Run: said.Run, Kind: runs.SaidEnd, ID: "cut", Text: r.full()}
 }
 
-// mostOfCommands bounds the commands that a run's evidence lists, in bytes.
+// mostOfCommands limits the commands in a run's evidence, in bytes.
 const mostOfCommands = 8 << 20
 
-// ran lists a command. Where there are too many the list says so at its end.
+// ran adds a command to the list. If there are too many, the last entry says so.
 func (e *evidence) ran(command runs.Command) {
 	before := e.bytes
 	e.bytes += len(command.Command) + 64

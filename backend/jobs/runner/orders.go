@@ -11,11 +11,11 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// order carries an order out, once: one that comes again is told again what became
-// of it.
+// order performs an order once. If the order repeats, it reports the same outcome
+// again.
 func (d *drive) order(order api.Order) {
 	if known, has := d.orders[order.ID]; has {
-		if known.ID != "" { // else it is under way
+		if known.ID != "" { // otherwise it is in progress
 			d.tell.outcome(known)
 		}
 		return
@@ -43,14 +43,14 @@ func (d *drive) order(order api.Order) {
 	}
 }
 
-// outcome tells what became of an order.
+// outcome reports the outcome of an order.
 func (d *drive) outcome(id string, refused *bridge.Error) {
 	d.orders[id] = api.OrderOutcome{ID: id, Error: refused}
 	d.tell.outcome(d.orders[id])
 }
 
-// message hands words over. While the run is stopped they wait for the word that it
-// may go on, which a message is not.
+// message sends a message to the agent. While the run is stopped, messages wait for the
+// order to continue, which a message is not.
 func (d *drive) message(order api.Order) {
 	if err := d.note(Entry{Kind: EntryMessage, ID: order.ID, Text: order.Text}); err != nil {
 		d.outcome(order.ID, refusal(err))
@@ -64,7 +64,7 @@ func (d *drive) message(order api.Order) {
 	d.send(job.Message{ID: order.ID, Text: order.Text}, func(err error) { d.outcome(order.ID, refusal(err)) })
 }
 
-// goOn lets a stopped run go on, as soon as its turn has ended.
+// goOn lets a stopped run continue as soon as its turn has ended.
 func (d *drive) goOn(order api.Order) {
 	if d.stop == "" || d.word != nil {
 		d.outcome(order.ID, bridge.Errorf(bridge.Conflict, "the job does not wait for this word: it did nothing"))
@@ -76,11 +76,11 @@ func (d *drive) goOn(order api.Order) {
 	}
 	d.word = &order
 	if d.stop == job.ForSilence {
-		d.proceed() // nothing of it was stopped
+		d.proceed() // silence stopped nothing
 	}
 }
 
-// proceed goes on after a stop: with the words that came meanwhile, else with ours.
+// proceed continues after a stop: with the messages that arrived meanwhile, or else with ours.
 func (d *drive) proceed() {
 	stop, word, messages := d.stop, d.word, d.held
 	d.stop, d.stopID, d.word, d.held = "", "", nil, nil
@@ -100,7 +100,7 @@ func (d *drive) proceed() {
 	}
 }
 
-// cancel ends the run (JOB-06). It is done even where it cannot be written down.
+// cancel ends the run (JOB-06), even if the cancel cannot be recorded.
 func (d *drive) cancel(order api.Order) {
 	if err := d.note(Entry{Kind: EntryCancel, ID: order.ID, By: order.By, Text: order.Reason}); err != nil {
 		d.Log.Warn("a cancellation could not be written down", "job", d.spec.Job, "err", err)
@@ -111,7 +111,7 @@ func (d *drive) cancel(order api.Order) {
 	d.close()
 }
 
-// settings takes what may change meanwhile, the title; the rest is the next run's.
+// settings applies the title, which may change during a run; the rest is for the next run.
 func (d *drive) settings(order api.Order) {
 	if err := d.note(Entry{Kind: EntrySettings, ID: order.ID, Settings: &order.Settings}); err != nil {
 		d.outcome(order.ID, refusal(err))
@@ -132,7 +132,7 @@ func (d *drive) answer(order api.Order) {
 		}
 		before := *approval
 		if err := approval.Answer(order.By, order.Decision, order.Reason, d.Now()); err != nil {
-			if approval.State != before.State { // it has expired just now
+			if approval.State != before.State { // it has just expired
 				d.decided(question, approval, nil)
 			}
 			d.outcome(order.ID, refusal(err))
@@ -143,7 +143,7 @@ func (d *drive) answer(order api.Order) {
 		}
 		d.decided(question, approval, func(err error) {
 			if bridge.CodeOf(err) == bridge.Storage {
-				*approval = before // it was not handed on: somebody may answer again
+				*approval = before // it was not delivered: another answer is possible
 			}
 			d.outcome(order.ID, refusal(err))
 		})
@@ -152,7 +152,7 @@ func (d *drive) answer(order api.Order) {
 	d.outcome(order.ID, bridge.Errorf(bridge.NotFound, "the question is gone: this answer did nothing"))
 }
 
-// passUp keeps with a question that somebody above is asked it.
+// passUp records that a question goes to the next recipient above.
 func passUp(d *drive, order api.Order) {
 	for _, approval := range d.questions {
 		if approval.ID != order.Approval {
@@ -169,8 +169,8 @@ func passUp(d *drive, order api.Order) {
 	d.outcome(order.ID, bridge.Errorf(bridge.NotFound, "the question is gone: this did nothing"))
 }
 
-// decided hands the answer to a question on: first it is durable, then the CLI has
-// it. then may be nil.
+// decided makes the answer to a question durable, and then delivers it to the CLI. then
+// may be nil.
 func (d *drive) decided(question string, approval *job.Approval, then func(error)) {
 	if then == nil {
 		then = func(error) {}
@@ -202,7 +202,7 @@ func (d *drive) decided(question string, approval *job.Approval, then func(error
 	})
 }
 
-// question takes in what the CLI says of its questions.
+// question handles an event of the CLI's questions.
 func (d *drive) question(event job.Event) {
 	switch e := event.(type) {
 	case job.Asked:
@@ -210,7 +210,7 @@ func (d *drive) question(event job.Event) {
 	case job.Resolved:
 		if approval, has := d.questions[e.Question]; has {
 			delete(d.questions, e.Question)
-			if approval.Apply() == nil { // what expired stays so
+			if approval.Apply() == nil { // an expired approval stays expired
 				d.keepApproval(approval)
 			}
 		}
@@ -238,23 +238,23 @@ func (d *drive) asked(question job.Question) {
 	d.keepApproval(&approval)
 	d.at(StepAsked)
 	if approval.State == job.ApprovalAnswered {
-		d.decided(question.ID, &approval, nil) // nobody may be asked about a part
+		d.decided(question.ID, &approval, nil) // a partial question may not be asked
 	}
 }
 
-// withdrawn says that a question is gone without its answer having been used.
+// withdrawn removes a question whose answer was not used.
 func (d *drive) withdrawn(question string) {
 	approval, has := d.questions[question]
 	if !has {
 		return
 	}
 	delete(d.questions, question)
-	if approval.Withdraw() == nil { // what expired stays so
+	if approval.Withdraw() == nil { // an expired approval stays expired
 		d.keepApproval(approval)
 	}
 }
 
-// keepApproval makes a question's state durable and tells it.
+// keepApproval makes a question's state durable and reports it.
 func (d *drive) keepApproval(approval *job.Approval) {
 	if err := d.saveApproval(*approval); err != nil {
 		d.Log.Warn("an approval could not be written", "job", d.spec.Job, "err", err)

@@ -15,17 +15,17 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Broker is a connection to the broker, as a runner sees it.
+// Broker is a runner's connection to the broker.
 type Broker interface {
-	// RunnerHello says which run this is; it comes first on each connection.
+	// RunnerHello identifies the run; it is the first call on each connection.
 	RunnerHello(ctx context.Context, hello api.RunnerHello) (api.RunnerReported, error)
-	// RunnerReport tells what is new.
+	// RunnerReport reports the news.
 	RunnerReport(ctx context.Context, report api.RunnerReport) (api.RunnerReported, error)
 	// RunnerWait waits for orders.
 	RunnerWait(ctx context.Context) (api.RunnerOrders, error)
 }
 
-// Link is a Broker over the local link, for Options.Broker.
+// Link returns a Broker over the local link, for Options.Broker.
 func Link(reconnector *ipc.Reconnector) func(context.Context) (Broker, error) {
 	return func(ctx context.Context) (Broker, error) {
 		client, err := reconnector.Client(ctx)
@@ -36,21 +36,21 @@ func Link(reconnector *ipc.Reconnector) func(context.Context) (Broker, error) {
 	}
 }
 
-// reporter tells whichever broker is there what is new, and brings its orders. It
-// waits for brokers so that nobody else of the run has to.
+// reporter reports news to the current broker and receives its orders. It waits for
+// brokers, so that the rest of the run does not block.
 type reporter struct {
 	connect func(context.Context) (Broker, error)
 	hello   api.RunnerHello
 	orders  chan api.Order
-	taken   chan struct{}    // closed when nobody needs the result from here any more
-	wake    lifecycle.Signal // there is something to tell
+	taken   chan struct{}    // closed when the result is taken or unwanted
+	wake    lifecycle.Signal // there is news
 	done    sync.WaitGroup
 
-	mu       sync.Mutex // guards what is to be told
+	mu       sync.Mutex // guards the fields below
 	state    *runs.StateFile
-	open     map[string]job.Approval // that may still change
-	news     map[string]job.Approval // that the broker has not heard
-	outcomes []api.OrderOutcome      // that the broker has not heard
+	open     map[string]job.Approval // they may still change
+	news     map[string]job.Approval // not yet reported to the broker
+	outcomes []api.OrderOutcome      // not yet reported to the broker
 	result   *api.RunnerResult
 	over     bool // taken is closed
 }
@@ -63,13 +63,13 @@ func newReporter(connect func(context.Context) (Broker, error), spec runs.SpecFi
 	}
 }
 
-// The pauses between two tries to be heard.
+// The pauses between two connection attempts.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 4 * time.Second
 )
 
-// start begins to tell, until ctx ends.
+// start begins to report, until ctx ends.
 func (r *reporter) start(ctx context.Context, state runs.StateFile) {
 	r.setState(state)
 	r.done.Go(func() {
@@ -79,7 +79,7 @@ func (r *reporter) start(ctx context.Context, state runs.StateFile) {
 			if err == nil {
 				began := time.Now() //nolint:forbidigo // an interval, not a time that is kept
 				if err = r.serve(ctx, broker); time.Since(began) > lastPause {
-					pause = firstPause // it was there for a while: the next one is near
+					pause = firstPause // the connection lasted for a while: the next broker is probably near
 				}
 			}
 			if errors.Is(err, errUnwanted) {
@@ -92,10 +92,10 @@ func (r *reporter) start(ctx context.Context, state runs.StateFile) {
 	})
 }
 
-// errUnwanted reports a broker that wants nothing of this run.
+// errUnwanted reports that the broker does not want this run.
 var errUnwanted = errors.New("nobody waits for this run")
 
-// isRefusal reports whether an answer to the hello means that.
+// isRefusal reports whether an error of the hello means errUnwanted.
 func isRefusal(err error) bool {
 	switch bridge.CodeOf(err) {
 	case bridge.NotFound, bridge.Unauthorized, bridge.Conflict:
@@ -107,7 +107,7 @@ func isRefusal(err error) bool {
 
 func (r *reporter) wait() { r.done.Wait() }
 
-// serve tells one connection everything, then what is new, until it ends.
+// serve reports everything on a new connection, then the news, until the connection ends.
 func (r *reporter) serve(ctx context.Context, broker Broker) error {
 	hello := r.hello
 	hello.Report = r.report(true)
@@ -140,7 +140,7 @@ func (r *reporter) serve(ctx context.Context, broker Broker) error {
 	}
 }
 
-// fetch brings orders until the connection ends.
+// fetch receives orders until the connection ends.
 func (r *reporter) fetch(ctx context.Context, broker Broker) error {
 	for {
 		given, err := broker.RunnerWait(ctx)
@@ -157,7 +157,7 @@ func (r *reporter) fetch(ctx context.Context, broker Broker) error {
 	}
 }
 
-// report is what there is to tell: all, or what is new.
+// report returns a report with everything, or with the news only.
 func (r *reporter) report(all bool) api.RunnerReport {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *reporter) report(all bool) api.RunnerReport {
 	return report
 }
 
-// told forgets what the broker has heard.
+// told removes the news that the broker has received.
 func (r *reporter) told(report api.RunnerReport, reported api.RunnerReported) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *reporter) outcome(outcome api.OrderOutcome) {
 
 func (r *reporter) finish(result *api.RunnerResult) { r.change(func() { r.result = result }) }
 
-// approval tells where a question is.
+// approval reports the state of a question.
 func (r *reporter) approval(approval job.Approval) {
 	r.change(func() {
 		r.news[approval.ID] = approval

@@ -1,12 +1,12 @@
-// Package runner drives one delegated job, from the spec that the broker wrote to
-// the envelope that the broker reads. It is one process of its own a run: it holds
-// the pipes of the agent's CLI, so it depends on nobody. Without a broker it goes on,
-// keeps its own files, and tells its news to whichever broker is there.
+// Package runner drives one delegated job, from the broker's spec to the envelope for
+// the broker. Each run is a separate process that holds the pipes of the agent's CLI. So
+// it depends on no broker: it continues alone, writes its files, and reports to the next
+// broker.
 //
-// What must not be lost is in its journal, synced, before it is acted on; what came
-// of the run is whole in the envelope before anybody hears of it. It also makes the
-// worktree of a job, parks what is left in it, and collects what it sees itself as
-// evidence. At its end no process of the job is left.
+// Essential data is synced to the journal before the runner acts on it. The result is
+// complete in the envelope before the runner reports it. The runner also creates the
+// job's worktree, parks its work, and collects evidence. At its end it leaves no process
+// of the job.
 package runner
 
 import (
@@ -31,63 +31,62 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// Options are what a run needs from outside.
+// Options configures a run.
 type Options struct {
 	Folder    string // jobs/<name> of the home, absolute
 	Logs      string // runs of the home
 	Approvals string // approvals of the home
-	Worktrees string // where the checkouts of worktree jobs are made
-	// Driver finds the driver of a kind.
+	Worktrees string // the folder for the checkouts of worktree jobs
+	// Driver returns the driver of a kind.
 	Driver func(bridge.AgentKind) (job.Driver, error)
 	// CheckFolder refuses folders in which no job may write (SEC-09).
 	CheckFolder func(folder string) error
-	// Fit adds what the owner's config and this PC say: the CLI, its environment, the
-	// MCP server and the floor.
+	// Fit adds the settings of the owner's config and this PC: the CLI, its
+	// environment, the MCP server and the floor.
 	Fit func(job.Spec) (job.Spec, error)
-	// Writable are folders besides its own in which a job of this PC that may edit can write.
+	// Writable are further folders in which a job of this PC that may edit can write.
 	Writable []string
-	Git      *gitwork.Git // nil where this PC has none
-	SetUp    []string     // the owner's command that makes a new worktree ready; may be empty
-	// Broker waits for a connection to whichever broker is there.
+	Git      *gitwork.Git // nil if this PC has no Git
+	SetUp    []string     // the owner's command that prepares a new worktree; may be empty
+	// Broker waits for a connection to the current broker.
 	Broker func(context.Context) (Broker, error)
-	// Patience is for how long the result is offered where no broker takes it. The
-	// envelope stays for the next one.
+	// Patience is how long the runner offers the result if no broker takes it. The
+	// envelope stays for the next broker.
 	Patience time.Duration
 	Now      func() time.Time
 	Log      *slog.Logger
-	// MaxProcesses bounds the processes and threads of the run where it has a control group
-	// with that bound; 0 sets none.
+	// MaxProcesses limits the run's processes and threads if its control group supports
+	// that; 0 sets no limit.
 	MaxProcesses int
-	// ScopesSignals reports whether the sandbox keeps a job from signalling processes
-	// outside; nil is as this kernel says.
+	// ScopesSignals reports whether the sandbox keeps a job from signalling outside
+	// processes; nil asks this kernel.
 	ScopesSignals func() bool
-	// MaxLogBytes bounds what the run writes into its log, and into its transcript; 0: 1 GiB.
+	// MaxLogBytes limits the run's log and its transcript, each; 0: 1 GiB.
 	MaxLogBytes int64
-	LookEvery   time.Duration // at the home, whether it is still there; 0: every 10 s
-	// At is told each step of a run as it is reached; nil for nobody.
+	LookEvery   time.Duration // interval of the checks that the home exists; 0: every 10 s
+	// At receives each step of a run as it is reached; nil disables it.
 	At func(Step)
 }
 
-// Step names a moment of a run after which another part of the truth is durable.
+// Step is a point in a run after which more data is durable.
 type Step string
 
-// The steps, in their order; those of questions and messages come as often as there
-// are any.
+// The steps, in order; those of questions and messages occur once for each of them.
 const (
-	StepClaimed   Step = "claimed"   // nobody else begins this run
-	StepPlaced    Step = "placed"    // the worktree is there, not yet written down
-	StepPrompted  Step = "prompted"  // the prompt is in the journal, nothing was said
-	StepStarted   Step = "started"   // the CLI runs, its processes are not written down
-	StepSpawned   Step = "spawned"   // they are
+	StepClaimed   Step = "claimed"   // no other process can begin this run
+	StepPlaced    Step = "placed"    // the worktree exists, not yet recorded
+	StepPrompted  Step = "prompted"  // the prompt is in the journal, not yet sent
+	StepStarted   Step = "started"   // the CLI runs, its processes are not recorded
+	StepSpawned   Step = "spawned"   // the processes are recorded
 	StepAsked     Step = "asked"     // a question is durable
-	StepAnswered  Step = "answered"  // its answer is, and was not handed on
-	StepHanded    Step = "handed"    // the CLI has taken it
-	StepNoted     Step = "noted"     // a message is in the journal, and was not handed on
-	StepSent      Step = "sent"      // the CLI has taken it
+	StepAnswered  Step = "answered"  // its answer is durable, not yet delivered
+	StepHanded    Step = "handed"    // the CLI has the answer
+	StepNoted     Step = "noted"     // a message is in the journal, not yet sent
+	StepSent      Step = "sent"      // the CLI has the message
 	StepEnded     Step = "ended"     // the CLI has ended
-	StepReaped    Step = "reaped"    // and all that it left behind
+	StepReaped    Step = "reaped"    // all its remaining processes have ended too
 	StepParked    Step = "parked"    // the worktree's work is on its branch
-	StepConcluded Step = "concluded" // the envelope is durable, nobody has heard of it
+	StepConcluded Step = "concluded" // the envelope is durable, not yet reported
 	StepDelivered Step = "delivered" // the broker has it
 )
 
@@ -103,17 +102,17 @@ type runner struct {
 	place place
 	mark  sandbox.Mark // of the run's processes
 	claim *disk.FileLock
-	// made is the worktree that this run made; madeNew says that its branch is new, too.
+	// made is the worktree that this run created; madeNew reports that its branch is new too.
 	made    *job.Worktree
 	madeNew bool
 	tried   bool // the agent's CLI may have been started
 }
 
-// Run drives the run that the folder's spec asks for, and returns when its result
-// was taken. A run is begun once: one that was begun before and is not over is
-// Conflict, and what a dead runner left of it is ended. One that is over is only told
-// again. When ctx ends the agent is ended and its work kept, without a result: the
-// job was interrupted and can be continued. So it is when the home is gone.
+// Run drives the run of the folder's spec, and returns when its result was taken. A run
+// begins once: if it began before without a result, Run ends the rest of a dead runner
+// and returns Conflict. If the run has a result, Run only reports it again. When ctx
+// ends or the home is gone, Run ends the agent and keeps its work without a result: the
+// job is interrupted and can continue.
 func Run(ctx context.Context, o Options) (err error) {
 	r := &runner{Options: o, files: files(o.Folder)}
 	if r.spec, err = r.files.spec(); err != nil {
@@ -123,7 +122,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer left()
 	defer func() { err = errors.Join(err, r.claim.Release()) }()
 	r.tell = newReporter(o.Broker, r.spec)
-	ending, stop := context.WithCancel(context.WithoutCancel(ctx)) // a run that is told to end still tells that
+	ending, stop := context.WithCancel(context.WithoutCancel(ctx)) // a run that is asked to end still reports
 	defer stop()
 	result, err := r.files.result(r.spec.Run)
 	if err != nil {
@@ -143,12 +142,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// carryOut does the work of the run and returns its durable result.
+// carryOut performs the run and returns its durable result.
 func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err error) {
 	if err := r.claimRun(ending); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, sandbox.RemoveCgroup(r.mark)) }() // reap has, unless it was not reached
+	defer func() { err = errors.Join(err, sandbox.RemoveCgroup(r.mark)) }() // reap already did, if it was reached
 	if r.log, err = openLog(r.Logs, r.spec.Job, r.MaxLogBytes); err != nil {
 		return nil, err
 	}
@@ -156,7 +155,7 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 	if r.said, err = openTranscript(r.Logs, r.spec.Job); err != nil {
 		return nil, err
 	}
-	defer func() { // after the result: a disk that took nothing may do again
+	defer func() { // after the result: a disk that failed may work again
 		if err := r.said.close(); err != nil {
 			r.Log.Warn("the transcript of the job may not be durable", "job", r.spec.Job, "err", err)
 		}
@@ -174,7 +173,7 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 		d.loop(ctx)
 		d.over()
 	}
-	_ = r.said.flush() // what failed is tried again, and told, when it is closed
+	_ = r.said.flush() // close retries and reports a failure
 	r.at(StepEnded)
 	if err := r.reap(ending); err != nil {
 		r.Log.Error("processes of the job are left", "job", r.spec.Job, "err", err)
@@ -195,8 +194,8 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 	return r.close(ctx, d, seen)
 }
 
-// conserve writes the envelope. What came of the run is nowhere else, so a disk that
-// fails is tried again until it takes it, or nobody would want it any more.
+// conserve writes the envelope, the only copy of the result. If the disk fails, it
+// retries until Patience or ctx ends.
 func (r *runner) conserve(ctx context.Context, envelope runs.Envelope) error {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
@@ -231,8 +230,8 @@ func (r *runner) close(ctx context.Context, d *drive, seen runs.Evidence) (*api.
 	return r.files.result(r.spec.Run)
 }
 
-// claimRun makes this process the one that drives the run, and ends what an earlier
-// run of the job has left behind.
+// claimRun claims the run for this process, and ends what an earlier run of the job
+// left. It fails with Conflict if a runner is alive.
 func (r *runner) claimRun(ctx context.Context) error {
 	found, err := Look(r.Folder)
 	if err != nil {
@@ -254,7 +253,7 @@ func (r *runner) claimRun(ctx context.Context) error {
 	self := job.Process{PID: os.Getpid(), Identity: identity, Role: "runner"}
 	mark := sandbox.Mark{Job: r.spec.Job, Token: r.spec.Token}
 	mark.Cgroup = sandbox.PlanCgroup(mark)
-	// The path is written down before the group is there, so that none is forgotten.
+	// The claim has the group's path before the group exists, so that no group is forgotten.
 	if r.claim, err = r.files.claim(r.spec.Run, orphans.Claim{Runner: self, Token: r.spec.Token, Cgroup: mark.Cgroup}); err != nil {
 		return err
 	}
@@ -268,11 +267,11 @@ func (r *runner) claimRun(ctx context.Context) error {
 	return r.save()
 }
 
-// leaveTime is what the runner of an earlier run gets to leave: the broker has its
+// leaveTime is the timeout for the end of an earlier run's runner: the broker has its
 // result and began the next run at once.
 const leaveTime = 30 * time.Second
 
-// hasLeft waits for the end of the runner that was found.
+// hasLeft waits for the end of the found runner, and reports whether it ended.
 func hasLeft(ctx context.Context, folder string, found Found) bool {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
@@ -284,17 +283,17 @@ func hasLeft(ctx context.Context, folder string, found Found) bool {
 	return true
 }
 
-// reapTime is what the end of everything that a job left behind may take.
+// reapTime is the timeout for ending all that a job left.
 const reapTime = 30 * time.Second
 
-// reap ends whatever is left of the job.
+// reap ends the remaining processes of the job.
 func (r *runner) reap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reapTime)
 	defer cancel()
 	return sandbox.End(ctx, r.mark, r.state.Processes)
 }
 
-// deliver offers the result until a broker has it, or nobody will want it.
+// deliver offers the result until a broker has it or the wait ends.
 func (r *runner) deliver(ctx context.Context, result *api.RunnerResult) {
 	r.tell.finish(result)
 	timer := time.NewTimer(r.Patience)
@@ -316,7 +315,7 @@ func (r *runner) deliver(ctx context.Context, result *api.RunnerResult) {
 // errEnded refuses an order that came after the agent's end.
 var errEnded = bridge.Errorf(bridge.Unavailable, "the agent has ended: this is for its next run")
 
-// save makes the state durable and tells it.
+// save makes the state durable and reports it.
 func (r *runner) save() error {
 	r.state.UpdatedAt = r.moment()
 	r.tell.setState(r.state)

@@ -11,20 +11,20 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// transcript is what was said in the runs of a job, kept apart from what the agent's
-// CLI stores, which prunes it (JOB-25). It is written as it is said, so that it is
-// there for a run that was killed, too.
+// transcript is the record of a job's runs. It is separate from the storage of the
+// agent's CLI, which is pruned (JOB-25). It is written immediately, so that it also
+// exists for a killed run.
 type transcript struct {
 	file interface { // *os.File
 		io.WriteCloser
 		Sync() error
 	}
 	room    room
-	waiting []byte // what the disk did not take so far: it goes on where it stopped
-	last    string // the agent's last words in the turn
+	waiting []byte // bytes that the disk has not accepted yet; the next write continues there
+	last    string // the last text of the agent in the turn
 }
 
-// maxWaiting bounds what waits for a disk that takes nothing, in bytes.
+// maxWaiting limits the bytes that wait for a failing disk.
 const maxWaiting = 16 << 20
 
 func openTranscript(folder, name string) (_ *transcript, err error) {
@@ -44,14 +44,14 @@ func openTranscript(folder, name string) (_ *transcript, err error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	t := &transcript{file: file, room: newRoom(0)}
-	if size > 0 && last[0] != '\n' { // a runner that was killed left it so
+	if size > 0 && last[0] != '\n' { // a killed runner left an incomplete line
 		t.waiting = []byte{'\n'}
 	}
 	return t, nil
 }
 
-// add writes a line after those that wait. One that the disk does not take waits, too,
-// where there is room for it.
+// add writes a line after the waiting ones. If the disk refuses the line, it waits too,
+// within maxWaiting.
 func (t *transcript) add(said runs.Said) error {
 	line, err := said.Encode()
 	if err != nil {
@@ -73,24 +73,24 @@ func (t *transcript) add(said runs.Said) error {
 
 var errLost = errors.New("too much waits for the disk: the line is lost")
 
-// write writes what waits. A line that is cut in the middle has its rest before another
-// begins.
+// write writes the waiting bytes. The rest of a partly written line precedes the next
+// line.
 func (t *transcript) write() error {
 	n, err := t.file.Write(t.waiting)
 	if t.waiting = t.waiting[n:]; len(t.waiting) == 0 {
-		t.waiting = nil // its room is given back
+		t.waiting = nil // frees the memory
 	}
 	return err
 }
 
-// flush makes what was said so far durable.
+// flush makes the transcript durable.
 func (t *transcript) flush() error { return errors.Join(t.write(), t.file.Sync()) }
 
-// close is flush, for the last time.
+// close is a last flush, and closes the file.
 func (t *transcript) close() error { return errors.Join(t.flush(), t.file.Close()) }
 
-// say adds a line of this run to the transcript. A job does not end for what cannot be
-// written there; its log says so.
+// say adds a line of this run to the transcript. If that fails, the job continues and
+// its log has the error.
 func (d *drive) say(said runs.Said) {
 	said.At, said.Run = d.moment(), d.spec.Run
 	if err := d.said.add(said); err != nil {
@@ -99,7 +99,7 @@ func (d *drive) say(said runs.Said) {
 	}
 }
 
-// saidIn is what somebody said in an entry of the journal.
+// saidIn returns the transcript line of a journal entry.
 func saidIn(entry Entry, supervisor string) (said runs.Said, ok bool) {
 	said = runs.Said{ID: entry.ID, By: entry.By, Text: entry.Text}
 	switch entry.Kind {
@@ -120,7 +120,7 @@ func saidIn(entry Entry, supervisor string) (said runs.Said, ok bool) {
 	return said, true
 }
 
-// hear is what the agent said or did by an event.
+// hear returns the transcript lines of an agent's event.
 func (t *transcript) hear(event job.Event) (said []runs.Said) {
 	switch e := event.(type) {
 	case job.Text:
@@ -138,7 +138,7 @@ func (t *transcript) hear(event job.Event) (said []runs.Said) {
 			said = append(said, runs.Said{Kind: runs.SaidEnd, ID: string(e.Why), Text: e.Message})
 		}
 		t.last = ""
-	default: // nothing was said
+	default: // no line
 	}
 	return said
 }

@@ -16,7 +16,7 @@ const (
 	maxNumbersBytes = 1 << 10
 )
 
-// numbers numbers the messages of this PC: by its clock in nanoseconds, and always higher than
+// numbers counts the messages of this PC: by its clock in nanoseconds, and always higher than
 // before, also than in earlier processes. Recipients drop messages with a lower number, so a
 // clock that was set back must not silence this PC.
 type numbers struct {

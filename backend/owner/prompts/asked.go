@@ -18,7 +18,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Register serves the operations about prompts and about standing rules.
+// Register registers the operations about prompts and standing rules.
 func (p *Prompts) Register(m *mux.Mux) {
 	mux.Handle(m, api.OpPrompt, func(ctx context.Context, conn *ipc.Conn, args api.PromptArgs) (api.PromptAnswer, error) {
 		return p.ask(ctx, conn, args)
@@ -72,8 +72,8 @@ func (p *Prompts) takeBack(id string) (api.RuleTakenBack, error) {
 
 func (p *Prompts) file(id string) string { return filepath.Join(p.opts.Answers, id+".json") }
 
-// ask makes a card of a prompt and waits for what becomes of it. An empty answer leaves
-// it to the terminal.
+// ask creates a card for a prompt and waits for the outcome. An empty answer leaves the
+// prompt to the terminal.
 func (p *Prompts) ask(ctx context.Context, by holder, args api.PromptArgs) (api.PromptAnswer, error) {
 	if err := bridge.CheckID("the prompt's id", args.ID); err != nil {
 		return api.PromptAnswer{}, err
@@ -86,7 +86,7 @@ func (p *Prompts) ask(ctx context.Context, by holder, args api.PromptArgs) (api.
 		return api.PromptAnswer{}, err
 	}
 	if s.Threads && isLink(by) {
-		return api.PromptAnswer{}, nil // its background server tells of it (package threads)
+		return api.PromptAnswer{}, nil // the background server's client reports it (package codexthreads)
 	}
 	if args.PID == 0 {
 		args.PID = s.AgentPID
@@ -106,7 +106,7 @@ func (p *Prompts) ask(ctx context.Context, by holder, args api.PromptArgs) (api.
 	}
 	p.opts.Broker.Changed()
 	if one.OnlyTold != "" {
-		return api.PromptAnswer{}, nil // nobody waits: signs of its session end the card
+		return api.PromptAnswer{}, nil // no one waits: later signs from the session close the card
 	}
 	return p.await(ctx, kept, args), nil
 }
@@ -131,8 +131,8 @@ func promptOf(args api.PromptArgs, s broker.Prompter) prompt.Prompt {
 	}
 }
 
-// byRule answers a prompt by a standing rule of the owner's, durable like his own
-// answer.
+// byRule answers a prompt by a standing rule of the owner. The answer is durable, like
+// the owner's.
 func (p *Prompts) byRule(by holder, one prompt.Prompt, rule string) (api.PromptAnswer, error) {
 	kept, err := p.add(by, one)
 	if err != nil || kept == nil {
@@ -144,8 +144,8 @@ func (p *Prompts) byRule(by holder, one prompt.Prompt, rule string) (api.PromptA
 	return api.PromptAnswer{Decision: job.Allow}, nil
 }
 
-// visible waits until claude says that the dialog of a child is on the screen. Where
-// another prompt of the session is open nobody can tell whose dialog that is.
+// visible waits until claude reports that the dialog of a child is on the screen. If another
+// prompt of the session is open, it returns false: the dialog could belong to either.
 func (p *Prompts) visible(ctx context.Context, args api.PromptArgs) bool {
 	p.mu.Lock()
 	open := p.openLocked(args.Call)
@@ -175,19 +175,19 @@ func (p *Prompts) openLocked(call session.HookCall) (open int) {
 	return open
 }
 
-// isOf reports whether the prompt is of the session that a call comes from.
+// isOf reports whether the prompt belongs to the session of a call.
 func (r *record) isOf(call session.HookCall) bool {
 	return r.Agent == string(call.Kind) && r.HostID == call.SessionID
 }
 
-// isToldOf reports whether whoever gives the answer says itself what became of it: the
-// end of the turn, which a refusal may bring, comes by another way and may be heard
-// first, and the reason of a refusal is a prompt to codex.
+// isToldOf reports whether the holder alone reports the prompt's outcome. A refusal may
+// end the turn, and that event may arrive first by another path. Codex also
+// reports the reason of a refusal as a prompt.
 func (r *record) isToldOf() bool {
 	return r.alone || r.Agent == string(bridge.OpenCode) && r.holder != nil && r.Decision != ""
 }
 
-// add takes a prompt in; nil where there are too many already.
+// add records a prompt. It returns nil if too many are open.
 func (p *Prompts) add(by holder, one prompt.Prompt) (*record, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +226,7 @@ func (p *Prompts) await(ctx context.Context, one *record, args api.PromptArgs) a
 		defer ticker.Stop()
 		looks = ticker.C
 	}
-	seen := false // its dialog, on the screen
+	seen := false // its dialog was on the screen
 	for {
 		p.mu.Lock()
 		state, changed := one.Prompt, one.changed
@@ -246,12 +246,12 @@ func (p *Prompts) await(ctx context.Context, one *record, args api.PromptArgs) a
 			}
 			seen = seen || waits
 		case <-ctx.Done():
-			return api.PromptAnswer{} // Disconnected ends the card
+			return api.PromptAnswer{} // Disconnected closes the card
 		}
 	}
 }
 
-// see takes in what was seen of one prompt.
+// see records a sign about one prompt.
 func (p *Prompts) see(one *record, sign prompt.Sign) {
 	p.mu.Lock()
 	changed := p.seeLocked(one, sign)
@@ -261,12 +261,12 @@ func (p *Prompts) see(one *record, sign prompt.Sign) {
 	}
 }
 
-// signs are what whoever asked reports.
+// signs maps the events that an asker reports to signs.
 var signs = map[api.PromptEvent]prompt.Sign{
 	api.PromptAllowed: prompt.Allowed, api.PromptRefused: prompt.Refused, api.PromptStopped: prompt.Stopped, api.PromptGone: prompt.Gone,
 }
 
-// report takes in what whoever asked says of its own prompt.
+// report records what an asker reports about its own prompt.
 func (p *Prompts) report(by holder, said api.PromptReport) error {
 	if said.Event == api.PromptDelivered {
 		return p.Deliver(by, said.ID)
@@ -278,14 +278,13 @@ func (p *Prompts) report(by holder, said api.PromptReport) error {
 	return p.Tell(by, said.ID, sign)
 }
 
-// Hold puts a prompt to the owner for a part of this process, and waits for his answer
-// as for whoever asks by the link. Its holder alone tells what becomes of it, by Deliver
-// and Tell, until Release.
+// Hold asks the owner a prompt for a part of this process, and waits for the answer.
+// Until Release, only the holder reports the outcome, with Deliver and Tell.
 func (p *Prompts) Hold(ctx context.Context, by any, args api.PromptArgs) (api.PromptAnswer, error) {
 	return p.ask(ctx, by, args)
 }
 
-// Deliver says that the agent has the answer.
+// Deliver records that the agent has the answer.
 func (p *Prompts) Deliver(by any, id string) error {
 	return p.ofHolder(by, id, func(one *record) error {
 		after := one.Prompt
@@ -297,7 +296,7 @@ func (p *Prompts) Deliver(by any, id string) error {
 	})
 }
 
-// Tell says what its holder saw of a prompt.
+// Tell records a sign that the holder of a prompt saw.
 func (p *Prompts) Tell(by any, id string, sign prompt.Sign) error {
 	return p.ofHolder(by, id, func(one *record) error {
 		p.seeLocked(one, sign)
@@ -321,11 +320,11 @@ func (p *Prompts) ofHolder(by holder, id string, do func(*record) error) error {
 	return err
 }
 
-// Disconnected ends what a connection waited for.
+// Disconnected releases the prompts of a connection.
 func (p *Prompts) Disconnected(conn *ipc.Conn) { p.Release(conn) }
 
-// Release ends what somebody waited for: nobody hands an answer over any more. What
-// claude has by then shows in its hooks; of another agent nobody is left to tell.
+// Release removes a holder from its prompts: it delivers no more answers. The later
+// outcome at claude appears in its hooks. For another agent it stays unknown.
 func (p *Prompts) Release(by any) {
 	p.mu.Lock()
 	changed := false
@@ -346,7 +345,7 @@ func (p *Prompts) Release(by any) {
 	}
 }
 
-// Heard takes in what a hook or plugin call tells of the prompts of its session.
+// Heard records what a hook or plugin call reports about the prompts of its session.
 func (p *Prompts) Heard(call session.HookCall) {
 	p.mu.Lock()
 	changed := false
@@ -367,9 +366,9 @@ func (p *Prompts) Heard(call session.HookCall) {
 	}
 }
 
-// batchLocked ends the prompts of the calls that are over. What ran was told before: of
-// a refusal the model reads the very words that were handed over, and of any others
-// nobody knows whose they are.
+// batchLocked ends the prompts of completed calls. A call that ran was reported before.
+// After a refusal the model reads exactly our text; any other text has an unknown
+// origin.
 func (p *Prompts) batchLocked(call session.HookCall) (changed bool) {
 	for _, one := range p.list {
 		if !one.isOf(call) || one.Child != call.ChildID || one.IsSettled() {
@@ -390,7 +389,7 @@ func (p *Prompts) batchLocked(call session.HookCall) (changed bool) {
 	return changed
 }
 
-// resultsOf are what the model reads of the calls of that key.
+// resultsOf returns the results that the model reads of the calls with that key.
 func resultsOf(call session.HookCall, key string) (said []string) {
 	for _, result := range call.Results {
 		if result.Tool == key && key != "" {
@@ -400,8 +399,8 @@ func resultsOf(call session.HookCall, key string) (said []string) {
 	return said
 }
 
-// ranLocked finds the prompt of a call that ran: the first that is not over, else the
-// last that ended without it being known how.
+// ranLocked finds the prompt of a call that ran. It is the first open one, else the
+// last that ended with an unknown outcome.
 func (p *Prompts) ranLocked(call session.HookCall) bool {
 	var last *record
 	for _, one := range p.list {
@@ -416,7 +415,7 @@ func (p *Prompts) ranLocked(call session.HookCall) bool {
 	return last != nil && p.seeLocked(last, prompt.Allowed)
 }
 
-// ending is what an event says of all prompts that it concerns.
+// ending returns the sign that an event gives for all prompts that it concerns.
 func ending(call session.HookCall) (sign prompt.Sign, ends bool) {
 	switch call.Event {
 	case session.EventStop, session.EventIdle, session.EventChildStop:
@@ -433,7 +432,7 @@ func ending(call session.HookCall) (sign prompt.Sign, ends bool) {
 }
 
 // concerns reports whether such an event is about prompts of that child, "" for the
-// session itself. A session's end is about all.
+// session itself. The end of a session concerns all.
 func concerns(call session.HookCall, child string) bool {
 	if call.Event == session.EventEnd || call.Event == session.EventStart {
 		return call.ChildID == "" || call.ChildID == child

@@ -1,8 +1,7 @@
-// Package prompts puts the permission prompts of interactive sessions to their owner and
-// carries his answers back (row NED-02). A prompt lives in memory, for as long as
-// somebody waits for the answer: a broker that ends leaves it to the terminal. An answer
-// is durable before it leaves. Only the owner answers: hooks and plugins ask, and say
-// what they saw.
+// Package prompts shows the permission prompts of interactive sessions to their owner
+// and sends the answers back (row NED-02). A prompt is in memory while its asker waits:
+// a broker that ends leaves it to the terminal. An answer is durable before it is sent.
+// Only the owner answers; hooks and plugins ask and report.
 package prompts
 
 import (
@@ -28,59 +27,59 @@ import (
 	"bridge/backend/storage/rules"
 )
 
-// Broker is what prompts ask of the broker; *broker.Broker is one.
+// Broker is the part of the broker that prompts use; *broker.Broker implements it.
 type Broker interface {
-	// Asker finds out who asks on a connection.
+	// Asker returns the session behind a connection.
 	Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (broker.Asker, error)
-	// Prompter finds the live session that a hook's call comes from; ok is false where
-	// there is none, and for a delegated job's own.
+	// Prompter returns the live session of a hook call. If there is none, or it belongs
+	// to a delegated job, ok is false.
 	Prompter(ctx context.Context, call session.HookCall) (s broker.Prompter, ok bool, err error)
 	// IsLive reports whether a session of that kind and host session id is connected.
 	IsLive(kind bridge.AgentKind, hostID string) bool
-	// Changed tells everyone who watches.
+	// Changed notifies all subscribers.
 	Changed()
 }
 
-// Rules are the owner's standing rules; *rules.Rules is one.
+// Rules gives access to the owner's standing rules; *rules.Rules implements it.
 type Rules interface {
-	// Live lists those that hold. Beside an error there are none.
+	// Live lists the rules in force. With an error, the list is empty.
 	Live() ([]rule.Rule, error)
-	// TakeBack ends one, at once, and tells what became of what it had answered.
+	// TakeBack revokes a rule immediately and returns the effect on its answers.
 	TakeBack(id string) (rule.Rule, rules.Undone, error)
 }
 
-// Options says what Prompts work with. All fields are required unless the comment says
+// Options configures Prompts. All fields are required unless the comment says
 // otherwise.
 type Options struct {
 	Broker Broker
-	// Settings are read anew at each use.
+	// Settings reads the settings again at each use.
 	Settings func() (config.Settings, error)
-	// SetAway keeps in the settings whether away mode is on.
+	// SetAway stores in the settings whether away mode is on.
 	SetAway func(on bool) error
-	// Watched reports whether a page is open.
+	// Watched reports whether a dashboard page is open.
 	Watched func() bool
-	// Answers is the folder that keeps what was answered, a file each.
+	// Answers is the folder of the answers, one file each.
 	Answers string
-	// Open is a file that is there while a prompt of claude's is open, or its answer not
-	// proven: its hooks look for it before they tell of prompts alone.
+	// Open is a file that exists while a prompt of claude is open or its answer is
+	// unproven. Without it, the hooks skip events that matter only for prompts.
 	Open string
-	// Waits reports whether claude says that its dialog is on the screen.
+	// Waits reports whether claude reports that its dialog is on the screen.
 	Waits func(folder string, pid int, sessionID string) (waits, known bool)
-	// Rule answers a prompt before a card is made of it, by a rule that the owner has
-	// set; "" leaves it to him. by names the rule. nil has no rules.
+	// Rule answers a prompt by a rule of the owner before it becomes a card; by names
+	// the rule. "" leaves it to the owner. nil has no rules.
 	Rule func(p prompt.Prompt) (decision job.Decision, by string)
-	// Rules are what the owner's command lists and takes back; nil has none.
+	// Rules serves the owner's commands for rules; nil has none.
 	Rules Rules
 	Pace  Pace
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// Pace is how often claude's own word is looked at, and for how long.
+// Pace sets how often claude's state is polled, and for how long.
 type Pace struct {
 	Look time.Duration
-	// Visible is how long a background child's dialog may take to be on the screen
-	// before its prompt is let go.
+	// Visible is how long a background child's dialog may take to appear before its
+	// prompt is left to the terminal.
 	Visible time.Duration
 }
 
@@ -91,55 +90,55 @@ func (p Pace) orUsual() Pace {
 	return p
 }
 
-// The limits, all ours.
+// Our own limits.
 const (
-	// maxOpen and maxOpenOfOne bound the open prompts, of all and of one session:
-	// beyond, the terminal alone decides.
+	// maxOpen and maxOpenOfOne limit the open prompts, in total and per session: beyond
+	// these limits only the terminal decides.
 	maxOpen, maxOpenOfOne = 100, 20
-	// keptEnded is how many are shown that are over.
+	// keptEnded is how many closed prompts are shown.
 	keptEnded = 50
 )
 
-// Prompts serves one home. Its methods may be called concurrently.
+// Prompts keeps the prompts of one home. Its methods are safe for concurrent use.
 type Prompts struct {
 	opts Options
 
-	mu   sync.Mutex // guards below, and is held while something is written
+	mu   sync.Mutex // guards the fields below; held during a write
 	list []*record  // in the order in which they were asked
-	// marked says that the file Open is there.
+	// marked reports that the file Open exists.
 	marked bool
 }
 
-// record is one prompt and whoever waits for its answer.
+// record is one prompt and the holder that waits for its answer.
 type record struct {
 	prompt.Prompt
-	holder  holder        // waits for the answer; nil once that has ended
-	alone   bool          // its holder alone tells of it: hooks of its session say less
+	holder  holder        // waits for the answer; nil after it stopped waiting
+	alone   bool          // only its holder reports on it: the session's hooks report less
 	changed chan struct{} // closed at its next change
 }
 
-// holder is who waits for the answer to a prompt and tells what becomes of it: the
-// connection that asked, or a part of this process (Hold). It is compared.
+// holder waits for the answer to a prompt and reports the outcome. It is a connection
+// or a part of this process (Hold), and must be comparable.
 type holder any
 
-// isLink reports whether somebody waits by the link.
+// isLink reports whether the holder is a connection.
 func isLink(by holder) bool {
 	_, link := by.(*ipc.Conn)
 	return link
 }
 
-// New serves prompts of sessions.
+// New returns an empty set of prompts.
 func New(opts Options) *Prompts {
 	opts.Pace = opts.Pace.orUsual()
-	p := &Prompts{opts: opts, marked: true} // one that ended before may have left it
+	p := &Prompts{opts: opts, marked: true} // an earlier broker may have left the file
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.markLocked()
 	return p
 }
 
-// markLocked keeps the file Open as it should be. Where that fails the hooks tell too
-// much or too little, and the end of the turn tells the rest.
+// markLocked creates or removes the file Open. If that fails, the hooks report too much
+// or too little, and the end of the turn corrects it.
 func (p *Prompts) markLocked() {
 	open := slices.ContainsFunc(p.list, func(one *record) bool { return one.Agent == string(bridge.Claude) && !one.IsSettled() })
 	if open == p.marked {
@@ -161,8 +160,8 @@ func (p *Prompts) markLocked() {
 	p.marked = open
 }
 
-// Prompting tells how it stands. Of settings that cannot be read nothing is shown: the
-// terminal decides.
+// Prompting returns the mode and away state. If the settings are unreadable, the mode
+// is off: the terminal decides.
 func (p *Prompts) Prompting() api.Prompting {
 	settings, err := p.opts.Settings()
 	if err != nil {
@@ -184,8 +183,8 @@ func (p *Prompts) SetAway(on bool) (api.Prompting, error) {
 	return p.Prompting(), nil
 }
 
-// Approvals lists the open prompts and the last that are over, in the order in which
-// they were asked.
+// Approvals lists the open prompts and the last closed ones, in the order in which they
+// were asked.
 func (p *Prompts) Approvals() []job.Approval {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,8 +197,8 @@ func (p *Prompts) Approvals() []job.Approval {
 	return list
 }
 
-// cautionLocked is what an answer does besides: opencode refuses all that a session asks
-// with one of it.
+// cautionLocked returns the warning about side effects of an answer: one refusal in
+// opencode refuses all prompts of that session.
 func (p *Prompts) cautionLocked(one *record) string {
 	others := 0
 	for _, other := range p.list {
@@ -220,25 +219,25 @@ func (p *Prompts) Has(id string) bool {
 	return p.findLocked(id) != nil
 }
 
-// Answer decides a prompt for the owner; the first answer wins, also before one that was
-// given at the terminal. It is durable when this returns. The prompt is as it is then,
-// also beside a Conflict.
+// Answer decides a prompt for the owner; the first answer wins, also over one at the
+// terminal. The answer is durable when Answer returns. It returns the current prompt,
+// even with a Conflict.
 func (p *Prompts) Answer(id string, decision job.Decision, reason string) (job.Approval, error) {
 	return p.decide(id, func(one *prompt.Prompt) error { return one.Answer(bridge.OwnerName, decision, reason, p.opts.Now()) })
 }
 
-// Choose answers for the owner what the model of a session asks in its own words, a list
-// for each of its questions. It is like Answer.
+// Choose answers the questions of a session's model for the owner, with one list per
+// question. It is like Answer.
 func (p *Prompts) Choose(id string, answers [][]string) (job.Approval, error) {
 	return p.decide(id, func(one *prompt.Prompt) error { return one.Choose(bridge.OwnerName, answers, p.opts.Now()) })
 }
 
-// Pick is Choose by what the owner has picked at a terminal.
+// Pick is Choose with the options that the owner picked at a terminal.
 func (p *Prompts) Pick(id string, picks []job.Pick) (job.Approval, error) {
 	return p.decide(id, func(one *prompt.Prompt) error { return one.Pick(bridge.OwnerName, picks, p.opts.Now()) })
 }
 
-// decide makes an answer durable, as far as the prompt still takes it.
+// decide makes an answer durable if the prompt still accepts it.
 func (p *Prompts) decide(id string, answer func(*prompt.Prompt) error) (job.Approval, error) {
 	one, err := p.decided(id, answer)
 	if err == nil {
@@ -266,7 +265,7 @@ func (p *Prompts) decided(id string, answer func(*prompt.Prompt) error) (job.App
 	return one.Approval, nil
 }
 
-// write makes an answer durable as it stands.
+// write makes the current answer durable.
 func (p *Prompts) write(one prompt.Prompt) error {
 	if err := disk.MakeDir(p.opts.Answers); err != nil {
 		return err
@@ -278,7 +277,7 @@ func (p *Prompts) write(one prompt.Prompt) error {
 	return disk.WriteAtomic(p.file(one.ID), data, disk.PrivateFile)
 }
 
-// setLocked is how a prompt stands from now on.
+// setLocked replaces the state of a prompt and wakes its waiters.
 func (r *record) setLocked(after prompt.Prompt) {
 	r.Prompt = after
 	close(r.changed)
@@ -293,7 +292,7 @@ func (p *Prompts) findLocked(id string) *record {
 	return p.list[at]
 }
 
-// seeLocked takes in what was seen of a prompt.
+// seeLocked applies a sign to a prompt, and reports whether the prompt changed.
 func (p *Prompts) seeLocked(one *record, sign prompt.Sign) bool {
 	after := one.Prompt
 	if !after.See(sign) {
@@ -303,8 +302,8 @@ func (p *Prompts) seeLocked(one *record, sign prompt.Sign) bool {
 	return true
 }
 
-// changeLocked is another state of a prompt. What became of an answer is written beside
-// it; where that fails the answer itself is there.
+// changeLocked sets a new state of a prompt. It adds the outcome to the answer's file;
+// if that fails, the answer is still there.
 func (p *Prompts) changeLocked(one *record, after prompt.Prompt) {
 	if after.Decision != "" {
 		if err := p.write(after); err != nil {
@@ -315,8 +314,8 @@ func (p *Prompts) changeLocked(one *record, after prompt.Prompt) {
 	p.markLocked()
 }
 
-// sweepLocked ends prompts of sessions that have gone, and forgets the oldest of those
-// that are over.
+// sweepLocked ends prompts of disconnected sessions, and drops the oldest closed
+// prompts.
 func (p *Prompts) sweepLocked() {
 	over := 0
 	for _, one := range p.list {

@@ -11,7 +11,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Register serves the operations about questions.
+// Register registers the operations about questions.
 func (q *Questions) Register(m *mux.Mux) {
 	mux.Handle(m, api.OpAskOwner, func(ctx context.Context, conn *ipc.Conn, args api.AskOwnerArgs) (question.Question, error) {
 		by, err := q.asker(ctx, conn, args.Caller)
@@ -39,8 +39,8 @@ func (q *Questions) Register(m *mux.Mux) {
 	}))
 }
 
-// asker is the session that asks. A job has a supervisor to ask, and a native child its
-// parent.
+// asker returns the session that makes the request. It refuses a job, which asks its
+// supervisor, and a native child, which asks its parent.
 func (q *Questions) asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (broker.Asker, error) {
 	by, err := q.opts.Broker.Asker(ctx, conn, caller)
 	if err == nil && by.InJob {

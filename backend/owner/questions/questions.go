@@ -1,7 +1,7 @@
-// Package questions keeps what sessions ask their owner, and carries the answers to them
-// (row NED-03). What is asked and answered is durable in questions.db before anybody is
-// told of it; an answer that a crash kept from its session is carried by the next broker,
-// once. Only the owner answers: a tool asks and withdraws.
+// Package questions keeps the questions of sessions to their owner, and sends the
+// answers back (row NED-03). Questions and answers are durable in questions.db before
+// anyone is notified. If a crash stops an answer, the next broker sends it once. Only
+// the owner answers; tools ask and withdraw.
 package questions
 
 import (
@@ -21,23 +21,23 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Broker is what questions ask of the broker; *broker.Broker is one.
+// Broker is the part of the broker that questions use; *broker.Broker implements it.
 type Broker interface {
-	// Asker finds out who asks on a connection.
+	// Asker returns the session behind a connection.
 	Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (broker.Asker, error)
-	// Chat carries the owner's words to a session by the best way of its kind.
+	// Chat sends an owner's message to a session by the best transport of its kind.
 	Chat(ctx context.Context, request chat.Request) (chat.Outcome, error)
-	// Deliver stores a message for a session, once however often it is asked.
+	// Deliver stores a message for a session, only once for any number of calls.
 	Deliver(ctx context.Context, from bridge.Address, peerID string, args api.SendArgs) error
-	// IsStored reports whether a message of that id was ever stored.
+	// IsStored reports whether a message with that id was ever stored.
 	IsStored(ctx context.Context, messageID string) (bool, error)
-	// DecideOwner records a decision of the owner's, once for that id.
+	// DecideOwner records a decision of the owner, once per id.
 	DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) (api.DecideResult, error)
-	// Changed tells everyone who watches.
+	// Changed notifies all subscribers.
 	Changed()
 }
 
-// Options says what Questions work with. All fields are required.
+// Options configures Questions. All fields are required.
 type Options struct {
 	Path   string // of questions.db
 	Broker Broker
@@ -45,17 +45,16 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Questions serves one home. Its methods may be called concurrently.
+// Questions keeps the questions of one home. Its methods are safe for concurrent use.
 type Questions struct {
 	opts Options
 
-	mu   sync.Mutex // guards below, and is held while something is written
+	mu   sync.Mutex // guards the fields below; held during a write
 	file file
 	list []question.Question // in the order in which they were asked
 }
 
-// Open reads what was asked. An answer that did not reach its session is carried by
-// Resume.
+// Open reads the questions. Resume sends the answers that did not reach their sessions.
 func Open(ctx context.Context, opts Options) (*Questions, error) {
 	q := &Questions{opts: opts, file: file{path: opts.Path, log: opts.Log}}
 	var err error
@@ -70,7 +69,7 @@ func (q *Questions) Close() error {
 	return q.file.close()
 }
 
-// Resume carries the answers that a crash kept from their sessions.
+// Resume sends the answers that a crash kept from their sessions.
 func (q *Questions) Resume(ctx context.Context) {
 	for _, one := range q.Questions() {
 		if one.State == question.Answered && !one.Carried && one.By.ID != "" {
@@ -81,16 +80,16 @@ func (q *Questions) Resume(ctx context.Context) {
 	}
 }
 
-// Questions lists the open ones and the last that are over, in the order in which they
-// were asked.
+// Questions lists the open questions and the last closed ones, in the order in which
+// they were asked.
 func (q *Questions) Questions() []question.Question {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.list)
 }
 
-// Needs are the open ones, as the list of the owner's needs has them. What another
-// program asked is not his to answer here.
+// Needs returns the open questions as facts for the list of the owner's needs. It omits
+// questions of other programs, which the owner cannot answer here.
 func (q *Questions) Needs() (facts []needs.QuestionFact) {
 	for _, one := range q.Questions() {
 		if one.State != question.Open || one.By.ID == "" {
@@ -107,8 +106,8 @@ func (q *Questions) Needs() (facts []needs.QuestionFact) {
 	return facts
 }
 
-// ask takes a question in. The id is chosen by whoever asks: the same one again is the
-// same question.
+// ask records a question. The caller chooses the id: if it repeats the id, ask returns
+// the same question.
 func (q *Questions) ask(ctx context.Context, by broker.Asker, id string, args question.Args) (question.Question, error) {
 	if err := bridge.CheckID("the question's id", id); err != nil {
 		return question.Question{}, err
@@ -131,7 +130,7 @@ func (q *Questions) ask(ctx context.Context, by broker.Asker, id string, args qu
 	var own []question.Question
 	for _, other := range q.list {
 		if other.State == question.Open && by.Same(other.By.ID) {
-			other.By.ID = one.By.ID // it has another id since, and is the same session
+			other.By.ID = one.By.ID // it is the same session with a new id
 			own = append(own, other)
 		}
 	}
@@ -145,12 +144,12 @@ func (q *Questions) ask(ctx context.Context, by broker.Asker, id string, args qu
 		if err := before.End(question.Superseded, one.AskedAt); err != nil {
 			return question.Question{}, err
 		}
-		changed = []question.Question{before, one} // in this order: of one key one is open
+		changed = []question.Question{before, one} // the order matters: only one question of a key may be open
 	}
 	return one, q.saveLocked(ctx, changed...)
 }
 
-// withdraw takes an own question back. One that is over stays as it is.
+// withdraw cancels a question of the caller. A closed question stays unchanged.
 func (q *Questions) withdraw(ctx context.Context, by broker.Asker, id string) (question.Question, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,7 +167,7 @@ func (q *Questions) withdraw(ctx context.Context, by broker.Asker, id string) (q
 	return one, q.saveLocked(ctx, one)
 }
 
-// of is an own question.
+// of returns a question of the caller.
 func (q *Questions) of(by broker.Asker, id string) (question.Question, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -178,9 +177,9 @@ func (q *Questions) of(by broker.Asker, id string) (question.Question, error) {
 	return question.Question{}, bridge.Errorf(bridge.NotFound, "you have asked no question %q", id)
 }
 
-// Answer gives a question its owner's answer; the first one wins. The question is as it
-// is then, also beside a Conflict. It is answered for good once this returns without an
-// error, whether or not its session could be told yet.
+// Answer records the owner's answer to a question; the first answer wins. It returns
+// the current question, even with a Conflict. If it returns no error, the answer is
+// final, even if the session does not have it yet.
 func (q *Questions) Answer(ctx context.Context, id string, answer question.Answer) (question.Question, error) {
 	one, err := q.decide(ctx, id, answer)
 	if err != nil {
@@ -212,9 +211,9 @@ func (q *Questions) decide(ctx context.Context, id string, answer question.Answe
 	return one, q.saveLocked(context.WithoutCancel(ctx), one)
 }
 
-// carry takes an answer to its session, and pins it where that was asked for. What was
-// done is not done again: the message and the decision have ids of their own, and a
-// message that was stored before is on its way.
+// carry sends an answer to its session, and pins it if the owner asked for that. It
+// repeats no completed step: message and decision have unique ids, and a stored message
+// is in delivery.
 func (q *Questions) carry(ctx context.Context, id string) error {
 	ctx = context.WithoutCancel(ctx)
 	q.mu.Lock()
@@ -241,8 +240,8 @@ func (q *Questions) carry(ctx context.Context, id string) error {
 	return q.saveLocked(ctx, one)
 }
 
-// send stores the answer for its session: as mail in a thread of its own for one that
-// waits there, and by the way of the owner's words for every other.
+// send stores the answer for its session. If the session waits, the answer goes as mail
+// in a separate thread, otherwise as the owner's chat message.
 func (q *Questions) send(ctx context.Context, one question.Question) (via string, err error) {
 	if !one.Blocking {
 		outcome, err := q.opts.Broker.Chat(ctx, chat.Request{Session: one.By.ID, Body: one.Body(), MessageID: one.Message})
@@ -255,12 +254,12 @@ func (q *Questions) send(ctx context.Context, one question.Question) (via string
 	})
 }
 
-// find is where a question is in the list, -1 for nowhere.
+// find returns the index of a question in the list, or -1.
 func (q *Questions) find(id string) int {
 	return slices.IndexFunc(q.list, func(one question.Question) bool { return one.ID == id })
 }
 
-// saveLocked writes what changed and shows it from then on.
+// saveLocked writes changed questions and then updates the list.
 func (q *Questions) saveLocked(ctx context.Context, changed ...question.Question) error {
 	if err := q.file.put(ctx, changed...); err != nil {
 		return err
@@ -289,7 +288,7 @@ func (q *Questions) saveLocked(ctx context.Context, changed ...question.Question
 	return nil
 }
 
-// isOver reports whether nothing more comes of it.
+// isOver reports whether a question is closed and its answer sent.
 func isOver(one question.Question) bool {
 	return one.State != question.Open && (one.State != question.Answered || one.Carried)
 }

@@ -15,30 +15,30 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// schemaVersion is the form of questions.db that this build knows, the field's.
+// schemaVersion is the version of questions.db that this build knows, from user_version.
 const schemaVersion = 1
 
-// table is the field's: the record has all of a question, and the columns what is
-// looked for. Of one key one question is open.
+// table is the schema: record has the whole question, the other columns serve queries.
+// Only one question of a key may be open.
 const table = `CREATE TABLE questions (id TEXT PRIMARY KEY, project TEXT NOT NULL, dedupe_key TEXT NOT NULL, status TEXT NOT NULL, record TEXT NOT NULL);
 	CREATE UNIQUE INDEX questions_open_key ON questions (dedupe_key) WHERE status = 'open';
 	PRAGMA user_version = 1`
 
-// nothing is what there is to catch up with after a write.
+// nothing is the empty catch-up step after a write.
 func nothing(*sqlitex.Tx) error { return nil }
 
-// keptEnded is how many questions that are over are listed beside the open ones.
+// keptEnded is how many closed questions are listed in addition to the open ones.
 const keptEnded = 100
 
-// file is questions.db. It is made with the first question.
+// file is questions.db. The first question creates it.
 type file struct {
 	path   string
 	log    *slog.Logger
-	writer *sqlitex.Writer // nil while there is no file
+	writer *sqlitex.Writer // nil if there is no file
 }
 
-// open opens the file where it is there, and reads what is open, what has an answer on
-// its way, and the last that are over, in the order in which they were asked.
+// open opens an existing file. It returns the open questions, those with an unsent
+// answer and the last closed ones, in order of asking.
 func (f *file) open(ctx context.Context) (found []question.Question, err error) {
 	if _, err := os.Lstat(f.path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -65,7 +65,7 @@ func (f *file) open(ctx context.Context) (found []question.Question, err error) 
 				return err
 			}
 			one, err := read(id, project, status, record)
-			if err != nil { // it stays as it is
+			if err != nil { // the row stays unchanged
 				f.log.Warn("a question cannot be read", "id", id, "err", err)
 				return nil
 			}
@@ -79,14 +79,13 @@ func (f *file) open(ctx context.Context) (found []question.Question, err error) 
 	return found, nil
 }
 
-// read is a question as its row has it. The columns decide where the record has other
-// members than ours.
+// read decodes the question of a row. The columns override the record's values.
 func read(id, project, status, record string) (question.Question, error) {
 	one := question.Question{}
 	err := json.Unmarshal([]byte(record), &one)
 	var other *json.UnmarshalTypeError
 	if errors.As(err, &other) {
-		err = nil // what another program calls by the same name is its own
+		err = nil // a member of another program may have the same name
 	}
 	one.ID, one.Project, one.State = id, project, question.State(status)
 	if one.Title == "" && err == nil {
@@ -95,7 +94,7 @@ func read(id, project, status, record string) (question.Question, error) {
 	return one, err
 }
 
-// put writes questions, all of them or none. Members of a record that are not ours stay.
+// put writes questions, all or none. It keeps the record's members of other programs.
 func (f *file) put(ctx context.Context, changed ...question.Question) error {
 	if f.writer == nil {
 		if err := f.make(ctx); err != nil {

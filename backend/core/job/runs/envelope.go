@@ -15,39 +15,39 @@ import (
 	"bridge/backend/core/job"
 )
 
-// MaxEnvelopeBytes is what is read by itself; more is a person's to fetch (JOB-04).
+// MaxEnvelopeBytes is the limit for an automatic read; a person fetches a larger one (JOB-04).
 const MaxEnvelopeBytes = 32 << 20
 
-// Envelope is what came of a run, as jobs/<name>/envelope.json. It is complete and
+// Envelope is the result of a run, as in jobs/<name>/envelope.json. It is complete and
 // durable before its message is sent (JOB-03).
 type Envelope struct {
 	Version   int           `json:"version"`
 	Job       string        `json:"job"`
 	Run       int           `json:"run"`
-	MessageID string        `json:"messageId"` // of the result message, also when it is sent again
+	MessageID string        `json:"messageId"` // of the result message, the same for a repeat
 	State     job.State     `json:"state"`
 	Ended     job.EndReason `json:"ended"`
 	Until     job.Millis    `json:"until,omitempty"`
-	Error     string        `json:"error,omitempty"` // what the agent or the runner says of an end that is no answer
-	Result    string        `json:"result"`          // the answer, whole
+	Error     string        `json:"error,omitempty"` // the message of the agent or the runner about an end without an answer
+	Result    string        `json:"result"`          // the complete answer
 	Title     string        `json:"title,omitempty"`
 	Model     string        `json:"model,omitempty"`
 	Session   string        `json:"session,omitempty"`
 	Branch    string        `json:"branch,omitempty"`
 	Workdir   string        `json:"workdir,omitempty"`
 	Evidence  Evidence      `json:"evidence"`
-	// Variables are the names of what the job's environment had of its owner's, sorted
-	// (JOB-28); none of a job that came from another PC.
+	// Variables are the names of the owner's variables in the job's environment, sorted
+	// (JOB-28). A job from another PC has none.
 	Variables []string   `json:"variables,omitempty"`
 	WrittenAt job.Millis `json:"writtenAt"`
-	Host      string     `json:"host,omitempty"` // the paired PC that it came from, which sets none
+	Host      string     `json:"host,omitempty"` // the paired PC that it came from, set by the receiving PC
 
-	whole *part // nil where Result is whole
+	whole *part // nil if Result is complete
 }
 
-// Evidence is what the runner saw itself, beside what the agent says (JOB-15).
+// Evidence is the runner's own observation, in addition to the agent's report (JOB-15).
 type Evidence struct {
-	Base       string        `json:"base,omitempty"` // commits; empty outside of a repository
+	Base       string        `json:"base,omitempty"` // commits; empty outside a repository
 	Head       string        `json:"head,omitempty"`
 	Files      []Changed     `json:"files"`
 	Commands   []Command     `json:"commands"`
@@ -55,11 +55,11 @@ type Evidence struct {
 	CostUSD    float64       `json:"costUsd"`
 	DurationMs int64         `json:"durationMs"`
 	Ended      job.EndReason `json:"ended"`
-	Layer      string        `json:"layer,omitempty"` // which floor held (JOB-14)
+	Layer      string        `json:"layer,omitempty"` // the floor of its run (JOB-14)
 	Tracking   Tracking      `json:"tracking,omitempty"`
 }
 
-// Changed is one file that differs from what stood there at the job's start.
+// Changed is one file that changed since the job's start.
 type Changed struct {
 	Path    string `json:"path"`
 	From    string `json:"from,omitempty"` // of a rename
@@ -68,21 +68,21 @@ type Changed struct {
 	Removed int    `json:"removed"`
 }
 
-// Command is a command that the runner saw and the exit code that it came to; nil
-// where the agent does not tell.
+// Command is a command that the runner observed, and its exit code; nil if the agent
+// does not report it.
 type Command struct {
 	Command string `json:"command"`
 	Exit    *int   `json:"exit"`
 }
 
-// ResultID is the id of the result message of a job's run. It follows from the run
-// alone, so that whoever sends the result again sends the same one.
+// ResultID returns the id of the result message of a job's run. The id depends only on
+// the run, so that a repeat sends the same message.
 func ResultID(name string, run int) string { return fmt.Sprintf("result-%s-%d", name, run) }
 
-// Conversation is the thread of the result messages of a job.
+// Conversation returns the thread of the result messages of a job.
 func Conversation(name string) string { return "job-" + name }
 
-// NewEnvelope closes a run.
+// NewEnvelope returns the envelope of an ended run.
 func NewEnvelope(name string, run int, outcome job.Outcome, result string, evidence Evidence, at time.Time) Envelope {
 	evidence.Ended = outcome.Ended
 	if evidence.Files == nil {
@@ -97,7 +97,7 @@ func NewEnvelope(name string, run int, outcome job.Outcome, result string, evide
 	}
 }
 
-// Encode writes the envelope, however large it is.
+// Encode returns the envelope as JSON, of any size. It fails for a partial one.
 func (e Envelope) Encode() ([]byte, error) {
 	if e.IsPart() {
 		return nil, errPart
@@ -107,7 +107,7 @@ func (e Envelope) Encode() ([]byte, error) {
 
 var errPart = errors.New("only the begin of this result was read, so it cannot be written")
 
-// EncodeTo is Encode bit by bit: the result is not held twice (SEC-11).
+// EncodeTo is Encode in pieces: it makes no second copy of the result (SEC-11).
 func (e Envelope) EncodeTo(to io.Writer) error {
 	if e.IsPart() {
 		return errPart
@@ -141,13 +141,13 @@ func (e Envelope) EncodeTo(to io.Writer) error {
 // pieceBytes is how much of a result is encoded at a time.
 const pieceBytes = 64 << 10
 
-// ErrManual reports an envelope that is too large to be read by itself. It stays
-// where it is, whole, for a person to fetch.
+// ErrManual reports an envelope that is too large for an automatic read. Its file stays
+// complete for a person to fetch.
 var ErrManual = bridge.Errorf(bridge.TooLarge, "the result is larger than 32 MiB: it is kept whole and has to be fetched by hand")
 
-// DecodeEnvelope reads an envelope of that job. What a newer runner adds is passed
-// over; one of another job, of no run, or under another message id is refused.
-// ErrManual where it is larger than MaxEnvelopeBytes.
+// DecodeEnvelope reads an envelope of that job. It ignores new members of a newer
+// runner. It refuses one of another job, without a run, or with another message id. It
+// fails with ErrManual above MaxEnvelopeBytes.
 func DecodeEnvelope(data []byte, name string) (Envelope, error) {
 	if len(data) > MaxEnvelopeBytes {
 		return Envelope{}, ErrManual
@@ -162,7 +162,7 @@ func DecodeEnvelope(data []byte, name string) (Envelope, error) {
 	return envelope, nil
 }
 
-// Check fails where the envelope is of another job, of no run or no end, or under another
+// Check fails if the envelope is of another job, has no run or end, or has another
 // message id.
 func (e Envelope) Check(name string) error { return e.check(name, strings.TrimSpace(e.Result) == "") }
 
@@ -180,14 +180,14 @@ func (e Envelope) check(name string, isBlank bool) error {
 	return nil
 }
 
-// Outcome is what became of the run.
+// Outcome returns the outcome of the run.
 func (e Envelope) Outcome() job.Outcome {
 	return job.Outcome{State: e.State, Ended: e.Ended, Until: e.Until.Time()}
 }
 
-// Body is the text of the result message. A result that fits no message is not cut
-// silently: the message says so first, names the file that holds it whole, and shows
-// its begin.
+// Body returns the text of the result message. If the result exceeds a message, the
+// text first reports that and names the file of the full result. Then it has the start
+// of the result.
 func (e Envelope) Body(file string) string {
 	head := e.headline()
 	if seen := e.Evidence.Words(); seen != "" {
@@ -206,9 +206,9 @@ func (e Envelope) Body(file string) string {
 	return head + "\n" + e.begin("a message", file, bridge.MaxBodyChars-utf8.RuneCountInString(head)-1)
 }
 
-// Begin returns the begin of a result that what holds no more of, in at most
-// bridge.MaxBodyChars characters, behind a sentence that says so and names the file that
-// holds it whole.
+// Begin returns the start of a result, in at most bridge.MaxBodyChars characters. A
+// sentence before it reports that what cannot hold more, and names the file of the full
+// result.
 func (e Envelope) Begin(what, file string) string { return e.begin(what, file, bridge.MaxBodyChars) }
 
 func (e Envelope) begin(what, file string, most int) string {
@@ -216,7 +216,7 @@ func (e Envelope) begin(what, file string, most int) string {
 	return head + FirstChars(e.Result, most-utf8.RuneCountInString(head))
 }
 
-// landing says how what a worktree job did is reviewed, landed and dropped (JOB-08).
+// landing returns how to review, land and drop the work of a worktree job (JOB-08).
 func (e Envelope) landing() string {
 	if e.Host != "" {
 		return fmt.Sprintf("\nIts work is on the branch %s in %s on %s, whose owner lands it there by `bridge finish %s --merge` (or --squash, --apply), and drops it by --discard.", e.Branch, e.Workdir, e.Host, e.Job)
@@ -225,8 +225,8 @@ func (e Envelope) landing() string {
 	return fmt.Sprintf(text, e.Branch, e.Workdir, bridge.QuotePOSIX(e.Workdir), cmp.Or(e.Evidence.Base, "HEAD"), e.Job)
 }
 
-// ManualBody is the text of the result message, under its ResultID, of a run whose
-// envelope is too large to be read.
+// ManualBody returns the text of the result message, under its ResultID, for a run
+// whose envelope is too large.
 func ManualBody(name, file string, size int64) string {
 	return fmt.Sprintf("%s has ended. Its result is %s, too large to be read by itself: it is kept whole in %s, to be fetched by hand.", name, bridge.Size(size), file)
 }
@@ -255,7 +255,7 @@ func (e Envelope) headline() string {
 	}
 }
 
-// failure is why a failed run ended, for people.
+// failure returns the reason of a failed run, for people.
 func (e Envelope) failure() string {
 	switch e.Ended {
 	case job.EndEmpty:
@@ -287,8 +287,8 @@ func (e Envelope) failure() string {
 	}
 }
 
-// UnclearBody says in the message of a result which words the run may not have heard;
-// "" where there are none.
+// UnclearBody returns the part of a result message that lists possibly undelivered
+// messages, or "" if there are none.
 func UnclearBody(words []string) string {
 	if len(words) == 0 {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Words is what the runner saw in one line, for whoever has to judge the answer; ""
-// of a run that no runner saw. Files count where there was something to compare with.
+// Words returns the runner's observation in one line, to help judge the answer, or ""
+// for a run without one. It counts files if there was a base to compare with.
 func (e Evidence) Words() string {
 	if e.DurationMs == 0 && e.Tokens == 0 && len(e.Commands) == 0 && len(e.Files) == 0 {
 		return ""
@@ -46,7 +46,7 @@ func countedOrNo(n int, noun string) string {
 	return bridge.Counted(n, noun)
 }
 
-// grouped is n with a comma at each thousand.
+// grouped returns n with a comma at each thousand.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -55,7 +55,7 @@ func grouped(n int64) string {
 	return digits
 }
 
-// dollars is money as the agent computes it.
+// dollars returns the cost as text, as the agent computes it.
 func dollars(usd float64) string {
 	if usd < 0.01 {
 		return "under $0.01"

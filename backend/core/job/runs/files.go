@@ -1,6 +1,6 @@
-// Package runs holds the rules of one run of a job: what its runner is given to do and
-// where it is (spec.json, state.json), what was said in it, when it has to stop and ask,
-// and what came of it (envelope.json). It does no I/O.
+// Package runs has the rules of one run of a job: the input and state of its runner
+// (spec.json, state.json), its transcript, when it must stop and ask, and its result
+// (envelope.json). It does no I/O.
 package runs
 
 import (
@@ -10,16 +10,16 @@ import (
 	"bridge/backend/core/job"
 )
 
-// maxRunnerBytes bounds a runner's own files: a prompt as the longest JSON escapes,
-// with room for the rest.
+// maxRunnerBytes limits a runner's own files: a prompt as the longest JSON escapes, and
+// the rest.
 const maxRunnerBytes = 4 << 20
 
-// runnerVersion is the form of a runner's own files.
+// runnerVersion is the version of a runner's own files.
 const runnerVersion = 1
 
-// SpecFile is jobs/<name>/spec.json: what a runner is asked to do. Only the broker
-// writes it, and it is read strictly: a runner that does not know a member would do
-// something else than it was asked.
+// SpecFile is jobs/<name>/spec.json: the input of a runner. Only the broker writes it.
+// It is decoded strictly, because a runner that ignored an unknown member would perform
+// another task.
 type SpecFile struct {
 	Version    int              `json:"version"`
 	Job        string           `json:"job"`
@@ -32,7 +32,7 @@ type SpecFile struct {
 	Title      string           `json:"title,omitempty"`
 	Model      string           `json:"model,omitempty"`
 	Effort     string           `json:"effort,omitempty"`
-	Session    string           `json:"session,omitempty"` // to be continued
+	Session    string           `json:"session,omitempty"` // to continue
 	Folder     string           `json:"folder"`
 	Access     job.Access       `json:"access"`
 	TimeoutSec int              `json:"timeoutSec"`
@@ -44,11 +44,11 @@ type SpecFile struct {
 	Worktree   *job.Worktree    `json:"worktree,omitempty"`
 	ToolOnly   bool             `json:"toolLevelOnly,omitempty"`
 	QueuedAt   job.Millis       `json:"queuedAt,omitempty"`
-	// Worktrees is where the checkout of a new worktree is made; "" is where the home
-	// has them.
+	// Worktrees is the folder for the checkout of a new worktree; "" is the home's
+	// folder.
 	Worktrees string `json:"worktrees,omitempty"`
-	// Unlinked says that the folder was allowed by the name that it has: nothing on the
-	// way to it may be a link by now (RMT-09).
+	// Unlinked reports that the folder was permitted under its own name: its path may
+	// contain no link now (RMT-09).
 	Unlinked bool `json:"unlinked,omitempty"`
 }
 
@@ -76,8 +76,8 @@ func (s SpecFile) Encode() ([]byte, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// StateFile is jobs/<name>/state.json: where a runner is, and whose processes have
-// to be ended by whoever finds it dead. Only the runner writes it.
+// StateFile is jobs/<name>/state.json: a runner's state, and the processes to end if
+// the runner dies. Only the runner writes it.
 type StateFile struct {
 	Version   int           `json:"version"`
 	Job       string        `json:"job"`
@@ -85,8 +85,8 @@ type StateFile struct {
 	State     job.State     `json:"state"`
 	Wait      *job.Wait     `json:"wait,omitempty"`
 	Runner    job.Process   `json:"runner"`
-	Processes []job.Process `json:"processes,omitempty"` // the agent's own and their helpers
-	// Tracking says how those that belong to the run are told; "" while there are none.
+	Processes []job.Process `json:"processes,omitempty"` // the agent's processes and their helpers
+	// Tracking is how the run's processes are identified; "" while there are none.
 	Tracking Tracking  `json:"tracking,omitempty"`
 	Layer    job.Floor `json:"layer,omitempty"`
 	Session  string    `json:"session,omitempty"`
@@ -95,32 +95,32 @@ type StateFile struct {
 	Step     string    `json:"step,omitempty"`
 	Tokens   int64     `json:"tokens,omitempty"`
 	CostUSD  float64   `json:"costUsd,omitempty"`
-	Tried    int       `json:"tried,omitempty"` // tries again after a provider's trouble
-	// NextTurn says that a message to the running agent waits for its turn's end.
+	Tried    int       `json:"tried,omitempty"` // retries after a provider's failure
+	// NextTurn reports that a message to the running agent waits for the end of its turn.
 	NextTurn bool `json:"nextTurn,omitempty"`
-	// Worktree is the one that the job has, also where the spec asks for a new one by
-	// an empty path.
+	// Worktree is the job's worktree, also if the spec requests a new one by an empty
+	// path.
 	Worktree *job.Worktree `json:"worktree,omitempty"`
 	Base     string        `json:"base,omitempty"` // commit and files at the job's start
 	BaseTree string        `json:"baseTree,omitempty"`
-	HeadTree string        `json:"headTree,omitempty"` // at its end, where it has no worktree
-	// Checkout is what git knew of the job's place before the job began; nil outside of a
-	// repository, and in what older programs wrote.
+	HeadTree string        `json:"headTree,omitempty"` // at its end, for a job without a worktree
+	// Checkout is git's data of the job's place before the job began. It is nil outside
+	// a repository and in older files.
 	Checkout  *job.Checkout `json:"checkout,omitempty"`
 	UpdatedAt job.Millis    `json:"updatedAt"`
 }
 
-// Tracking is how the processes of a run are told from others (SEC-08).
+// Tracking is how the processes of a run are distinguished from others (SEC-08).
 type Tracking string
 
-// The ways to tell them.
+// The methods of tracking.
 const (
-	TrackedByCgroup  Tracking = "cgroup"    // they are in a control group of the run's own
-	TrackedByProcess Tracking = "processes" // by their parents, by marks, and because they were seen below the runner
+	TrackedByCgroup  Tracking = "cgroup"    // by a control group of the run
+	TrackedByProcess Tracking = "processes" // by parents, by marks, and by earlier observation below the runner
 )
 
-// DecodeState reads the state of that job's runner. What a newer runner adds is
-// passed over: whoever finds it dead needs the processes above all.
+// DecodeState reads the state of that job's runner. It ignores members of a newer
+// runner, because the processes matter most if the runner is dead.
 func DecodeState(data []byte, name string) (StateFile, error) {
 	var state StateFile
 	if err := bridge.DecodeAdditive(data, maxRunnerBytes, &state); err != nil {

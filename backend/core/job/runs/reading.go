@@ -11,21 +11,21 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// ShownBytes is how much of a result's text is read where it is shown, in bytes: an answer
-// on the local socket has room for no more (SEC-11).
+// ShownBytes is how much of a result's text is read for display, in bytes: an answer on
+// the local socket cannot hold more (SEC-11).
 const ShownBytes = bridge.MaxFrameBytes
 
-// part says how much there is of a result of which an envelope holds only the beginning.
+// part has the sizes of a result if the envelope has only its start.
 type part struct {
 	bytes int64 // of the whole result's text
 	chars int   // the same in characters
 	file  int64 // bytes of the whole envelope
 }
 
-// IsPart reports whether Result is only the beginning of the result.
+// IsPart reports whether Result is only the start of the result.
 func (e Envelope) IsPart() bool { return e.whole != nil }
 
-// Chars returns how many characters the whole result has.
+// Chars returns the number of characters of the full result.
 func (e Envelope) Chars() int {
 	if e.whole != nil {
 		return e.whole.chars
@@ -33,7 +33,7 @@ func (e Envelope) Chars() int {
 	return utf8.RuneCountInString(e.Result)
 }
 
-// EncodedBytes returns how many bytes the whole envelope has as JSON.
+// EncodedBytes returns the size of the full envelope as JSON, in bytes.
 func (e Envelope) EncodedBytes() (int64, error) {
 	if e.whole != nil {
 		return e.whole.file, nil
@@ -51,8 +51,8 @@ func (c *counter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Shown returns the envelope for people. A result that is not whole says so at its end, and
-// names the file that holds it whole.
+// Shown returns the envelope for people. A partial result ends with a note that names
+// the file of the full result.
 func (e Envelope) Shown(file string) Envelope {
 	if e.whole != nil {
 		e.Result += fmt.Sprintf("\n\n[Bridge shows %s of this result: it has %s, and is kept whole in %s.]", bridge.Size(int64(len(e.Result))), bridge.Size(e.whole.bytes), file)
@@ -60,9 +60,9 @@ func (e Envelope) Shown(file string) Envelope {
 	return e
 }
 
-// ReadEnvelope reads the envelope of that job from a file, and the file's size in bytes. Of
-// the result it keeps the beginning, at most that many bytes: IsPart then reports that there
-// is more. It fails as DecodeEnvelope does.
+// ReadEnvelope reads the envelope of that job from a file, and returns the file's size
+// in bytes. It keeps at most that many bytes of the result; IsPart then reports that
+// there is more. It fails as DecodeEnvelope does.
 func ReadEnvelope(open func() (io.ReadCloser, int64, error), name string, most int) (envelope Envelope, size int64, err error) {
 	file, size, err := open()
 	if err != nil {
@@ -98,7 +98,7 @@ type shortener struct {
 	most int
 	kept []byte
 	read int64
-	// Of the result's text. isBlank is true where it has spaces alone.
+	// bytes, chars and isBlank describe the result's text. isBlank is true if it has only spaces.
 	bytes          int64
 	chars          int
 	isBlank, isCut bool
@@ -106,10 +106,10 @@ type shortener struct {
 	depth    int
 	inString bool
 	escaped  bool
-	key      []byte // the last string at the first level, as far as it may be the name
-	isValue  bool   // the string that is open is the result
+	key      []byte // the last string at the first level, if it may be the name
+	isValue  bool   // the open string is the result
 	colon    bool   // a value of the first level follows
-	unicode  []byte // the digits of a \u so far; nil outside of one
+	unicode  []byte // the digits of a \u so far; nil outside one
 }
 
 // Write implements io.Writer. It never fails.
@@ -135,7 +135,7 @@ func (s *shortener) Write(data []byte) (int, error) {
 	return written, nil
 }
 
-// plain takes a piece of a string that has no escapes.
+// plain processes a piece of a string without escapes.
 func (s *shortener) plain(text []byte) {
 	if !s.isValue {
 		if s.depth == 1 && len(s.key) <= len("result") {
@@ -163,8 +163,8 @@ func (s *shortener) plain(text []byte) {
 	}
 }
 
-// withoutHalfRune returns text without the first bytes of a character at its end: the rest
-// of that character came with the next piece.
+// withoutHalfRune returns text without an incomplete character at its end: the rest of
+// that character came with the next piece.
 func withoutHalfRune(text []byte) []byte {
 	for range utf8.UTFMax - 1 {
 		if r, size := utf8.DecodeLastRune(text); r != utf8.RuneError || size != 1 {
@@ -175,7 +175,7 @@ func withoutHalfRune(text []byte) []byte {
 	return text
 }
 
-// step takes a byte that may be a sign of JSON.
+// step processes a byte that may be JSON syntax.
 func (s *shortener) step(b byte) {
 	if s.inString {
 		s.stepString(b)
@@ -200,7 +200,7 @@ func (s *shortener) step(b byte) {
 	s.kept = append(s.kept, b)
 }
 
-// stepString takes a byte of a string that is an escape, or ends it.
+// stepString processes a byte of a string that is an escape or the end.
 func (s *shortener) stepString(b byte) {
 	switch {
 	case s.unicode != nil:
@@ -215,17 +215,17 @@ func (s *shortener) stepString(b byte) {
 		s.escape(`\` + string(b))
 	case b == '\\':
 		s.escaped = true
-	default: // its end
+	default: // the end of the string
 		s.inString, s.isValue = false, false
 		s.kept = append(s.kept, b)
 	}
 }
 
-// escape takes a character that is written as an escape.
+// escape processes an escaped character.
 func (s *shortener) escape(text string) {
 	if !s.isValue {
 		s.kept = append(s.kept, text...)
-		s.key = append(s.key, '\\') // no name that is looked for
+		s.key = append(s.key, '\\') // so that the key cannot match
 		return
 	}
 	size, isLow := 1, false
@@ -250,7 +250,7 @@ func (s *shortener) escape(text string) {
 	}
 }
 
-// FirstChars is at most that many characters of the text.
+// FirstChars returns at most that many characters of the text.
 func FirstChars(text string, most int) string {
 	for at := range text {
 		if most--; most < 0 {

@@ -10,48 +10,48 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Said is one line of a job's transcript, runs/<name>.jsonl: what was said to the
-// agent, what it said and did, in the order in which its runner saw it, over all runs
-// (JOB-25). It depends on nothing that the agent's CLI keeps.
+// Said is one line of a job's transcript, runs/<name>.jsonl: messages to the agent, its
+// texts and actions, in the order of its runner, over all runs (JOB-25). It does not
+// depend on the storage of the agent's CLI.
 type Said struct {
 	At   job.Millis `json:"at"`
 	Run  int        `json:"run"`
 	Kind SaidKind   `json:"kind"`
 	ID   string     `json:"id,omitempty"` // of the message, the question or the step
-	By   string     `json:"by,omitempty"` // who said it to the agent
+	By   string     `json:"by,omitempty"` // the sender of a message to the agent
 	Text string     `json:"text,omitempty"`
 
-	// Of a call: what the model used. Of its result: what it came to.
+	// These fields are for a call, the model's tool use, and for its result.
 	Tool   string          `json:"tool,omitempty"`
 	Input  json.RawMessage `json:"input,omitempty"`
 	State  job.StepState   `json:"state,omitempty"`
 	Exit   *int            `json:"exit,omitempty"`
-	Cut    bool            `json:"cut,omitempty"` // something of the line was longer than is kept
+	Cut    bool            `json:"cut,omitempty"` // a part of the line was cut at its limit
 	Answer job.Decision    `json:"answer,omitempty"`
 }
 
-// SaidKind tells what a line is.
+// SaidKind is the kind of a line.
 type SaidKind string
 
 // The kinds of lines.
 const (
-	SaidPrompt   SaidKind = "prompt"   // what a run began with
-	SaidMessage  SaidKind = "message"  // words to the agent while it worked
-	SaidText     SaidKind = "text"     // the agent's own words
+	SaidPrompt   SaidKind = "prompt"   // the prompt of a run
+	SaidMessage  SaidKind = "message"  // a message to the agent while it worked
+	SaidText     SaidKind = "text"     // the agent's own text
 	SaidCall     SaidKind = "call"     // the agent uses a tool; Text is the command or path
-	SaidResult   SaidKind = "result"   // what the tool gave
-	SaidQuestion SaidKind = "question" // what the agent wants to be allowed
+	SaidResult   SaidKind = "result"   // the output of the tool
+	SaidQuestion SaidKind = "question" // the approval that the agent requests
 	SaidAnswer   SaidKind = "answer"
-	SaidEnd      SaidKind = "end" // of a turn that is no answer: why
+	SaidEnd      SaidKind = "end" // the reason of a turn's end without an answer
 )
 
-// MaxSaidBytes bounds what a line keeps of a tool's input and of what it gave.
+// MaxSaidBytes limits a tool's input and its output in a line.
 const MaxSaidBytes = 256 << 10
 
-// MaxLineBytes bounds a line, with its end (SEC-11).
+// MaxLineBytes limits a line, with its line break (SEC-11).
 const MaxLineBytes = 1 << 20
 
-// Encode writes the line, with its end.
+// Encode returns the line, with its line break.
 func (s Said) Encode() ([]byte, error) {
 	s.Text = strings.ToValidUTF8(s.Text, "\uFFFD")
 	if s.Kind == SaidResult && len(s.Text) > MaxSaidBytes {
@@ -63,8 +63,8 @@ func (s Said) Encode() ([]byte, error) {
 	return s.encodeWithin(MaxLineBytes - 1)
 }
 
-// encodeWithin writes the line in at most so many bytes. What does not fit is cut, and the
-// text says so.
+// encodeWithin encodes the line in at most that many bytes. It cuts the excess, and
+// adds a note to the text.
 func (s Said) encodeWithin(most int) ([]byte, error) {
 	said := len(s.Text)
 	for room := most; ; {
@@ -84,10 +84,10 @@ func (s Said) encodeWithin(most int) ([]byte, error) {
 	}
 }
 
-// noteBytes is room for the note that a cut line ends with.
+// noteBytes is room for the note at the end of a cut line.
 const noteBytes = 128
 
-// clip is the begin of what has a few letters as a rule.
+// clip returns the start of a text that usually has a few letters.
 func clip(name string) string { return cutBytes(name, min(len(name), 1024)) }
 
 func cutBytes(text string, most int) string {
@@ -97,14 +97,14 @@ func cutBytes(text string, most int) string {
 	return text[:most]
 }
 
-// DecodeSaid reads a line. What is none is ok = false.
+// DecodeSaid reads a line. ok is false if it is not a valid line.
 func DecodeSaid(line []byte) (said Said, ok bool) {
 	err := json.Unmarshal(line, &said)
 	return said, err == nil && said.Kind != ""
 }
 
-// Words are those of the line by which it is found: all that was said, and what tools
-// were used for, but not what they gave.
+// Words returns the searchable text of the line: all texts and the tools' inputs, but
+// not their outputs.
 func (s Said) Words() string {
 	switch s.Kind {
 	case SaidCall:

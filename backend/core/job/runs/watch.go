@@ -6,41 +6,41 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Bounds of a run before somebody is asked (JOB-17).
+// Limits of a run before it stops and asks (JOB-17).
 const (
 	sameCalls = 5
 	silence   = 10 * time.Minute
 )
 
-// Watch tells when a run has spent its budget, its time or its sense, so that it
-// pauses and somebody is asked; it never ends a run by itself. It holds no clock.
-// While the run waits for somebody's word neither its time nor its silence counts.
+// Watch detects when a run has used up its budget or time, or loops, so that it pauses
+// and asks. It never ends a run. It has no clock. While the run waits for a decision,
+// neither its time nor its silence counts.
 type Watch struct {
-	budget, timeout         float64 // what a stop allows once more; timeout in seconds
-	budgetLeft, timeoutLeft float64 // at which the next stop is: spent and worked so far
+	budget, timeout         float64 // what each continuation adds; timeout in seconds
+	budgetLeft, timeoutLeft float64 // the next limits of spent and worked
 	spent                   float64
-	worked                  time.Duration // up to since
-	since                   time.Time     // the begin of the present stretch of work
+	worked                  time.Duration // the time worked until since
+	since                   time.Time     // the start of the current stretch of work
 	heard                   time.Time
 	paused                  bool
 	call, result            string
 	same                    int
 }
 
-// NewWatch watches a run that begins at start. A budget of 0 is none.
+// NewWatch watches a run that begins at start. A budget of 0 means none.
 func NewWatch(budgetUSD float64, timeout time.Duration, start time.Time) *Watch {
 	seconds := timeout.Seconds()
 	return &Watch{budget: budgetUSD, budgetLeft: budgetUSD, timeout: seconds, timeoutLeft: seconds, since: start, heard: start}
 }
 
-// Hear says that something came from the agent.
+// Hear records output of the agent.
 func (w *Watch) Hear(at time.Time) { w.heard = later(w.heard, at) }
 
-// Spend says what the run has cost in all.
+// Spend records the total cost of the run.
 func (w *Watch) Spend(totalUSD float64) { w.spent = max(w.spent, totalUSD) }
 
-// Call says that the agent made a call and what came of it; both only have to tell
-// one from another.
+// Call records a call of the agent and its result; the texts only need to distinguish
+// calls and results.
 func (w *Watch) Call(call, result string) {
 	if w.same > 0 && call == w.call && result == w.result {
 		w.same++
@@ -49,7 +49,7 @@ func (w *Watch) Call(call, result string) {
 	w.call, w.result, w.same = call, result, 1
 }
 
-// Stop returns for what the run has to wait at that time; "" when it may go on.
+// Stop returns the condition for which the run must wait at that time, or "".
 func (w *Watch) Stop(at time.Time) job.WaitFor {
 	switch {
 	case w.paused:
@@ -66,8 +66,8 @@ func (w *Watch) Stop(at time.Time) job.WaitFor {
 	return ""
 }
 
-// Next returns when Stop has to be asked again though nothing happened: at the end
-// of the time or of the silence. The zero time while the run is paused.
+// Next returns when to call Stop again without an event: at the end of the time or
+// silence limit. It returns the zero time while the run is paused.
 func (w *Watch) Next(at time.Time) time.Time {
 	if w.paused {
 		return time.Time{}
@@ -80,21 +80,21 @@ func (w *Watch) Next(at time.Time) time.Time {
 	return next
 }
 
-// Pause stops the clocks: the run waits for somebody's word.
+// Pause stops the clocks: the run waits for a decision.
 func (w *Watch) Pause(at time.Time) {
 	if !w.paused {
 		w.worked, w.paused = w.workedAt(at), true
 	}
 }
 
-// Resume starts the clocks again.
+// Resume restarts the clocks.
 func (w *Watch) Resume(at time.Time) {
 	if w.paused {
 		w.since, w.heard, w.paused = at, at, false
 	}
 }
 
-// Allow says that the run may go on after a stop: as much again as it was given.
+// Allow permits the run to continue after a stop: it adds the original amount again.
 func (w *Watch) Allow(stop job.WaitFor, at time.Time) {
 	w.Resume(at)
 	switch stop {
@@ -106,7 +106,7 @@ func (w *Watch) Allow(stop job.WaitFor, at time.Time) {
 		w.same = 0
 	case job.ForSilence:
 		w.heard = at
-	case job.ForApproval, job.ForRetry: // nothing was used up
+	case job.ForApproval, job.ForRetry: // no limit was used up
 	}
 }
 

@@ -1,9 +1,8 @@
 package dto
 
 import (
-	"bridge/backend/core/chat"
-
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
 )
 
 // Chat is the answer to the owner's message (CHT-02).

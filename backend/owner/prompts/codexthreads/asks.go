@@ -18,17 +18,17 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// ask is one request of codex's for a person's word.
+// ask is one request of codex for a person's decision.
 type ask struct {
 	appserver.Line
 	params
-	change appserver.Item // what a change changes, where codex told of it
-	prompt string         // the id of its card, "" for none
-	over   bool           // codex says that it is answered
-	sent   bool           // our answer is with codex
+	change appserver.Item // the file change, if codex reported it
+	prompt string         // the id of its card, or ""
+	over   bool           // codex reports that it is answered
+	sent   bool           // codex has our answer
 }
 
-// params are what the requests carry.
+// params are the fields of the requests.
 type params struct {
 	appserver.Ask
 	Kind      string          `json:"kind"`
@@ -48,7 +48,7 @@ type params struct {
 	} `json:"questions"`
 }
 
-// askedLocked takes in a request. It comes again to whoever begins to listen anew.
+// askedLocked records a request. A new subscriber receives open requests again.
 func (s *server) askedLocked(line appserver.Line) {
 	if !slices.Contains([]string{appserver.AsksCommand, appserver.AsksChange, appserver.AsksServer, appserver.AsksQuestion}, line.Method) {
 		return
@@ -66,7 +66,7 @@ func (s *server) askedLocked(line appserver.Line) {
 	s.holdLocked(one)
 }
 
-// holdLocked puts a request to the owner, unless he has it or does not look.
+// holdLocked shows a request to the owner, unless it is shown already or cards are off.
 func (s *server) holdLocked(one *ask) {
 	if one.prompt != "" || one.over || s.gone || !s.opts.Desk.Shows(bridge.Codex) {
 		return
@@ -76,8 +76,8 @@ func (s *server) holdLocked(one *ask) {
 	s.asking.Go(func() { s.hold(ctx, one) })
 }
 
-// hold waits for the owner's answer and hands it over. Without one nothing is said to
-// codex, whatever happens.
+// hold waits for the owner's answer and sends it to codex. Without an answer it sends
+// nothing.
 func (s *server) hold(ctx context.Context, one *ask) {
 	answer, err := s.opts.Desk.Hold(ctx, s, one.words())
 	if err != nil {
@@ -93,17 +93,17 @@ func (s *server) hold(ctx context.Context, one *ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one.over || ctx.Err() != nil {
-		return // the terminal was first
+		return // the terminal answered first
 	}
 	if err := s.client.Answer(ctx, one.ID, verdict(one.Method, answer.Decision == job.Allow)); err != nil {
-		return // the connection is at its end, and its prompts with it
+		return // the connection has ended, and its prompts with it
 	}
 	one.sent = true
-	_ = s.opts.Desk.Deliver(s, one.prompt) // it is over, where that is refused
+	_ = s.opts.Desk.Deliver(s, one.prompt) // if Deliver refuses this, the prompt is over
 }
 
-// reason puts the reason of a refusal into the turn, before the refusal: the answer has
-// no place for it.
+// reason adds a refusal's reason to the turn before the refusal: the answer has no
+// field for it.
 func (s *server) reason(ctx context.Context, one *ask, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -113,7 +113,7 @@ func (s *server) reason(ctx context.Context, one *ask, reason string) {
 	}
 }
 
-// verdict answers each kind of request in its own words. Nothing is allowed for later.
+// verdict returns the answer for each kind of request. It allows nothing beyond this request.
 func verdict(method string, allow bool) any {
 	if method == appserver.AsksServer {
 		return appserver.Elicited(allow)
@@ -121,7 +121,7 @@ func verdict(method string, allow bool) any {
 	return appserver.Decision(allow)
 }
 
-// resolvedLocked takes in that a request is answered, here or there.
+// resolvedLocked records that a request is answered, here or at the terminal.
 func (s *server) resolvedLocked(thread, request string) {
 	one := s.threadLocked(thread).asks[request]
 	if one == nil || one.over {
@@ -133,7 +133,7 @@ func (s *server) resolvedLocked(thread, request string) {
 	}
 }
 
-// completedLocked takes in how a call ended: only that proves what was decided.
+// completedLocked records how a call ended: only that proves the decision.
 func (s *server) completedLocked(thread string, item appserver.Item) {
 	asks := s.threadLocked(thread).asks
 	for id, one := range asks {
@@ -144,7 +144,7 @@ func (s *server) completedLocked(thread string, item appserver.Item) {
 	}
 }
 
-// isOf reports whether that item is the call which was asked about.
+// isOf reports whether that item is the call that the request is about.
 func (a *ask) isOf(item appserver.Item) bool {
 	if a.Method == appserver.AsksServer {
 		return item.Type == "mcpToolCall" && item.Server == a.Server && item.Tool == a.About.Tool &&
@@ -153,7 +153,7 @@ func (a *ask) isOf(item appserver.Item) bool {
 	return a.Item != "" && a.Item == item.ID && a.Callback == ""
 }
 
-// signOf is what an item's end says of the prompt before it.
+// signOf returns the sign that an item's end gives for its prompt.
 func signOf(item appserver.Item) prompt.Sign {
 	switch {
 	case item.Status == "declined":
@@ -165,8 +165,8 @@ func signOf(item appserver.Item) prompt.Sign {
 	}
 }
 
-// endedLocked ends everything that a thread asked when its turn has ended. A prompt that was
-// answered in a turn that was stopped is told to be gone: the answer may have had an effect.
+// endedLocked ends all requests of a thread after its turn. If the turn was stopped, an
+// answered prompt ends as gone, because the answer may have had an effect.
 func (s *server) endedLocked(thread string, sign prompt.Sign) {
 	asks := s.threadLocked(thread).asks
 	for id, asked := range asks {
@@ -181,11 +181,11 @@ func (s *server) endedLocked(thread string, sign prompt.Sign) {
 
 func (s *server) tellLocked(one *ask, sign prompt.Sign) {
 	if one.prompt != "" {
-		_ = s.opts.Desk.Tell(s, one.prompt, sign) // a card that there is not any more misses nothing
+		_ = s.opts.Desk.Tell(s, one.prompt, sign) // a card that no longer exists needs no report
 	}
 }
 
-// words are what the owner is shown.
+// words returns the text of the card.
 func (a *ask) words() api.PromptArgs {
 	args := api.PromptArgs{
 		ID:   a.prompt,
@@ -228,17 +228,17 @@ func (a *ask) asCommand(args *api.PromptArgs) {
 	}
 }
 
-// takesYes reports whether codex offers to allow it for this once.
+// takesYes reports whether codex offers to allow the request once.
 func (a *ask) takesYes() bool {
 	var offered []json.RawMessage
 	if json.Unmarshal(a.Decisions, &offered) != nil || offered == nil {
-		return true // it does not say
+		return true // codex lists no options
 	}
 	return slices.ContainsFunc(offered, func(one json.RawMessage) bool { return run.Text(one) == "accept" })
 }
 
-// asChange shows a change as codex told of it before it asked: the request does not hold
-// it, and nothing tells it to who begins to listen then.
+// asChange shows a change from the item that codex sent before the request. The request
+// lacks the change, and a late subscriber never receives it.
 func (a *ask) asChange(args *api.PromptArgs) {
 	args.Kind, args.What = hooks.AsksChange, "apply_patch"
 	args.Detail = strings.TrimRight(a.change.Diff(), "\n") // each line of a diff begins with a sign
@@ -261,5 +261,5 @@ func (a *ask) asServer(args *api.PromptArgs) {
 	}
 }
 
-// given reports whether a member is there.
+// given reports whether a member is present.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -1,7 +1,7 @@
-// Package codexthreads puts the permission prompts of codex's threads to their owner, where
-// the terminals of codex share its background server (row NED-02): it is a client of
-// that server beside them. The terminal's own dialog goes on, the first answer wins, and
-// nothing is ever answered that the owner did not decide here.
+// Package codexthreads shows the permission prompts of codex threads to their owner
+// (row NED-02). It works if the terminals of codex share its background server. It is
+// another client of that server. The terminal's dialog continues, and the first answer
+// wins. It sends only answers that the owner decided here.
 package codexthreads
 
 import (
@@ -19,28 +19,28 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Desk is where prompts are put to the owner; *prompts.Prompts is one.
+// Desk shows prompts to the owner; *prompts.Prompts implements it.
 type Desk interface {
 	// Shows reports whether a prompt of that kind becomes a card now.
 	Shows(kind bridge.AgentKind) bool
-	// Hold makes a card and waits for the answer; an empty one leaves it to the terminal.
+	// Hold creates a card and waits for the answer; an empty one leaves it to the terminal.
 	Hold(ctx context.Context, by any, args api.PromptArgs) (api.PromptAnswer, error)
-	// Deliver says that codex has the answer, Tell what became of the prompt.
+	// Deliver reports that codex has the answer, Tell the outcome of the prompt.
 	Deliver(by any, id string) error
 	Tell(by any, id string, sign prompt.Sign) error
-	// Release ends all that by held.
+	// Release releases all prompts that by holds.
 	Release(by any)
 }
 
-// Broker is what is asked of the broker; *broker.Broker is one.
+// Broker is the part of the broker that Watcher uses; *broker.Broker implements it.
 type Broker interface {
 	// Threads lists the live sessions that a background server of codex runs.
 	Threads() []broker.Thread
-	// Watch brings a signal whenever something changed.
+	// Watch returns a channel that signals each change.
 	Watch() (changes <-chan struct{}, stop func())
 }
 
-// Options says what a Watcher works with. All fields are required but Pace.
+// Options configures a Watcher. All fields are required but Pace.
 type Options struct {
 	Broker Broker
 	Desk   Desk
@@ -48,11 +48,11 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Pace is how often is looked whether prompts are wanted.
+// Pace sets how often Watcher polls whether prompts are wanted.
 type Pace struct {
-	// Throttle is the least time between two looks, Look the most while there are threads.
+	// Throttle is the shortest time between two polls, Look the longest while there are threads.
 	Throttle, Look time.Duration
-	// Again is how long a server is left alone that could not be reached.
+	// Again is the pause before a retry of an unreachable server.
 	Again time.Duration
 }
 
@@ -63,15 +63,15 @@ func (p Pace) orUsual() Pace {
 	return p
 }
 
-// Watcher watches the background servers of the sessions that there are, as long as the
-// owner wants their prompts shown: nothing is connected otherwise.
+// Watcher watches the background servers of the live sessions while the owner wants
+// their prompts shown. Otherwise it connects to none.
 type Watcher struct {
 	opts    Options
-	servers map[string]*server // by folder; of Run alone
+	servers map[string]*server // by folder; only Run uses it
 	running sync.WaitGroup
 }
 
-// New watches nothing before Run.
+// New returns a Watcher that Run starts.
 func New(opts Options) *Watcher {
 	opts.Pace = opts.Pace.orUsual()
 	return &Watcher{opts: opts, servers: map[string]*server{}}
@@ -83,7 +83,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	defer stop()
 	defer w.running.Wait()
 	for {
-		var again <-chan time.Time // an open page is no change of the broker's
+		var again <-chan time.Time // the broker does not signal an open page
 		if w.look(ctx) {
 			again = time.After(w.opts.Pace.Look)
 		}
@@ -99,7 +99,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// look connects to the servers that are wanted, and leaves the others. It reports
+// look connects to the wanted servers and disconnects from the others. It reports
 // whether there are any threads.
 func (w *Watcher) look(ctx context.Context) (any bool) {
 	folders := map[string]map[string]bool{}
@@ -128,7 +128,7 @@ func (w *Watcher) look(ctx context.Context) (any bool) {
 	return true
 }
 
-// listens reports whether a background server of that folder may be there.
+// listens reports whether the folder has a socket of a background server.
 func listens(folder string) bool {
 	info, err := os.Stat(appserver.Socket(folder))
 	return err == nil && info.Mode().Type() == os.ModeSocket

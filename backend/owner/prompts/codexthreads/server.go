@@ -12,52 +12,52 @@ import (
 	"bridge/backend/core/prompt"
 )
 
-// answerTime bounds what codex is asked for besides.
+// answerTime is the timeout of our other requests to codex.
 const answerTime = 10 * time.Second
 
-// server is one background server while prompts of its threads are wanted. It is what
-// holds their cards.
+// server is one background server while prompts of its threads are wanted. It is the
+// holder of their cards.
 type server struct {
 	opts   Options
 	leave  context.CancelFunc
 	ended  chan struct{}
-	client codex          // nil until there is a connection
-	asking sync.WaitGroup // what waits for the owner or for codex
+	client codex          // nil until connected
+	asking sync.WaitGroup // goroutines that wait for the owner or for codex
 
-	mu      sync.Mutex      // guards what follows, and that what is sent is told before what comes of it
+	mu      sync.Mutex      // guards the fields below, and the order of an answer and the reports on it
 	ctx     context.Context //nolint:containedctx // the connection's own life
-	gone    bool            // nothing begins any more
+	gone    bool            // no new work begins
 	known   map[string]bool // the threads that are sessions of Bridge
 	threads map[string]*thread
 }
 
-// codex is the way to the server; *appserver.Client is one.
+// codex is the connection to the server; *appserver.Client implements it.
 type codex interface {
-	// Request asks for something; a *run.Refusal is the server's own no.
+	// Request sends a request; a *run.Refusal is the server's own refusal.
 	Request(ctx context.Context, method string, params any) (json.RawMessage, error)
-	// Answer answers a request of the server's. Nothing takes it back.
+	// Answer answers a request of the server. The answer cannot be revoked.
 	Answer(ctx context.Context, id json.RawMessage, result any) error
 }
 
 // thread is one of the server's threads.
 type thread struct {
 	waits      bool // it waits for a person
-	subscribed bool // we hear what it does
+	subscribed bool // we receive its notifications
 	asks       map[string]*ask
-	changes    map[string]appserver.Item // of files, that have begun
+	changes    map[string]appserver.Item // begun file changes, by item
 }
 
-// The flags of a thread that waits for a person.
+// waitingFlags are the flags of a thread that waits for a person.
 var waitingFlags = []string{"waitingOnApproval", "waitingOnUserInput"}
 
-// mutes are notifications of which a busy thread sends many, and which say nothing here.
+// mutes are frequent notifications of busy threads that this package does not use.
 var mutes = []string{
 	"item/agentMessage/delta", "item/plan/delta", "item/reasoning/summaryTextDelta", "item/reasoning/summaryPartAdded", "item/reasoning/textDelta",
 	"item/commandExecution/outputDelta", "item/fileChange/outputDelta", "item/fileChange/patchUpdated", "command/exec/outputDelta", "process/outputDelta",
 	"hook/started", "hook/completed", "thread/started", "thread/name/updated", "thread/goal/cleared", "turn/diff/updated", "turn/plan/updated", "thread/tokenUsage/updated", "account/rateLimits/updated", "rawResponseItem/completed",
 }
 
-// note is what notifications carry, as far as it is read.
+// note has the fields of notifications that this package reads.
 type note struct {
 	Thread  string          `json:"threadId"`
 	Status  status          `json:"status"`
@@ -86,7 +86,7 @@ func (s *server) hasEnded() bool {
 	}
 }
 
-// serve is a client of the server until ctx ends or the connection does.
+// serve is a client of the server until ctx or the connection ends.
 func (s *server) serve(ctx context.Context, socket string) error {
 	client, err := appserver.Dial(ctx, socket)
 	if err != nil {
@@ -105,13 +105,13 @@ func (s *server) serve(ctx context.Context, socket string) error {
 	s.mu.Lock()
 	s.gone = true
 	s.mu.Unlock()
-	s.opts.Desk.Release(s) // nobody hands an answer over any more
+	s.opts.Desk.Release(s) // no one delivers answers any more
 	s.asking.Wait()
-	s.opts.Desk.Release(s) // of what was on its way to the owner
+	s.opts.Desk.Release(s) // the requests that were about to become cards
 	return <-opened
 }
 
-// open begins the conversation, and looks at the threads that may wait already.
+// open starts the protocol and reads the threads that may already wait.
 func (s *server) open(ctx context.Context, client *appserver.Client) error {
 	opening, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -128,28 +128,28 @@ func (s *server) open(ctx context.Context, client *appserver.Client) error {
 	return nil
 }
 
-// read asks how a thread stands.
+// read requests the status of a thread.
 func (s *server) read(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	raw, err := s.client.Request(ctx, "thread/read", map[string]any{"threadId": id, "includeTurns": false})
 	status, known := statusIn(raw)
 	if err != nil || !known {
-		return // it has had no turn yet, and so no prompt
+		return // the thread has had no turn yet, so it has no prompt
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.standsLocked(id, status)
 }
 
-// look takes in which threads are sessions now, and whether the owner wants to see
-// their prompts. Where he does not, the server is left as soon as no card is open.
+// look updates which threads are sessions and whether their prompts are shown. If they
+// are not, it disconnects once no card is open.
 func (s *server) look(known map[string]bool, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = known
 	if s.client == nil || s.gone {
-		return // on its way, or over
+		return // still connecting, or ended
 	}
 	if len(known) == 0 || !shown && !s.holdsLocked() {
 		s.leave()
@@ -166,7 +166,7 @@ func (s *server) look(known map[string]bool, shown bool) {
 	}
 }
 
-// holdsLocked reports whether a card is open or its fate unknown.
+// holdsLocked reports whether a card is open or its outcome unknown.
 func (s *server) holdsLocked() bool {
 	for _, t := range s.threads {
 		for _, one := range t.asks {
@@ -187,8 +187,8 @@ func (s *server) threadLocked(id string) *thread {
 	return t
 }
 
-// take takes in what the server says, in its order. What it asks and is not for the
-// owner is never answered: other clients do.
+// take handles the messages of the server in order. It never answers requests that are
+// not for the owner: other clients do.
 func (s *server) take(line appserver.Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +222,8 @@ func (s *server) take(line appserver.Line) {
 	}
 }
 
-// standsLocked takes in how a thread stands. How its turn has ended is told behind it, to
-// whoever listens.
+// standsLocked records the status of a thread. Subscribers receive the end of its turn
+// after that.
 func (s *server) standsLocked(id string, status status) {
 	t := s.threadLocked(id)
 	t.waits = status.waits()
@@ -234,21 +234,21 @@ func (s *server) standsLocked(id string, status status) {
 	}
 }
 
-// leaveLocked ends what a thread has asked and listens to it no more: whoever does keeps
-// it in memory.
+// leaveLocked ends a thread's requests and unsubscribes from it, because a subscriber
+// keeps the thread in memory.
 func (s *server) leaveLocked(id string, sign prompt.Sign) {
 	t := s.threadLocked(id)
 	s.endedLocked(id, sign)
 	delete(s.threads, id)
 	if t.subscribed {
 		s.beside(func(ctx context.Context) {
-			_, _ = s.client.Request(ctx, "thread/unsubscribe", map[string]any{"threadId": id}) // the connection's end does it, too
+			_, _ = s.client.Request(ctx, "thread/unsubscribe", map[string]any{"threadId": id}) // the end of the connection does it too
 		})
 	}
 }
 
-// subscribeLocked listens to a thread that waits for a person. What it has asked comes
-// again to whoever begins to listen.
+// subscribeLocked subscribes to a thread that waits for a person. A new subscriber
+// receives its open requests again.
 func (s *server) subscribeLocked(id string, t *thread) {
 	if !t.waits || t.subscribed || !s.known[id] || !s.opts.Desk.Shows(bridge.Codex) {
 		return
@@ -259,17 +259,17 @@ func (s *server) subscribeLocked(id string, t *thread) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch status, known := statusIn(raw); {
-		case s.threads[id] != t: // it ended meanwhile
+		case s.threads[id] != t: // the thread ended meanwhile
 		case err != nil:
 			s.opts.Log.Warn("a prompt of codex is left to its terminal", "thread", id, "err", err)
-			t.subscribed = false // until the next look
-		case known && status.Type != "active": // its end was told before we listened
+			t.subscribed = false // until the next poll
+		case known && status.Type != "active": // the end was published before we subscribed
 			s.leaveLocked(id, prompt.WentOn)
 		}
 	})
 }
 
-// statusIn is how the thread stands that an answer holds.
+// statusIn returns the status of the thread in an answer.
 func statusIn(raw json.RawMessage) (found status, known bool) {
 	var answer struct {
 		Thread struct {
@@ -280,7 +280,7 @@ func statusIn(raw json.RawMessage) (found status, known bool) {
 	return answer.Thread.Status, known
 }
 
-// beside, under the lock, asks codex for something without keeping its next words waiting.
+// beside, under the lock, sends codex a request without a delay of its next messages.
 func (s *server) beside(do func(ctx context.Context)) {
 	life := s.ctx
 	if s.gone {
