@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -11,18 +12,18 @@ func TestTasksOutliveTheirParentAndEndTogether(t *testing.T) {
 		type key struct{}
 		parent, end := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 		tasks := NewTasks(parent)
-		ended := 0
+		var ended atomic.Int64
 		for range 2 {
 			tasks.Go(func() {
 				<-tasks.Done()
-				ended++
+				ended.Add(1)
 			})
 			synctest.Wait()
 		}
 		end()
 		synctest.Wait()
-		if ended > 0 || tasks.HasEnded() || tasks.Context().Value(key{}) != "value" {
-			t.Fatalf("%d tasks ended with the parent's context, ended = %v", ended, tasks.HasEnded())
+		if ended.Load() > 0 || tasks.HasEnded() || tasks.Context().Value(key{}) != "value" {
+			t.Fatalf("%d tasks ended with the parent's context, ended = %v", ended.Load(), tasks.HasEnded())
 		}
 		tasks.Cancel()
 		synctest.Wait()
@@ -30,8 +31,8 @@ func TestTasksOutliveTheirParentAndEndTogether(t *testing.T) {
 			t.Error("Cancel did not end the context")
 		}
 		tasks.Stop()
-		if ended != 2 {
-			t.Errorf("%d of 2 tasks had ended when Stop returned", ended)
+		if ended.Load() != 2 {
+			t.Errorf("%d of 2 tasks had ended when Stop returned", ended.Load())
 		}
 	})
 }
