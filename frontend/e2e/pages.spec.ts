@@ -100,6 +100,8 @@ test('DSK-06 the menu is one row at 360 pixels, whatever is counted in it', asyn
       until: null,
       place: '',
       link: `#/sessions/s${i}`,
+      urgency: 'info' as const,
+      by: '',
       news: true,
     }));
     state.storage = { ...state.storage, ok: false, errors: 12 };

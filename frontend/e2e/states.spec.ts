@@ -25,6 +25,8 @@ function waitsFor(ms: number, name: string): Need {
     until: null,
     place: '/src/web',
     link: `#/sessions/${name}`,
+    urgency: 'info',
+    by: '',
     news: true,
   };
 }

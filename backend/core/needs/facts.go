@@ -146,6 +146,7 @@ func (f Facts) approvals(now time.Time) (items []Item) {
 		item := asker.item(Approval, a.ID, "asks for permission")
 		item.Detail, item.Since, item.Until, item.Place = exactly(a), int64(a.AskedAt), &until, cmp.Or(a.Cwd, asker.Folder)
 		item.Link += "/log"
+		item.By = asker.By
 		items = append(items, item)
 	}
 	return items
@@ -155,7 +156,7 @@ func (f Facts) approvals(now time.Time) (items []Item) {
 func promptItem(a job.Approval) Item {
 	item := Item{
 		ID: string(Approval) + ":" + a.ID, Sort: Approval, Title: a.Session + " asks for permission", Detail: exactly(a), Since: int64(a.AskedAt),
-		Place: a.Cwd, Link: "#/needs",
+		Place: a.Cwd, Link: "#/needs", By: a.Session,
 	}
 	if a.OnlyTold == "" {
 		item.choices = a.Choices
@@ -197,6 +198,7 @@ func (f Facts) questions() (items []Item) {
 		}
 		if q.Blocking {
 			item.Detail = withLine(item.Detail, "It waits for the answer.")
+			item.By = q.By
 		}
 		items = append(items, item)
 	}
@@ -242,7 +244,7 @@ var stops = map[job.WaitFor]string{
 
 func (j JobFact) stopped() Item {
 	item := j.item(JobAsks, fmt.Sprintf("%s:%s:%s", j.Name, j.Wait.For, j.Wait.ID), "waits for your word")
-	item.Detail, item.Since = stops[j.Wait.For], cmp.Or(int64(j.Wait.Since), j.StartedAt)
+	item.Detail, item.Since, item.By = stops[j.Wait.For], cmp.Or(int64(j.Wait.Since), j.StartedAt), j.By
 	return item
 }
 
@@ -266,6 +268,7 @@ func (f Facts) mail() (items []Item) {
 		items = append(items, Item{
 			ID: fmt.Sprintf("mail:%s:%s", m.Session, m.Oldest), Sort: Mail, Title: m.Session + " has not read " + bridge.Counted(m.Messages, "message"),
 			Detail: detail, Since: m.Since, Place: m.Folder, Link: sessionLink(m.Session, m.Oldest), News: true,
+			session: m.Session,
 		})
 	}
 	return items

@@ -5,7 +5,11 @@ package needs
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"bridge/backend/core/bridge"
@@ -33,6 +37,19 @@ func Sorts() []Sort {
 	return []Sort{Offline, Storage, Approval, Question, JobAsks, JobEnded, JobReview, Mail, Expired, Agent}
 }
 
+// Urgency is how soon an item needs the owner.
+type Urgency string
+
+// The urgencies, the most urgent first.
+const (
+	Now  Urgency = "now"  // someone waits for the owner, or the item ends by itself
+	Next Urgency = "next" // the owner's decision lets work continue
+	Info Urgency = "info" // for the owner to know
+)
+
+// urgencies lists all urgencies in order.
+var urgencies = []Urgency{Now, Next, Info}
+
 // Item is one thing that needs the owner.
 type Item struct {
 	// ID identifies this need alone, as long as it exists.
@@ -44,10 +61,16 @@ type Item struct {
 	Until  *bridge.UnixMillis `json:"until"`  // when it ends automatically, null for never
 	Place  string             `json:"place"`  // its folder, or ""
 	Link   string             `json:"link"`   // the place on the page to handle it
+	// Urgency groups the list; see [List].
+	Urgency Urgency `json:"urgency"`
+	// By is the session that waits for the owner, "" if none does. The session of a job is
+	// its supervisor.
+	By string `json:"by"`
 	// News stays until it is dismissed; every other item stays until it is handled.
 	News bool `json:"news"`
 
-	plain string
+	plain   string
+	session string // whose mail it is
 	// choices are the model's own questions, if the owner chooses the answer.
 	choices []bridge.Choice
 	options []string // the labels of a question's offered answers
@@ -57,13 +80,18 @@ type Item struct {
 // Plain returns the title without an agent's text, for displays that others can see.
 func (i Item) Plain() string { return bridge.VisibleLine(cmp.Or(i.plain, i.Title)) }
 
-// List returns the items that need the owner at that time, oldest first. The order is
+// List returns the items that need the owner at that time, by urgency. Within Now the item
+// that ends first comes first; all others are ordered by age, oldest first. The order is
 // total, so that items keep their places while others arrive.
 func List(f Facts, now time.Time) []Item {
 	items := slices.Concat(
 		f.offline(), f.Storage.items(), f.approvals(now), f.questions(), f.jobs(now), f.mail(), f.expired(), f.agents(),
 	)
-	items = slices.DeleteFunc(items, func(i Item) bool { return i.News && slices.Contains(f.PutAway, i.ID) })
+	isPutAway := func(i Item) bool { return i.News && slices.Contains(f.PutAway, i.ID) }
+	items = slices.DeleteFunc(mergeMail(slices.DeleteFunc(items, isPutAway)), isPutAway)
+	for i := range items {
+		items[i].Urgency = items[i].urgency()
+	}
 	slices.SortFunc(items, compare)
 	list, listed := []Item{}, map[string]bool{}
 	for _, item := range items {
@@ -74,9 +102,76 @@ func List(f Facts, now time.Time) []Item {
 	return list
 }
 
-// compare orders items by time, then by sort, then by id, which includes the sort.
+// compare orders items by urgency, by their end, by age, by sort, and by id, which includes
+// the sort.
 func compare(a, b Item) int {
-	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(rank(a.Sort), rank(b.Sort)), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(
+		cmp.Compare(slices.Index(urgencies, a.Urgency), slices.Index(urgencies, b.Urgency)), cmp.Compare(a.end(), b.end()),
+		cmp.Compare(a.Since, b.Since), cmp.Compare(rank(a.Sort), rank(b.Sort)), cmp.Compare(a.ID, b.ID),
+	)
+}
+
+// end returns when the item ends by itself, in Unix milliseconds; an item that does not end
+// comes after all others.
+func (i Item) end() int64 {
+	if i.Until == nil {
+		return math.MaxInt64
+	}
+	return *i.Until
+}
+
+// urgency returns how soon the item needs the owner.
+func (i Item) urgency() Urgency {
+	switch i.Sort {
+	case Offline, Storage, Approval, JobAsks:
+		return Now
+	case Question:
+		if i.By != "" {
+			return Now
+		}
+		return Next
+	case JobReview:
+		return Next
+	case JobEnded, Mail, Expired, Agent:
+		return Info
+	}
+	return Info
+}
+
+// mergeMail replaces the items of sessions with unread mail by one item if there are several:
+// in a crowd they would hide everything else.
+func mergeMail(items []Item) []Item {
+	isMail := func(i Item) bool { return i.Sort == Mail }
+	var mail []Item
+	for _, item := range items {
+		if isMail(item) {
+			mail = append(mail, item)
+		}
+	}
+	if len(mail) < 2 {
+		return items
+	}
+	slices.SortFunc(mail, compare)
+	ids, names := sha256.New(), make([]string, len(mail))
+	for i, item := range mail {
+		ids.Write([]byte(item.ID + "\n"))
+		names[i] = item.session
+	}
+	merged := Item{
+		ID: "mail:several:" + hex.EncodeToString(ids.Sum(nil)[:8]), Sort: Mail, Title: bridge.Counted(len(mail), "session") + " have unread mail",
+		Detail: strings.Join(names, ", "), Since: mail[0].Since, Link: "#/sessions", News: true,
+	}
+	return append(slices.DeleteFunc(items, isMail), merged)
+}
+
+// Pressing returns how many items are more than news for the owner: the number of badges.
+func Pressing(items []Item) (count int) {
+	for _, item := range items {
+		if item.Urgency != Info {
+			count++
+		}
+	}
+	return count
 }
 
 func rank(s Sort) int { return slices.Index(Sorts(), s) }

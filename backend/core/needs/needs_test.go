@@ -37,72 +37,72 @@ func TestNED_01_EachRowSaysWhoWhatExactlyWhereSinceWhenAndHowLongIsLeft(t *testi
 		{
 			"an approval",
 			needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", 9*time.Minute)}, Jobs: []needs.JobFact{{Name: "codex-job-1", Title: "Mend it"}}},
-			needs.Item{ID: "approval:a-1", Sort: needs.Approval, Title: "Mend it asks for permission", Detail: "Bash: rm -rf build", Since: ago(time.Minute), Until: &until, Place: "/src/app", Link: "#/runs/codex-job-1/log"},
+			needs.Item{ID: "approval:a-1", Sort: needs.Approval, Urgency: needs.Now, Title: "Mend it asks for permission", Detail: "Bash: rm -rf build", Since: ago(time.Minute), Until: &until, Place: "/src/app", Link: "#/runs/codex-job-1/log"},
 		},
 		{
 			"a prompt of a session",
 			needs.Facts{Approvals: []job.Approval{{ID: "p-1", Session: "claude-app", Kind: "command", What: "Bash", Detail: "rm -rf build", Cwd: "/src/app", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}}},
-			needs.Item{ID: "approval:p-1", Sort: needs.Approval, Title: "claude-app asks for permission", Detail: "Bash: rm -rf build", Since: ago(time.Hour), Place: "/src/app", Link: "#/needs"},
+			needs.Item{ID: "approval:p-1", Sort: needs.Approval, Urgency: needs.Now, By: "claude-app", Title: "claude-app asks for permission", Detail: "Bash: rm -rf build", Since: ago(time.Hour), Place: "/src/app", Link: "#/needs"},
 		},
 		{
 			"a prompt that only its terminal can answer",
 			needs.Facts{Approvals: []job.Approval{{ID: "p-1", Session: "claude-app", What: "ExitPlanMode", OnlyTold: "the plan is shown there alone", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}}},
-			needs.Item{ID: "approval:p-1", Sort: needs.Approval, Title: "claude-app asks for permission", Detail: "ExitPlanMode\nAnswer it in the terminal: the plan is shown there alone.", Since: ago(time.Hour), Link: "#/needs"},
+			needs.Item{ID: "approval:p-1", Sort: needs.Approval, Urgency: needs.Now, By: "claude-app", Title: "claude-app asks for permission", Detail: "ExitPlanMode\nAnswer it in the terminal: the plan is shown there alone.", Since: ago(time.Hour), Link: "#/needs"},
 		},
 		{
 			"a question",
 			needs.Facts{Questions: []needs.QuestionFact{{ID: "q-1", By: "claude-app", Folder: "/src/app", Title: "Which port?", Context: "4777 is taken.", Options: []string{"4778", "a free one"}, Blocking: true, AskedAt: ago(time.Hour)}}},
-			needs.Item{ID: "question:q-1", Sort: needs.Question, Title: "claude-app asks: Which port?", Detail: "4777 is taken.\nYou can choose: 4778; a free one.\nIt waits for the answer.", Since: ago(time.Hour), Place: "/src/app", Link: "#/needs"},
+			needs.Item{ID: "question:q-1", Sort: needs.Question, Urgency: needs.Now, By: "claude-app", Title: "claude-app asks: Which port?", Detail: "4777 is taken.\nYou can choose: 4778; a free one.\nIt waits for the answer.", Since: ago(time.Hour), Place: "/src/app", Link: "#/needs"},
 		},
 		{
 			"a budget that is spent",
 			needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", Folder: "/src/app", State: job.Waiting, StartedAt: ago(time.Hour), Wait: &job.Wait{For: job.ForBudget, ID: "s-1", Since: job.Millis(ago(time.Minute))}}}},
-			needs.Item{ID: "job-asks:codex-job-1:budget:s-1", Sort: needs.JobAsks, Title: "codex-job-1 waits for your word", Detail: "It has spent what it was given.", Since: ago(time.Minute), Place: "/src/app", Link: "#/runs/codex-job-1"},
+			needs.Item{ID: "job-asks:codex-job-1:budget:s-1", Sort: needs.JobAsks, Urgency: needs.Now, Title: "codex-job-1 waits for your word", Detail: "It has spent what it was given.", Since: ago(time.Minute), Place: "/src/app", Link: "#/runs/codex-job-1"},
 		},
 		{
 			"a job that is stuck, of a runner that tells no time",
 			needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", State: job.Waiting, StartedAt: ago(time.Hour), Wait: &job.Wait{For: job.ForSilence, ID: "s-1"}}}},
-			needs.Item{ID: "job-asks:codex-job-1:silence:s-1", Sort: needs.JobAsks, Title: "codex-job-1 waits for your word", Detail: "It was not heard of for ten minutes.", Since: ago(time.Hour), Link: "#/runs/codex-job-1"},
+			needs.Item{ID: "job-asks:codex-job-1:silence:s-1", Sort: needs.JobAsks, Urgency: needs.Now, Title: "codex-job-1 waits for your word", Detail: "It was not heard of for ten minutes.", Since: ago(time.Hour), Link: "#/runs/codex-job-1"},
 		},
 		{
 			"a job that failed",
 			needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", Title: "Mend it", By: "claude-app", Folder: "/src/app", State: job.Failed, Ended: job.EndAuth, EndedAt: ago(time.Hour)}}},
-			needs.Item{ID: fmt.Sprintf("job-ended:codex-job-1:%d", ago(time.Hour)), Sort: needs.JobEnded, Title: "Mend it failed", Detail: "The provider does not accept the account. claude-app has been told; it can be continued.", Since: ago(time.Hour), Place: "/src/app", Link: "#/runs/codex-job-1", News: true},
+			needs.Item{ID: fmt.Sprintf("job-ended:codex-job-1:%d", ago(time.Hour)), Sort: needs.JobEnded, Urgency: needs.Info, Title: "Mend it failed", Detail: "The provider does not accept the account. claude-app has been told; it can be continued.", Since: ago(time.Hour), Place: "/src/app", Link: "#/runs/codex-job-1", News: true},
 		},
 		{
 			"changes to be looked at",
 			needs.Facts{Jobs: []needs.JobFact{{Name: "codex-job-1", Title: "Mend it", Folder: "/src/wt", State: job.Finished, Changed: true, EndedAt: ago(time.Hour)}}},
-			needs.Item{ID: fmt.Sprintf("job-review:codex-job-1:%d", ago(time.Hour)), Sort: needs.JobReview, Title: "Mend it has changes for you", Detail: "It has finished. Its changes stay in its worktree until you apply, keep or discard them.", Since: ago(time.Hour), Place: "/src/wt", Link: "#/runs/codex-job-1/changes"},
+			needs.Item{ID: fmt.Sprintf("job-review:codex-job-1:%d", ago(time.Hour)), Sort: needs.JobReview, Urgency: needs.Next, Title: "Mend it has changes for you", Detail: "It has finished. Its changes stay in its worktree until you apply, keep or discard them.", Since: ago(time.Hour), Place: "/src/wt", Link: "#/runs/codex-job-1/changes"},
 		},
 		{
 			"mail of an idle session",
 			needs.Facts{Mail: []needs.MailFact{{Session: "codex a/b", Folder: "/src/web", State: "idle", Messages: 2, Oldest: "m-1", Since: ago(16 * time.Minute)}}},
-			needs.Item{ID: "mail:codex a/b:m-1", Sort: needs.Mail, Title: "codex a/b has not read 2 messages", Detail: "It is idle; give it a turn, and it reads.", Since: ago(16 * time.Minute), Place: "/src/web", Link: "#/sessions/codex%20a%2Fb?m=m-1", News: true},
+			needs.Item{ID: "mail:codex a/b:m-1", Sort: needs.Mail, Urgency: needs.Info, Title: "codex a/b has not read 2 messages", Detail: "It is idle; give it a turn, and it reads.", Since: ago(16 * time.Minute), Place: "/src/web", Link: "#/sessions/codex%20a%2Fb?m=m-1", News: true},
 		},
 		{
 			"a message that expired",
 			needs.Facts{Expired: []needs.ExpiredFact{{Message: "m-1", Recipient: "p-1", From: "claude-app", To: "codex-web", Note: "expired after 7 d", At: ago(time.Hour)}}},
-			needs.Item{ID: "expired:m-1:p-1", Sort: needs.Expired, Title: "A message from claude-app to codex-web expired unread", Detail: "expired after 7 d", Since: ago(time.Hour), Link: "#/sessions/codex-web?m=m-1", News: true},
+			needs.Item{ID: "expired:m-1:p-1", Sort: needs.Expired, Urgency: needs.Info, Title: "A message from claude-app to codex-web expired unread", Detail: "expired after 7 d", Since: ago(time.Hour), Link: "#/sessions/codex-web?m=m-1", News: true},
 		},
 		{
 			"errors of the storage",
 			needs.Facts{Storage: needs.StorageFact{Home: "/home/anna/.bridge", Errors: 2, Warnings: 1, First: "jobs.json: it is not valid JSON", Since: ago(time.Hour)}},
-			needs.Item{ID: "storage:2", Sort: needs.Storage, Title: "The storage has 2 errors", Detail: "jobs.json: it is not valid JSON. And 1 warning.", Since: ago(time.Hour), Place: "/home/anna/.bridge", Link: "#/storage"},
+			needs.Item{ID: "storage:2", Sort: needs.Storage, Urgency: needs.Now, Title: "The storage has 2 errors", Detail: "jobs.json: it is not valid JSON. And 1 warning.", Since: ago(time.Hour), Place: "/home/anna/.bridge", Link: "#/storage"},
 		},
 		{
 			"a storage that nobody can look at",
 			needs.Facts{Storage: needs.StorageFact{Problem: "no rights", Since: ago(time.Hour)}},
-			needs.Item{ID: "storage:unknown", Sort: needs.Storage, Title: "The storage cannot be looked at", Detail: "no rights", Since: ago(time.Hour), Link: "#/storage"},
+			needs.Item{ID: "storage:unknown", Sort: needs.Storage, Urgency: needs.Now, Title: "The storage cannot be looked at", Detail: "no rights", Since: ago(time.Hour), Link: "#/storage"},
 		},
 		{
 			"an agent that lost its hooks",
 			needs.Facts{Agents: []needs.AgentFact{{Kind: bridge.Claude, Missing: "settings.json is not as Bridge left it.", Since: ago(time.Hour)}}},
-			needs.Item{ID: "agent:claude", Sort: needs.Agent, Title: "claude is not connected any more as it was", Detail: "settings.json is not as Bridge left it.", Since: ago(time.Hour), Link: "#/settings", News: true},
+			needs.Item{ID: "agent:claude", Sort: needs.Agent, Urgency: needs.Info, Title: "claude is not connected any more as it was", Detail: "settings.json is not as Bridge left it.", Since: ago(time.Hour), Link: "#/settings", News: true},
 		},
 		{
 			"no broker",
 			needs.Facts{NoBroker: ago(time.Hour)},
-			needs.Item{ID: "offline", Sort: needs.Offline, Title: "The broker is offline", Detail: "Sessions cannot send or receive. It starts with the next session, or by bridge open.", Since: ago(time.Hour), Link: "#/needs"},
+			needs.Item{ID: "offline", Sort: needs.Offline, Urgency: needs.Now, Title: "The broker is offline", Detail: "Sessions cannot send or receive. It starts with the next session, or by bridge open.", Since: ago(time.Hour), Link: "#/needs"},
 		},
 	}
 	for _, tt := range tests {
@@ -173,7 +173,7 @@ func TestNED_01_OnlyNewsCanBePutAway(t *testing.T) {
 	for _, item := range needs.List(facts, now) {
 		left = append(left, item.ID)
 	}
-	if diff := cmp.Diff([]string{"storage:1", "approval:a-1"}, left); diff != "" {
+	if diff := cmp.Diff([]string{"approval:a-1", "storage:1"}, left); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -234,8 +234,8 @@ func TestNED_01_TheOrderIsTotalNothingIsTwiceAndWhatIsGoneIsGone(t *testing.T) {
 				t.Fatalf("%s is listed twice", item.ID)
 			}
 			seen[item.ID] = true
-			if i > 0 && list[i-1].Since > item.Since {
-				t.Fatalf("%s of %d stands before %s of %d", list[i-1].ID, list[i-1].Since, item.ID, item.Since)
+			if i > 0 && !inOrder(list[i-1], item) {
+				t.Fatalf("%+v stands before %+v", list[i-1], item)
 			}
 			if item.Until != nil && *item.Until <= now.UnixMilli() {
 				t.Fatalf("%s is over and listed", item.ID)
@@ -265,6 +265,21 @@ func TestNED_01_TheOrderIsTotalNothingIsTwiceAndWhatIsGoneIsGone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// inOrder reports whether one item may stand directly before another: by urgency, then what
+// ends by itself, the soonest first, then by age.
+func inOrder(one, next needs.Item) bool {
+	rank := map[needs.Urgency]int{needs.Now: 0, needs.Next: 1, needs.Info: 2}
+	switch {
+	case one.Urgency != next.Urgency:
+		return rank[one.Urgency] < rank[next.Urgency]
+	case one.Until != nil && next.Until != nil && *one.Until != *next.Until:
+		return *one.Until < *next.Until
+	case (one.Until == nil) != (next.Until == nil):
+		return one.Until != nil
+	}
+	return one.Since <= next.Since
 }
 
 // unique reports whether nothing is there under the same id twice: which of two is
@@ -382,5 +397,76 @@ func TestNED_01_TheListSaysHowLongIsLeft(t *testing.T) {
 	list := needs.List(needs.Facts{Approvals: []job.Approval{asked("a-1", "codex-job-1", 9*time.Minute)}, Jobs: []needs.JobFact{{Name: "codex-job-1"}}}, now)
 	if got := needs.Text(list, now, typed); !strings.HasPrefix(got, "codex-job-1 asks for permission   (1 min ago, 9 min left)\n") {
 		t.Errorf("it says %s", got)
+	}
+}
+
+func TestPGE_02_WhatIsBlockedOrEndsComesFirst(t *testing.T) {
+	blocking := func(id string, is bool, at time.Duration) needs.QuestionFact {
+		return needs.QuestionFact{ID: id, By: "web", Title: id, Blocking: is, AskedAt: ago(at)}
+	}
+	prompt := job.Approval{ID: "prompt", Session: "web", What: "rm", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Minute))}
+	facts := needs.Facts{
+		Mail:      []needs.MailFact{{Session: "codex", Oldest: "m-1", Messages: 1, Since: ago(24 * time.Hour)}},
+		Questions: []needs.QuestionFact{blocking("old", false, 20*time.Hour), blocking("waits", true, 2*time.Hour)},
+		Approvals: []job.Approval{asked("late", "job-1", 9*time.Minute), asked("soon", "job-1", time.Minute), prompt},
+		Jobs: []needs.JobFact{
+			{Name: "job-1", By: "api"},
+			{Name: "job-2", State: job.Failed, EndedAt: ago(3 * time.Hour)},
+			{Name: "job-3", By: "api", State: job.Waiting, Wait: &job.Wait{For: job.ForBudget, Since: job.Millis(ago(4 * time.Hour))}},
+			{Name: "job-4", State: job.Finished, Changed: true, EndedAt: ago(time.Hour)},
+		},
+	}
+	type row struct {
+		id, by  string
+		urgency needs.Urgency
+	}
+	var got []row
+	list := needs.List(facts, now)
+	for _, item := range list {
+		id, _, _ := strings.Cut(strings.SplitN(item.ID, ":", 2)[1], ":")
+		got = append(got, row{id, item.By, item.Urgency})
+	}
+	want := []row{
+		{"soon", "api", needs.Now}, {"late", "api", needs.Now}, {"job-3", "api", needs.Now}, {"waits", "web", needs.Now}, {"prompt", "web", needs.Now},
+		{"old", "", needs.Next}, {"job-4", "", needs.Next},
+		{"codex", "", needs.Info}, {"job-2", "", needs.Info},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
+		t.Error(diff)
+	}
+	if n := needs.Pressing(list); n != 7 {
+		t.Errorf("%d are pressing, want all but the news", n)
+	}
+}
+
+func TestPGE_02_UnreadMailIsOneRow(t *testing.T) {
+	mailOf := func(sessions ...string) (facts needs.Facts) {
+		for i, name := range sessions {
+			facts.Mail = append(facts.Mail, needs.MailFact{Session: name, Oldest: "m-" + name, Messages: 2, Since: ago(time.Duration(i+1) * time.Hour)})
+		}
+		return facts
+	}
+	if list := needs.List(mailOf("web"), now); len(list) != 1 || list[0].Title != "web has not read 2 messages" {
+		t.Errorf("of one session: %+v", list)
+	}
+	facts := mailOf("web", "api", "docs")
+	list := needs.List(facts, now)
+	if len(list) != 1 || list[0].Title != "3 sessions have unread mail" || list[0].Detail != "docs, api, web" || list[0].Since != ago(3*time.Hour) || !list[0].News {
+		t.Fatalf("of three: %+v", list)
+	}
+	// Dismissed, they stay away until another session joins them.
+	facts.PutAway = []string{list[0].ID}
+	if left := needs.List(facts, now); len(left) != 0 {
+		t.Errorf("dismissed, there is %+v", left)
+	}
+	more := mailOf("web", "api", "docs", "db")
+	more.PutAway = facts.PutAway
+	if left := needs.List(more, now); len(left) != 1 || left[0].Title != "4 sessions have unread mail" {
+		t.Errorf("with another session there is %+v", left)
+	}
+	// A session that was dismissed by itself is not counted.
+	facts.PutAway = []string{"mail:web:m-web"}
+	if left := needs.List(facts, now); len(left) != 1 || left[0].Detail != "docs, api" {
+		t.Errorf("without one there is %+v", left)
 	}
 }

@@ -47,6 +47,6 @@ func askStanding(ctx context.Context, a *App, client *ipc.Client, home config.Ho
 		return err
 	}
 	_, err = quickCheck(ctx, a, home, facts)
-	standing.Needs = len(needs.List(*facts, a.Now()))
+	standing.Needs = needs.Pressing(needs.List(*facts, a.Now()))
 	return err
 }

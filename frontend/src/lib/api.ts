@@ -131,6 +131,9 @@ export type NeedSort =
   | 'expired'
   | 'agent';
 
+/** How soon a need needs the owner: somebody waits or it ends by itself, it moves work on, it is news. */
+export type Urgency = 'now' | 'next' | 'info';
+
 /** One thing that needs the owner, by the server's rule: the tray and `bridge needs` list the same. */
 export interface Need {
   /** "<sort>:<id of what it is about>". */
@@ -146,6 +149,9 @@ export interface Need {
   place: string;
   /** Where on the page it is dealt with, as "#/runs". */
   link: string;
+  urgency: Urgency;
+  /** The session that waits for the owner, or ''. */
+  by: string;
   /** It can be put away. */
   news: boolean;
 }

@@ -110,6 +110,8 @@ const need = v.object({
   until: v.nullable(time),
   place: v.string(),
   link: v.pipe(v.string(), v.startsWith('#/')),
+  urgency: v.picklist(['now', 'next', 'info']),
+  by: v.string(),
   news: v.boolean(),
 }) satisfies v.GenericSchema<unknown, Need>;
 

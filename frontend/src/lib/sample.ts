@@ -88,6 +88,8 @@ export function need(over: Partial<Need> = {}): Need {
     until: null,
     place: '/src/web',
     link: '#/sessions/codex-web?m=m-1',
+    urgency: 'info',
+    by: '',
     news: true,
     ...over,
   };

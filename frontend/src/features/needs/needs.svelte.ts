@@ -2,7 +2,7 @@
 
 import { api, type Need } from '../../lib/api';
 import { page } from '../../lib/page.svelte';
-import { stillThere } from './needs';
+import { pressing, stillThere, waitingSessions } from './needs';
 
 class Needs {
   /** What was put away last, to take it back. */
@@ -14,6 +14,14 @@ class Needs {
   open = $derived(
     stillThere(page.state?.needs ?? [], page.now).filter((need) => !this.#leaving.includes(need.id)),
   );
+  /** What badges count. */
+  pressing = $derived(pressing(this.open));
+  #waiting = $derived(waitingSessions(this.open));
+
+  /** Whether the session of that name waits for the owner. */
+  waits(name: string): boolean {
+    return this.#waiting.has(name);
+  }
 
   async putAway(need: Need): Promise<void> {
     this.last = need;

@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { need } from '../../lib/sample';
-import { inGroups, inOrder, leftWords, SORTS, stillThere, subject, wayWord } from './needs';
+import {
+  inGroups,
+  inOrder,
+  leftWords,
+  pressing,
+  SORTS,
+  stillThere,
+  subject,
+  waitingSessions,
+  wayWord,
+} from './needs';
 
 describe('NED-01 needs you', () => {
   it('keeps the order of the server, and drops what is over by itself', () => {
@@ -52,5 +62,23 @@ describe('NED-01 needs you', () => {
     const keys = (order: string[]) => inGroups(order, entries).map(({ all }) => all.map(({ key }) => key));
     expect(keys(['a', 'B', 'C', 'gone', 'd'])).toEqual([['a'], ['B', 'C'], ['d']]);
     expect(keys(['B', 'a', 'C'])).toEqual([['B'], ['a'], ['C']]);
+  });
+
+  it('PGE-02 shows what ends first before what is older, and counts no news', () => {
+    const order = inOrder(
+      [],
+      [
+        { key: 'old', since: 1, until: null },
+        { key: 'late', since: 3, until: 90 },
+        { key: 'soon', since: 2, until: 20 },
+      ],
+    );
+    expect(order).toEqual(['soon', 'late', 'old']);
+    expect(pressing([need({ urgency: 'now' }), need({ urgency: 'next' }), need()])).toBe(2);
+  });
+
+  it('PGE-01 knows which sessions wait for the owner', () => {
+    const list = [need({ by: 'web' }), need(), need({ by: 'web' }), need({ by: 'api' })];
+    expect([...waitingSessions(list)]).toEqual(['web', 'api']);
   });
 });

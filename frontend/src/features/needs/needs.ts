@@ -1,6 +1,6 @@
 // What needs the owner, as the page shows it. What is in the list is the server's to decide.
 
-import type { Need, NeedSort } from '../../lib/api';
+import type { Need, NeedSort, Urgency } from '../../lib/api';
 import type { Sign } from '../../ui/signs';
 import { duration } from '../runs/runs';
 
@@ -33,15 +33,35 @@ export const leftWords = (need: Need, now: number) =>
 export const wayWord = (sort: NeedSort) =>
   sort === 'approval' || sort === 'question' ? 'Answer' : sort === 'job-review' ? 'Review' : 'Look';
 
-/** One thing on the page of needs, and since when it stands. */
+/** The headings of the page's groups, the most urgent first. */
+export const URGENCIES: { urgency: Urgency; heading: string }[] = [
+  { urgency: 'now', heading: 'Waiting for you' },
+  { urgency: 'next', heading: 'Your decision lets work continue' },
+  { urgency: 'info', heading: 'Good to know' },
+];
+
+/** How many badges count: what is more than news. */
+export const pressing = (needs: Need[]) => needs.filter((n) => n.urgency !== 'info').length;
+
+/** The sessions that wait for the owner. */
+export const waitingSessions = (needs: Need[]) => new Set(needs.map((n) => n.by).filter((by) => by !== ''));
+
+/** One thing on the page of needs, since when it is there, and when it ends by itself. */
 export interface Place {
   key: string;
   since: number;
+  until?: number | null;
 }
 
-/** The order of the page: the oldest first, and what has its place keeps it while others come. */
+/**
+ * The order of the page: what ends first, then the oldest. What has its place keeps it while
+ * others come.
+ */
 export function inOrder(before: string[], present: Place[]): string[] {
-  const fresh = present.filter((one) => !before.includes(one.key)).toSorted((a, b) => a.since - b.since);
+  const end = (one: Place) => one.until ?? Infinity;
+  const fresh = present
+    .filter((one) => !before.includes(one.key))
+    .toSorted((a, b) => (end(a) === end(b) ? 0 : end(a) - end(b)) || a.since - b.since);
   return [...before, ...new Set(fresh.map((one) => one.key))];
 }
 

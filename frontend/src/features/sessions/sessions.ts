@@ -24,17 +24,29 @@ const MOST = 12;
 const HOUR = 3_600_000;
 
 /**
- * Who is worth a row of their own, those at work first, and who is quiet: not at work,
+ * Who is worth a row of their own, those that wait for the owner and those at work first, and
+ * who is quiet: not at work,
  * nothing unread, and silent for an hour. `last` is what each said last, by its name.
  */
-export function byAttention(peers: Peer[], last: Map<string, Message>, now: number) {
+export function byAttention(
+  peers: Peer[],
+  last: Map<string, Message>,
+  now: number,
+  waits: (name: string) => boolean = () => false,
+) {
   const spoke = (p: Peer) => last.get(p.name)?.created_at ?? 0;
   const works = (p: Peer) => p.state === 'busy' || p.children.some((c) => c.state !== 'done');
   const sorted = peers.toSorted(
-    (a, b) => Number(works(b)) - Number(works(a)) || spoke(b) - spoke(a) || byName(a.name, b.name),
+    (a, b) =>
+      Number(waits(b.name)) - Number(waits(a.name)) ||
+      Number(works(b)) - Number(works(a)) ||
+      spoke(b) - spoke(a) ||
+      byName(a.name, b.name),
   );
   if (peers.length <= FEW) return { awake: sorted, quiet: [] };
-  const awake = sorted.filter((p, i) => works(p) || (i < MOST && (p.unread > 0 || now - spoke(p) < HOUR)));
+  const awake = sorted.filter(
+    (p, i) => waits(p.name) || works(p) || (i < MOST && (p.unread > 0 || now - spoke(p) < HOUR)),
+  );
   return { awake, quiet: sorted.filter((p) => !awake.includes(p)).sort((a, b) => byName(a.name, b.name)) };
 }
 
