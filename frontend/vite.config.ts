@@ -1,5 +1,5 @@
 import { readFileSync, rmSync } from 'node:fs';
-import { relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import type { Rolldown } from 'vite';
 import { defineConfig } from 'vitest/config';
@@ -24,11 +24,17 @@ const tellPackages = {
   apply: 'build' as const,
   generateBundle(this: PluginContext, _: unknown, bundle: OutputBundle) {
     const folders = new Set<string>();
-    for (const chunk of Object.values(bundle)) {
-      if (chunk.type !== 'chunk') continue;
-      for (const [id, { renderedLength }] of Object.entries(chunk.modules)) {
-        const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
-        if (folder !== undefined && renderedLength > 0) folders.add(folder);
+    for (const part of Object.values(bundle)) {
+      // Of code what was rendered, of typefaces and pictures the files that were copied.
+      const taken =
+        part.type === 'chunk'
+          ? Object.entries(part.modules).flatMap(([id, { renderedLength }]) =>
+              renderedLength > 0 ? [id] : [],
+            )
+          : part.originalFileNames.map((name) => resolve(name));
+      for (const id of taken) {
+        const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id.replaceAll('\\', '/'))?.[1];
+        if (folder !== undefined) folders.add(folder);
       }
     }
     const packages = [...folders].sort().map((folder) => {
