@@ -349,6 +349,9 @@ func (d *Dashboard) serve(w *response, r *http.Request) error {
 	matched, allowed := match(d.routes, r)
 	if matched == nil || matched.kind != guard.Entry {
 		if err := d.guard.Cookie(r); err != nil {
+			if bridge.CodeOf(err) == bridge.Denied && guard.IsNavigation(r) {
+				return guard.WriteDoor(w)
+			}
 			return err
 		}
 	}

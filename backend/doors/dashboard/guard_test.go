@@ -455,6 +455,45 @@ func TestAUT_01_ANewSecretShutsOldCookiesOut(t *testing.T) {
 	refused(t, "the old cookie", w.do(old), http.StatusForbidden)
 }
 
+// A person who opens a bookmark in a browser without access reads what to do; everything else is
+// refused as before.
+func TestPGE_13_ABrowserWithoutAccessIsToldWhatToDo(t *testing.T) {
+	w := newWorld(t)
+	ask := func(method, path string, headers ...string) answer {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, w.server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		return w.do(r)
+	}
+	navigates := []string{"Sec-Fetch-Dest", "document", "Sec-Fetch-Mode", "navigate"}
+	door := ask(http.MethodGet, "/", navigates...)
+	if door.status != http.StatusForbidden || !strings.Contains(door.body, "<code>bridge open</code>") || !strings.HasPrefix(door.header.Get("Content-Type"), "text/html") {
+		t.Errorf("the door is %d, %s: %s", door.status, door.header.Get("Content-Type"), door.body)
+	}
+	if policy := door.header.Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") || !strings.Contains(policy, "default-src 'none'") || len(door.header.Values("Set-Cookie")) > 0 {
+		t.Errorf("its policy is %q, its cookies %q", policy, door.header.Values("Set-Cookie"))
+	}
+	for name, a := range map[string]answer{
+		"a program":               ask(http.MethodGet, "/"),
+		"another address":         ask(http.MethodGet, "/api/state", navigates...),
+		"another method":          ask(http.MethodPost, "/", navigates...),
+		"a frame of another page": ask(http.MethodGet, "/", "Sec-Fetch-Dest", "iframe", "Sec-Fetch-Mode", "navigate"),
+		"a script's request":      ask(http.MethodGet, "/", "Sec-Fetch-Dest", "empty", "Sec-Fetch-Mode", "cors"),
+	} {
+		if a.status != http.StatusForbidden || !strings.HasPrefix(a.body, `{"error"`) {
+			t.Errorf("%s is answered %d: %s", name, a.status, a.body)
+		}
+	}
+	if a := w.get("/"); a.status != http.StatusOK {
+		t.Errorf("a browser with access is answered %d", a.status)
+	}
+}
+
 func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 	w := newWorld(t)
 	want := map[string]string{

@@ -15,11 +15,13 @@ const bouncePage = `<!doctype html><html lang="en" data-bridge="launch"><head><m
 	`<body><p><a href="/">Open Bridge</a></p><script>` + bounceScript + `</script></body></html>`
 
 // bouncePolicy allows exactly that script.
-var bouncePolicy = func() string {
-	hash := sha256.Sum256([]byte(bounceScript))
-	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
-		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-}()
+var bouncePolicy = "default-src 'none'; script-src " + hashOf(bounceScript) + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// hashOf returns the source expression of a policy for an inline text.
+func hashOf(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+}
 
 // Launch answers GET /launch with a cookie and a page that replaces itself by /
 // (contract, AUT-01). It fails with Denied for a wrong key, and with Busy after too many.
