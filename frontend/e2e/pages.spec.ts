@@ -100,7 +100,7 @@ test('DSK-06 the menu is one row at 360 pixels, whatever is counted in it', asyn
       until: null,
       place: '',
       link: `#/sessions/s${i}`,
-      urgency: 'info' as const,
+      urgency: 'now' as const,
       by: '',
       news: true,
     }));
