@@ -2,16 +2,19 @@ import { gzipSync } from 'node:zlib';
 import { type Response } from '@playwright/test';
 import { expect, open, test } from './dashboard';
 
-/** What the page may weigh: everything that it loads to show itself, compressed. */
+/** What the page may weigh: everything that it loads to show itself, compressed; its typefaces apart. */
 const MOST = 180_000;
+const MOST_TYPE = 120_000;
 
 test('DSK-06 the page weighs less than 180 kB and loads nothing from elsewhere', async ({ page }) => {
   const bodies: Promise<Buffer>[] = [];
+  const typefaces: Promise<Buffer>[] = [];
   const elsewhere: string[] = [];
   const origin = new URL((await page.request.get('/')).url()).origin;
   const note = (response: Response): void => {
     const url = new URL(response.url());
     if (url.origin !== origin && url.protocol !== 'data:') elsewhere.push(response.url());
+    else if (url.pathname.endsWith('.woff2')) typefaces.push(response.body());
     else if (url.pathname === '/' || url.pathname.startsWith('/assets/')) bodies.push(response.body());
   };
   page.on('response', note);
@@ -22,5 +25,8 @@ test('DSK-06 the page weighs less than 180 kB and loads nothing from elsewhere',
   const weight = files.reduce((sum, body) => sum + gzipSync(body).length, 0);
   expect(files.length).toBeGreaterThanOrEqual(3);
   expect(weight).toBeLessThan(MOST);
+  const type = await Promise.all(typefaces);
+  expect(type.length).toBeGreaterThan(0);
+  expect(type.reduce((sum, body) => sum + body.length, 0)).toBeLessThan(MOST_TYPE);
   expect(elsewhere).toEqual([]);
 });

@@ -57,6 +57,8 @@ test('STO-03 a damaged storage is told on every page, with what to do', async ({
       detail: 'bridge.db: a page is bad. And 1 warning.',
       since: Date.now(),
       until: null,
+      urgency: 'now',
+      by: '',
       place: '',
       link: '#/storage',
       news: false,
