@@ -43,10 +43,10 @@ type parts struct {
 	decisions *decisions // decisions
 	chats     *chats     // the owner's chat messages
 	children  *children  // the native children of sessions
-	idleness  *idleness  // sessions that were left at work
-	wakes     *wakes     // whether sessions are still at work
-	wakeHooks *wakeHooks // the outcome of wakes
-	channels  *channels  // claude's waiting hooks
+	idleness  *idleness  // whether sessions are still at work
+	wakes     *wakes     // the outcome of wakes
+	wakeHooks *wakeHooks // claude's waiting hooks
+	channels  *channels  // claude's channels
 	mods      *mods      // claude's mods
 	queues    *queues    // codex's queue
 	status    *status    // the status of all of them
