@@ -36,9 +36,9 @@ type Options struct {
 	DB       *store.DB
 	Now      func() time.Time
 	Log      *slog.Logger
-	Host     string        // who hosts it: serve, background, desktop, service
+	Host     string        // what hosts it: serve, background, desktop, service
 	Version  string        // of this build
-	URL      func() string // dashboard address without key, "" when none is served
+	URL      func() string // dashboard address without key, "" if none is served
 	Keys     entry.Keys    // of the dashboard
 	// Queue finds the queue command of codex.
 	Queue func() (agent.Queue, error)
@@ -172,7 +172,7 @@ func (b *Broker) Busy() bool {
 	return len(b.Serverless) > 0
 }
 
-// Handle serves one request (ipc.Handler). It fails with Invalid or Unavailable.
+// Handle serves one request (ipc.Handler). It fails with Invalid for an unknown operation.
 func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
 	if !b.mux.Has(op) {
 		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)

@@ -23,8 +23,8 @@ type core struct {
 	ledger  wake.Ledger
 	feed    *events.Feed
 	jobs    Delegated // nil if there are none; set before the first connection
-	pairs   Pairs     // as jobs
-	prompts Prompts   // as jobs
+	pairs   Pairs     // like jobs
+	prompts Prompts   // like jobs
 	gather  func(context.Context) (needs.Facts, error)
 
 	// tasks runs the broker's own goroutines, such as pending wakes and checks.

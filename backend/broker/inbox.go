@@ -87,7 +87,7 @@ func (p *inbox) reader(ctx context.Context, l *link, caller api.Caller, evidence
 	return s, p.activity.noteActivity(ctx, s, evidence)
 }
 
-// wait waits at most 110 s for one unread message that fits the filters. It fails with Unavailable.
+// wait waits at most 110 s for one unread message that matches the filters.
 func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitResult, error) {
 	s, err := p.reader(ctx, l, args.Caller, "tool wait_for_message")
 	if err != nil {

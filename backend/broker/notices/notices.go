@@ -19,7 +19,7 @@ type Maker struct {
 }
 
 // Missing returns the notices that a joining session lacks. They cover the applicable
-// current decisions that it was not notified of (DEC-13), each with the decision of this
+// current decisions that it was not notified of (DEC-13). Each carries a decision of this
 // PC's owner from the same time, if any (HUB-06). They also cover withdrawals of known
 // decisions.
 func (m Maker) Missing(ctx context.Context, target decision.Target) ([]decision.Notification, error) {

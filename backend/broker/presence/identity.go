@@ -252,8 +252,7 @@ func (p *Presence) identifiedLocked(l *Link, sessionID string) (*session.Session
 }
 
 // moveToLocked makes the connection part of s. If the connection had an unidentified
-// session until now, that session is merged into s, and s then has an identity to
-// persist.
+// session until now, that session is merged into s. Then s has an identity to persist.
 func (p *Presence) moveToLocked(l *Link, s *session.Session) (dissolved bool) {
 	if l.Sessions[s.ID] {
 		return false

@@ -126,7 +126,7 @@ func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, lea
 	p.Lock()
 	defer p.Unlock()
 	if s, ok := p.Roster.ByHost(call.Kind, call.SessionID); ok {
-		return s, false // another hook put it on the list meanwhile
+		return s, false // another hook added it to the roster meanwhile
 	}
 	s = servers{p}.reviveLocked(call, agent)
 	return s, s != nil

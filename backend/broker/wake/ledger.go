@@ -33,8 +33,8 @@ func (l Ledger) Asked(ctx context.Context, marks []mail.Mark) {
 	}
 }
 
-// GivenByHooks returns the unread mail that wake hooks or the channel gave to the host,
-// with the time of each in Unix milliseconds.
+// GivenByHooks returns the unread mail that wake hooks or the channel gave to the host.
+// The values are times in Unix milliseconds.
 func (l Ledger) GivenByHooks(ctx context.Context, peerID string) (map[string]int64, error) {
 	byWake := func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }
 	unread, err := l.DB.Unread(ctx, peerID, scan, byWake)

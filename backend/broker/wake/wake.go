@@ -20,8 +20,8 @@ type Pace struct {
 	Confirm time.Duration
 	// Settle is how long a host may take to read what a wake hook gave it.
 	Settle time.Duration
-	// Doubt is how often a busy session with mail for the end of its turn is checked for
-	// whether it is still at work.
+	// Doubt is the interval of checks whether a busy session is still at work, while mail
+	// waits for the end of its turn.
 	Doubt time.Duration
 	// Look is how long after a sign the CLI's own store is checked for native children.
 	// Signs within that time share one check.

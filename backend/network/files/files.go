@@ -257,7 +257,7 @@ func errNoTransfer(id string) error {
 	return bridge.Errorf(bridge.NotFound, "there is no transfer %q: bridge files lists them", id)
 }
 
-// Cancel ends a running transfer on both sides. It fails with NotFound or Conflict.
+// Cancel ends a transfer on both sides. It fails with NotFound, or Conflict if it has ended.
 func (t *Transfers) Cancel(id string) (api.Transfer, error) {
 	t.mu.Lock()
 	r := t.records[id]

@@ -303,7 +303,7 @@ func (in *receiving) publish() error {
 // nothing to the record.
 func (t *Transfers) arrived(r *record) error {
 	if err := t.close(r, nil); err != nil {
-		t.opts.Log.Error("the end of a transfer was not recorded", "transfer", r.ID, "err", err) // the next start does
+		t.opts.Log.Error("the end of a transfer was not recorded", "transfer", r.ID, "err", err) // the next start records it
 		return nil
 	}
 	t.dropNotes(r.ID)

@@ -44,7 +44,7 @@ const (
 
 func (r *record) hasEnded() bool { return r.State != stateOpen }
 
-// write stores a record on the disk. It fails with Storage.
+// write stores a record on the disk. It fails with Storage on a disk error.
 func (t *Transfers) write(r *record) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {

@@ -82,7 +82,7 @@ func (b *Book) isStale(p Pair) bool {
 	return !p.Confirmed && b.now().Sub(time.UnixMilli(p.PairedAt)) > halfMade
 }
 
-// ByID returns the pair with that id. It fails with Unauthorized.
+// ByID returns the pair with that id. It fails with Unauthorized if there is none.
 func (b *Book) ByID(id string) (Pair, error) {
 	for _, pair := range b.Pairs() {
 		if pair.ID == id {
@@ -92,7 +92,7 @@ func (b *Book) ByID(id string) (Pair, error) {
 	return Pair{}, bridge.Errorf(bridge.Unauthorized, "that PC is not paired with this one")
 }
 
-// ByName returns the pair with that name. It fails with NotFound.
+// ByName returns the pair with that name. It fails with NotFound if there is none.
 func (b *Book) ByName(name string) (Pair, error) {
 	for _, pair := range b.Pairs() {
 		if pair.Name == name {

@@ -80,6 +80,6 @@ func (i Identity) Open(subject string, sealed []byte) ([]byte, error) {
 // Sign signs with this PC's key, and returns the public key: its SHA-256 is the ID.
 func (i Identity) Sign(message []byte) (key, signature []byte) {
 	private := i.certificate.PrivateKey.(ed25519.PrivateKey) //nolint:forcetypeassert,errcheck // OpenIdentity makes and takes no other
-	key, _ = x509.MarshalPKIXPublicKey(private.Public())     // that of such a key always can be
+	key, _ = x509.MarshalPKIXPublicKey(private.Public())     // such a key can always be encoded
 	return key, ed25519.Sign(private, message)
 }

@@ -1,7 +1,7 @@
 // Package link implements the link between two paired PCs: the identity of this PC,
-// pairing by a code (RMT-01), and a connection on which each side proves its identity in
-// every handshake (RMT-02). It carries frames without interpreting them. The owner's
-// policy above it decides what the other PC may do.
+// pairing by a code (RMT-01), and connections. Each side proves its identity in every
+// handshake (RMT-02). A link carries frames without interpreting them. The owner's policy
+// above it decides what the other PC may do.
 package link
 
 import (

@@ -64,7 +64,7 @@ func NewInvitation(now func() time.Time) *Invitation {
 }
 
 // CleanCode normalizes a typed code: any case, with or without separator, and with
-// letters that look like digits. It fails with Invalid.
+// letters that look like digits. It fails with Invalid for anything else.
 func CleanCode(typed string) (string, error) {
 	clean := strings.Map(func(r rune) rune {
 		switch r {

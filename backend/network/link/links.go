@@ -88,8 +88,8 @@ func (l *Links) Close() {
 
 var errEnding = errors.New("this Bridge is ending")
 
-// Refresh applies the book and the settings. It dials PCs with an address, and ends links
-// of PCs that are no longer in the book, or all while links are off.
+// Refresh applies the book and the settings. It dials PCs with an address. It ends links
+// of PCs that left the book, or all while links are off.
 func (l *Links) Refresh() {
 	var pairs []Pair
 	if l.opts.Enabled() {
@@ -321,7 +321,7 @@ func (l *Links) status(pair Pair) remote.Status {
 	return s
 }
 
-// Of returns the state of that PC. It fails with Unauthorized.
+// Of returns the state of that PC. It fails with Unauthorized if it is not paired.
 func (l *Links) Of(peerID string) (remote.Status, error) {
 	pair, err := l.opts.Book.ByID(peerID)
 	if err != nil {

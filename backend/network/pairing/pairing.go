@@ -379,12 +379,12 @@ func (p *Peering) Invited() InvitationStatus {
 			status.Addresses = link.Reachable(p.listener.Addresses())
 		}
 	}
-	status.Pair, _ = p.book.ByID(p.invitation.PairedID()) // of one that was used
+	status.Pair, _ = p.book.ByID(p.invitation.PairedID()) // of a used one
 	return status
 }
 
 // Await waits until the invitation with that id is no longer open, and returns its
-// outcome. An unknown id counts as expired. It fails with Unavailable.
+// outcome. An unknown id counts as expired. It fails with Unavailable if the broker ends.
 func (p *Peering) Await(ctx context.Context, id string) (link.InvitationState, link.Pair, error) {
 	p.mu.Lock()
 	invitation := p.invitation
@@ -402,7 +402,7 @@ func (p *Peering) Await(ctx context.Context, id string) (link.InvitationState, l
 	case <-p.tasks.Done():
 		return "", link.Pair{}, bridge.Errorf(bridge.Unavailable, "this broker is ending, and the invitation with it")
 	}
-	pair, _ := p.book.ByID(invitation.PairedID()) // of one that was used
+	pair, _ := p.book.ByID(invitation.PairedID()) // of a used one
 	return invitation.State(), pair, nil
 }
 
@@ -436,7 +436,7 @@ func (p *Peering) Join(ctx context.Context, address, code string) (link.Pair, er
 	return pair, nil
 }
 
-// withPort adds the default port to an address without one. It fails with Invalid.
+// withPort adds the default port to an address without one. It fails with Invalid for a bad one.
 func withPort(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -465,7 +465,7 @@ func (p *Peering) Unlink(name string) error {
 	return p.unpair(pair)
 }
 
-// Unpair ends the pair with that id like [Peering.Unlink]. It fails with NotFound.
+// Unpair ends the pair with that id like [Peering.Unlink]. It fails with NotFound if none.
 func (p *Peering) Unpair(id string) error {
 	pair, err := p.book.ByID(id)
 	if err != nil {

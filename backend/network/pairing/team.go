@@ -104,7 +104,7 @@ func (p Crew) readTeam() {
 	p.team = file
 }
 
-// writeTeam stores the team. The caller holds admitting. It fails with Storage.
+// writeTeam stores the team. The caller holds admitting. It fails with Storage on a disk error.
 func (p Crew) writeTeam(file teamFile) error {
 	file.Version = teamVersion
 	err := disk.MakeDir(p.folder())
@@ -180,7 +180,7 @@ func (p Crew) Leave(ctx context.Context) (left join.Membership, untold, err erro
 	return *before.Membership, untold, nil
 }
 
-// sayLeft informs the team that this PC leaves. It may fail with Unavailable.
+// sayLeft informs the team that this PC leaves. It fails with Unavailable while links are off.
 func (p Crew) sayLeft(ctx context.Context, m join.Membership) error {
 	p.mu.Lock()
 	h := p.hub
@@ -214,8 +214,8 @@ func (p Crew) quit() (before teamFile, err error) {
 	return before, err
 }
 
-// forgetMember removes a name that no PC of the team has any more from what the owner
-// allows, unless a pair has that name.
+// forgetMember removes a name from what the owner allows, after the last PC of the team
+// with it has gone. It keeps the name of a pair.
 func (p Crew) forgetMember(name string) error {
 	if _, err := p.book.ByName(name); err == nil {
 		return nil

@@ -34,8 +34,8 @@ type Spool interface {
 	// Keeps returns the ids of the PCs that it serves.
 	Keeps() []string
 	// Store returns after the spool has the frame on its disk. It fails with Unavailable
-	// if it is unreachable or the outcome is unknown, Busy if it refused the frame,
-	// Unauthorized if it does not serve that PC.
+	// if the spool is unreachable or the outcome is unknown. It fails with Busy if the
+	// spool refused the frame, and with Unauthorized if it does not serve that PC.
 	Store(ctx context.Context, id string, frame remote.Frame) error
 }
 
@@ -55,7 +55,7 @@ type Ways struct{ p *Peering }
 func (p *Peering) Ways() *Ways { return &Ways{p} }
 
 // way returns the transport that reaches a PC, and the PC's state there. A PC of the team
-// is known even while the hub is unavailable or its roster is unread, so that its frames
+// is known even while the hub is unavailable or its roster is unread. Thus its frames
 // keep waiting.
 func (w *Ways) way(id string) (Transport, remote.Status, error) {
 	w.p.mu.Lock()

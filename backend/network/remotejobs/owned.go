@@ -103,8 +103,8 @@ func isOf(one job.Job, owner remote.Peer) bool {
 	return one.PC == owner.ID && one.Supervisor == owner.Owner()
 }
 
-// mayTake fails with Denied for the session of anything but a job of that owner (RMT-11),
-// and with Busy if too many jobs run.
+// mayTake fails with Denied for the session of anything but a job of that owner (RMT-11).
+// It fails with Busy if too many jobs run.
 func (o Owned) mayTake(asked Asked) error {
 	going, own := 0, asked.Request.SessionID == ""
 	for _, one := range o.Jobs.All() {

@@ -223,8 +223,8 @@ func (r *Requester) dropEnded() {
 	}
 }
 
-// due picks for each idle PC the job whose last poll is oldest, if it is time, and marks
-// it as polled now.
+// due picks for each idle PC the job whose last poll is oldest, if it is time. It marks
+// that job as polled now.
 func (r *Requester) due(jobs []job.Job) []job.Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()

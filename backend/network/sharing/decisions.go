@@ -12,9 +12,9 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// overlap is how far before the last known decision another PC is asked again, in
-// milliseconds, because its clock may have been set back. Known decisions are not stored
-// twice.
+// overlap is how far before the last known decision a request to another PC starts, in
+// milliseconds. The other PC's clock may have been set back. Known decisions are not
+// stored twice.
 const overlap = 24 * 60 * 60 * 1000
 
 // syncState is how far decisions were exchanged on this link.

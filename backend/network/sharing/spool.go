@@ -61,8 +61,8 @@ func (p *pair) spool() {
 	p.spooled = flight{}
 }
 
-// recall makes letters at the hub wait here again, if a connected PC takes none there, or
-// the hub will soon delete them. This store has them whole.
+// recall makes letters at the hub wait here again. It does so if a connected PC takes
+// none there, or if the hub will soon delete them.
 func (p *pair) recall(ctx context.Context) error {
 	now := p.opts.Now()
 	last := p.status.Since

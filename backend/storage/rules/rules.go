@@ -216,7 +216,7 @@ func (r *Rules) Make(request rule.Request, wish rule.Wish) (rule.Rule, error) {
 
 // TakeBack ends a rule at once: when it returns, the rule allows nothing any more.
 // Answers by it that were not handed over are asked again. A repeated call succeeds. It
-// fails with NotFound.
+// fails with NotFound for an unknown id.
 func (r *Rules) TakeBack(id string) (rule.Rule, Undone, error) {
 	taken, err := r.end(id)
 	if err != nil {

@@ -45,8 +45,8 @@ func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc st
 	return fresh, err
 }
 
-// learnWithdrawn marks a withdrawal that came from that PC before, when this PC or a link
-// between them did not know the mark.
+// learnWithdrawn marks an earlier withdrawal from that PC. At that time, this PC or a
+// link between them did not know the mark.
 func learnWithdrawn(t *sqlitex.Tx, rev decision.Revision, pc string) error {
 	if !rev.Withdrawn {
 		return nil

@@ -377,7 +377,7 @@ func UnreadBytes(ctx context.Context, r *Reader, recipient, from string) (int, e
 	return r.countUnread(ctx, "ifnull(sum(octet_length(m.body)), 0)", recipient, from, "")
 }
 
-// countUnread counts unread mail from that sender, "" for all, that meets the condition further.
+// countUnread counts unread mail from that sender ("" for all) with a further stage condition.
 func (r *Reader) countUnread(ctx context.Context, what, recipient, from, further string) (count int, err error) {
 	err = r.read(ctx, func(v view) error {
 		if !v.layout.messages {

@@ -77,8 +77,8 @@ func (r *Reader) scan(ctx context.Context, query string, before int64, limit int
 	return r.withArchive(ctx, limit, rows, ask)
 }
 
-// search returns the queries for bodies that contain ?1 before ?2, each in the order of
-// its table, so that none needs a sort.
+// search returns the queries for bodies that contain ?1 before ?2. Each is in the order
+// of its table, so that none needs a sort.
 func (l layout) search() []string {
 	var queries []string
 	if l.messages {

@@ -10,9 +10,9 @@ import (
 	"bridge/backend/storage/store/cache"
 )
 
-// Transcripts of delegated jobs are stored among the records of conversations, so that
-// search finds them and a full snapshot holds them (JOB-25). Bridge's sources are named
-// by transcriptSource and the job; other programs' sources stay unchanged.
+// Transcripts of delegated jobs are stored among the records of conversations. So search
+// finds them and a full snapshot holds them (JOB-25). Bridge's sources are named by
+// transcriptSource and the job; other programs' sources stay unchanged.
 const transcriptSource = "run:"
 
 // Transcript is a piece of the transcript of a job's runs: the lines of its file from

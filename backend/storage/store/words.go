@@ -33,11 +33,11 @@ type WordHit struct {
 	Said     Said
 }
 
-// SearchWords returns the hits that contain all the words, best first by BM25, newer ones
-// first among equals, and how many rows the index is behind. It ranks the newest 2,000
-// hits of each kind, by those words that are in at most 2,000 documents. If all words are
-// in more, the newest come first. It returns no hits beyond those. It fails without an
-// index, with a sentence that states why.
+// SearchWords returns the hits that contain all the words, best first by BM25. Among
+// equals, newer ones come first. behind is how many rows the index lacks. It ranks the
+// newest 2,000 hits of each kind, by those words that are in at most 2,000 documents. If
+// all words are in more, the newest come first. It returns no hits beyond those. It fails
+// without an index, with a sentence that states why.
 func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, behind int64, err error) {
 	ranked, behind, err := r.index.Rank(ctx, fulltext.WordQuery{Words: q.Words, Kinds: q.Kinds, Before: q.Before, Most: q.Skip + q.Limit, Choosy: q.Fits != nil})
 	if err != nil {

@@ -65,7 +65,7 @@ type Membership struct {
 	Access *externalnats.Access `json:"access,omitempty"`
 }
 
-// Key returns the public half of this PC's key for NATS. It fails with Storage.
+// Key returns this PC's public key for NATS. It fails with Storage if the seed is damaged.
 func (m Membership) Key() (string, error) {
 	if m.Access != nil {
 		return m.Access.Key()
@@ -121,7 +121,7 @@ func Join(ctx context.Context, identity link.Identity, name, address, code strin
 	})
 }
 
-// withPort adds the default port to an address without one. It fails with Invalid.
+// withPort adds the default port to an address without one. It fails with Invalid for a bad one.
 func withPort(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	var wrong *net.AddrError

@@ -46,9 +46,9 @@ func (e Engine) Streams() []jetstream.StreamConfig {
 
 // Buckets returns the buckets of the roster and of presence.
 func (e Engine) Buckets() []jetstream.KeyValueConfig {
-	// Presence is stale after a restart. Replicated presence is on disk nevertheless: a
-	// node that returns without what it agreed to does not count when the next one fails,
-	// and then the last node stores nothing.
+	// Presence is stale after a restart. Replicated presence is on disk nevertheless. A
+	// node that returns without what it agreed to does not count when the next one fails.
+	// Then the last node stores nothing.
 	presence := jetstream.MemoryStorage
 	if e.Replicas > 1 {
 		presence = jetstream.FileStorage

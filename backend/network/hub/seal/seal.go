@@ -46,7 +46,7 @@ func Seal(key []byte, subject string, body []byte) ([]byte, error) {
 	return box.SealAnonymous(sealed, slices.Concat(under[:], body), public, rand.Reader)
 }
 
-// Open decrypts what was sealed to that key under that subject. It fails with Invalid.
+// Open decrypts data sealed to that key under that subject. It fails with Invalid for any other.
 func Open(private ed25519.PrivateKey, subject string, sealed []byte) ([]byte, error) {
 	key, err := x509.MarshalPKIXPublicKey(private.Public())
 	if err != nil {

@@ -60,7 +60,7 @@ func (s Settings) once(ctx context.Context, ask func(context.Context) error) err
 }
 
 // elected returns nil if this node may request the team's streams. One of three nodes
-// creates them, the registry last; the others follow. It fails with Unavailable.
+// creates them, the registry last; the others follow. Until then it fails with Unavailable.
 func (s Settings) elected(engine *natsserver.Server) error {
 	if s.Cluster == "" || engine.JetStreamIsLeader() || engine.JetStreamIsStreamAssigned(registryAccount, subject.BucketStream(registryBucket)) {
 		return nil

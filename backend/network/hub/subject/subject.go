@@ -3,11 +3,11 @@
 // and subscribe to. The hub and its clients use only these names.
 //
 //	bridge.v1.<team>.<from>.<to>.frame   a link's frame, at once or not at all
-//	bridge.v1.<team>.<from>.<to>.msg     what waits in the inbox of <to> until it is acknowledged
+//	bridge.v1.<team>.<from>.<to>.msg     a message in the inbox of <to>, until it is acknowledged
 //	bridge.v1.<team>.<from>.dec          a decision that its owner shares with the team
-//	$KV.bridge-<team>-presence.<pc>      that a PC is there; gone after LongestPresence
-//	$KV.bridge-<team>-pcs.<pc>           who belongs to the team; the hub alone writes it
-//	bridge.there.v1.<team>.<node>        what a node of a hub tells of both (There)
+//	$KV.bridge-<team>-presence.<pc>      the presence of a PC; it expires after LongestPresence
+//	$KV.bridge-<team>-pcs.<pc>           the roster of the team; only the hub writes it
+//	bridge.there.v1.<team>.<node>        a hub node's publication of both (There)
 //
 // <from>, <to> and <pc> are ids as in link.Identity: 64 hexadecimal digits, which are
 // valid in a subject.
@@ -181,7 +181,7 @@ func BucketStream(bucket string) string { return "KV_" + bucket }
 // BucketKey returns the subject of a key in a bucket; "*" matches all keys.
 func BucketKey(bucket, key string) string { return "$KV." + bucket + "." + key }
 
-// ParseBucketKey returns the PC of a key's subject. It fails with Invalid.
+// ParseBucketKey returns the PC of a key's subject. It fails with Invalid for another subject.
 func ParseBucketKey(bucket, text string) (pc string, err error) {
 	pc, ours := strings.CutPrefix(text, BucketKey(bucket, ""))
 	if !ours || CheckPC(pc) != nil {

@@ -10,9 +10,9 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// inQuarantine reports whether path, relative to the home, is a quarantined file, part of
-// a pending or published set of backups, or a file sent by another PC. Such files stay
-// unchanged, whatever their names.
+// inQuarantine reports whether path, relative to the home, must stay unchanged, whatever
+// its name. That holds for quarantined files, files of pending or published sets of
+// backups, and files sent by another PC.
 func inQuarantine(path string) bool {
 	for _, folder := range []string{"archive/orphaned/", "backups/", "message-backups/", "inbox/", "network/incoming/"} {
 		if len(path) > len(folder) && path[:len(folder)] == folder {
@@ -41,9 +41,9 @@ var leftoverFolders = append([]string{
 	"storage-capabilities", "plugin-sessions", "antigravity-hooks",
 }, jsonFolders...)
 
-// isLeftover reports whether path has the name of an unfinished write of a file that
-// Bridge or an older program of the same layout keeps there. Any program may use a bare
-// .tmp name.
+// isLeftover reports whether path has the name of an unfinished write of a file of the
+// home. Bridge or an older program of the same layout must keep such a file there. Any
+// program may use a bare .tmp name.
 func isLeftover(path string) bool {
 	folder, name := filepath.ToSlash(filepath.Dir(path)), filepath.Base(path)
 	for _, form := range leftoverForms {

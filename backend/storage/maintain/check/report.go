@@ -1,7 +1,7 @@
-// Package check is the doctor. It inspects a home and reports what is wrong with its
-// storage, with a code, a severity and a hint for each finding, and changes nothing (rows
-// STO). It also determines whether the home's store is lost and what restores it,
-// verifies copies of databases, and records the home's growth.
+// Package check is the doctor. It reports what is wrong with a home's storage, with a
+// code, a severity and a hint for each finding. It changes nothing (rows STO). It also
+// determines whether the home's store is lost and what restores it, verifies copies of
+// databases, and records the home's growth.
 package check
 
 import (

@@ -23,8 +23,8 @@ type Worker struct {
 	// writes data from a broker with a store need not set it.
 	NoStore func() bool
 	// LockBroker, if set, takes the lock of a home's broker for work that needs exclusive
-	// access, and returns the function that releases it. It fails with Denied while a
-	// broker has the lock. A broker leaves it unset, because it has the lock.
+	// access. It returns the function that releases the lock. It fails with Denied while
+	// a broker has the lock. A broker leaves LockBroker unset, because it has the lock.
 	LockBroker func(home config.Home) (unlock func() error, err error)
 	// OnProgress, if set, gets the progress of long work: what, done of all bytes or rows.
 	OnProgress func(what string, done, all int64)

@@ -1,7 +1,7 @@
 // Package restore restores a home from a set of copies. It puts the files of a snapshot
-// in place, merges the messages of a backup, makes room for an empty store if the old one
-// is lost, and tests restores in a scratch home. It copies what it replaces to a recovery
-// set first, and rolls back after a failure.
+// in place, merges the messages of a backup, and replaces a lost store by an empty one.
+// It also tests restores in a scratch home. It first copies replaced files to a recovery
+// set, and rolls back after a failure.
 package restore
 
 import (

@@ -117,7 +117,7 @@ func (r Restorer) testMessages(ctx context.Context, dir string, result *inventor
 }
 
 // inScratch runs work on an empty home in the folder of the snapshots, where there is
-// room for it, and then removes that home.
+// room for it. It then removes that home.
 func (r Restorer) inScratch(work func(there Restorer) error) (err error) {
 	scratch := filepath.Join(r.Worker.Home.Backups(), inventory.PendingPrefix+"drill-"+uuid.NewString())
 	if err := disk.MakeDir(scratch); err != nil {

@@ -31,7 +31,7 @@ type WordQuery struct {
 }
 
 // Rank returns the documents that contain all the words, best first by BM25, newer ones
-// first among equals, and how many rows the index is behind. It ranks the newest 2,000 of
+// first among equals. behind is how many rows the index lacks. It ranks the newest 2,000 of
 // each kind, by those words that are in at most 2,000 documents. If all words are in more,
 // the newest come first. It fails without an index, with a sentence that states why.
 func (x *Index) Rank(ctx context.Context, q WordQuery) (found []Ranked, behind int64, err error) {

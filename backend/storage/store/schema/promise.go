@@ -261,6 +261,7 @@ func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks 
 	return lacks, sqlitex.Error(path, err)
 }
 
+// LacksOf is [Lacks] for an open database. It does not change the database.
 func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
 	is, tables, err := Read(ctx, pool)
 	if err != nil || len(tables) == 0 {

@@ -31,8 +31,8 @@ const DeliveriesVersion = 1
 // PCs, which do not raise the schema version either.
 const RemoteVersion = 1
 
-// LaterParts returns the names of the scripts that create Bridge's own tables and indexes
-// in addition to the schema steps, in the order in which they run.
+// LaterParts returns the names of the scripts for Bridge's own tables and indexes outside
+// the schema steps, in the order in which they run.
 func LaterParts() []string { return []string{"deliveries", "archived", "remote", "team", "withdrawn"} }
 
 // Script returns the SQL of a schema step or part, by its name.

@@ -54,10 +54,10 @@ func LookMerge(ctx context.Context, m Merge) (would Merged, err error) {
 }
 
 // MergeMessages adds the messages that the store and its archive lack of a copy, in one
-// transaction, and changes no existing row (STO-16). A message is identified by its id
-// and recipient, in whichever table. Only the written message is its content, not the
-// time of reading. A message that was read, here or in the copy, is merged as read;
-// others are ordinary mail again.
+// transaction. It changes no existing row (STO-16). A message is identified by its id and
+// recipient, in whichever table. Only the written message is its content, not the time of
+// reading. A message that was read, here or in the copy, is merged as read; others are
+// ordinary mail again.
 func MergeMessages(ctx context.Context, m Merge) (done Merged, err error) {
 	work, err := openMerge(ctx, m)
 	if err != nil {
