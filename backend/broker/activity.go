@@ -11,14 +11,14 @@ import (
 	"bridge/backend/core/session"
 )
 
-// activity is the part that judges mail that was handed over by signs of life.
+// activity is the part of the broker that judges handed-over mail by signs of activity.
 type activity struct{ *core }
 
-// handedScan bounds the handed mail that is looked through at once.
+// handedScan limits how many handed-over deliveries one call checks.
 const handedScan = 500
 
-// noteActivity records a sign of activity: everything handed to the session before
-// counts as read from now on.
+// noteActivity records a sign of activity. Everything handed to the session before it
+// counts as read from then on.
 func (p *activity) noteActivity(ctx context.Context, s *session.Session, evidence string) error {
 	if err := p.offerAgain(ctx, s, false); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (p *activity) noteActivity(ctx context.Context, s *session.Session, evidenc
 	return p.consumeHanded(ctx, s, nextActivity(evidence))
 }
 
-// markActive keeps when the session last showed a sign of life.
+// markActive records the session's last activity as now and returns it, in Unix milliseconds.
 func (p *activity) markActive(s *session.Session) (at int64) {
 	at = p.nowMillis()
 	p.Lock()
@@ -71,14 +71,14 @@ func (p *activity) consumeHanded(ctx context.Context, s *session.Session, eviden
 	return nil
 }
 
-// offerAgain makes the mail that was handed to an earlier process unread again,
-// but for what the host's own store holds: the process that resumed the session
-// has that in front of it. What a queue of the host's own has stays there, and what a
-// mod was given has its own judgement (judgeMod).
+// offerAgain makes mail unread again that was handed to an earlier process. It excepts
+// mail that the host's own store holds, because the process that resumed the session sees
+// that mail. Mail in a host's own queue stays there. Mail given to a mod is judged
+// separately (judgeMod).
 func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool) error {
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
-	wakes := box != nil && box.Hooks.Open() && s.Kind == bridge.Claude // nobody judges those of others
+	wakes := box != nil && box.Hooks.Open() && s.Kind == bridge.Claude // no function judges those of others
 	if box == nil || !all && !box.Open() && !wakes {
 		p.Unlock()
 		return nil
@@ -113,7 +113,7 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	for _, d := range lost {
 		box.Forget(d.ID)
 	}
-	box.Renew() // mail that was read before this is out of date
+	box.Renew() // mail that was read before this is stale
 	for _, d := range lost {
 		if p.Boxes[s.ID] == box {
 			p.messages.announceLocked(s, d.Message)
@@ -123,5 +123,5 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	return nil
 }
 
-// nextActivity says by which sign a session went on.
+// nextActivity returns the evidence for mail that a session read before that event.
 func nextActivity(event string) string { return "next activity: " + event }

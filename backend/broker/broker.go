@@ -1,8 +1,8 @@
-// Package broker is the daemon's heart: one per home, elected by a lock that
-// dies with its holder. It knows who is connected, stores every message before
-// it acknowledges it, leases mail to hooks and tools until they say what became
-// of it, and delivers decisions (rows MSG and DEC). The rules live in the
-// packages session, mail and decision; what is durable lives in store.
+// Package broker is the core of the daemon. Each home has one broker, elected by a lock
+// that dies with its holder. The broker knows the connected sessions and stores every
+// message before it acknowledges it. It leases mail to hooks and tools until they report
+// its outcome, and delivers decisions (rows MSG and DEC). Rules are in session, mail and
+// decision, durable data in store.
 package broker
 
 import (
@@ -29,39 +29,38 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// Options says what a broker works with. All fields are required but CLI, Pace
-// and HoldShared.
+// Options configures a [Broker]. All fields are required except CLI, Pace and HoldShared.
 type Options struct {
 	Home     config.Home
-	Settings func() (config.Settings, error) // read anew at each use
+	Settings func() (config.Settings, error) // read from the file at each use
 	DB       *store.DB
 	Now      func() time.Time
 	Log      *slog.Logger
-	Host     string        // who hosts it: serve, background, desktop, service
+	Host     string        // what hosts it: serve, background, desktop, service
 	Version  string        // of this build
-	URL      func() string // dashboard address without key, "" when none is served
+	URL      func() string // dashboard address without key, "" if none is served
 	Keys     entry.Keys    // of the dashboard
-	// Queue finds codex's queue command.
+	// Queue finds the queue command of codex.
 	Queue func() (agent.Queue, error)
-	// CLI finds the program of a kind and its version; nil asks nobody.
+	// CLI finds the program of a kind and its version. If nil, the broker does not check versions.
 	CLI func(ctx context.Context, kind bridge.AgentKind) (agent.Found, error)
-	// HoldShared says that older programs are alive, so that the JSON stores they
-	// share with this build stay as they are (VER-05).
+	// HoldShared is set while older programs run. The JSON stores that they share with
+	// this build then stay unchanged (VER-05).
 	HoldShared bool
-	Pace       Pace   // of wakes; tests are quicker
-	Retire     func() // ends this process in good order; only a background broker is asked
+	Pace       Pace   // of wakes; tests use shorter ones
+	Retire     func() // ends this process cleanly; called for a background broker only
 
-	// step, when set, is told each named point of work that tests hold there, so
-	// that what may happen at once happens in an order of theirs.
+	// step, if set, is called at each named point of the work. Tests block there to put
+	// concurrent steps into a fixed order.
 	step func(point)
 	// terminals replaces agent.CodexTerminals in tests.
 	terminals func(cwd, dataDir string) agent.Terminals
 }
 
-// Pace is the rhythm of wakes.
+// Pace sets the intervals and timeouts of wakes.
 type Pace = wake.Pace
 
-// Broker serves one home: it joins the parts and answers the local link.
+// Broker serves one home. It joins the parts and serves the local connections.
 type Broker struct {
 	*core
 	mux *mux.Mux
@@ -69,8 +68,8 @@ type Broker struct {
 
 var _ ipc.Handler = (*Broker)(nil)
 
-// New prepares a broker: it loads the known sessions and imports the acks
-// that no broker heard.
+// New creates a broker. It loads the known sessions and imports the acks that no broker
+// received. It fails if the store cannot list the sessions.
 func New(ctx context.Context, opts Options) (*Broker, error) {
 	opts.Pace = opts.Pace.OrUsual()
 	peers, err := opts.DB.Peers(ctx)
@@ -123,12 +122,12 @@ func newParts(c *core, prefs *wake.Prefs) parts {
 	}
 }
 
-// Close ends what the broker does by itself. Its connections are the server's.
+// Close stops the broker's own goroutines. The server closes the connections.
 func (b *Broker) Close() {
 	b.tasks.Stop()
 }
 
-// Connected admits a connection (ipc.Handler).
+// Connected admits a connection (ipc.Handler). It fails for a role that it may not have.
 func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 	if err := api.CheckRole(conn.Hello().Role); err != nil {
 		return ipc.Welcome{}, err
@@ -141,8 +140,8 @@ func (b *Broker) Connected(conn *ipc.Conn) (ipc.Welcome, error) {
 	return ipc.Welcome{Version: b.opts.Version, PID: ownPID(), URL: b.opts.URL()}, nil
 }
 
-// Disconnected forgets a connection: what it had on lease is offered again, and
-// sessions that only it held leave the list (ipc.Handler).
+// Disconnected removes a connection. The mail that it leased is offered again, and
+// sessions that only it held leave the roster (ipc.Handler).
 func (b *Broker) Disconnected(conn *ipc.Conn) {
 	if b.jobs != nil {
 		b.jobs.Disconnected(conn)
@@ -160,8 +159,8 @@ func (b *Broker) Disconnected(conn *ipc.Conn) {
 	}
 }
 
-// Busy reports whether a connected session or plugin still needs this broker
-// (MSG-01: a background broker leaves when nothing does).
+// Busy reports whether a connected session or plugin still needs this broker (MSG-01: an
+// unneeded background broker exits).
 func (b *Broker) Busy() bool {
 	b.Lock()
 	defer b.Unlock()
@@ -173,7 +172,7 @@ func (b *Broker) Busy() bool {
 	return len(b.Serverless) > 0
 }
 
-// Handle serves one request (ipc.Handler).
+// Handle serves one request (ipc.Handler). It fails with Invalid for an unknown operation.
 func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
 	if !b.mux.Has(op) {
 		return nil, bridge.Errorf(bridge.Invalid, "unknown operation %q", op)
@@ -189,7 +188,7 @@ func (b *Broker) Handle(ctx context.Context, conn *ipc.Conn, op string, args jso
 	return result, b.explain(op, err)
 }
 
-// explain logs what people are not told: the cause of an internal error.
+// explain logs an internal error, because people are not shown its cause. It returns err.
 func (b *Broker) explain(op string, err error) error {
 	var e *bridge.Error
 	if err == nil || errors.As(err, &e) && e.Code != bridge.Internal {
@@ -199,8 +198,8 @@ func (b *Broker) explain(op string, err error) error {
 	return err
 }
 
-// register serves the operations of the broker itself. Those of parts are refused until the
-// parts are there.
+// register registers the broker's own operations. Those of parts are refused until the
+// parts are registered.
 func (b *Broker) register() {
 	m := b.mux
 	m.Refuse(errNoJobs, api.DelegatedOperations()...)
@@ -237,26 +236,26 @@ func (b *Broker) register() {
 	entry.Options{Keys: b.opts.Keys, URL: b.opts.URL, Presence: b.Presence}.Register(m)
 }
 
-// What the process that holds the broker asks of it.
+// The process that holds the broker calls the following methods.
 
-// Watch brings a signal whenever something changed, until stop is called.
-// Several changes may be one signal.
+// Watch returns a channel that gets a signal after changes, until stop is called. Several
+// changes may share one signal.
 func (b *Broker) Watch() (changes <-chan struct{}, stop func()) { return b.feed.Watch() }
 
-// Peers lists the live sessions by name.
+// Peers returns the live sessions, sorted by name.
 func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) { return b.status.all(ctx) }
 
-// Status is what the broker says of itself at this moment.
+// Status returns the broker's present status.
 func (b *Broker) Status(ctx context.Context) (api.Status, error) { return b.status.now(ctx) }
 
-// Work is when sessions were at work after a time, Unix milliseconds.
+// Work returns when sessions were at work after since, in Unix milliseconds.
 func (b *Broker) Work(since int64) api.Work {
 	b.Lock()
 	defer b.Unlock()
 	return api.Work{Began: b.status.started.UnixMilli(), Sessions: b.Turns.Since(since)}
 }
 
-// Chat carries the owner's words to a session.
+// Chat sends the owner's message to a session and returns how far it came.
 func (b *Broker) Chat(ctx context.Context, request chat.Request) (chat.Outcome, error) {
 	return b.chats.carry(ctx, request)
 }
@@ -266,7 +265,7 @@ func (b *Broker) SendOwner(ctx context.Context, peerID string, args api.SendArgs
 	return b.messages.sendOwner(ctx, peerID, args)
 }
 
-// LookAtChildren has the native children of a session looked for.
+// LookAtChildren checks a session for native children in the background.
 func (b *Broker) LookAtChildren(peerID string) { b.children.lookAt(peerID) }
 
 func (b *Broker) subscribe(_ context.Context, l *link, _ api.Empty) (api.Empty, error) {
@@ -278,11 +277,11 @@ func (b *Broker) subscribe(_ context.Context, l *link, _ api.Empty) (api.Empty, 
 	return api.Empty{}, nil
 }
 
-// HostBackground names the broker that a session started because none ran.
+// HostBackground is the Host of a broker that a session started because none ran.
 const HostBackground = "background"
 
-// retire makes room for a broker that a person starts: only one that runs in
-// the background leaves for another.
+// retire ends this broker for one that a person starts. It fails with Conflict unless
+// this broker runs in the background.
 func (b *Broker) retire(context.Context, *link, api.Empty) (api.Empty, error) {
 	if b.opts.Host != HostBackground {
 		return api.Empty{}, bridge.Errorf(bridge.Conflict, "a broker already serves this home (process %d, started by %q)", ownPID(), b.opts.Host)
@@ -291,8 +290,8 @@ func (b *Broker) retire(context.Context, *link, api.Empty) (api.Empty, error) {
 	return api.Empty{}, nil
 }
 
-// Expire moves mail that is too old to the archive, in steps, and reports how
-// much expired (MSG-12).
+// Expire moves mail that is too old to the archive, in steps, and returns how many
+// deliveries expired (MSG-12).
 func (b *Broker) Expire(ctx context.Context) (expired int, err error) {
 	settings, err := b.opts.Settings()
 	if err != nil {

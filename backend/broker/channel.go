@@ -8,12 +8,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// channels is the part that gives mail to claude's channels (reach.HookWaker).
+// channels is the part of the broker that gives mail to claude's channels (reach.HookWaker).
 type channels struct{ *core }
 
-// take leases the mail that is to be pushed into a session's channel (CHT-03).
-// Nothing answers a push, so it is a wake: the next signs of an idle session tell
-// whether the channel showed it. One at work has its hooks.
+// take leases the mail to push into a session's channel (CHT-03). A push has no answer,
+// so take treats it as a wake. The next signs of an idle session show whether the channel
+// displayed it. A session at work uses its hooks.
 func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.Inbox, error) {
 	s, err := p.sessions.callerOf(ctx, l, caller)
 	if err != nil {

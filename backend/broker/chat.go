@@ -13,12 +13,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// chats is the part that carries the owner's words.
+// chats is the part of the broker that delivers the owner's chat messages to sessions.
 type chats struct{ *core }
 
-// carry takes the owner's words to a session by the best transport that its
-// kind offers, and says honestly how far they came (CHT-02 to CHT-11). No turn
-// is interrupted and nothing is sent twice.
+// carry sends the owner's message to a session by the best transport of its kind. It
+// returns how far the message came (CHT-02 to CHT-11). It interrupts no turn and sends
+// nothing twice.
 func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, error) {
 	p.idleness.lookIdleAt(request.Session)
 	target, child, err := p.chatTarget(request)
@@ -42,8 +42,8 @@ func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, 
 	}
 }
 
-// chatTarget finds the session, live or away, and the child in its list: a
-// child that is not in it is refused (CHT-10).
+// chatTarget finds the session, live or away, and the child in its list. It fails with Conflict
+// for a child that is not in the list (CHT-10), and with NotFound for an unknown session.
 func (p *chats) chatTarget(request chat.Request) (delivery.Facts, session.Child, error) {
 	p.Lock()
 	defer p.Unlock()
@@ -56,7 +56,7 @@ func (p *chats) chatTarget(request chat.Request) (delivery.Facts, session.Child,
 		if request.Child != "" {
 			return delivery.Facts{}, session.Child{}, bridge.Errorf(bridge.Conflict, "%s is away, and so are its native children", known.Name)
 		}
-		// Away, nothing can queue for it: only its mail waits.
+		// No queue takes messages for a session that is away: only its mail waits.
 		return delivery.Facts{Kind: known.Kind, Name: known.Name, Away: true}, session.Child{}, nil
 	}
 	target := p.Boxes.Facts(s)
@@ -70,7 +70,7 @@ func (p *chats) chatTarget(request chat.Request) (delivery.Facts, session.Child,
 	return target, s.Children[at], nil
 }
 
-// chatByMail stores the owner's words as ordinary mail of the session.
+// chatByMail stores the owner's message as ordinary mail of the session.
 func (p *chats) chatByMail(ctx context.Context, name string, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
 	sent, err := p.messages.sendOwner(ctx, request.Session, api.SendArgs{To: name, Body: body, MessageID: request.MessageID})
 	if err != nil {
@@ -79,10 +79,10 @@ func (p *chats) chatByMail(ctx context.Context, name string, request chat.Reques
 	return chat.Outcome{State: chat.Queued, Transport: transport, Message: sent.ID, Detail: detail}, nil
 }
 
-// chatByQueue puts the owner's words into the agent CLI's own queue. The
-// message is stored first, as handed to the queue: a crash at any moment leaves
-// it either never launched or never launched again. Only a certain refusal
-// makes it ordinary mail.
+// chatByQueue puts the owner's message into the agent CLI's own queue. It stores the
+// message first, as handed to the queue. After a crash at any moment the message was
+// never launched, or is never launched again. Only a certain refusal makes it ordinary
+// mail.
 func (p *chats) chatByQueue(ctx context.Context, name string, route delivery.Route, request chat.Request) (chat.Outcome, error) {
 	message := p.messageTo(name, request)
 	if err := p.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
@@ -90,7 +90,7 @@ func (p *chats) chatByQueue(ctx context.Context, name string, route delivery.Rou
 	}
 	result, reason := p.pushToQueue(ctx, route.Thread, request.Body)
 	outcome, fallback := chat.OutcomeOf("", route.Taken, route.Refused, result, reason)
-	// What happened is noted even when the page has gone meanwhile.
+	// Record the result even if the page has disconnected meanwhile.
 	ctx = context.WithoutCancel(ctx)
 	p.Lock()
 	p.queues.noteQueueLocked(request.Session, result, reason)
@@ -109,9 +109,9 @@ func (p *chats) chatByQueue(ctx context.Context, name string, route delivery.Rou
 	return outcome, err
 }
 
-// chatToChild puts the owner's words into a native child's own queue. What may
-// have come in is kept in the history; what certainly did not leaves nothing:
-// it must not fall to the parent.
+// chatToChild puts the owner's message into a native child's own queue. If the queue may
+// have accepted it, the history records it. If the queue certainly refused it, no record
+// remains, because the parent must not receive it.
 func (p *chats) chatToChild(ctx context.Context, name string, route delivery.Route, request chat.Request) chat.Outcome {
 	result, reason := p.pushToQueue(ctx, route.Thread, request.Body)
 	outcome, _ := chat.OutcomeOf(request.Child, route.Taken, route.Refused, result, reason)
@@ -127,7 +127,7 @@ func (p *chats) chatToChild(ctx context.Context, name string, route delivery.Rou
 	return outcome
 }
 
-// messageTo is the owner's words as a message.
+// messageTo returns the owner's chat message as a [bridge.Message].
 func (p *chats) messageTo(to string, request chat.Request) bridge.Message {
 	message := bridge.Message{
 		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: to, Body: request.Body, CreatedAt: p.nowMillis(),
@@ -139,7 +139,7 @@ func (p *chats) messageTo(to string, request chat.Request) bridge.Message {
 	return message
 }
 
-// pushToQueue runs the CLI's queue command with the owner's label.
+// pushToQueue runs the CLI's queue command with the owner's label and returns its result.
 func (p *chats) pushToQueue(ctx context.Context, thread, body string) (chat.QueueResult, string) {
 	queue, err := p.opts.Queue()
 	if err != nil {
@@ -148,17 +148,17 @@ func (p *chats) pushToQueue(ctx context.Context, thread, body string) (chat.Queu
 	return queue.Push(context.WithoutCancel(ctx), thread, chat.OwnerLabel+body)
 }
 
-// queuedScan is how many of the owner's queued words are compared with a prompt:
-// far more than a person has waiting there.
+// queuedScan limits how many of the owner's queued messages are compared with a prompt.
+// It is far more than a person has waiting there.
 const queuedScan = 500
 
-// noteQueued marks the owner's queued words as consumed when the CLI shows them
-// as a prompt: the only evidence there is.
+// noteQueued marks the owner's queued message as consumed when the CLI shows it as a
+// prompt. That prompt is the only evidence.
 func (p *chats) noteQueued(ctx context.Context, s *session.Session, call session.HookCall) error {
 	if call.Event != session.EventPrompt || !strings.HasPrefix(call.Prompt, chat.OwnerLabel) {
 		return nil
 	}
-	// A CLI may take the white space off the ends of a prompt.
+	// A CLI may trim the white space of a prompt.
 	body := strings.TrimSpace(strings.TrimPrefix(call.Prompt, chat.OwnerLabel))
 	id := p.TargetOf(s).ID
 	queued := func(d mail.Delivery) bool {

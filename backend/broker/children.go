@@ -12,16 +12,16 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// maxChildCalls bounds the tool calls remembered as a child's.
+// maxChildCalls limits the remembered tool calls of native children.
 const maxChildCalls = 4_096
 
-// children is the part that knows the native children of sessions.
+// children is the part of the broker that tracks the native children of sessions.
 type children struct {
 	*core
-	calls toolCalls // that a hook saw inside a native child: it must not take its parent's mail
+	calls toolCalls // seen by a hook inside a native child: they must not take the parent's mail
 }
 
-// toolCalls are tool calls by their ids.
+// toolCalls is a set of tool call ids.
 type toolCalls struct {
 	mu  sync.Mutex // guards ids
 	ids map[string]bool
@@ -42,8 +42,8 @@ func (c *toolCalls) has(id string) bool {
 	return c.ids[id]
 }
 
-// noteChild records what a native child does: that it lives, and which tool
-// calls are its own.
+// noteChild records what a native child does: that the child lives, and which tool calls
+// belong to it.
 func (p *children) noteChild(s *session.Session, call session.HookCall) {
 	if call.Event == session.EventPreTool && call.ToolUseID != "" {
 		p.calls.add(call.ToolUseID)
@@ -60,15 +60,15 @@ func (p *children) noteChild(s *session.Session, call session.HookCall) {
 	}
 }
 
-// isChild reports whether a call came from inside a native child, by its own
-// word or because a hook saw it there.
+// isChild reports whether a call came from inside a native child. Either the call states
+// it, or a hook saw the call there.
 func (p *children) isChild(caller api.Caller) bool {
 	return caller.ChildID != "" || p.calls.has(caller.ToolUseID)
 }
 
-// lookAt has the CLI's own store looked into for the native children of
-// a session that somebody looks at. It does not wait for it: a change is
-// signalled as any other. An unknown session is nobody's business.
+// lookAt checks the CLI's own store for the native children of a session that a person
+// views. It does not wait for the result: a change is signalled as usual. It ignores an
+// unknown session.
 func (p *children) lookAt(peerID string) {
 	p.Lock()
 	s, live := p.Roster.Get(peerID)
@@ -79,11 +79,10 @@ func (p *children) lookAt(peerID string) {
 	}
 }
 
-// lookSoon schedules a look into the CLI's own store, because something
-// happened in the session: children that began before any hook saw them, their
-// titles and ends stand there. What happens until the look joins it; where
-// nothing happens nothing is looked at. store is the folder of the CLI's store,
-// "" where nobody said.
+// lookSoon schedules one check of the CLI's own store after an event in the session. The
+// store lists children that began before any hook saw them, their titles and ends. Events
+// until the check share it. Without events there is no check. store is the folder of the
+// CLI's store, "" if unknown.
 func (p *children) lookSoon(s *session.Session, store string) {
 	p.Lock()
 	defer p.Unlock()
@@ -98,15 +97,15 @@ func (p *children) lookSoon(s *session.Session, store string) {
 	p.soon(p.opts.Pace.Look, func(ctx context.Context) { p.look(ctx, s, box) })
 }
 
-// look takes in what the CLI's own store tells of the session's children.
+// look reads the session's children from the CLI's own store and updates the roster.
 func (p *children) look(ctx context.Context, s *session.Session, box *mailbox.Box) {
 	p.Lock()
-	box.Looking = false // what happens from now on asks for another look
+	box.Looking = false // later events schedule another check
 	host, folder, kind, cwd := s.SessionID, s.CLIDataDir, s.Kind, s.Cwd
 	pid := s.AgentPID
 	p.Unlock()
 	found, err := clidata.Children(ctx, kind, folder, host, cwd)
-	began := proc.Began(pid) // children from before it ended with their process, whatever the store says
+	began := proc.Began(pid) // older children ended with their process, whatever the store says
 	note := ""
 	if err != nil {
 		note = err.Error()
@@ -114,13 +113,13 @@ func (p *children) look(ctx context.Context, s *session.Session, box *mailbox.Bo
 	p.Lock()
 	defer p.Unlock()
 	if s.SessionID != host || p.Boxes[s.ID] != box {
-		return // it went on to another session meanwhile, or left
+		return // meanwhile the session changed to another host session or left
 	}
 	changed := s.ChildrenNote != note
 	s.ChildrenNote = note
 	for _, child := range found {
 		child.Done = child.Done || child.At < began
-		grown, _ := p.Roster.SetChild(s, child) // the store of another session may hold it
+		grown, _ := p.Roster.SetChild(s, child) // the store of another session may hold the child
 		changed = changed || grown
 	}
 	if changed {

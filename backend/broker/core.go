@@ -13,47 +13,47 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// core is what the parts of a broker share: who is here, what tells of changes, the
-// broker's own life, and the parts themselves. Each part has a file by its noun,
-// holds the state that only it needs, and serves the operations of its noun.
+// core is the state that the parts of a broker share: presence, the event feed, the
+// broker's own goroutines, and the parts. Each part has a file named by its noun. It
+// holds the state that only it needs and serves the operations of its noun.
 type core struct {
 	presence.Callers
 	parts
 	opts    Options
 	ledger  wake.Ledger
 	feed    *events.Feed
-	jobs    Delegated // nil where there are none; set before anybody connects
-	pairs   Pairs     // as jobs
-	prompts Prompts   // as jobs
+	jobs    Delegated // nil if there are none; set before the first connection
+	pairs   Pairs     // like jobs
+	prompts Prompts   // like jobs
 	gather  func(context.Context) (needs.Facts, error)
 
-	// tasks are the broker's own goroutines: wakes and looks under way.
+	// tasks runs the broker's own goroutines, such as pending wakes and checks.
 	tasks *lifecycle.Tasks
 }
 
-// parts are the parts of a broker.
+// parts holds the parts of a broker.
 type parts struct {
-	sessions  *sessions  // who registers, calls and leaves
-	hooks     *hooks     // what hooks and plugins tell, and take
-	leases    *leases    // mail given out until it is acknowledged
-	activity  *activity  // what a sign of life says about mail that was handed over
-	messages  *messages  // what is sent
-	inbox     *inbox     // what is read by tools
-	history   *history   // what is looked up
-	decisions *decisions // what is decided
-	chats     *chats     // the owner's words
+	sessions  *sessions  // registration, callers and leaving
+	hooks     *hooks     // the calls of hooks and plugins, and their mail
+	leases    *leases    // mail that is leased until it is acknowledged
+	activity  *activity  // the effect of activity on handed-over mail
+	messages  *messages  // sending
+	inbox     *inbox     // reading by tools
+	history   *history   // searching
+	decisions *decisions // decisions
+	chats     *chats     // the owner's chat messages
 	children  *children  // the native children of sessions
-	idleness  *idleness  // sessions that were left at work
-	wakes     *wakes     // what became of wakes
-	wakeHooks *wakeHooks // claude's hooks that wait
+	idleness  *idleness  // whether sessions are still at work
+	wakes     *wakes     // the outcome of wakes
+	wakeHooks *wakeHooks // claude's waiting hooks
 	channels  *channels  // claude's channels
 	mods      *mods      // claude's mods
 	queues    *queues    // codex's queue
-	status    *status    // what is shown of all this
-	pairMail  *pairMail  // what goes to paired PCs and comes from them
+	status    *status    // the status of all of them
+	pairMail  *pairMail  // mail to and from paired PCs
 }
 
-// point is a moment in the broker's work that a test can hold.
+// point names a moment in the broker's work at which a test can block it.
 type point string
 
 func (c *core) at(p point) {
@@ -62,17 +62,17 @@ func (c *core) at(p point) {
 	}
 }
 
-// link is what is kept of one connection.
+// link is the broker's state of one connection.
 type link = presence.Link
 
-// nowMillis is the present in Unix epoch milliseconds.
+// nowMillis returns the present in Unix epoch milliseconds.
 func (c *core) nowMillis() int64 { return c.opts.Now().UnixMilli() }
 
-// changed counts a revision and tells everyone who watches.
+// changed increments the revision and notifies all watchers.
 func (c *core) changed() { c.feed.Changed() }
 
-// setBusyLocked keeps whether a session is at work, and, of a live one, from when on:
-// nobody would note the end of one that has left.
+// setBusyLocked records whether a session is at work. For a live session it also records
+// the time. A session that has left would never get an end time.
 func (c *core) setBusyLocked(s *session.Session, busy bool) {
 	s.Busy = busy
 	if c.Boxes[s.ID] != nil {
@@ -80,7 +80,7 @@ func (c *core) setBusyLocked(s *session.Session, busy bool) {
 	}
 }
 
-// soon runs do by itself after a pause, unless the broker ends before.
+// soon runs do in the background after pause, unless the broker ends before.
 func (c *core) soon(pause time.Duration, do func(context.Context)) {
 	c.tasks.Go(func() {
 		timer := time.NewTimer(pause)

@@ -13,11 +13,11 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// decisions is the part that records decisions and tells sessions of them.
+// decisions is the part of the broker that records decisions and notifies sessions of them.
 type decisions struct{ *core }
 
-// decide records a decision and queues one durable message for every connected
-// session in its scope (DEC-01, DEC-10). The author is the calling session.
+// decide records a decision and queues one durable message for every connected session in
+// its scope (DEC-01, DEC-10). The author is the calling session.
 func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (api.DecideResult, error) {
 	s, err := p.sessions.callerOf(ctx, l, args.Caller)
 	if err != nil {
@@ -32,7 +32,7 @@ func (p *decisions) decide(ctx context.Context, l *link, args api.DecideArgs) (a
 	return p.record(ctx, author, cwd, args)
 }
 
-// record records a decision of that author, who works in that folder.
+// record records a decision of that author, whose working folder is cwd.
 func (p *decisions) record(ctx context.Context, author bridge.Address, cwd string, args api.DecideArgs) (api.DecideResult, error) {
 	rev, err := decision.New(args.Topic, args.Text, args.Scope, cwd)
 	if err == nil {
@@ -47,8 +47,8 @@ func (p *decisions) record(ctx context.Context, author bridge.Address, cwd strin
 	return p.revise(ctx, author, rev, args.ID, args.Supersedes)
 }
 
-// revise records a revision of that author under an id, or a new one where that is "". With
-// supersedes it fails unless that decision is in force.
+// revise records a revision of that author under an id, or under a new one if id is "".
+// With supersedes set, it fails unless that decision is in force.
 func (p *decisions) revise(ctx context.Context, author bridge.Address, rev decision.Revision, id, supersedes string) (api.DecideResult, error) {
 	rev.ID, rev.Author, rev.CreatedAt = id, author, p.nowMillis()
 	if rev.ID == "" {
@@ -62,7 +62,7 @@ func (p *decisions) revise(ctx context.Context, author bridge.Address, rev decis
 	messageID := newMessageID()
 	p.at(recording)
 	rev, queued, err := p.opts.DB.RecordDecision(ctx, rev, func(r decision.Revision) []decision.Notification {
-		targets := p.inScope(r.Scope) // inside the write, so that persistIdentity finds what was written without a session
+		targets := p.inScope(r.Scope) // inside the write, so that persistIdentity finds earlier decisions
 		p.at(recipientsChosen)
 		return decision.Notifications(r, messageID, targets)
 	})
@@ -73,15 +73,14 @@ func (p *decisions) revise(ctx context.Context, author bridge.Address, rev decis
 	return api.DecideResult{Decision: rev, DeliveredTo: p.namesOf(queued)}, nil
 }
 
-// Points between which a session may join.
+// The points between which a session may join.
 const (
 	recording        point = "a decision is about to be written"
 	recipientsChosen point = "a decision is being written, and its recipients are chosen"
 	persisting       point = "a session that joined is about to be written"
 )
 
-// inScope lists the connected sessions that a scope reaches, job runners
-// excluded.
+// inScope returns the connected sessions that a scope reaches, without job runners.
 func (p *decisions) inScope(scope decision.Scope) []decision.Target {
 	p.Lock()
 	defer p.Unlock()
@@ -94,7 +93,7 @@ func (p *decisions) inScope(scope decision.Scope) []decision.Target {
 	return targets
 }
 
-// notify tells live sessions of queued notifications.
+// notify signals live sessions that notifications are queued for them.
 func (p *decisions) notify(ctx context.Context, queued []decision.Notification) {
 	if len(queued) == 0 {
 		p.changed()
@@ -117,7 +116,7 @@ func (p *decisions) namesOf(queued []decision.Notification) []string {
 	return names
 }
 
-// decisions looks decisions up for a session (DEC-05, DEC-06, DEC-08).
+// decisions returns the decisions that match a session's query (DEC-05, DEC-06, DEC-08).
 func (p *decisions) decisions(ctx context.Context, l *link, args api.DecisionsArgs) ([]decision.Revision, error) {
 	s, err := p.sessions.callerOf(ctx, l, args.Caller)
 	if err != nil {
@@ -141,8 +140,8 @@ func (p *decisions) decisions(ctx context.Context, l *link, args api.DecisionsAr
 	return found, p.activity.noteActivity(ctx, s, "tool decisions")
 }
 
-// catchUp queues what the session is to be told when it comes (DEC-13). Receipts keep it
-// from being told twice.
+// catchUp queues the notifications that a joining session lacks (DEC-13). Receipts
+// prevent a second notification of the same decision.
 func (p *decisions) catchUp(ctx context.Context, target decision.Target) error {
 	missing, err := p.notices().Missing(ctx, target)
 	if err != nil || len(missing) == 0 {
@@ -160,7 +159,7 @@ func (p *decisions) notices() notices.Maker {
 	return notices.Maker{DB: p.opts.DB, NewID: newMessageID, Now: p.nowMillis}
 }
 
-// catchUpAll catches up every connected session but job runners.
+// catchUpAll catches up every connected session except job runners.
 func (p *decisions) catchUpAll(ctx context.Context) (err error) {
 	for _, target := range p.inScope(decision.AllSessions()) {
 		err = errors.Join(err, p.catchUp(ctx, target))
@@ -168,7 +167,7 @@ func (p *decisions) catchUpAll(ctx context.Context) (err error) {
 	return err
 }
 
-// applicable lists the current decisions that reach a session, newest first.
+// applicable returns the current decisions that reach a session, newest first.
 func (p *decisions) applicable(ctx context.Context, target decision.Target) ([]decision.Revision, error) {
 	all, err := p.opts.DB.Decisions(ctx, decision.Lookup{})
 	if err != nil {
@@ -177,7 +176,7 @@ func (p *decisions) applicable(ctx context.Context, target decision.Target) ([]d
 	return decision.Applicable(all, target), nil
 }
 
-// note is the session-start note for the MCP instructions (DEC-15).
+// note returns the session-start note for the MCP instructions (DEC-15).
 func (p *decisions) note(ctx context.Context, target decision.Target) (string, error) {
 	current, err := p.applicable(ctx, target)
 	if err != nil {

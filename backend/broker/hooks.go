@@ -10,15 +10,15 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// hookScan is how many unread messages a hook looks at: more than it may show,
-// because long ones are only announced. What may wake is among them.
+// hookScan is how many unread messages a hook reads. It exceeds what a hook may show,
+// because long ones are only announced. Mail that may wake the session is among them.
 const hookScan = 50
 
-// hooks is the part that takes in what hooks and plugins tell.
+// hooks is the part of the broker that serves the calls of hooks and plugins.
 type hooks struct{ *core }
 
-// hook serves one hook or plugin call: it notes the activity, and hands over
-// mail where the event allows it. A call of an unknown session gets nothing.
+// hook serves one hook or plugin call. It records the activity, and hands over mail if
+// the event allows it. A call of an unknown session gets an empty reply.
 func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (session.HookReply, error) {
 	call.Ancestors = p.AgentOf(ctx, call)
 	s, err := p.callerOf(ctx, call)
@@ -55,8 +55,8 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 	return p.handOver(ctx, l, s, call)
 }
 
-// callerOf finds the live session that a hook reports from, nil when none is known,
-// and makes durable what the call told of it.
+// callerOf finds the live session of a hook's call, nil if there is none. It persists
+// what the call revealed of the session's identity.
 func (p *hooks) callerOf(ctx context.Context, call session.HookCall) (*session.Session, error) {
 	if err := call.Check(); err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func (p *hooks) callerOf(ctx context.Context, call session.HookCall) (*session.S
 	return s, err
 }
 
-// noteSign finds out from a hook call what became of the mail that was handed over
-// before it.
+// noteSign determines from a hook call the outcome of the mail that was handed over
+// before the call.
 func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.HookCall) error {
 	if err := p.activity.offerAgain(ctx, s, p.StartsUnknown(s, call)); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.H
 	return err
 }
 
-// noteState keeps whether the session is at work.
+// noteState records whether the session is at work.
 func (p *hooks) noteState(s *session.Session, call session.HookCall) {
 	next := call.Event == session.EventStop && p.idleness.hasNextTurn(s)
 	p.Lock()
@@ -117,9 +117,9 @@ func (p *hooks) noteState(s *session.Session, call session.HookCall) {
 	}
 }
 
-// handOver leases unread mail to a hook as one text. At the end of a turn it
-// does so only when some of it may keep the turn going (DEC-11, MSG-07); then
-// the rest comes along, for the turn goes on anyway.
+// handOver leases unread mail to a hook as one text. At the end of a turn it does so only
+// if some of the mail may keep the turn going (DEC-11, MSG-07). Then it adds the rest,
+// because the turn continues anyway.
 func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
 	mayWake := p.leases.mayWake(s)
 	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {

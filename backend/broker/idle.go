@@ -9,16 +9,16 @@ import (
 	"bridge/backend/core/session"
 )
 
-// idleness is the part that asks claude whether a session is at work.
+// idleness is the part of the broker that checks with claude whether a session is at work.
 type idleness struct{ *core }
 
 const doubting point = "a session that claude called idle is looked at again"
 
-// lookIdle asks claude's own registry about a session. A turn that a person breaks off
-// ends without any hook, and one that begins with a prompt that was typed in the turn
-// before begins without one, seen with claude 2.1.329 and 2.1.332 (RWM-21). The registry
-// is believed where it is newer than the session's last sign; where it says that the
-// session is idle, it is asked once more a little later.
+// lookIdle checks claude's own registry for a session's state (RWM-21, seen with claude
+// 2.1.329 and 2.1.332). A turn that a person interrupts ends without a hook. A turn from
+// a prompt typed in the turn before begins without one. lookIdle trusts the registry if
+// it is newer than the session's last sign. If the registry reports idle, lookIdle checks
+// it once more after a pause.
 func (p *idleness) lookIdle(s *session.Session) {
 	p.Lock()
 	busy, doubtful := s.Busy, p.Boxes[s.ID] != nil && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
@@ -33,8 +33,8 @@ func (p *idleness) lookIdle(s *session.Session) {
 	}
 	since := clidata.ClaudeIdleSince(folder, pid, host)
 	if p.believe(s, host, false, since) {
-		// A slow claude writes down the end of a turn when the hook of the next one has run,
-		// and then that it is busy, with no hook to come until the model answers.
+		// A slow claude records the end of a turn after the next turn's hook has run. It
+		// then records that it is busy, and no hook comes until the model answers.
 		p.soon(p.opts.Pace.Doubt, func(context.Context) {
 			p.at(doubting)
 			if clidata.ClaudeBusySince(folder, pid, host) >= since {
@@ -44,7 +44,7 @@ func (p *idleness) lookIdle(s *session.Session) {
 	}
 }
 
-// believe notes what claude says of the session, unless it has shown a sign after that.
+// believe applies the state that claude reports, unless the session has shown a later sign.
 func (p *idleness) believe(s *session.Session, host string, busy bool, since int64) bool {
 	p.Lock()
 	defer p.Unlock()
@@ -58,9 +58,9 @@ func (p *idleness) believe(s *session.Session, host string, busy bool, since int
 	return true
 }
 
-// turnEnded takes a word of claude's mod that a turn has ended. A stop hook has told so
-// before, unless a person broke the turn off; and a slow claude says it when the next
-// turn is under way. The registry knows which it is, at once or a little later.
+// turnEnded handles a report of claude's mod that a turn has ended. A stop hook has
+// reported it before, unless a person interrupted the turn. A slow claude reports it when
+// the next turn runs. The registry shows which case it is, at once or a little later.
 func (p *idleness) turnEnded(s *session.Session) {
 	p.Lock()
 	busy, folder, pid, host := s.Busy, s.CLIDataDir, s.AgentPID, s.SessionID
@@ -76,8 +76,8 @@ func (p *idleness) turnEnded(s *session.Session) {
 	p.soon(p.opts.Pace.Doubt, func(context.Context) { p.lookIdle(s) })
 }
 
-// hasNextTurn reports whether another turn follows the one that has just ended: a prompt
-// was typed meanwhile. It is true only where claude's registry can say that there is none.
+// hasNextTurn reports whether a prompt was typed during the turn that just ended, so that
+// another turn follows. It returns true only if claude's registry can show that there is none.
 func (p *idleness) hasNextTurn(s *session.Session) bool {
 	p.Lock()
 	box, folder, pid, host := p.Boxes[s.ID], s.CLIDataDir, s.AgentPID, s.SessionID
@@ -87,13 +87,13 @@ func (p *idleness) hasNextTurn(s *session.Session) bool {
 		return false
 	}
 	_, known := clidata.ClaudeWaits(folder, pid, host)
-	if known { // the prompt may have been taken back
+	if known { // a person may have withdrawn the prompt
 		p.soon(p.opts.Pace.Doubt, func(context.Context) { p.lookIdle(s) })
 	}
 	return known
 }
 
-// lookIdleAt is lookIdle for the session of a peer id, if it is live.
+// lookIdleAt calls lookIdle for the session of a peer id, if that session is live.
 func (p *idleness) lookIdleAt(peerID string) {
 	p.Lock()
 	s, live := p.Roster.Get(peerID)
@@ -103,7 +103,7 @@ func (p *idleness) lookIdleAt(peerID string) {
 	}
 }
 
-// lookIdleEverywhere is lookIdle for all live sessions.
+// lookIdleEverywhere calls lookIdle for all live sessions.
 func (p *idleness) lookIdleEverywhere() {
 	p.Lock()
 	sessions := p.Roster.Live()

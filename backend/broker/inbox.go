@@ -11,18 +11,18 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// inbox is the part that tools read mail with.
+// inbox is the part of the broker by which tools read mail.
 type inbox struct{ *core }
 
-// inboxLimit and inboxMost bound one answer of the tool inbox.
+// inboxLimit and inboxMost limit the messages of one answer of the tool inbox.
 const (
 	inboxLimit = 20
 	inboxMost  = 100
-	// inboxChars bounds the bodies of one answer, so that it fits a frame.
+	// inboxChars limits the size of the bodies of one answer, so that the answer fits a frame.
 	inboxChars = 400_000
 )
 
-// inbox takes unread mail for a tool call (MSG-06).
+// inbox returns unread mail for a tool call (MSG-06). It fails with Invalid for a wrong limit.
 func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inbox, error) {
 	s, err := p.reader(ctx, l, args.Caller, "tool inbox")
 	if err != nil {
@@ -60,9 +60,9 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 	return answer, nil
 }
 
-// waiting counts the unread mail of a session that nobody was given yet. What was
-// handed is not among it: the ack of the last answer may come in the middle of this
-// call, after the call itself was a sign that the answer was read.
+// waiting counts the unread mail of a session that is neither leased nor handed over. The
+// ack of the last answer may arrive during this call, after the call itself proved that
+// the answer was read. Therefore handed-over mail does not count.
 func (p *inbox) waiting(ctx context.Context, s *session.Session) (int, error) {
 	p.Lock()
 	id, leased := s.ID, 0
@@ -74,8 +74,8 @@ func (p *inbox) waiting(ctx context.Context, s *session.Session) (int, error) {
 	return max(0, waiting-leased), err
 }
 
-// reader finds the session that wants its mail. A native child has no inbox of
-// its own and must not take its parent's.
+// reader returns the session that asks for its mail. It fails with Denied for a native
+// child, which has no inbox and must not take its parent's mail.
 func (p *inbox) reader(ctx context.Context, l *link, caller api.Caller, evidence string) (*session.Session, error) {
 	s, err := p.sessions.callerOf(ctx, l, caller)
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *inbox) reader(ctx context.Context, l *link, caller api.Caller, evidence
 	return s, p.activity.noteActivity(ctx, s, evidence)
 }
 
-// wait waits for one unread message that fits the filters, at most 110 s.
+// wait waits at most 110 s for one unread message that matches the filters.
 func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitResult, error) {
 	s, err := p.reader(ctx, l, args.Caller, "tool wait_for_message")
 	if err != nil {
@@ -127,8 +127,8 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 	}
 }
 
-// await keeps what a wait asks for from the ways that show mail by themselves, until the
-// answer is given: the session would read it twice (JOB-01).
+// await withholds the mail that a wait asks for from the automatic transports until leave
+// is called. Otherwise the session would read that mail twice (JOB-01).
 func (p *inbox) await(s *session.Session, args api.WaitArgs) (leave func()) {
 	p.Lock()
 	defer p.Unlock()

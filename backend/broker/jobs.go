@@ -15,30 +15,30 @@ import (
 // Delegated serves the operations of delegated jobs in the broker's process.
 type Delegated interface {
 	mux.Part
-	// Approve answers what a job asks by the owner's command.
+	// Approve answers a job's request by the owner's command.
 	Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error)
-	// JobOf returns the name of the running job that a process is part of, "" for none. It
-	// fails with Denied when nobody can tell.
+	// JobOf returns the name of the running job that a process is part of, "" for none.
+	// It fails with Denied if this cannot be determined.
 	JobOf(process job.Process) (string, error)
-	// Prove refuses whoever is not that job while it runs.
+	// Prove fails unless token proves that the caller is that job while the job runs.
 	Prove(job, token string) error
-	// MaySend refuses a message of a job to whom it was not given (JOB-12).
+	// MaySend refuses a job's message to a recipient that the job was not given (JOB-12).
 	MaySend(job, to string) error
 	// Disconnected is called after the last operation of a connection.
 	Disconnected(conn *ipc.Conn)
 }
 
-// Delegate serves the operations of delegated jobs by jobs, before anyone connects. Without
-// jobs they are refused: a runner then keeps its result for a later broker.
+// Delegate registers the operations of delegated jobs, before the first connection.
+// Without jobs they are refused, and a runner keeps its result for a later broker.
 func (b *Broker) Delegate(jobs Delegated) {
 	b.jobs = jobs
 	jobs.Register(b.mux)
 }
 
-// insideOf names the job that a new connection comes from the inside of, "" for none.
-// A job speaks to Bridge by the session that it is: whatever else one of its processes
-// says to be is refused, so that it is neither a hook of another session's nor the
-// owner (JOB-11).
+// insideOf returns the job that a new connection comes from inside of, "" for none. A job
+// may use Bridge only by its own session. It fails with Denied for any other role of a
+// job's process. Thus a job cannot pose as another session's hook or as the owner
+// (JOB-11).
 func (b *Broker) insideOf(conn *ipc.Conn) (string, error) {
 	if b.jobs == nil {
 		return "", nil
@@ -50,8 +50,8 @@ func (b *Broker) insideOf(conn *ipc.Conn) (string, error) {
 	return name, err
 }
 
-// Vouches reports whether a caller that has no token is part of a delegated job: one of a
-// paired PC cannot read the token, and proves its job by another secret.
+// Vouches reports whether a caller without a token is part of a delegated job. A job of a
+// paired PC cannot read the token, and proves itself by another secret.
 func (b *Broker) Vouches(conn *ipc.Conn) bool {
 	if b.jobs == nil {
 		return false
@@ -60,8 +60,8 @@ func (b *Broker) Vouches(conn *ipc.Conn) bool {
 	return err == nil && name != ""
 }
 
-// checkJob refuses to register a process of a job as anything but that job, and
-// anybody else as a job.
+// checkJob fails with Denied if a process of a job registers as anything but that job. It
+// also fails if any other process registers as a job.
 func (p *sessions) checkJob(l *link, args api.Register) error {
 	inside, name := p.JobBehind(l), args.Name
 	if inside == "" && !args.Runner && !job.IsName(name) {
@@ -80,7 +80,7 @@ func (p *sessions) checkJob(l *link, args api.Register) error {
 
 var errNoJobs = bridge.Errorf(bridge.Unsupported, "delegated jobs are not enabled: set jobs.enabled in config.json and restart Bridge")
 
-// JobOf names the job that a connection speaks for, "" for none.
+// JobOf returns the name of the job that a connection speaks for, "" for none.
 func (b *Broker) JobOf(conn *ipc.Conn) string {
 	if l := b.Link(conn); l != nil {
 		return b.JobBehind(l)
@@ -88,10 +88,10 @@ func (b *Broker) JobOf(conn *ipc.Conn) string {
 	return ""
 }
 
-// Asker is who asks for something on a connection.
+// Asker identifies the caller of a request on a connection.
 type Asker = presence.Asker
 
-// Asker finds out who asks on a connection, as for a message that is sent.
+// Asker identifies the caller on a connection, as for a message that is sent.
 func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (Asker, error) {
 	l := b.Link(conn)
 	if l == nil {
@@ -101,7 +101,7 @@ func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (
 	var err error
 	if role := conn.Hello().Role; role == api.RoleOwner || role == api.RoleDashboard {
 		s = b.AgentAbove(conn.PeerPID())
-		if s == nil && role == api.RoleOwner { // the desktop app may have been started by whatever opens programs
+		if s == nil && role == api.RoleOwner { // any program may have started the desktop app
 			_, err = b.Owner(conn)
 		}
 		if err != nil {
@@ -133,8 +133,8 @@ func (b *Broker) Asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (
 	}, nil
 }
 
-// Live finds the session of that very name or id, which has to be connected and no
-// job's own.
+// Live returns the address of the connected session with exactly that name or id. It
+// fails with NotFound, Unavailable, or Denied for a job's own session.
 func (b *Broker) Live(name string) (bridge.Address, error) {
 	b.Lock()
 	defer b.Unlock()
@@ -154,9 +154,9 @@ func (b *Broker) Live(name string) (bridge.Address, error) {
 	return s.Address(), nil
 }
 
-// Deliver stores a message durably for the session with that peer id, once however
-// often it is asked. One that another session has, and has not read, goes on to this
-// one.
+// Deliver stores a message durably for the session with that peer id, only once for
+// repeated calls. If another session has the message and has not read it, Deliver
+// reassigns it to this session.
 func (b *Broker) Deliver(ctx context.Context, from bridge.Address, peerID string, args api.SendArgs) error {
 	given, err := b.GiveOn(ctx, args.MessageID, peerID)
 	if given || err != nil {
@@ -168,7 +168,7 @@ func (b *Broker) Deliver(ctx context.Context, from bridge.Address, peerID string
 			peerID = id
 		}
 		to, err := b.Roster.ByID(peerID)
-		if err != nil { // nobody has that id any more: it waits under it
+		if err != nil { // no session has that id any more: the message waits under it
 			to = session.Recipient{ID: peerID, Name: args.To, Direct: true}
 		}
 		return []session.Recipient{to}, nil
@@ -176,8 +176,8 @@ func (b *Broker) Deliver(ctx context.Context, from bridge.Address, peerID string
 	return err
 }
 
-// GiveOn gives a message of a job to the session with that peer id where nobody has
-// read it yet. It reports whether there is such a message.
+// GiveOn reassigns a job's unread message to the session with that peer id. It reports
+// whether a message with that id exists.
 func (b *Broker) GiveOn(ctx context.Context, messageID, peerID string) (known bool, err error) {
 	sent, err := b.opts.DB.Sent(ctx, messageID)
 	if bridge.CodeOf(err) == bridge.NotFound {
@@ -207,5 +207,5 @@ func (b *Broker) GiveOn(ctx context.Context, messageID, peerID string) (known bo
 	return true, nil
 }
 
-// Changed tells everyone who watches that jobs changed.
+// Changed notifies all watchers that jobs changed.
 func (b *Broker) Changed() { b.changed() }

@@ -11,17 +11,17 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// leases is the part that gives mail out until it is acknowledged.
+// leases is the part of the broker that leases mail until it is acknowledged.
 type leases struct {
 	*core
 	journal ipc.Journal
 }
 
-// lease gives the session's unread mail to the connection. take chooses from
-// what is not already given out or handed over, oldest first: at least limit
-// messages where there are so many, and what first names before the rest; what
-// it returns is leased. Choosing and leasing are one step, so that two hooks of one
-// session never show the same message.
+// lease leases the session's unread mail to the connection. take chooses from the mail
+// that is neither leased nor handed over, oldest first. It gets at least limit messages
+// if there are as many, with those that first names before the rest. lease leases what
+// take returns. Choosing and leasing are one step, so two hooks of one session never show
+// the same message.
 func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Lease, mail.Presentation, error) {
 	p.importAcks(ctx)
 	for {
@@ -32,10 +32,10 @@ func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit i
 	}
 }
 
-// tryLease reports stale when a lease began or ended, or the session's id changed,
-// between reading its mail and choosing from it: what was read may have been
-// shown. What is leased or announced is read past, so that mail behind it does not
-// wait for it.
+// tryLease makes one attempt. It reports stale if, between reading the mail and choosing
+// from it, a lease began or ended or the session's id changed. What was read may then
+// have been shown. It reads past leased and announced mail, so that mail behind it does
+// not wait.
 func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (given *session.Lease, taken mail.Presentation, stale bool, err error) {
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
@@ -61,7 +61,7 @@ func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limi
 	return &box.Lease(&l.Leases, s, taken).Lease, taken, false, nil
 }
 
-// nack ends a lease that reached nobody.
+// nack ends a lease whose mail reached no session.
 func (p *leases) nack(_ context.Context, l *link, args api.Nack) (api.Empty, error) {
 	p.Lock()
 	defer p.Unlock()
@@ -71,10 +71,10 @@ func (p *leases) nack(_ context.Context, l *link, args api.Nack) (api.Empty, err
 	return api.Empty{}, nil
 }
 
-// ack makes durable what became of a lease (MSG-06). A lease of an earlier
-// broker is acknowledged just the same, and so is one that was given before the
-// session learned its lasting id. It is carried out although the caller is gone
-// meanwhile: what was shown was shown.
+// ack records the outcome of a lease durably (MSG-06). It also accepts a lease of an
+// earlier broker, and one given before the session learned its lasting id. It completes
+// even if the caller has disconnected, because the mail was shown. It fails with Denied
+// if a job reports on another's mail.
 func (p *leases) ack(ctx context.Context, l *link, args api.Ack) (api.Empty, error) {
 	args, err := args.Of(l.Conn.Hello().Role)
 	if err != nil {
@@ -99,8 +99,8 @@ func (p *leases) ack(ctx context.Context, l *link, args api.Ack) (api.Empty, err
 	return api.Empty{}, nil
 }
 
-// marksOf names each delivery of a lease, under the session's former id too: its
-// mail may still be on the way to the new one.
+// marksOf returns a mark for each delivery of a lease. It adds marks under the session's
+// new id too, because mail may still be on its way there.
 func (p *leases) marksOf(args api.Ack, at int64) []mail.Mark {
 	recipients := []string{args.Lease.Recipient}
 	p.Lock()
@@ -117,7 +117,7 @@ func (p *leases) marksOf(args api.Ack, at int64) []mail.Mark {
 	return marks
 }
 
-// importAcks brings in the acks that no broker heard.
+// importAcks imports the acks of the read journal that no broker received. It logs errors.
 func (p *leases) importAcks(ctx context.Context) {
 	err := p.journal.Import(func(lines []ipc.JournalLine) error { return p.recordAcks(ctx, lines) })
 	if err != nil && ctx.Err() == nil {
@@ -152,8 +152,8 @@ func (p *leases) recordAcks(ctx context.Context, lines []ipc.JournalLine) error 
 	return nil
 }
 
-// mayWake tells which mail may start a turn of s or keep one going, as s is at
-// this moment. What s was told of already does no more.
+// mayWake returns a filter for mail that may start or continue a turn of s in its present
+// state. Mail that was already announced to s does not wake it again.
 func (p *leases) mayWake(s *session.Session) mail.Priority {
 	p.Lock()
 	defer p.Unlock()

@@ -15,7 +15,7 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// messages is the part that stores what is sent and tells its recipients.
+// messages is the part of the broker that stores sent messages and notifies their recipients.
 type messages struct {
 	*core
 	unread mailbox.Unread
@@ -36,9 +36,9 @@ func (p *messages) send(ctx context.Context, l *link, args api.SendArgs) (api.Se
 	return p.store(ctx, from, args, func() ([]session.Recipient, error) { return p.Roster.Resolve(args.To, from.ID) })
 }
 
-// sendOwner stores the owner's own message, from the page that this process serves,
-// to the session with that peer id or, where it is "", to all. What args.To says
-// is for the history: the page's names are resolved already.
+// sendOwner stores the owner's own message from the page that this process serves. It
+// goes to the session with that peer id, or to all if peerID is "". args.To is for the
+// history only, because the page has resolved the names.
 func (p *messages) sendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error) {
 	return p.store(ctx, bridge.OwnerAddress(), args, func() ([]session.Recipient, error) {
 		if peerID == "" {
@@ -49,9 +49,9 @@ func (p *messages) sendOwner(ctx context.Context, peerID string, args api.SendAr
 	})
 }
 
-// senderOf says who writes: it comes from the connection, never from the
-// arguments. The owner's command line counts as the session it was started in,
-// if an agent did: no agent speaks with the owner's voice (MSG-08).
+// senderOf returns the sender, from the connection and never from the arguments. If an
+// agent started the owner's command line, the sender is that agent's session: no agent
+// may speak as the owner (MSG-08).
 func (p *messages) senderOf(ctx context.Context, l *link, caller api.Caller) (bridge.Address, error) {
 	if l.Conn.Hello().Role == api.RoleOwner {
 		s, err := p.Owner(l.Conn)
@@ -77,8 +77,8 @@ func (p *messages) senderOf(ctx context.Context, l *link, caller api.Caller) (br
 	return s.Address(), nil
 }
 
-// store checks, threads and stores one message, then tells its recipients, whom
-// find finds in the roster.
+// store checks, threads and stores one message, then notifies its recipients. find
+// resolves them in the roster.
 func (p *messages) store(ctx context.Context, from bridge.Address, args api.SendArgs, find func() ([]session.Recipient, error)) (api.SendResult, error) {
 	message, err := p.compose(ctx, from, args)
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 	recipients, resolveErr := find()
 	p.Unlock()
 	if resolveErr != nil {
-		// A retry of a stored message is answered even when its target left.
+		// A retry of a stored message succeeds even if its target has left.
 		return p.storedBefore(ctx, message, resolveErr)
 	}
 	rows := make([]bridge.Message, len(recipients))
@@ -118,8 +118,8 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 	return p.sendResult(stored), nil
 }
 
-// compose fills in what the sender left open and raises the hop of a reply
-// (MSG-07).
+// compose fills in what the sender left open and sets the hop of a reply (MSG-07). It
+// fails with NotFound if reply_to is unknown.
 func (p *messages) compose(ctx context.Context, from bridge.Address, args api.SendArgs) (bridge.Message, error) {
 	if err := args.Check(); err != nil {
 		return bridge.Message{}, err
@@ -150,8 +150,8 @@ func (p *messages) compose(ctx context.Context, from bridge.Address, args api.Se
 	return message, nil
 }
 
-// newMessageID returns an id that sorts by time, so that new rows go to the end
-// of the store's indexes.
+// newMessageID returns an id that sorts by time, so that new rows go to the end of the
+// store's indexes.
 func newMessageID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // storedBefore answers a retry whose target cannot be resolved any more.
@@ -168,7 +168,7 @@ func (p *messages) storedBefore(ctx context.Context, message bridge.Message, res
 	return p.sendResult(stored), nil
 }
 
-// mayWait refuses a message for which too much waits unread already (SEC-11).
+// mayWait refuses a message if too much unread mail waits already (SEC-11).
 func (p *messages) mayWait(ctx context.Context, m bridge.Message) error {
 	p.Lock()
 	_, live := p.Roster.Get(m.Recipient)
@@ -177,7 +177,7 @@ func (p *messages) mayWait(ctx context.Context, m bridge.Message) error {
 	return p.unread.Take(m, name, live, func() (int, error) { return store.UnreadBytes(ctx, p.opts.DB.Reader, m.Recipient, m.From.ID) })
 }
 
-// arrived tells live recipients that mail is durable for them.
+// arrived notifies live recipients that mail is durable for them.
 func (p *messages) arrived(ctx context.Context, stored []bridge.Message) {
 	var woken []mail.Mark
 	for _, m := range stored {
@@ -195,8 +195,8 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) {
 	p.changed()
 }
 
-// announceLocked signals one arrival to whoever waits for it, and returns the way
-// of the wake that was asked for, "" where none was.
+// announceLocked signals one arrival to all that wait for it. It returns the transport of
+// the wake that it requested, "" for none.
 func (p *messages) announceLocked(s *session.Session, m bridge.Message) (by mail.Via) {
 	p.Boxes[s.ID].Signal()
 	by = p.Boxes.WakeNow(s, m)

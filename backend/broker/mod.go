@@ -14,11 +14,11 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// mods is the part that gives the owner's words to claude's mods.
+// mods is the part of the broker that gives the owner's chat messages to claude's mods.
 type mods struct{ *core }
 
-// modWait serves the child process of a mod: it ends with a prompt to enter or a
-// line to show. A session that has not registered yet is waited for.
+// modWait serves the child process of a mod. It returns with a prompt to enter or a line
+// to show. If the session has not registered yet, it waits for it.
 func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModReply, error) {
 	if err := bridge.CheckID("the host session id", args.SessionID); err != nil {
 		return api.ModReply{}, err
@@ -27,7 +27,7 @@ func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModR
 	defer stop()
 	for {
 		s, arrived := p.modSession(l, args)
-		var doubt <-chan time.Time // never, unless words wait for a turn to end
+		var doubt <-chan time.Time // never, unless messages wait for a turn to end
 		if s != nil {
 			reply, held, err := p.modNext(ctx, l, s, args.Line)
 			gone := bridge.CodeOf(err) == bridge.Unavailable
@@ -55,9 +55,8 @@ func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModR
 	}
 }
 
-// modSession finds the session of a mod's conversation and makes the connection
-// its mod: of several the newest. arrived is closed when there may be something
-// to do.
+// modSession returns the session of a mod's conversation and makes the connection its
+// mod, the newest of several. arrived is closed when modWait should check again.
 func (p *mods) modSession(l *link, args api.ModWait) (s *session.Session, arrived <-chan struct{}) {
 	p.Lock()
 	defer p.Unlock()
@@ -77,7 +76,7 @@ func (p *mods) modSession(l *link, args api.ModWait) (s *session.Session, arrive
 	return s, box.Arrived()
 }
 
-// modLostLocked notes that a mod has gone: hooks take the owner's words again.
+// modLostLocked records that a mod has disconnected: hooks get the owner's messages again.
 func (p *mods) modLostLocked(l *link) {
 	for _, box := range p.Boxes {
 		if box.Mod.Lost(&l.Mod) {
@@ -87,7 +86,7 @@ func (p *mods) modLostLocked(l *link) {
 	}
 }
 
-// modNext is what the mod shall do now. held says that words wait for a turn to
+// modNext returns what the mod should do now. held is set if messages wait for a turn to
 // end.
 func (p *mods) modNext(ctx context.Context, l *link, s *session.Session, shown string) (reply api.ModReply, held bool, err error) {
 	if reply.Prompt, held, err = p.modPrompt(ctx, l, s); err != nil {
@@ -100,9 +99,9 @@ func (p *mods) modNext(ctx context.Context, l *link, s *session.Session, shown s
 	return reply, held, err
 }
 
-// modPrompt takes the oldest of the owner's words that wait, if the mod may enter
-// it now. That it was given is durable before it leaves, so that no broker offers
-// it again until its outcome is known.
+// modPrompt returns the owner's oldest waiting message, if the mod may enter it now. It
+// records the handover before it returns. Therefore no broker offers the message again
+// until its outcome is known.
 func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *api.ModPrompt, held bool, err error) {
 	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
 		at := slices.IndexFunc(free, p.Boxes.KeptForMod(s))
@@ -142,17 +141,17 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 	}, false, nil
 }
 
-// modFreeLocked reports whether the mod may enter a prompt now: the main turn has
-// ended, nothing else was given to it or to a wake hook and still waits for its
-// turn to begin.
+// modFreeLocked reports whether the mod may enter a prompt now. The main turn must have
+// ended. Nothing else given to the mod or to a wake hook may still wait for its turn to
+// begin.
 func (p *mods) modFreeLocked(l *link, s *session.Session) bool {
 	box := p.Boxes[s.ID]
 	woken := box.Hooks.HasBegun(box.LastActive(), p.nowMillis(), p.opts.Pace.Confirm.Milliseconds())
 	return p.Boxes.HasMod(s) && box.Mod.Is(&l.Mod) && box.Mod.State() == wake.ModFree && !s.Busy && !woken
 }
 
-// doubtTurn asks whether a turn that words wait for is still under way: one that
-// a person broke off may end without a word.
+// doubtTurn checks whether the turn that messages wait for is still running. A turn that
+// a person interrupted may end without a report.
 func (p *mods) doubtTurn(s *session.Session) {
 	p.idleness.lookIdle(s)
 	p.Lock()
@@ -162,7 +161,7 @@ func (p *mods) doubtTurn(s *session.Session) {
 	}
 }
 
-// modReport notes what became of a prompt, or that the main turn has ended.
+// modReport records the outcome of a prompt, or that the main turn has started or ended.
 func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (api.Empty, error) {
 	if err := report.Check(); err != nil {
 		return api.Empty{}, err
@@ -178,20 +177,20 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 		return api.Empty{}, nil
 	default:
 	}
-	ctx = context.WithoutCancel(ctx) // what happened is noted even when the caller is gone
+	ctx = context.WithoutCancel(ctx) // record the event even if the caller has disconnected
 	given, err := p.ledger.GivenToMod(ctx, report.Recipient)
 	if err != nil {
 		return api.Empty{}, err
 	}
 	if !slices.ContainsFunc(given, func(d mail.Delivery) bool { return d.ID == report.ID }) {
-		return api.Empty{}, nil // its own trace has told already
+		return api.Empty{}, nil // the prompt's trace has settled it already
 	}
 	switch report.Event {
 	case api.ModEntered:
 		err = p.ledger.Entered(ctx, report.Recipient, report.ID, mail.ViaMod, "its mod: claude entered it as a prompt")
 	case api.ModDropped:
 		err = p.ledger.GiveUp(ctx, report.Recipient, report.ID, "its mod: claude did not take it as a prompt: "+report.Detail)
-	default: // nothing was tried: it is offered again
+	default: // nothing was tried: the message is offered again
 		err = p.ledger.Unseen(ctx, report.Recipient, report.ID)
 	}
 	if err != nil {
@@ -214,8 +213,7 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	return api.Empty{}, nil
 }
 
-// modTurnEnded notes that the session is at rest, unless its next turn has begun
-// since.
+// modTurnEnded records that the session is idle, unless its next turn has begun since.
 func (p *mods) modTurnEnded(report api.ModReport) {
 	p.Lock()
 	s, ok := p.Roster.ByHost(bridge.Claude, report.SessionID)
@@ -230,8 +228,7 @@ func (p *mods) modTurnEnded(report api.ModReport) {
 	}
 }
 
-// watchModLocked looks after what was given to a mod until all of its outcomes
-// are known.
+// watchModLocked checks what was given to a mod repeatedly, until all outcomes are known.
 func (p *mods) watchModLocked(s *session.Session, box *mailbox.Box) {
 	if !box.Mod.Watch() {
 		return
@@ -248,8 +245,8 @@ func (p *mods) watchModLocked(s *session.Session, box *mailbox.Box) {
 	})
 }
 
-// judgeMod finds out what became of mail whose mod has not said it. The prompt's own
-// trace tells, in the hook call that shows it or in claude's transcript
+// judgeMod determines the outcome of mail whose mod has not reported it. The evidence is
+// the prompt's own trace, in the hook call that shows it or in claude's transcript
 // (mail.ModTrace).
 func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.HookCall) error {
 	p.Lock()
@@ -303,7 +300,7 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 	return nil
 }
 
-// statusLine is what a claude shows above its composer (CHT-21).
+// statusLine returns the line that a claude shows above its composer, "" for none (CHT-21).
 func (p *mods) statusLine(ctx context.Context, s *session.Session) (string, error) {
 	settings, err := p.opts.Settings()
 	if err != nil || !settings.Claude.StatusLine {

@@ -8,12 +8,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Needs has gather bring what the list of the owner's needs is made of, before anybody
-// connects.
+// Needs sets the function that gathers the facts for the list of the owner's needs,
+// before the first connection.
 func (b *Broker) Needs(gather func(context.Context) (needs.Facts, error)) { b.gather = gather }
 
-// needs serves the owner's command line and his desktop app (NED-01). What sessions
-// ask, and what is run for them, is not told to what an agent started.
+// needs serves the owner's command line and desktop app (NED-01). It refuses callers that
+// an agent started, because the facts include requests and runs of other sessions.
 func (b *Broker) needs(ctx context.Context, l *link, _ api.Empty) (needs.Facts, error) {
 	by, err := b.Asker(ctx, l.Conn, api.Caller{})
 	if err == nil {

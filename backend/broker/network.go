@@ -8,8 +8,8 @@ import (
 	"bridge/backend/platform/ipc"
 )
 
-// Reach serves the owner's operations about other PCs by network, before anyone connects. A
-// caller that an agent started is refused: only the owner decides which PCs to trust.
+// Reach registers the owner's operations about other PCs, before the first connection. It
+// refuses callers that an agent started: only the owner decides which PCs to trust.
 func (b *Broker) Reach(network mux.Part) {
 	network.Register(b.mux.Guarded(func(ctx context.Context, conn *ipc.Conn) error {
 		return mux.CheckOwner(ctx, b, conn, "decides about other PCs")

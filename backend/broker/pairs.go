@@ -13,24 +13,23 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Pairs are the PCs that this one is paired with, as far as sessions have to do with
-// them.
+// Pairs gives sessions access to the PCs that this PC is paired with.
 type Pairs interface {
-	// PC finds the paired PC with that name, to send messages to. The error refuses by
-	// name one that is not paired, or cannot take them.
+	// PC returns the paired PC with that name, as a destination for messages. It fails if
+	// the PC is not paired or cannot receive them.
 	PC(name string) (remote.PC, error)
-	// Waiting is told that mail for that PC is stored.
+	// Waiting is called after mail for that PC is stored.
 	Waiting(pc string)
-	// Keeps lists the PCs for which mail waits for as long as it may live, by identity.
+	// Keeps returns the identities of the PCs whose mail waits for as long as it may live.
 	Keeps() []string
-	// Sessions lists the sessions of paired PCs that can be written to.
+	// Sessions returns the sessions of paired PCs that accept messages.
 	Sessions(ctx context.Context) []api.RemoteSession
 }
 
-// Share has sessions of paired PCs reached, before anybody connects.
+// Share connects the sessions of paired PCs, before the first connection.
 func (b *Broker) Share(pairs Pairs) { b.pairs = pairs }
 
-// pairMail is the part that sends mail to sessions of paired PCs and takes theirs.
+// pairMail is the part of the broker that exchanges mail with sessions of paired PCs.
 type pairMail struct{ *core }
 
 // send stores a message to <host>/<session>, and its place in the queue for that PC,
@@ -68,12 +67,12 @@ func (p *pairMail) send(ctx context.Context, from bridge.Address, args api.SendA
 	if err != nil || !fresh {
 		return p.result(ctx, message, err)
 	}
-	p.pairs.Waiting(pc.ID) // before all who look at what has changed
+	p.pairs.Waiting(pc.ID) // before the watchers of changes
 	p.changed()
 	return sentAcross(mail.Delivery{Message: message, Remote: mail.Crossing{Host: host}}), nil
 }
 
-// result answers a send of before by what is stored of it.
+// result answers a repeated send from the stored message.
 func (p *pairMail) result(ctx context.Context, message bridge.Message, err error) (api.SendResult, error) {
 	if err != nil {
 		return api.SendResult{}, err
@@ -85,16 +84,16 @@ func (p *pairMail) result(ctx context.Context, message bridge.Message, err error
 	return sentAcross(row.Deliveries[0]), nil
 }
 
-// sentAcross is what a sender is told of its message to a session of a paired PC.
+// sentAcross returns the answer to the sender of a message to a session of a paired PC.
 func sentAcross(d mail.Delivery) api.SendResult {
 	_, fact := d.Reached()
 	return api.SendResult{ID: d.ID, ConversationID: d.ConversationID, Recipients: []api.Recipient{{Name: d.Recipient, Note: fact.Evidence}}}
 }
 
-// TakeFrom stores letters from a paired PC, in their order and in one commit, for the
-// sessions that they name, found by this PC's own rules, and tells the sessions. What
-// came before is not stored again. shift is how far that PC's clock is behind. Of each
-// letter it returns why it is not stored.
+// TakeFrom stores letters from a paired PC, in order and in one commit, and notifies
+// their sessions. It resolves recipients by this PC's own rules and does not store a
+// letter twice. shift is how far that PC's clock is behind. It returns for each letter
+// why it is not stored, nil if it is.
 func (b *Broker) TakeFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error {
 	failed := make([]error, len(letters))
 	var messages []bridge.Message
@@ -117,7 +116,7 @@ func (b *Broker) TakeFrom(ctx context.Context, pc remote.PC, letters []remote.Le
 	return failed
 }
 
-// accept makes a letter a message to the session that it names.
+// accept turns a letter into a message to the session that the letter names.
 func (p *pairMail) accept(ctx context.Context, pc remote.PC, letter remote.Letter, shift int64) (bridge.Message, error) {
 	hop := 0
 	if letter.ReplyTo != "" {
@@ -136,7 +135,7 @@ func (p *pairMail) accept(ctx context.Context, pc remote.PC, letter remote.Lette
 	return message, err
 }
 
-// find finds the one session that a letter names.
+// find returns the one session that a letter names. It fails with Denied or Ambiguous.
 func (p *pairMail) find(name string) (peerID string, err error) {
 	if name == session.Everyone {
 		return "", bridge.Errorf(bridge.Denied, "a message from another PC is for one session")
@@ -155,8 +154,8 @@ func (p *pairMail) find(name string) (peerID string, err error) {
 	return found[0].ID, nil
 }
 
-// Import stores decisions of a paired PC, each once. With tell, the sessions hear of
-// those that are newest on their topics, once each: whoever connects later is caught up (DEC-13).
+// Import stores decisions of a paired PC, each once. With tell, sessions are notified
+// once of those that are newest on their topics. Later sessions are caught up (DEC-13).
 func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error) {
 	fresh, err = b.opts.DB.Remote().Import(ctx, revisions, pc.ID)
 	if fresh > 0 {
@@ -169,7 +168,7 @@ func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.
 	if err != nil {
 		return fresh, err
 	}
-	if len(newest) > decision.MaxImportedNotices { // more than a session is told one by one
+	if len(newest) > decision.MaxImportedNotices { // more than a session is notified of one by one
 		return fresh, b.decisions.catchUpAll(ctx)
 	}
 	var news []decision.News
@@ -180,9 +179,9 @@ func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.
 	return fresh, err
 }
 
-// Tell tells the connected sessions of decisions of other PCs, once each, and of a
-// withdrawal those that were told of what it withdraws. heard are those that there was a
-// session for.
+// Tell notifies connected sessions of decisions of other PCs, once each. It notifies the
+// sessions that know a decision of its withdrawal. heard holds the ids for which there
+// was a session.
 func (b *Broker) Tell(ctx context.Context, news []decision.News) (heard map[string]bool, err error) {
 	list, heard, err := b.decisions.notices().OfNews(ctx, news, b.decisions.inScope)
 	if err != nil {

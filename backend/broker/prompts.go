@@ -18,15 +18,15 @@ type Prompts interface {
 	mux.Part
 	// Approve answers a prompt by the owner's command.
 	Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error)
-	// Has reports whether an approval of that id is one of them.
+	// Has reports whether that id is an approval of a prompt.
 	Has(id string) bool
-	// Heard is told each hook and plugin call of a known session.
+	// Heard is called with each hook and plugin call of a known session.
 	Heard(call session.HookCall)
 	// Disconnected is called after the last operation of a connection.
 	Disconnected(conn *ipc.Conn)
 }
 
-// Prompt serves the operations about prompts by prompts, before anyone connects.
+// Prompt registers the operations about permission prompts, before the first connection.
 func (b *Broker) Prompt(prompts Prompts) {
 	b.prompts = prompts
 	prompts.Register(b.mux)
@@ -34,7 +34,7 @@ func (b *Broker) Prompt(prompts Prompts) {
 
 var errNoPrompts = bridge.Errorf(bridge.Unsupported, "this Bridge does not answer prompts of sessions")
 
-// approve answers by the owner's command what a session's prompt or a job asks.
+// approve answers a session's prompt or a job's request by the owner's command.
 func (b *Broker) approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
 	switch {
 	case b.prompts != nil && b.prompts.Has(args.Approval):
@@ -48,8 +48,8 @@ func (b *Broker) approve(ctx context.Context, conn *ipc.Conn, args api.ApproveAr
 // Prompter is a session whose agent asks for permission.
 type Prompter = presence.Prompter
 
-// Prompter finds the live session that a call comes from; ok is false where there is
-// none, and for a delegated job's own.
+// Prompter returns the live session that a call comes from. ok is false if there is none,
+// and for a delegated job's own session.
 func (c *core) Prompter(ctx context.Context, call session.HookCall) (found Prompter, ok bool, err error) {
 	call.Ancestors = c.AgentOf(ctx, call)
 	s, err := c.hooks.callerOf(ctx, call)
@@ -60,5 +60,5 @@ func (c *core) Prompter(ctx context.Context, call session.HookCall) (found Promp
 	return found, ok, nil
 }
 
-// Thread is a live session that a background server of codex's runs.
+// Thread is a live session that a background server of codex runs.
 type Thread = presence.Thread

@@ -9,13 +9,13 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Ask serves the operations about what sessions ask their owner by questions, before anyone
-// connects.
+// Ask registers the operations about questions of sessions to their owner, before the
+// first connection.
 func (b *Broker) Ask(questions mux.Part) { questions.Register(b.mux) }
 
 var errNoQuestions = bridge.Errorf(bridge.Unavailable, "questions.db cannot be used: `bridge doctor` says why")
 
-// IsStored reports whether a message of that id was ever stored.
+// IsStored reports whether a message with that id was ever stored.
 func (b *Broker) IsStored(ctx context.Context, messageID string) (bool, error) {
 	_, err := b.opts.DB.Sent(ctx, messageID)
 	if bridge.CodeOf(err) == bridge.NotFound {
@@ -24,14 +24,14 @@ func (b *Broker) IsStored(ctx context.Context, messageID string) (bool, error) {
 	return err == nil, err
 }
 
-// DecideOwner records a decision of the owner's for those who work in that folder, once
+// DecideOwner records a decision of the owner for sessions that work in that folder, once
 // for its id.
 func (b *Broker) DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) (api.DecideResult, error) {
 	return b.decisions.record(ctx, bridge.OwnerAddress(), cwd, args)
 }
 
 // WithdrawOwner records that the owner withdraws the decision in force on a topic, once
-// for its id. It fails with NotFound where none is in force.
+// for its id. It fails with NotFound if none is in force.
 func (b *Broker) WithdrawOwner(ctx context.Context, args api.WithdrawDecisionArgs) (api.DecideResult, error) {
 	rev, err := decision.NewWithdrawal(args.Topic, args.Reason)
 	if err != nil {

@@ -8,31 +8,30 @@ import (
 	"bridge/backend/core/session"
 )
 
-// queues is the part that wakes idle codex sessions by codex's own queue
+// queues is the part of the broker that wakes idle codex sessions by codex's own queue
 // (reach.QueueWaker).
 type queues struct{ *core }
 
-// wakePrompt is all that a wake by queue says: the hooks show the mail with it.
+// wakePrompt is the whole text of a wake by queue: the hooks show the mail with it.
 const wakePrompt = "Mail from Bridge has arrived for you. If it is not shown with this prompt, read it with the tool `inbox`. Act on it as your user would want, or say that there is nothing to do."
 
-// noteQueueLocked keeps what the queue made of what it was given last, for the
-// diagnostics (CHT-19).
+// noteQueueLocked records the queue's last result for the diagnostics (CHT-19).
 func (p *queues) noteQueueLocked(peerID string, result chat.QueueResult, reason string) {
 	if box := p.Boxes[peerID]; box != nil {
 		box.Queue.Note(result, reason)
 	}
 }
 
-// queueWakeLocked schedules one wake of an idle codex session. Mail that comes
-// until it runs joins it; while one is outstanding nothing is asked.
+// queueWakeLocked schedules one wake of an idle codex session. Mail that arrives until
+// the wake runs shares it. While a wake is outstanding, it schedules none.
 func (p *queues) queueWakeLocked(s *session.Session) {
 	if p.Boxes[s.ID].Queue.Schedule(p.nowMillis()) {
 		p.soon(p.opts.Pace.Debounce, func(ctx context.Context) { p.queueWake(ctx, s) })
 	}
 }
 
-// queueWake asks codex's queue for a turn, if the session is still idle and
-// still has mail that may wake it. The mail itself comes with the prompt hook.
+// queueWake requests a turn from codex's queue if the session is still idle and still has
+// mail that may wake it. The mail itself comes with the prompt hook.
 func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 	marks, thread := p.wakeable(ctx, s)
 	var result chat.QueueResult
@@ -61,8 +60,8 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 	}
 }
 
-// wakeable lists the unread mail that may wake an idle session, as marks of the
-// wake, and the thread to ask.
+// wakeable returns the unread mail that may wake an idle session, as marks of the wake,
+// and the thread to wake.
 func (p *queues) wakeable(ctx context.Context, s *session.Session) (marks []mail.Mark, thread string) {
 	mayWake := p.leases.mayWake(s)
 	unread, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)

@@ -7,10 +7,10 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// history is the part that looks messages and decisions up.
+// history is the part of the broker that searches messages and decisions.
 type history struct{ *core }
 
-// searchHistory looks messages and decisions up by their words, for a session.
+// searchHistory searches messages and decisions by their text, for a session.
 func (p *history) searchHistory(ctx context.Context, l *link, args api.SearchArgs) (api.SearchResult, error) {
 	s, err := p.sessions.callerOf(ctx, l, args.Caller)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// sendStatus tells a session what became of a message that it sent, also when
-// that has expired or is archived (MSG-12). What others sent is answered like
-// what nobody sent.
+// sendStatus returns the delivery stages of a message that the session sent, even an
+// expired or archived one (MSG-12). It fails with NotFound alike for messages of other
+// senders and unknown ids.
 func (p *messages) sendStatus(ctx context.Context, l *link, args api.SentArgs) (api.Sent, error) {
 	s, err := p.sessions.callerOf(ctx, l, args.Caller)
 	if err != nil {
@@ -41,8 +41,8 @@ func (p *messages) sendStatus(ctx context.Context, l *link, args api.SentArgs) (
 	return answer, nil
 }
 
-// sentByLocked reports whether from is a peer id of s: its own, one that it had
-// before it was known who it is, or another one of its host session.
+// sentByLocked reports whether from is a peer id of s. It may be the present one, one
+// from before s was identified, or another one of its host session.
 func (p *messages) sentByLocked(s *session.Session, from string) bool {
 	now, _ := p.Boxes.Of(from)
 	return now == s.ID || p.Roster.SameSession(s, from)

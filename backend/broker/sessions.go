@@ -13,7 +13,7 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// sessions is the part that sessions register with, call through and leave.
+// sessions is the part of the broker that registers sessions, identifies callers and ends sessions.
 type sessions struct {
 	*core
 	prefs *wake.Prefs
@@ -46,8 +46,8 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 	return answer, err
 }
 
-// persistIdentity makes durable what a registration or a learned identity changed, and
-// catches the session up on decisions (DEC-13). It may run again at any time.
+// persistIdentity stores what a registration or a learned identity changed, and catches
+// the session up on decisions (DEC-13). It is idempotent.
 func (p *sessions) persistIdentity(ctx context.Context, s *session.Session) error {
 	p.Lock()
 	peer := store.Peer{ID: s.ID, Name: s.Name, Agent: s.Kind, SessionID: s.SessionID, SeenAt: p.nowMillis()}
@@ -60,9 +60,9 @@ func (p *sessions) persistIdentity(ctx context.Context, s *session.Session) erro
 	runner := s.Host == session.HostRunner
 	p.Unlock()
 	p.at(persisting)
-	// The session is on the list already. A decision whose recipients were chosen
-	// before it came is written before this, for writes come one after another:
-	// the catch-up below sees it. Every later one is addressed to the session.
+	// The roster already holds the session. Writes are sequential, so a decision whose
+	// recipients were chosen earlier is written before this. The catch-up below sees it.
+	// Every later decision is addressed to the session.
 	if err := p.opts.DB.SavePeer(ctx, peer); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (p *sessions) persistIdentity(ctx context.Context, s *session.Session) erro
 	return p.decisions.catchUp(ctx, target)
 }
 
-// leave ends one session of a plugin's connection.
+// leave ends one session of a plugin's connection. It fails with NotFound for any other.
 func (p *sessions) leave(_ context.Context, l *link, args api.Leave) (api.Empty, error) {
 	p.Lock()
 	held := l.Sessions[args.ID]
@@ -105,8 +105,8 @@ func (p *sessions) leave(_ context.Context, l *link, args api.Leave) (api.Empty,
 	return api.Empty{}, nil
 }
 
-// callerOf finds the session on whose behalf a connection asks. A call that
-// carries a host session id identifies or creates it on the way.
+// callerOf returns the session on whose behalf a connection asks. If the call carries a
+// host session id, callerOf identifies or creates the session.
 func (p *sessions) callerOf(ctx context.Context, l *link, caller api.Caller) (*session.Session, error) {
 	p.Lock()
 	s, persisted, err := p.FindCallerLocked(l, caller)
@@ -121,7 +121,7 @@ func (p *sessions) callerOf(ctx context.Context, l *link, caller api.Caller) (*s
 	return s, nil
 }
 
-// autoWake sets the calling session's own preference.
+// autoWake sets the calling session's auto-wake. It fails with Denied for a native child.
 func (p *sessions) autoWake(ctx context.Context, l *link, args api.AutoWakeArgs) (api.Empty, error) {
 	s, err := p.callerOf(ctx, l, args.Caller)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// status is the part that shows who is here and how each can be reached.
+// status is the part of the broker that reports the sessions and how each can be reached.
 type status struct {
 	*core
 	started  time.Time
 	versions agent.Versions
 }
 
-// peers lists the live sessions for a tool call (MSG-09).
+// peers returns the live sessions for a tool call (MSG-09).
 func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.PeersResult, error) {
 	result := api.PeersResult{}
 	if l.Identity != nil {
@@ -43,7 +43,7 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 	return result, err
 }
 
-// all lists the live sessions by name.
+// all returns the live sessions, sorted by name.
 func (p *status) all(ctx context.Context) ([]api.Peer, error) {
 	unread, err := p.opts.DB.UnreadCounts(ctx)
 	if err != nil {
@@ -99,14 +99,14 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 	return peer
 }
 
-// status is what the command line and the page show of the broker.
+// status returns the broker's status for the command line and the page.
 func (p *status) status(ctx context.Context, _ *link, _ api.Empty) (api.Status, error) {
 	return p.now(ctx)
 }
 
-// now is what the broker says of itself at this moment.
+// now returns the broker's present status.
 func (p *status) now(ctx context.Context) (api.Status, error) {
-	revision := p.feed.Current() // first: the answer may be newer than it says, never older
+	revision := p.feed.Current() // first: the answer may be newer than its revision, never older
 	peers, err := p.all(ctx)
 	if err != nil {
 		return api.Status{}, err

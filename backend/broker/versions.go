@@ -6,9 +6,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// askVersion finds out by itself which version of its agent CLI this PC has, for
-// the diagnostics of its sessions: what Bridge was not tried with may not work
-// (MSG-11).
+// askVersion finds the version of an agent CLI on this PC in the background, for the
+// diagnostics of its sessions. An untested version may not work (MSG-11).
 func (p *status) askVersion(kind bridge.AgentKind) {
 	if p.opts.CLI == nil {
 		return

@@ -12,12 +12,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// wakeHooks is the part that wakes idle claude sessions by hooks that wait in the
-// background (reach.HookWaker).
+// wakeHooks is the part of the broker that wakes idle claude sessions by hooks that wait
+// in the background (reach.HookWaker).
 type wakeHooks struct{ *core }
 
-// wakeWait serves a wake hook that waits in the background of an idle claude
-// session: it ends with mail that may start a turn, or when a newer hook waits.
+// wakeWait serves a wake hook that waits in the background of an idle claude session. It
+// returns with mail that may start a turn, or superseded when a newer hook waits.
 func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (api.WakeReply, error) {
 	args.Call.Ancestors = p.AgentOf(ctx, args.Call)
 	s, err := p.hooks.callerOf(ctx, args.Call)
@@ -57,7 +57,7 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 	}
 }
 
-// takeWaitingPlace makes the caller the one waiting hook of its role.
+// takeWaitingPlace makes the caller the only waiting hook of its role.
 func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (superseded <-chan struct{}, leave func()) {
 	p.Lock()
 	defer p.Unlock()
@@ -70,7 +70,7 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 	waited := box.Hooks.Waits()
 	place := box.Hooks.Wait(standby)
 	if !waited {
-		p.changed() // it can be woken now
+		p.changed() // the session can be woken now
 	}
 	return place, func() {
 		p.Lock()
@@ -81,9 +81,9 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 	}
 }
 
-// wakeNow leases the mail that may wake the session, if it is idle. The first
-// hook takes what was never tried; the standby what a first wake did not bring
-// to life. held says that there is such mail and the session is busy.
+// wakeNow leases the mail that may wake the session, if it is idle. The first hook takes
+// mail that was never tried, the standby takes mail whose first wake had no effect. held
+// is set if there is such mail and the session is busy.
 func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
 	p.idleness.lookIdle(s)
 	mine := p.wakeMail(s, standby)
@@ -112,7 +112,7 @@ func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, st
 	return api.WakeReply{Text: given.Text, Lease: lease}, false, nil
 }
 
-// wakeMail tells which mail a wake hook of that role may wake s with.
+// wakeMail returns the filter for mail that a wake hook of that role may wake s with.
 func (p *wakeHooks) wakeMail(s *session.Session, standby bool) mail.Priority {
 	mayWake := p.leases.mayWake(s)
 	p.Lock()

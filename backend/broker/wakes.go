@@ -13,14 +13,14 @@ import (
 	"bridge/backend/core/session"
 )
 
-// wakes is the part that finds out what became of wakes.
+// wakes is the part of the broker that determines the outcome of wakes.
 type wakes struct{ *core }
 
-// judgeWakes finds out what became of the mail that wake hooks or the channel
-// gave to the host, from the session's next sign: a hook call, or a tool call
-// without an event (mail.Signs). What was dropped is unread again and comes with
-// this very call. It returns what the turn that ends here was given in its midst, which
-// is to be watched anew.
+// judgeWakes determines the outcome of the mail that wake hooks or the channel gave to
+// the host. The evidence is the session's next sign: a hook call, or a tool call without
+// an event (mail.Signs). Dropped mail is unread again and comes with this very call. It
+// returns the mail given during the turn that ends here, which the caller must watch
+// again.
 func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session.HookCall) (overtaken []string, err error) {
 	now := p.nowMillis()
 	p.Lock()
@@ -43,7 +43,7 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	shown, dropped := signs.Judge(call, given, now)
 	var whole []mail.Mark
 	for _, message := range shown {
-		if told[message] == 0 { // an announcement is no reading
+		if told[message] == 0 { // an announcement does not count as reading
 			whole = append(whole, mail.Mark{MessageID: message, Recipient: id, At: now, Via: mail.ViaActivity, Evidence: nextActivity(call.HostEvent)})
 		}
 	}
@@ -65,9 +65,9 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	return signs.Overtaken(call, given), nil
 }
 
-// unseen makes mail that nobody saw unread again, and forgets that the session
-// was told of it. A channel that did not show it is none: claude may be asked for
-// one and drop all that comes, without a word, where its maker permits none.
+// unseen makes mail unread again that no session saw, and forgets its announcement. If a
+// channel did not show the mail, unseen turns the channel off: claude may accept a
+// channel and silently drop its messages if its vendor does not permit it.
 func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, box *mailbox.Box, messages []string) error {
 	if err := p.ledger.Unseen(ctx, peerID, messages...); err != nil {
 		return err
@@ -83,9 +83,9 @@ func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, b
 	return nil
 }
 
-// watchWake looks after a wake: without any activity of the session in time,
-// its mail is unread again, for the standby and for the next turn. A hook that
-// still holds the mail has not handed it over yet: its time has not begun.
+// watchWake watches a wake. If the session shows no activity in time, its mail is unread
+// again, for the standby and the next turn. While a hook still holds the mail, the
+// timeout has not begun.
 func (p *wakes) watchWake(s *session.Session, ids []string) {
 	given := p.nowMillis()
 	p.tasks.Go(func() {

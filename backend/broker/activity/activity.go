@@ -1,7 +1,6 @@
-// Package activity is when sessions were at work: the spans of the last hours, so that a
-// picture of them can be drawn. They are kept in memory alone, bounded in age and in
-// number, and say of each session from when on they are whole. Turns has no lock: its
-// owner has one.
+// Package activity records when sessions were at work, as spans of the last hours for a
+// chart. It keeps them in memory only, limited in age and number, and states for each
+// session since when they are complete. Turns has no lock: its owner has one.
 package activity
 
 import (
@@ -11,25 +10,25 @@ import (
 )
 
 const (
-	// keep is how long a span is told after its end, in milliseconds.
+	// keep is how long a span is reported after its end, in milliseconds.
 	keep = 8 * 60 * 60 * 1000
-	// maxSpans bounds the spans of one session, maxSessions the sessions: those that
-	// are at work no more go first.
+	// maxSpans limits the spans of one session, maxSessions the sessions. Sessions no
+	// longer at work are removed first.
 	maxSpans    = 500
 	maxSessions = 1000
 )
 
-// Turns are the spans by peer id. The zero value knows of nobody.
+// Turns holds the spans by peer id. The zero value is empty.
 type Turns struct{ of map[string]*line }
 
-// line is one session's, the oldest first; only the last may go on.
+// line holds one session's spans, oldest first; only the last may be open.
 type line struct {
 	spans []api.Span
-	whole int64 // from when on none is missing
+	whole int64 // since when none is missing
 }
 
-// Note keeps that a session is at work, or at rest, from a time on; what it was before
-// goes on.
+// Note records that a session is at work, or idle, from a time on. Without a change it
+// records nothing.
 func (t *Turns) Note(id string, busy bool, at int64) {
 	l := t.of[id]
 	if l == nil {
@@ -60,7 +59,7 @@ func (t *Turns) open(id string, now int64) *line {
 	return l
 }
 
-// makeRoom forgets who is too old to be told of, else whoever rests for longest.
+// makeRoom removes sessions too old to report, else the one that has been idle longest.
 func (t *Turns) makeRoom(now int64) {
 	oldest, since := "", int64(0)
 	for id, l := range t.of {
@@ -76,7 +75,7 @@ func (t *Turns) makeRoom(now int64) {
 	}
 }
 
-// end is when the last span ended, 0 while it goes on.
+// end returns when the last span ended, 0 while it is open.
 func (l *line) end() int64 { return l.spans[len(l.spans)-1].To }
 
 func (l *line) bound(now int64) {
@@ -87,8 +86,8 @@ func (l *line) bound(now int64) {
 	}
 }
 
-// Move gives a session's spans to the id that it has now. Those of another session
-// that had this id go on before them.
+// Move gives a session's spans to its new id. Spans of another session that had this id
+// come before them.
 func (t *Turns) Move(old, id string) {
 	l := t.of[old]
 	if l == nil || old == id {
@@ -110,7 +109,7 @@ func (l *line) closeAt(at int64) {
 	}
 }
 
-// Since tells of each session what lies after a time, by peer id.
+// Since returns for each session the spans that end after a time, by peer id.
 func (t *Turns) Since(at int64) map[string]api.WorkTimes {
 	told := map[string]api.WorkTimes{}
 	for id, l := range t.of {

@@ -1,5 +1,5 @@
-// Package entry serves the operations that give out the keys of the dashboard: tickets,
-// the launch link, and what to start the owner's browser with (AUT-04, SEC-01).
+// Package entry serves the operations that return the keys of the dashboard: tickets, the
+// launch link, and the address to open in the owner's browser (AUT-04, SEC-01).
 package entry
 
 import (
@@ -11,26 +11,26 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Keys makes the keys of a dashboard that is served.
+// Keys creates the keys of a dashboard that is served.
 type Keys interface {
 	// Ticket returns an address that opens the dashboard once.
 	Ticket() string
 	// Entry returns an address or a file, without a key, that opens the dashboard once.
 	Entry() (string, error)
 	// LaunchLink returns an address that opens the dashboard any number of times. With
-	// renew it first ends every key that was given out.
+	// renew it first revokes every key that was issued.
 	LaunchLink(renew bool) (string, error)
 }
 
-// Options says what the operations work with. All fields are required.
+// Options configures the operations. All fields are required.
 type Options struct {
 	Keys     Keys
-	URL      func() string // of the dashboard, "" where none is served
+	URL      func() string // of the dashboard, "" if none is served
 	Presence *presence.Presence
 }
 
-// Register serves api.OpTicket, api.OpEntry and api.OpLaunch. Each fails with Unavailable where
-// no dashboard is served, and the latter two with Denied inside an agent's session.
+// Register serves api.OpTicket, api.OpEntry and api.OpLaunch. Each fails with Unavailable
+// if no dashboard is served, and the latter two with Denied inside an agent's session.
 func (o Options) Register(m *mux.Mux) {
 	mux.HandleLink(m, api.OpTicket, o.ticket)
 	mux.HandleLink(m, api.OpEntry, o.entry)
@@ -58,8 +58,8 @@ func (o Options) launchLink(_ context.Context, l *presence.Link, args api.Launch
 	return o.Keys.LaunchLink(args.New)
 }
 
-// check refuses an agent's session what only the owner does, and everybody where no
-// dashboard is served.
+// check fails with Denied for an agent's session, because only the owner may do this. It
+// fails with Unavailable if no dashboard is served.
 func (o Options) check(l *presence.Link, does string) error {
 	if s := (presence.Callers{Presence: o.Presence}).AgentAbove(l.Conn.PeerPID()); s != nil {
 		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", does, s.Address().Name)

@@ -1,7 +1,6 @@
-// Package events tells everyone who watches that something changed. It counts the
-// changes: whoever shows something of the broker knows by the number whether that is
-// out of date. It has a lock of its own, so that nobody who tells of a change waits
-// for the broker's.
+// Package events notifies watchers of changes. It counts the changes, so that a reader
+// can tell by the revision whether its data is stale. It has its own lock, so that no
+// notifier waits for the broker's lock.
 package events
 
 import (
@@ -11,25 +10,25 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Conn is where revisions are pushed to. It never waits; an *ipc.Conn is one.
+// Conn receives revisions. Push never blocks; an *ipc.Conn is one.
 type Conn interface {
 	Push(event string, data any)
 }
 
 // Feed counts the changes of what the broker shows.
 type Feed struct {
-	mu       sync.Mutex // guards who watches, and that each sees the revisions in their order
+	mu       sync.Mutex // guards the watchers and connections, and the order of the revisions
 	revision int64
 	watchers map[lifecycle.Signal]struct{} // in this process
 	conns    map[Conn]struct{}             // that subscribed
 }
 
-// New begins at a revision that grows over restarts, too.
+// New returns a feed at a revision that also grows across restarts.
 func New(revision int64) *Feed {
 	return &Feed{revision: revision, watchers: map[lifecycle.Signal]struct{}{}, conns: map[Conn]struct{}{}}
 }
 
-// Changed counts a revision.
+// Changed increments the revision and notifies all watchers and connections.
 func (f *Feed) Changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,17 +41,17 @@ func (f *Feed) Changed() {
 	}
 }
 
-// Current is the newest revision.
+// Current returns the newest revision.
 func (f *Feed) Current() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.revision
 }
 
-// Watch brings a signal whenever something changed, until stop is called. Several
-// changes may be one signal.
+// Watch returns a channel that gets a signal after changes, until stop is called. Several
+// changes may share one signal.
 func (f *Feed) Watch() (changes <-chan struct{}, stop func()) {
-	watcher := lifecycle.NewSignal() // one signal waits: the reader then looks at everything
+	watcher := lifecycle.NewSignal() // one pending signal: the reader then checks everything
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.watchers[watcher] = struct{}{}
@@ -70,7 +69,7 @@ func (f *Feed) Subscribe(conn Conn) {
 	f.conns[conn] = struct{}{}
 }
 
-// Unsubscribe ends that.
+// Unsubscribe ends a subscription.
 func (f *Feed) Unsubscribe(conn Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package lookup looks messages and decisions up by their words, for a session. It
-// keeps the one rule about what of the history a session may read, and shows what it
-// finds as short pieces.
+// Package lookup searches messages and decisions by their text, for a session. It holds
+// the one rule about what of the history a session may read, and returns results as
+// snippets.
 package lookup
 
 import (
@@ -14,9 +14,9 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// Search answers what a session looks for. The specification leaves open what of the
-// history a session may read, so it gets no more than it has been told anyway:
-// messages that it sent or that were sent to it, and decisions whose scope reaches it.
+// Search returns the results of a session's search. The specification does not define
+// what of the history a session may read. Therefore it gets only what it knows already:
+// messages that it sent or received, and decisions whose scope reaches it.
 func Search(ctx context.Context, db *store.DB, target decision.Target, args api.SearchArgs) (api.SearchResult, error) {
 	query, err := wordQuery(args)
 	if err != nil {
@@ -38,7 +38,7 @@ func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {
 	if query.Limit, err = args.Hits(); err != nil {
 		return query, err
 	}
-	// What was said in the runs of jobs is the owner's to read.
+	// Only the owner may read what the runs of jobs contain.
 	if query.Kinds, err = search.ParseKind(args.Kind, []search.Kind{search.Message, search.Decision}); err != nil {
 		return query, err
 	}
@@ -46,8 +46,8 @@ func wordQuery(args api.SearchArgs) (query store.WordQuery, err error) {
 	return query, err
 }
 
-// mayRead reports whether the session is one of those between whom the message
-// went, or whom the decision reaches.
+// mayRead reports whether the session sent or received the message, or the decision
+// reaches it.
 func mayRead(s decision.Target, hit store.WordHit) bool {
 	if hit.Kind == search.Decision {
 		return hit.Decision.Scope.Reaches(s)

@@ -9,14 +9,14 @@ import (
 	"bridge/backend/core/session"
 )
 
-// HasMod reports whether a mod said hello for the very conversation that the session
-// is in. A channel goes before it (CHT-03).
+// HasMod reports whether a mod registered for exactly the session's present conversation.
+// A channel has precedence (CHT-03).
 func (all Boxes) HasMod(s *session.Session) bool {
 	box := all[s.ID]
 	return s.Kind == bridge.Claude && !s.Channel && box != nil && box.Mod.IsIn(s.SessionID)
 }
 
-// KeptForMod tells which mail of s its mod is to have: no hook takes it.
+// KeptForMod returns a filter for the mail of s that is reserved for its mod: no hook takes it.
 func (all Boxes) KeptForMod(s *session.Session) func(mail.Delivery) bool {
 	if !all.HasMod(s) {
 		return func(mail.Delivery) bool { return false }
@@ -24,12 +24,12 @@ func (all Boxes) KeptForMod(s *session.Session) func(mail.Delivery) bool {
 	return mail.IsForMod
 }
 
-// ForHooks is free without what a mod is to have, or a call that waits for it.
+// ForHooks returns free without mail reserved for a mod or awaited by a call.
 func (all Boxes) ForHooks(s *session.Session, free []mail.Delivery) []mail.Delivery {
 	return all[s.ID].Unawaited(slices.DeleteFunc(free, all.KeptForMod(s)))
 }
 
-// Facts is what the table of transports asks of a session.
+// Facts returns the properties of a session on which its transports depend.
 func (all Boxes) Facts(s *session.Session) delivery.Facts {
 	facts := delivery.Facts{
 		Kind: s.Kind, Name: s.Name, SessionID: s.SessionID, Busy: s.Busy, Channel: s.Channel, Plugin: s.Plugin, Hooks: s.HooksSeen,
@@ -41,7 +41,7 @@ func (all Boxes) Facts(s *session.Session) delivery.Facts {
 	return facts
 }
 
-// WakeNow is the way by which m starts a turn of s now, "" where it starts none.
+// WakeNow returns the transport by which m starts a turn of s now, "" for none.
 func (all Boxes) WakeNow(s *session.Session, m bridge.Message) mail.Via {
 	return mail.WakeNow(m, s, all.Facts(s))
 }

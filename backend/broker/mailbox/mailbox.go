@@ -1,7 +1,6 @@
-// Package mailbox holds the moving part of one live session's mail: what is leased to
-// which connection, what the session was told of, what was handed over with no
-// activity since, and how its wakes stand. What lasts is in the store; all of this
-// may be lost with the broker.
+// Package mailbox holds the volatile mail state of one live session. The state covers
+// leases by connection, announced messages, handed-over mail without later activity, and
+// wakes. Durable state is in the store; all of this may be lost with the broker.
 //
 // It does no I/O and is not safe for concurrent use: the broker's lock guards it.
 package mailbox
@@ -18,21 +17,21 @@ import (
 	"bridge/backend/core/session"
 )
 
-// Box is one live session's.
+// Box is the mail state of one live session.
 type Box struct {
-	FormerIDs []string // peer ids whose mail is this session's too
-	Looking   bool     // a look into the CLI's own store is coming
+	FormerIDs []string // peer ids whose mail belongs to this session too
+	Looking   bool     // a check of the CLI's own store is scheduled
 
-	// How the wakes stand, each by its mechanism.
+	// The state of the wakes, by mechanism.
 	Hooks wake.Hooks
 	Mod   wake.Mod
 	Queue wake.Queue
 
 	leases    map[string]*Lease // by message id
-	released  int               // counts leases that ended: mail read before one may be out of date
-	announced map[string]bool   // long messages that the session was told of
-	// open says that mail was handed over and no activity followed yet; handovers
-	// counts them, for one may come while activity is noted.
+	released  int               // counts ended leases: mail read before one may be stale
+	announced map[string]bool   // long messages that were announced to the session
+	// open is set if mail was handed over without activity since. handovers counts them,
+	// because one may happen while activity is recorded.
 	open       bool
 	handovers  int
 	arrived    chan struct{} // closed when mail arrives, then replaced
@@ -43,8 +42,8 @@ type Box struct {
 // await is a call of the session that waits for messages.
 type await struct{ wants func(mail.Delivery) bool }
 
-// New is the box of a session that has just come: an earlier broker may have handed
-// mail to it.
+// New returns the box of a session that has just joined. An earlier broker may have
+// handed mail to it.
 func New() *Box {
 	return &Box{
 		leases: map[string]*Lease{}, announced: map[string]bool{}, open: true, arrived: make(chan struct{}), awaits: map[*await]bool{},
@@ -52,17 +51,17 @@ func New() *Box {
 	}
 }
 
-// Signal wakes everyone who waits for mail of this box.
+// Signal wakes all that wait for mail of this box.
 func (b *Box) Signal() {
 	close(b.arrived)
 	b.arrived = make(chan struct{})
 }
 
-// Arrived is closed at the next signal; asked for before looking, it misses none.
+// Arrived returns a channel closed at the next signal. Get it before reading to miss none.
 func (b *Box) Arrived() <-chan struct{} { return b.arrived }
 
-// Await notes that a call of the session waits for messages, until leave: what it wants
-// is its answer, and shown by nothing else meanwhile. leave lets the others look again.
+// Await registers a call of the session that waits for messages, until leave is called.
+// Mail that matches wants is reserved for it. leave signals the others to check again.
 func (b *Box) Await(wants func(mail.Delivery) bool) (leave func()) {
 	waits := &await{wants}
 	b.awaits[waits] = true
@@ -72,7 +71,7 @@ func (b *Box) Await(wants func(mail.Delivery) bool) (leave func()) {
 	}
 }
 
-// Unawaited is free without what a call of the session waits for. It reuses the slice.
+// Unawaited returns free without the mail that a call of the session awaits. It reuses the slice.
 func (b *Box) Unawaited(free []mail.Delivery) []mail.Delivery {
 	return slices.DeleteFunc(free, func(d mail.Delivery) bool {
 		for waits := range b.awaits {
@@ -84,33 +83,33 @@ func (b *Box) Unawaited(free []mail.Delivery) []mail.Delivery {
 	})
 }
 
-// Active notes a sign of activity.
+// Active records a sign of activity.
 func (b *Box) Active(at int64) {
 	b.lastActive = at
 	b.Queue.Active()
 }
 
-// LastActive is when the session last showed activity, Unix epoch milliseconds; 0
+// LastActive returns when the session last showed activity, in Unix epoch milliseconds, 0
 // for never.
 func (b *Box) LastActive() int64 { return b.lastActive }
 
-// Lease is mail given to a connection until that acknowledges it, returns it, or
-// ends.
+// Lease is mail given to a connection until the connection acknowledges it, returns it,
+// or ends.
 type Lease struct {
 	session.Lease
-	announced []string // ids of the messages that its text only tells of
+	announced []string // ids of the messages that its text only announces
 	holder    *Holder
 	box       *Box // nil until the holder is part of a session
 }
 
-// Holder is what one connection has on lease.
+// Holder holds the leases of one connection.
 type Holder struct{ leases map[string]*Lease } // by lease id
 
-// Find returns the holder's lease of that id, nil when it has none.
+// Find returns the holder's lease with that id, nil if there is none.
 func (h *Holder) Find(id string) *Lease { return h.leases[id] }
 
-// Keep notes the mail that an earlier broker leased to the holder. It is held as soon
-// as the holder is part of a session.
+// Keep adds the mail that an earlier broker leased to the holder. Boxes reserve it once
+// the holder joins a session.
 func (h *Holder) Keep(earlier []session.Lease) {
 	for _, one := range earlier {
 		if h.leases[one.ID] == nil {
@@ -127,7 +126,7 @@ func (h *Holder) add(lease *Lease) {
 	h.leases[lease.ID] = lease
 }
 
-// Join holds in box what was kept until the holder was part of a session.
+// Join reserves kept leases in box, after the holder has joined a session.
 func (h *Holder) Join(box *Box) {
 	for _, lease := range h.leases {
 		if lease.box == nil {
@@ -136,14 +135,14 @@ func (h *Holder) Join(box *Box) {
 	}
 }
 
-// End offers again what the holder never acknowledged.
+// End offers all mail again that the holder never acknowledged.
 func (h *Holder) End() {
 	for _, lease := range h.leases {
 		lease.Release()
 	}
 }
 
-// Release takes back what was never acknowledged: it is offered again.
+// Release ends a lease without acknowledgement: its mail is offered again.
 func (l *Lease) Release() {
 	delete(l.holder.leases, l.ID)
 	if l.box == nil {
@@ -154,7 +153,7 @@ func (l *Lease) Release() {
 	l.box.Signal()
 }
 
-// hold keeps the lease's messages from being given to anyone else.
+// hold reserves the lease's messages, so that no other connection gets them.
 func (b *Box) hold(lease *Lease) {
 	lease.box = b
 	for _, id := range slices.Concat(lease.Messages, lease.announced) {
@@ -164,15 +163,15 @@ func (b *Box) hold(lease *Lease) {
 	}
 }
 
-// TakeOver holds here what is on lease from the box of a session that turned out to
-// be this one: it is shown already, or about to be.
+// TakeOver reserves here what is leased from the box of a session that turned out to be
+// this one. That mail is already shown, or about to be.
 func (b *Box) TakeOver(other *Box) {
 	for _, lease := range other.leases {
 		b.hold(lease)
 	}
 }
 
-// Lease gives what the presentation shows and announces to the holder.
+// Lease leases the mail that the presentation shows and announces to the holder.
 func (b *Box) Lease(to *Holder, s *session.Session, taken mail.Presentation) *Lease {
 	lease := &Lease{
 		Lease:     session.Lease{ID: uuid.NewString(), Recipient: s.ID, Messages: mail.IDs(taken.Shown), Process: s.Process},
@@ -183,40 +182,40 @@ func (b *Box) Lease(to *Holder, s *session.Session, taken mail.Presentation) *Le
 	return lease
 }
 
-// IsLeased reports whether somebody has the message on lease.
+// IsLeased reports whether the message is leased.
 func (b *Box) IsLeased(message string) bool { return b.leases[message] != nil }
 
-// Leased counts the messages on lease.
+// Leased returns the number of leased messages.
 func (b *Box) Leased() int { return len(b.leases) }
 
-// Free is what of unread was neither handed over nor leased to anyone. It reuses the
+// Free returns the mail of unread that is neither handed over nor leased. It reuses the
 // slice.
 func (b *Box) Free(unread []mail.Delivery) []mail.Delivery {
 	return slices.DeleteFunc(unread, func(d mail.Delivery) bool { return d.Handed.Happened() || b.IsLeased(d.ID) })
 }
 
-// Reading is the box as it was when its mail was read from the store.
+// Reading is the state of the box when its mail was read from the store.
 type Reading struct{ released, leased, announced int }
 
-// Reading begins a reading of the store.
+// Reading returns the state at the start of a reading of the store.
 func (b *Box) Reading() Reading {
 	return Reading{released: b.released, leased: len(b.leases), announced: len(b.announced)}
 }
 
-// Beside is how many unread messages may not be given out: reading past them, mail
-// behind them does not wait for them.
+// Beside returns how many unread messages may not be given out. A reader reads that many
+// more, so that mail behind them does not wait.
 func (r Reading) Beside() int { return r.leased + r.announced }
 
-// IsStale reports whether a lease began or ended since: what was read may have been
-// shown.
+// IsStale reports whether a lease began or ended since r: mail that was read may have
+// been shown.
 func (b *Box) IsStale(r Reading) bool { return b.released != r.released || len(b.leases) > r.leased }
 
-// Renew makes every reading before this one stale.
+// Renew makes every earlier reading stale.
 func (b *Box) Renew() { b.released++ }
 
-// Ack ends a lease whose messages reached the session: it knows of the long ones
-// that the text announced, and those that it holds whole need no announcement. Where
-// another lease has a message of it by now, that lease keeps all its other messages.
+// Ack ends a lease whose messages reached the session. It records the announced long
+// messages, and removes announcements of messages shown whole. If another lease holds one
+// of these messages by now, that lease keeps its others.
 func (b *Box) Ack(acked session.Lease) {
 	for _, id := range acked.Messages {
 		delete(b.announced, id)
@@ -239,48 +238,48 @@ func (b *Box) Ack(acked session.Lease) {
 	}
 }
 
-// Announced are the long messages that the session was told of.
+// Announced returns the long messages that were announced to the session.
 func (b *Box) Announced() map[string]bool { return maps.Clone(b.announced) }
 
-// Unannounced is free without what the session was told of. It reuses the slice.
+// Unannounced returns free without announced mail. It reuses the slice.
 func (b *Box) Unannounced(free []mail.Delivery) []mail.Delivery {
 	return slices.DeleteFunc(free, func(d mail.Delivery) bool { return b.announced[d.ID] })
 }
 
-// Unannounce forgets that the session was told of a message.
+// Unannounce forgets that a message was announced to the session.
 func (b *Box) Unannounce(message string) { delete(b.announced, message) }
 
-// Forget drops what an earlier process of the session was told of a message.
+// Forget drops what was announced or given to an earlier process for a message.
 func (b *Box) Forget(message string) {
 	b.Unannounce(message)
 	b.Hooks.Forget(message)
 }
 
-// Handed notes that mail was handed over: the next activity counts it as read, or
-// judges the wake that it came by.
+// Handed records that mail was handed over. The next activity counts it as read, or
+// determines the outcome of its wake.
 func (b *Box) Handed(via mail.Via) {
 	b.open = true
 	b.handovers++
 	b.Hooks.Handed(via)
 }
 
-// Open reports whether mail may have been handed over with no activity since.
+// Open reports whether mail may have been handed over without activity since.
 func (b *Box) Open() bool { return b.open }
 
-// Doubt notes that mail may have been handed over that this broker knows nothing of.
+// Doubt records that mail may have been handed over without this broker's knowledge.
 func (b *Box) Doubt() { b.open = true }
 
-// Handovers counts what was handed over.
+// Handovers returns the number of handovers.
 func (b *Box) Handovers() int { return b.handovers }
 
-// Consumed notes activity that counted all as read that was handed over until
-// handovers was counted: what came meanwhile is open until the next sign.
+// Consumed records activity that counted the first handovers as read. Later ones stay
+// open until the next sign.
 func (b *Box) Consumed(handovers int) { b.open = b.handovers != handovers }
 
-// Boxes are the boxes of the live sessions, by peer id.
+// Boxes holds the boxes of the live sessions, by peer id.
 type Boxes map[string]*Box
 
-// Of finds the live box of a peer id that its session has or had.
+// Of returns the live box of a peer id that its session has or had.
 func (all Boxes) Of(recipient string) (id string, box *Box) {
 	if box := all[recipient]; box != nil {
 		return recipient, box
@@ -293,5 +292,5 @@ func (all Boxes) Of(recipient string) (id string, box *Box) {
 	return "", nil
 }
 
-// ErrLeft says that the session has left.
+// ErrLeft reports that the session has left.
 var ErrLeft = bridge.Errorf(bridge.Unavailable, "the session has left")

@@ -6,33 +6,32 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// MostUnread is how many bytes of one sender may wait unread for a session that is away
-// (SEC-11).
+// MostUnread limits the unread bytes from one sender for a session that is away (SEC-11).
 const MostUnread = 64 << 20
 
-// Unread bounds what waits unread from each sender for each recipient. It has a lock of
-// its own, because counting takes its time.
+// Unread limits what waits unread from each sender for each recipient. It has its own
+// lock, because counting is slow.
 type Unread struct {
-	Most int64 // 0 is MostUnread
+	Most int64 // 0 means MostUnread
 
 	mu   sync.Mutex        // guards left
-	left map[between]int64 // bytes that may be sent before they are counted again
+	left map[between]int64 // bytes that may be sent before the next count
 }
 
 type between struct{ from, to string }
 
-// mostKnown bounds the pairs that are remembered: what is forgotten is counted again.
+// mostKnown limits the remembered pairs: a forgotten pair is counted again.
 const mostKnown = 4096
 
-// Take takes room for a message, or refuses it with Busy. count tells how many bytes wait
-// unread; reading them only makes room, so they are not counted for each message. What the
-// owner writes always has room, as has what a live session gets.
+// Take reserves room for a message, or fails with Busy. count returns the unread bytes.
+// Reading only frees room, so Take does not count for each message. The owner's messages
+// and those to a live session always have room.
 func (u *Unread) Take(m bridge.Message, name string, live bool, count func() (int, error)) error {
 	key, size, most := between{m.From.ID, m.Recipient}, int64(len(m.Body)), u.Most
 	if live || m.From.ID == bridge.OwnerID {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		delete(u.left, key) // what a live session does not read is counted once it is away
+		delete(u.left, key) // unread mail of a live session is counted once it is away
 		return nil
 	}
 	if most == 0 {

@@ -1,5 +1,5 @@
-// Package notices finds out of which decisions sessions are to be told, and makes the
-// messages that tell them (DEC-10, DEC-13). It stores nothing and sends nothing.
+// Package notices determines of which decisions sessions must be notified, and composes
+// the messages (DEC-10, DEC-13). It stores nothing and sends nothing.
 package notices
 
 import (
@@ -11,17 +11,17 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// Maker makes notices. All fields are required.
+// Maker composes notices. All fields are required.
 type Maker struct {
 	DB    *store.DB
 	NewID func() string // of a message
 	Now   func() int64  // Unix milliseconds
 }
 
-// Missing returns the notices that a session is to get when it comes: of the applicable
-// current decisions that it was not told of yet (DEC-13), with the one that the owner of
-// this PC decided at the same time, where it was so (HUB-06), and of the withdrawals of
-// what it was told of.
+// Missing returns the notices that a joining session lacks. They cover the applicable
+// current decisions that it was not notified of (DEC-13). Each carries a decision of this
+// PC's owner from the same time, if any (HUB-06). They also cover withdrawals of known
+// decisions.
 func (m Maker) Missing(ctx context.Context, target decision.Target) ([]decision.Notification, error) {
 	history, err := m.DB.Decisions(ctx, decision.Lookup{History: true})
 	if err != nil {
@@ -48,9 +48,9 @@ func (m Maker) Missing(ctx context.Context, target decision.Target) ([]decision.
 	return append(missing, decision.WithoutMessage(rest, target.SessionKey(), m.Now())...), nil
 }
 
-// OfNews returns the notices of decisions of other PCs for the connected sessions, which
-// inScope lists. A withdrawal is for those that were told of what it withdraws. heard are
-// the decisions that there was a session for.
+// OfNews returns the notices of other PCs' decisions for the connected sessions, which
+// inScope returns. A withdrawal goes to the sessions that know the decision. heard holds
+// the decisions for which there was a session.
 func (m Maker) OfNews(ctx context.Context, news []decision.News, inScope func(decision.Scope) []decision.Target) (notices []decision.Notification, heard map[string]bool, err error) {
 	heard = map[string]bool{}
 	for _, one := range news {
@@ -66,7 +66,7 @@ func (m Maker) OfNews(ctx context.Context, news []decision.News, inScope func(de
 	return notices, heard, nil
 }
 
-// unaware returns the sessions that are to be told that the decision on a topic is
+// unaware returns the sessions that must be notified that the decision on a topic is
 // withdrawn.
 func (m Maker) unaware(ctx context.Context, topic string, targets []decision.Target) (unaware []decision.Target, err error) {
 	history, err := m.DB.Decisions(ctx, decision.Lookup{Topic: topic, History: true})

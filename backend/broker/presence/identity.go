@@ -12,8 +12,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// learnHostLocked takes in what a connection that becomes part of s knows of its
-// host. Whatever was handed to another process is looked at again.
+// learnHostLocked records what a connection that joins s knows of its host. If the
+// process changed, mail handed to the earlier process is checked again.
 func (p *Presence) learnHostLocked(l *Link, s *session.Session) {
 	if s.Process != l.Host.Name {
 		p.Boxes[s.ID].Doubt()
@@ -26,11 +26,11 @@ func (p *Presence) learnHostLocked(l *Link, s *session.Session) {
 	}
 }
 
-// placeLocked finds or makes the session that a registering process belongs to.
-// A name that is not empty is the session's: then the process is no provisional one.
-// A process is provisional, and no session yet, when it serves several sessions
-// or when its agent process already has one: then it may be a native child's or
-// a second thread's, and its first call with an identity will tell.
+// placeLocked finds or creates the session that a registering process belongs to. If name
+// is not empty, it is the session's, and the process is not provisional. A process is
+// provisional, without a session, if it serves several sessions or its agent process
+// already has one. It may then belong to a native child or a second thread. Its first
+// call with an identity decides.
 func (p *Presence) placeLocked(l *Link, args api.Register, name string) (s *session.Session, provisional bool) {
 	if args.SessionID != "" && !l.isNestedLocked(p.Roster, args) {
 		s = p.byHostOrNewLocked(l, args, args.SessionID)
@@ -48,9 +48,9 @@ func (p *Presence) placeLocked(l *Link, args api.Register, name string) (s *sess
 	return s, false
 }
 
-// hostHasSessionLocked reports whether the agent process of an unnamed,
-// unidentified registration has a session of that folder already. HostKnown
-// guards it: scripts may start many servers from one process.
+// hostHasSessionLocked reports whether the agent process of an unnamed, unidentified
+// registration already has a session. It requires HostKnown, because scripts may start
+// many servers from one process.
 func (p *Presence) hostHasSessionLocked(args api.Register) bool {
 	if !args.HostKnown || args.Name != "" {
 		return false
@@ -93,8 +93,8 @@ func (p *Presence) byPreviousOrNewLocked(args api.Register) *session.Session {
 	return s
 }
 
-// freeIDLocked returns the process's earlier peer id, or a new one when there
-// was none or somebody else has it.
+// freeIDLocked returns the process's earlier peer id. If it had none or another session
+// has it, it returns a new one.
 func (p *Presence) freeIDLocked(previous string) string {
 	if _, live := p.Roster.Get(previous); previous != "" && !live {
 		return previous
@@ -108,8 +108,8 @@ func (p *Presence) joinLocked(s *session.Session, wanted string) {
 	p.applyPrefsLocked(s)
 }
 
-// attachLocked makes the connection part of s and tells it, so that it can say
-// who it was to the next broker.
+// attachLocked makes the connection part of s and sends it the session's identity. The
+// connection can then report that identity to the next broker.
 func (p *Presence) attachLocked(l *Link, s *session.Session) {
 	if !l.Sessions[s.ID] {
 		l.Conn.Push(api.EventJoined, Joined(s))
@@ -123,8 +123,8 @@ func (p *Presence) attachLocked(l *Link, s *session.Session) {
 	}
 }
 
-// unboundLocked returns the connection's session whose host session id is not
-// known yet, if it has exactly that one.
+// unboundLocked returns the connection's session if it has exactly one and its host
+// session id is still unknown, else nil.
 func (p *Presence) unboundLocked(l *Link) *session.Session {
 	if len(l.Sessions) != 1 {
 		return nil
@@ -137,9 +137,9 @@ func (p *Presence) unboundLocked(l *Link) *session.Session {
 	return nil
 }
 
-// bindLocked gives a session the host session id that was just learned. A host
-// session seen before brings its peer id along, so its mail and its decision notices
-// are found again.
+// bindLocked gives a session the host session id that was just learned. If that host
+// session had a peer id before, the session takes that id. Thus its mail and its decision
+// notices are found again.
 func (p *Presence) bindLocked(s *session.Session, sessionID string) {
 	prior := p.Roster.PriorID(s.Kind, sessionID)
 	if _, live := p.Roster.Get(prior); prior != "" && prior != s.ID && !live {
@@ -155,7 +155,7 @@ func (p *Presence) rekeyLocked(s *session.Session, id string) {
 	delete(p.Boxes, old)
 	if s.SessionID == "" {
 		box.FormerIDs = append(box.FormerIDs, old)
-	} else { // it was another host session until now, and that one's mail stays its own
+	} else { // it was another host session until now, whose mail stays separate
 		box.Signal()
 		box = mailbox.New()
 	}
@@ -173,8 +173,8 @@ func (p *Presence) rekeyLocked(s *session.Session, id string) {
 	}
 }
 
-// LeaveUnlessHeldLocked takes a session off the list when no connection is part of it any
-// more and it is not one of [Serverless]. Its mail stays.
+// LeaveUnlessHeldLocked removes a session from the roster if no connection is part of it
+// any more and it is not in [Serverless]. Its mail stays.
 func (p *Presence) LeaveUnlessHeldLocked(id string) {
 	if _, waits := p.Serverless[id]; waits || (servers{p}).isHeldLocked(id) {
 		return
@@ -198,14 +198,14 @@ func (p servers) isHeldLocked(id string) bool {
 	return false
 }
 
-// FindCallerLocked reports persisted false when the session is new or learned who
-// it is.
+// FindCallerLocked returns the session of a call. persisted is false if the session is
+// new or was just identified. It fails with Denied, Invalid or Unavailable.
 func (p *Presence) FindCallerLocked(l *Link, caller api.Caller) (s *session.Session, persisted bool, err error) {
 	if l.Identity == nil {
 		return nil, false, bridge.Errorf(bridge.Denied, "register a session first")
 	}
 	if l.Job != "" {
-		caller = api.Caller{} // it speaks for the job's session, whatever the call says
+		caller = api.Caller{} // the connection speaks for the job's session, whatever the call says
 	}
 	if caller.SessionID != "" {
 		s, persisted, err := p.identifiedLocked(l, caller.SessionID)
@@ -231,7 +231,7 @@ func (p *Presence) FindCallerLocked(l *Link, caller api.Caller) (s *session.Sess
 	if l.Identity.Host() == session.HostShared {
 		return nil, false, bridge.Errorf(bridge.Unavailable, "this session is not known to Bridge yet: its plugin must report it; run `bridge install %s` and start the session again", l.Identity.Kind)
 	}
-	// A provisional process calls without an identity: it is a session after all.
+	// A provisional process calls without an identity, so it is a session.
 	s = p.byPreviousOrNewLocked(*l.Identity)
 	p.attachLocked(l, s)
 	return s, false, nil
@@ -251,9 +251,8 @@ func (p *Presence) identifiedLocked(l *Link, sessionID string) (*session.Session
 	return s, false, nil
 }
 
-// moveToLocked makes the connection part of s. A session that it stood for
-// until now without knowing who it was is dissolved into s: then s has an
-// identity to persist.
+// moveToLocked makes the connection part of s. If the connection had an unidentified
+// session until now, that session is merged into s. Then s has an identity to persist.
 func (p *Presence) moveToLocked(l *Link, s *session.Session) (dissolved bool) {
 	if l.Sessions[s.ID] {
 		return false
@@ -271,7 +270,7 @@ func (p *Presence) moveToLocked(l *Link, s *session.Session) (dissolved bool) {
 	return true
 }
 
-// Joined is what a process is told of the session that it is part of.
+// Joined returns the event that informs a process of its session.
 func Joined(s *session.Session) api.Registered {
 	return api.Registered{ID: s.ID, Name: s.Name, Hooks: s.HooksSeen}
 }

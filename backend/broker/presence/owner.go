@@ -12,17 +12,17 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// maxAncestors bounds the walk from a process to the top: no agent gets out of its session
-// by starting one shell below the other.
+// maxAncestors limits the walk from a process to the top. It is so high that no agent
+// escapes its session by nested shells.
 const maxAncestors = 4096
 
-// Callers tells whose program is at the other end of a connection.
+// Callers identifies the program at the other end of a connection.
 type Callers struct{ *Presence }
 
-// Owner tells who asks for something by the owner's commands: it returns the live session
-// that the caller's process runs in, nil for the owner. It fails with Denied for a process
-// that was started from an agent's session and has left it (SEC-07). This keeps honest
-// agents from speaking as the owner; only an agent's own sandbox stops another one.
+// Owner identifies the caller of an owner's command. It returns the live session that the
+// caller's process runs in, nil for the owner. It fails with Denied for a process that an
+// agent's session started and that has left it (SEC-07). This keeps honest agents from
+// acting as the owner; only an agent's own sandbox stops others.
 func (p Callers) Owner(conn *ipc.Conn) (*session.Session, error) {
 	s := p.AgentAbove(conn.PeerPID())
 	if s != nil || conn.PeerPID() <= 0 {
@@ -31,8 +31,8 @@ func (p Callers) Owner(conn *ipc.Conn) (*session.Session, error) {
 	return nil, checkLeft(conn.Peer(), p.agents())
 }
 
-// AgentAbove returns the live session below whose agent process pid runs, of several the
-// nearest, nil when there is none.
+// AgentAbove returns the live session whose agent process is the nearest above pid, nil
+// if there is none.
 func (p Callers) AgentAbove(pid int) *session.Session {
 	if pid <= 0 {
 		return nil
@@ -40,7 +40,7 @@ func (p Callers) AgentAbove(pid int) *session.Session {
 	above := proc.Ancestors(pid, maxAncestors)
 	p.Lock()
 	defer p.Unlock()
-	for _, process := range above { // the nearest agent is the one that it was started by
+	for _, process := range above { // the nearest agent is the one that started the process
 		if s := p.ofAgentLocked(process.PID); s != nil {
 			return s
 		}
@@ -48,7 +48,7 @@ func (p Callers) AgentAbove(pid int) *session.Session {
 	return nil
 }
 
-// ofAgentLocked returns the live session of an agent's process, nil when there is none.
+// ofAgentLocked returns the live session of an agent's process, nil if there is none.
 func (p Callers) ofAgentLocked(pid int) *session.Session {
 	if s, live := p.Roster.Get(p.Serverless.ofAgent(pid)); live {
 		return s
@@ -68,7 +68,7 @@ func (p Callers) ofAgentLocked(pid int) *session.Session {
 	return nil
 }
 
-// agents returns the processes of the agents that are connected.
+// agents returns the process ids of the connected agents.
 func (p Callers) agents() []int {
 	p.Lock()
 	defer p.Unlock()
@@ -84,15 +84,15 @@ func (p Callers) agents() []int {
 	return pids
 }
 
-// checkLeft refuses a process that has ended, one that an agent has marked, and one that
-// may have left the session of one of these agents.
+// checkLeft fails with Denied for a process that has ended or that an agent has marked.
+// It also fails for one that may have left the session of one of these agents.
 func checkLeft(peer job.Process, agents []int) error {
 	look, err := proc.LookAt(peer.PID)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
 	_, chainErr := proc.Chain(peer.PID, maxAncestors)
-	identity, idErr := proc.Identity(peer.PID) // looked at last: until then the number was that program's
+	identity, idErr := proc.Identity(peer.PID) // checked last: until then the number was that program's
 	if errors.Join(err, chainErr, idErr) != nil || identity != peer.Identity {
 		return bridge.Errorf(bridge.Denied, "the program that asked has ended, so Bridge cannot tell whether an agent started it")
 	}
@@ -116,10 +116,10 @@ func checkLeft(peer job.Process, agents []int) error {
 	return nil
 }
 
-// marks are the variables that agents set for what they start.
+// marks are the environment variables that agents set for the processes they start.
 var marks = []string{"CLAUDECODE", "CODEX_THREAD_ID", "CODEX_SANDBOX", "OPENCODE", "OPENCODE_PID", "GEMINI_CLI"}
 
-// markOf returns the first of these variables in an environment, "" where there is none.
+// markOf returns the first of marks that an environment sets, "" if there is none.
 func markOf(environ []string) string {
 	for _, pair := range environ {
 		if name, value, _ := strings.Cut(pair, "="); value != "" && slices.Contains(marks, name) {
@@ -129,12 +129,12 @@ func markOf(environ []string) string {
 	return ""
 }
 
-// inits are the names of programs that become the parent of a process whose own parent has
-// ended: the first processes of systems and containers, and a user's service manager.
+// inits are the names of programs that adopt a process whose parent has ended. They are
+// the first processes of systems and containers, and a user's service manager.
 var inits = []string{"systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "runit", "s6-svscan", "openrc-init"}
 
-// topOf returns the uppermost process above pid, or itself, that is none of inits. It
-// reports whether one of them is its parent, as of a process whose own parent has ended.
+// topOf returns the uppermost process from pid upwards that is not one of inits. orphaned
+// is set if its parent is one of inits, as for a process whose own parent has ended.
 func topOf(pid int) (top proc.Process, orphaned bool) {
 	top, err := proc.Find(pid)
 	if err != nil {
@@ -149,20 +149,20 @@ func topOf(pid int) (top proc.Process, orphaned bool) {
 	return top, false
 }
 
-// Asker is who asks for something on a connection.
+// Asker identifies the caller of a request on a connection.
 type Asker struct {
 	Address bridge.Address
 	Cwd     string
 	Owner   bool // the owner's command line
 	InJob   bool // a job's own session, or a native child
-	// Job names the job whose own session asks; "" for everybody else, its native
-	// children too.
+	// Job is the name of the job whose own session asks. It is "" for all others,
+	// including the job's native children.
 	Job string
-	// Same reports whether a peer id is the asker's, or was.
+	// Same reports whether a peer id is or was the asker's.
 	Same func(peerID string) bool
 }
 
-// OnlyOwner refuses everybody but the owner what only he does (JOB-11).
+// OnlyOwner fails with Denied unless the asker is the owner (JOB-11).
 func (a Asker) OnlyOwner(does string) error {
 	if a.Owner {
 		return nil

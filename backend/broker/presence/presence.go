@@ -1,6 +1,6 @@
-// Package presence is who is here: the connections of a broker, the sessions that
-// they are part of, and what waits for those. It says which session a connection is
-// part of, whose a hook is, and which agent stands above a process.
+// Package presence tracks the connections of a broker, the sessions that they are part
+// of, and their mailboxes. It finds the session of a connection or a hook, and the agent
+// above a process.
 package presence
 
 import (
@@ -21,15 +21,14 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Presence is the connections, the sessions that they are part of, and the
-// sessions' mailboxes. One lock guards the three, for they change as one: a session
-// that learns who it is takes another id, and its connections and its mail go with
-// it. Seen between two locks it would have its mail twice or not at all, and mail
-// could be leased to a connection that has just ended. It is held for memory only,
-// never over the store, a file or another process. A method whose name ends in
-// Locked is called with it.
+// Presence holds the connections, their sessions, and the sessions' mailboxes. One lock
+// guards all three, because they change together: an identified session takes another id,
+// and its connections and mail move with it. Between two locks its mail would appear
+// twice or not at all, and mail could be leased to an ended connection. The lock is held
+// for memory only, never during access to the store, a file or a process. Methods named
+// …Locked require it.
 type Presence struct {
-	sync.Mutex // guards who is here
+	sync.Mutex // guards the fields below
 	Roster     *session.Roster
 	Conns      map[*ipc.Conn]*Link
 	Boxes      mailbox.Boxes  // by peer id, for live sessions
@@ -41,21 +40,21 @@ type Presence struct {
 	began  time.Time
 }
 
-// Options says what a presence works with. All fields are required.
+// Options configures a [Presence]. All fields except Terminals are required.
 type Options struct {
-	Known    []session.Known                 // sessions of earlier
-	Prefs    *wake.Prefs                     // what they chose for themselves
-	Settings func() (config.Settings, error) // read anew at each use
+	Known    []session.Known                 // sessions of earlier brokers
+	Prefs    *wake.Prefs                     // the sessions' own choices
+	Settings func() (config.Settings, error) // read from the file at each use
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Terminals lists the codexes in terminals of a folder that keep their state in dataDir.
-	// Nil asks the system.
+	// Terminals lists the codexes in terminals of a folder that keep their state in
+	// dataDir. If nil, it is read from the system.
 	Terminals func(cwd, dataDir string) agent.Terminals
-	Changed   func()                           // somebody came, left or learned who it is
-	Go        func(task func(context.Context)) // runs a task, until the broker ends at the latest
+	Changed   func()                           // called after a session joined, left or was identified
+	Go        func(task func(context.Context)) // runs a task, at most until the broker ends
 }
 
-// New is a presence of nobody.
+// New returns a presence without connections and live sessions.
 func New(opts Options) *Presence {
 	if opts.Terminals == nil {
 		opts.Terminals = agent.CodexTerminals
@@ -63,29 +62,29 @@ func New(opts Options) *Presence {
 	return &Presence{opts: opts, Roster: session.NewRoster(opts.Known), Conns: map[*ipc.Conn]*Link{}, Boxes: mailbox.Boxes{}, Serverless: Serverless{}, began: opts.Now()}
 }
 
-// Link is what the broker keeps of one connection.
+// Link is the broker's state of one connection.
 type Link struct {
 	Conn *ipc.Conn
-	// Identity is what Register said; nil before it and for roles without one.
+	// Identity is the registration of the connection, nil before it and for roles without one.
 	Identity *api.Register
-	Sessions map[string]bool // peer ids of the sessions it is part of
+	Sessions map[string]bool // peer ids of its sessions
 	Leases   mailbox.Holder
 	Mod      wake.ModLink
-	Host     proc.Named // the process that it belongs to
-	server   proc.Named // the process at its other end; the zero value for unknown
-	agent    proc.Named // its agent's process as this process sees it; the zero value for unknown
-	// above are the process at its other end and those above that one, when it registered.
+	Host     proc.Named // the process that the connection belongs to
+	server   proc.Named // the process at its other end; the zero value if unknown
+	agent    proc.Named // its agent's process as this process sees it; the zero value if unknown
+	// above holds the process at its other end and the processes above it, as of the registration.
 	above []proc.Process
-	// Job is the delegated job that it comes from the inside of, or proved to be; "" for
-	// none. It is part of no session but that job's own.
+	// Job is the delegated job whose process this is, or that it proved to be; "" for
+	// none. The connection is part of that job's session only.
 	Job string
 
 	screen screen // of the terminal that shows its conversation
-	proven bool   // a call through it told whose it is (see threads.go)
+	proven bool   // a call on the connection identified it (see threads.go)
 }
 
-// Admit keeps a new connection, which is part of no session yet. job is the delegated
-// job that it comes from the inside of, "" for none.
+// Admit adds a new connection without a session. job is the delegated job that it comes
+// from inside of, "" for none.
 func (p *Presence) Admit(conn *ipc.Conn, job string) {
 	p.Lock()
 	defer p.Unlock()
@@ -93,16 +92,16 @@ func (p *Presence) Admit(conn *ipc.Conn, job string) {
 	p.Conns[conn] = &Link{Conn: conn, Job: job, Mod: wake.ModLink{Number: p.linked}, Sessions: map[string]bool{}}
 }
 
-// Link is what is kept of a connection, nil when it has ended.
+// Link returns the state of a connection, nil if it has ended.
 func (p *Presence) Link(conn *ipc.Conn) *Link {
 	p.Lock()
 	defer p.Unlock()
 	return p.Conns[conn]
 }
 
-// ForgetLocked removes a connection that has ended: what it had on lease is offered
-// again, and sessions that only it held leave, unless its process has ended and their
-// agent runs on (HasServerEnded).
+// ForgetLocked removes an ended connection. The mail that it leased is offered again.
+// Sessions that only it held leave, unless its process has ended and their agent still
+// runs (HasServerEnded).
 func (p *Presence) ForgetLocked(l *Link, serverEnded bool) {
 	delete(p.Conns, l.Conn)
 	l.Leases.End()
@@ -115,15 +114,14 @@ func (p *Presence) ForgetLocked(l *Link, serverEnded bool) {
 	}
 }
 
-// JobBehind is the delegated job that a connection speaks for, "" for none.
+// JobBehind returns the delegated job that a connection speaks for, "" for none.
 func (p *Presence) JobBehind(l *Link) string {
 	p.Lock()
 	defer p.Unlock()
 	return l.Job
 }
 
-// IsOf reports whether a peer id is that of a session that the connection is part of,
-// or was.
+// IsOf reports whether a peer id is or was that of a session of the connection.
 func (p *Presence) IsOf(l *Link, peerID string) bool {
 	p.Lock()
 	defer p.Unlock()
@@ -138,8 +136,8 @@ func (p *Presence) IsBusy(s *session.Session) bool {
 	return s.Busy
 }
 
-// NameLocked is the name of a peer id, or the id itself when nobody had it: old
-// stores hold names there.
+// NameLocked returns the name of a peer id. If no session had the id, it returns the id
+// itself, because old stores hold names there.
 func (p *Presence) NameLocked(id string) string {
 	if known, ok := p.Roster.Known(id); ok {
 		return known.Name
@@ -147,8 +145,8 @@ func (p *Presence) NameLocked(id string) string {
 	return id
 }
 
-// Arrivals is closed at the next arrival for s; asked for before looking, it
-// misses none.
+// Arrivals returns a channel that is closed at the next arrival for s. A caller that gets
+// it before it reads the mail misses no arrival.
 func (p *Presence) Arrivals(s *session.Session) (<-chan struct{}, bool) {
 	p.Lock()
 	defer p.Unlock()
@@ -159,8 +157,8 @@ func (p *Presence) Arrivals(s *session.Session) (<-chan struct{}, bool) {
 	return box.Arrived(), true
 }
 
-// HostsLocked are the host processes that the session's connections belong to; come are
-// the names of those of all connections.
+// HostsLocked returns the host processes of the session's connections. come holds the
+// names of the host processes of all connections.
 func (p *Presence) HostsLocked(id string) (hosts []proc.Named, come map[string]bool) {
 	come = map[string]bool{}
 	for _, l := range p.Conns {
@@ -178,14 +176,14 @@ func (p *Presence) HostsLocked(id string) (hosts []proc.Named, come map[string]b
 	return hosts, come
 }
 
-// TargetOf is the session as decisions see it.
+// TargetOf returns the session as a target of decisions.
 func (p *Presence) TargetOf(s *session.Session) decision.Target {
 	p.Lock()
 	defer p.Unlock()
 	return p.Roster.Target(s)
 }
 
-// CheckWords refuses the words that name more than one session (MSG-05).
+// CheckWords fails if one of words addresses more than one session (MSG-05).
 func (p *Presence) CheckWords(words ...string) error {
 	p.Lock()
 	defer p.Unlock()

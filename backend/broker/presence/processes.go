@@ -12,28 +12,28 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// A session is told by its agent's process, and that by what the kernel says of the
-// process at the other end of a connection. The numbers that a client states are those of
-// its own namespace, where two agents in two containers have the same one (RWM-04). They
-// only choose among the processes that are above the client anyway.
+// A session is identified by its agent's process, and that process by what the kernel
+// reports of the connection's peer. The process ids that a client states are those of its
+// own namespace. Two agents in two containers may have the same one (RWM-04). Stated ids
+// only choose among the processes above the client.
 
-// maxDistance is how many processes a hook or a server may have below its agent, such as
-// shells and wrappers.
+// maxDistance is how many processes, such as shells and wrappers, may be between an agent
+// and its hook or server.
 const maxDistance = 8
 
 type connKey struct{}
 
-// WithConn returns a context that names the connection whose request is served.
+// WithConn returns a context that carries the connection whose request is served.
 func WithConn(ctx context.Context, conn *ipc.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// above returns the process at the other end of a connection and the processes above it,
-// nearest first. It returns none for a process that has ended, and for one in a namespace
-// of process numbers that this process cannot see.
+// above returns the process at the other end of a connection and those above it, nearest
+// first. It returns nil if the process has ended, or is in a process namespace that this
+// process cannot see.
 func above(conn *ipc.Conn) []proc.Process {
 	pid, peer := conn.PeerPID(), conn.Peer()
-	if peer == (job.Process{}) { // the system does not tell, and has no namespaces
+	if peer == (job.Process{}) { // the system does not report it, and has no namespaces
 		pid = conn.Hello().PID
 	}
 	if pid <= 0 {
@@ -45,21 +45,21 @@ func above(conn *ipc.Conn) []proc.Process {
 		return nil
 	}
 	if identity, err := proc.Identity(pid); peer.Identity != "" && (err != nil || identity != peer.Identity) {
-		return nil // the number is another process's by now
+		return nil // another process has the number by now
 	}
 	return append([]proc.Process{self}, chain...)
 }
 
-// sharesNumbers reports whether the process at the other end has the number there that
-// this process sees: then both are in one namespace of process numbers.
+// sharesNumbers reports whether the process at the other end has the same process id
+// there and here. Both processes are then in one process namespace.
 func sharesNumbers(conn *ipc.Conn) bool {
 	return conn.PeerPID() == conn.Hello().PID || conn.Peer() == (job.Process{})
 }
 
-// AgentOf returns the process of the agent that a hook's call comes from, as the only
-// element; none where the caller is below no agent of that kind, or where the session is
-// known by its id and the call does not begin it. Only the nearest agent counts: one that
-// another agent's shell has started is not that other agent (RWM-03).
+// AgentOf returns the process id of the agent that a hook's call comes from, as the only
+// element. It returns nil if the caller is below no agent of that kind. It also returns nil
+// if the session is known by its id and the call does not begin it. Only the nearest agent
+// counts: an agent started by another agent's shell is not that other agent (RWM-03).
 func (p Callers) AgentOf(ctx context.Context, call session.HookCall) []int {
 	conn, _ := ctx.Value(connKey{}).(*ipc.Conn)
 	if conn == nil || call.Event != session.EventStart && p.IsLive(call.Kind, call.SessionID) {
@@ -84,7 +84,7 @@ func (p Callers) AgentOf(ctx context.Context, call session.HookCall) []int {
 	return []int{chain[at].PID}
 }
 
-// near returns the part of a chain in which an agent is looked for.
+// near returns the part of a chain that is searched for an agent.
 func near(chain []proc.Process) []proc.Process { return chain[:min(len(chain), maxDistance+1)] }
 
 // Live returns the connected session of that kind and host session id.
@@ -100,10 +100,10 @@ func (p Callers) IsLive(kind bridge.AgentKind, hostID string) bool {
 	return live
 }
 
-// withAgent returns what a client says of itself with the process of its agent as this
-// process sees it. The stated process stays where it is the client or above it, and no
-// other agent is nearer. Otherwise the nearest process that is an agent of that kind
-// takes its place, or the client's parent where none is.
+// withAgent returns a client's registration with its agent's process as this process sees
+// it. The stated process stays if it is the client or above it, and no other agent is
+// nearer. Otherwise the nearest process that is an agent of that kind replaces it, or the
+// client's parent if there is none.
 func withAgent(chain []proc.Process, args api.Register) api.Register {
 	if args.AgentPID <= 0 {
 		return args
@@ -126,9 +126,9 @@ func withAgent(chain []proc.Process, args api.Register) api.Register {
 	return args
 }
 
-// isNestedLocked reports whether the agent of a registering process runs below the agent
-// of the live session with that host session id: then it was started from the session's
-// shell, and what it says of its session id was inherited.
+// isNestedLocked reports whether a registering process's agent runs below the agent of
+// the live session with that host session id. Such an agent was started from the
+// session's shell and inherited its session id.
 func (l *Link) isNestedLocked(roster *session.Roster, args api.Register) bool {
 	s, live := roster.ByHost(args.Kind, args.SessionID)
 	if !live || s.AgentPID <= 1 || s.AgentPID == args.AgentPID || args.AgentPID <= 1 {
@@ -142,8 +142,8 @@ func (l *Link) isNestedLocked(roster *session.Roster, args api.Register) bool {
 	return false
 }
 
-// StartsUnknown reports whether a hook tells of the start of a process that is
-// not part of the session yet: its MCP server has not registered.
+// StartsUnknown reports whether a hook reports the start of a process that is not yet
+// part of the session: its MCP server has not registered.
 func (p Callers) StartsUnknown(s *session.Session, call session.HookCall) bool {
 	if call.Event != session.EventStart || call.GoesOn() || len(call.Ancestors) == 0 {
 		return false
@@ -162,12 +162,12 @@ func (p Callers) StartsUnknown(s *session.Session, call session.HookCall) bool {
 type Prompter struct {
 	Name, Cwd string
 	AgentPID  int
-	Threads   bool // a background server runs it, which tells of its prompts itself
+	Threads   bool // a background server runs the session and reports its prompts
 }
 
-// Prompter returns what a permission prompt needs to know of the session that a call
-// comes from. It is not ok for a delegated job's own session, and where the call is of
-// another conversation.
+// Prompter returns the data that a permission prompt needs of the session that a call
+// comes from. ok is false for a delegated job's own session, and for a call of another
+// conversation.
 func (p Callers) Prompter(s *session.Session, call session.HookCall) (found Prompter, ok bool) {
 	p.Lock()
 	defer p.Unlock()
@@ -177,13 +177,13 @@ func (p Callers) Prompter(s *session.Session, call session.HookCall) (found Prom
 	return Prompter{Name: s.Name, Cwd: s.Cwd, AgentPID: s.AgentPID, Threads: s.Host == session.HostServer}, true
 }
 
-// Thread is a live session that a background server of codex's runs.
+// Thread is a live session that a background server of codex runs.
 type Thread struct {
 	ID     string // the host session id
 	Folder string // where its codex keeps its state
 }
 
-// Threads lists the threads that are known.
+// Threads returns the known threads.
 func (p Callers) Threads() (threads []Thread) {
 	p.Lock()
 	defer p.Unlock()

@@ -14,36 +14,36 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// No agent starts its MCP server again when that one has ended, but its hooks go on. Such a
-// session stays on the list until its agent ends, and gets its mail by its hooks (RWM-25).
+// No agent restarts an MCP server that has ended, but its hooks still run. Such a session
+// stays on the roster until its agent ends, and gets its mail by its hooks (RWM-25).
 
-// Serverless are the live sessions whose MCP server has ended while their agent runs, by
-// peer id. The lock of [Presence] guards them.
+// Serverless holds the live sessions whose MCP server has ended while their agent runs,
+// by peer id. The lock of [Presence] guards it.
 type Serverless map[string]serverless
 
-// serverless is what is known of the agent of a session without a server.
+// serverless describes the agent of a session without a server.
 type serverless struct {
 	agent proc.Named // its process, as this process sees it
-	host  proc.Named // the same process, by the name that the store knows
+	host  proc.Named // the same process, by its name in the store
 }
 
 const (
-	// endPause is how often a process is looked at until it has ended.
+	// endPause is the interval at which a process is polled until it has ended.
 	endPause = 250 * time.Millisecond
-	// serverPause is for how long the end of a server is waited for that has closed its
+	// serverPause is how long to wait for the end of a server that has closed its
 	// connection.
 	serverPause = 250 * time.Millisecond
-	// returnPause is how long the servers of an earlier broker may take to come: they try
-	// again every four seconds, and wait five for an answer.
+	// returnPause is how long the servers of an earlier broker may take to reconnect.
+	// They retry every four seconds, and wait five seconds for an answer.
 	returnPause = 15 * time.Second
 )
 
-// servers tells which sessions have no MCP server, and keeps them on the list.
+// servers tracks the sessions that have no MCP server and keeps them on the roster.
 type servers struct{ *Presence }
 
-// HasServerEnded reports whether the process of a connection that has closed has ended, as
-// far as one of its sessions may stay for that. A server that runs on comes back, and holds
-// mail that it may have shown: its session leaves until then. HasServerEnded waits a moment
+// HasServerEnded reports whether the process of a closed connection has ended, if one of
+// its sessions may stay then. A server that still runs reconnects, and holds mail that it
+// may have shown. Its session leaves until then. HasServerEnded waits up to serverPause
 // for a process that is about to end.
 func (p Callers) HasServerEnded(conn *ipc.Conn) bool {
 	p.Lock()
@@ -71,13 +71,13 @@ func (p Callers) HasServerEnded(conn *ipc.Conn) bool {
 	return true
 }
 
-// mayStay reports whether a session of the connection can be kept without it. Only the
-// agent's own process can tell later that the session is over, so it must be known.
+// mayStay reports whether a session of the connection can stay without it. The agent's
+// own process must be known, because only its end shows later that the session is over.
 func (l *Link) mayStay(s *session.Session) bool {
 	return s.Host == session.HostOwn && s.HooksSeen && !s.Plugin && !s.Ended && s.SessionID != "" && l.agent.PID > 1 && l.agent.PID == s.AgentPID
 }
 
-// keepLocked keeps a session whose last server l was, and reports whether it did.
+// keepLocked keeps a session whose last server was l, and reports whether it did.
 func (p servers) keepLocked(l *Link, s *session.Session) bool {
 	if !l.mayStay(s) {
 		return false
@@ -93,8 +93,8 @@ func (p servers) addServerlessLocked(s *session.Session, known serverless) {
 	p.opts.Go(func(ctx context.Context) { p.watchAgent(ctx, s, known.agent) })
 }
 
-// watchAgent takes a session without a server off the list when its agent has ended. It
-// returns when the session has a server again.
+// watchAgent removes a session without a server from the roster when its agent has ended.
+// It returns if the session has a server again.
 func (p servers) watchAgent(ctx context.Context, s *session.Session, process proc.Named) {
 	waits := func() bool { return p.Serverless[s.ID].agent == process }
 	if !p.waitForEnd(ctx, process, waits) {
@@ -109,7 +109,7 @@ func (p servers) watchAgent(ctx context.Context, s *session.Session, process pro
 }
 
 // waitForEnd waits until a process has ended. It returns false if ctx ends first, or if
-// needed returns false, which it calls with the lock held.
+// needed returns false. It calls needed with the lock held.
 func (p servers) waitForEnd(ctx context.Context, process proc.Named, needed func() bool) bool {
 	ticks := time.NewTicker(endPause)
 	defer ticks.Stop()
@@ -129,7 +129,7 @@ func (p servers) waitForEnd(ctx context.Context, process proc.Named, needed func
 	return true
 }
 
-// end forgets that a session has no server: it has one again, or it leaves the list.
+// end removes the mark of a session without a server: it has a server again, or leaves the roster.
 func (all Serverless) end(s *session.Session) {
 	delete(all, s.ID)
 	s.Serverless = false
@@ -143,8 +143,8 @@ func (all Serverless) move(from, to string) {
 	}
 }
 
-// ofAgent returns the peer id of the session without a server that the agent with that
-// process id has, "" for none.
+// ofAgent returns the peer id of the session without a server whose agent has that
+// process id, "" for none.
 func (all Serverless) ofAgent(pid int) string {
 	for id, known := range all {
 		if known.agent.PID == pid {
@@ -154,8 +154,8 @@ func (all Serverless) ofAgent(pid int) string {
 	return ""
 }
 
-// serverlessOfLocked returns the session without a server that a new server is for: the
-// one of its agent. It returns nil where there is none.
+// serverlessOfLocked returns the session without a server to which a new server belongs,
+// by its agent. It returns nil if there is none.
 func (p servers) serverlessOfLocked(args api.Register) *session.Session {
 	if !args.HostKnown || args.Name != "" || args.Host() != session.HostOwn {
 		return nil
@@ -167,7 +167,7 @@ func (p servers) serverlessOfLocked(args api.Register) *session.Session {
 	return s
 }
 
-// serveAgainLocked gives s what a server says of it, if s had none.
+// serveAgainLocked applies the registration of a server to s, if s had no server.
 func (p servers) serveAgainLocked(s *session.Session, args *api.Register) {
 	if !s.Serverless || args == nil {
 		return
@@ -178,8 +178,8 @@ func (p servers) serveAgainLocked(s *session.Session, args *api.Register) {
 }
 
 // agentWithoutServer returns the agent's process of a hook whose session reviveLocked may
-// put on the list, the zero value of another hook. A server that runs has mail of an
-// earlier broker, and tells which when it comes to this one: it is waited for.
+// add to the roster, else the zero value. A running server has mail of an earlier broker
+// and reports it when it reconnects, so the broker waits for that server.
 func (p servers) agentWithoutServer(call session.HookCall) proc.Named {
 	switch {
 	case len(call.Ancestors) != 1, call.SessionID == "", call.ChildID != "", call.Kind == bridge.OpenCode:
@@ -201,9 +201,9 @@ func isBridgesServer(process proc.Process) bool {
 	return strings.HasPrefix(process.Name, "bridge-mcp") || strings.HasPrefix(process.Name, "bridge") && slices.Contains(proc.CommandLine(process.PID), "mcp")
 }
 
-// reviveLocked puts a known session on the list that a hook of its own reports from: its
+// reviveLocked adds a known session to the roster when one of its hooks reports. Its
 // server had ended before this broker began. It returns nil for an unknown session, for
-// one whose agent is not known, and for a thread of a background server.
+// one without a known agent, and for a thread of a background server.
 func (p servers) reviveLocked(call session.HookCall, process proc.Named) *session.Session {
 	id := p.Roster.PriorID(call.Kind, call.SessionID)
 	if _, live := p.Roster.Get(id); id == "" || live || process.PID <= 1 {

@@ -12,8 +12,8 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Register makes a connection part of the session that args speak of. Provisional
-// says that there is none yet: its first call with an identity will tell.
+// Register makes a connection part of the session that args describe. provisional is set
+// if there is none yet: the first call with an identity decides.
 func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, provisional bool) {
 	chain := above(l.Conn)
 	args, host := p.withHost(l, args, chain)
@@ -38,15 +38,15 @@ func (p *Presence) Register(l *Link, args api.Register) (s *session.Session, pro
 	return p.placeLocked(l, args, terminals{p}.beginLocked(l, args, seen))
 }
 
-// placeJobLocked makes a connection part of the session of a delegated job, which is
-// known by its name alone: what a process of the job says of other sessions and of ids
-// that it had counts for nothing (JOB-11).
+// placeJobLocked makes a connection part of the session of a delegated job, which only
+// its name identifies. It ignores what the job's process states of other sessions and of
+// earlier ids (JOB-11).
 func (p *Presence) placeJobLocked(l *Link, args api.Register) *session.Session {
 	l.Job, l.Identity = args.Name, &args
 	id, known := p.Roster.IDOf(args.Name)
 	s, live := p.Roster.Get(id)
 	if live && s.Host != session.HostRunner {
-		known, live = false, false // a session had that name before there was the job
+		known, live = false, false // a session had that name before the job existed
 	}
 	if !known {
 		id = uuid.NewString()
@@ -67,10 +67,10 @@ func (p *Presence) newSession(args api.Register, id string) *session.Session {
 	}
 }
 
-// withHost returns what a client says of itself with the process of its agent as this
-// process sees it, and the process that the connection belongs to: its agent where that was
-// recognised, else itself. A server may be connected for a moment longer than its agent
-// runs, and come to the next broker too: then it belongs to an agent that has ended.
+// withHost returns a client's registration with its agent's process as this process sees
+// it. host is the process that the connection belongs to: the recognised agent, else the
+// client itself. A server may stay connected a moment longer than its agent runs, and
+// reconnect to the next broker. Then host is an agent that has ended.
 func (p *Presence) withHost(l *Link, stated api.Register, chain []proc.Process) (args api.Register, host proc.Named) {
 	args, statedPID := stated, l.Conn.Hello().PID
 	if stated.HostKnown {
@@ -84,7 +84,7 @@ func (p *Presence) withHost(l *Link, stated api.Register, chain []proc.Process) 
 	case sharesNumbers(l.Conn) && (len(chain) == 0 || stated.HostKnown && args.AgentPID != stated.AgentPID && known.Ended()):
 		args.AgentPID, args.HostKnown = 0, false
 		return args, known
-	case len(chain) == 0: // nothing that another connection says is of this process
+	case len(chain) == 0: // no other connection can refer to this process
 		return args, proc.Named{Name: fmt.Sprintf("unseen:%d", l.Mod.Number), Since: p.opts.Now().UnixMilli()}
 	case args.HostKnown:
 		return args, proc.Known(args.Process, args.AgentPID)
@@ -93,7 +93,7 @@ func (p *Presence) withHost(l *Link, stated api.Register, chain []proc.Process) 
 	}
 }
 
-// wakePolicy is what the session advertises, or the owner's settings.
+// wakePolicy returns the policy that the session advertises, else the owner's settings.
 func (o Options) wakePolicy(args api.Register) session.Policy {
 	if p := args.WakePrefs; p != nil {
 		return session.Policy{AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, MaxHops: p.MaxHops}
@@ -106,17 +106,16 @@ func (o Options) wakePolicy(args api.Register) session.Policy {
 	return session.Policy{AutoWake: settings.AutoWake, WakeOnDirect: settings.WakeOnDirect, MaxHops: settings.MaxHops}
 }
 
-// applyPrefsLocked gives the session the auto-wake that it chose earlier.
+// applyPrefsLocked gives the session the auto-wake preference that it chose earlier.
 func (p *Presence) applyPrefsLocked(s *session.Session) {
 	if enabled, chosen := p.opts.Prefs.Get(s.ID); chosen {
 		s.Wake.AutoWake = enabled
 	}
 }
 
-// SessionOfHook finds the live session that a hook reports from: by its host
-// session id, else by the agent process above the hook. A session found by its
-// process learns its host session id here; learned also says that a known one
-// began again in another folder.
+// SessionOfHook finds the live session of a hook: by its host session id, else by the
+// agent process above the hook. A session found by its process learns its host session id
+// here. learned is also set if a known session began again in another folder.
 func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
 	shown := terminals{p}.terminalsOf(call)
 	s, learned, off := terminals{p}.sessionOfHook(call, shown)
@@ -127,14 +126,14 @@ func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, lea
 	p.Lock()
 	defer p.Unlock()
 	if s, ok := p.Roster.ByHost(call.Kind, call.SessionID); ok {
-		return s, false // another hook put it on the list meanwhile
+		return s, false // another hook added it to the roster meanwhile
 	}
 	s = servers{p}.reviveLocked(call, agent)
 	return s, s != nil
 }
 
 // sessionOfHook is [Presence.SessionOfHook] without the sessions that have no server. off
-// says that no terminal shows the conversation of the hook.
+// is set if no terminal shows the hook's conversation.
 func (p terminals) sessionOfHook(call session.HookCall, shown agent.Terminals) (s *session.Session, learned, off bool) {
 	p.Lock()
 	defer p.Unlock()
@@ -149,7 +148,7 @@ func (p terminals) sessionOfHook(call session.HookCall, shown agent.Terminals) (
 		return p.onlyOfProcessLocked(call), false, false
 	}
 	if s := p.onlyOfProcessLocked(call); s != nil && (s.SessionID == "" && call.Event != session.EventEnd || call.Event == session.EventStart && s.Host != session.HostServer) {
-		// Unknown until now, or the host began another session in this process.
+		// It was unidentified until now, or the host began another session in this process.
 		p.bindLocked(s, call.SessionID)
 		s.Relocate(call)
 		return s, true, false
@@ -161,8 +160,8 @@ func (p terminals) sessionOfHook(call session.HookCall, shown agent.Terminals) (
 	return s, learned, false
 }
 
-// onlyOfProcessLocked returns the session of the agent process above a hook,
-// nil when there is none or more than one.
+// onlyOfProcessLocked returns the session of the agent process above a hook, nil if there
+// is none or more than one.
 func (p *Presence) onlyOfProcessLocked(call session.HookCall) *session.Session {
 	found := p.Roster.ByProcess(call.Kind, call.Ancestors)
 	if len(found) != 1 {

@@ -12,29 +12,29 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// A terminal shows one conversation. When it begins another one, or ends, the first may
-// stay loaded in its host: codex's background server keeps it for a minute, opencode for
-// good. Such a conversation has left the screen: it is off the list, is not woken, and the
-// session that the terminal shows now has its name (RWM-24). It comes back with the next
-// prompt that a person enters into it.
+// A terminal shows one conversation. When it begins another or ends, the host may keep
+// the first one loaded. The background server of codex keeps it for a minute, opencode
+// permanently. Such a conversation is off screen: it is off the roster and is not woken,
+// and the session now shown has its name (RWM-24). It returns when a person enters a
+// prompt into it.
 
-// terminals tells which conversations have left the screen.
+// terminals tracks which conversations are off screen.
 type terminals struct{ *Presence }
 
-// screen is what a connection knows of the terminal that shows its conversation.
+// screen is the connection's state of the terminal that shows its conversation.
 type screen struct {
-	terminal proc.Named      // the process in the terminal; the zero value for unknown
+	terminal proc.Named      // the process in the terminal; the zero value if unknown
 	closed   bool            // that process has ended
-	left     map[string]bool // host session ids of conversations that have left the screen
+	left     map[string]bool // host session ids of conversations that are off screen
 }
 
-// seen is what the system tells of terminals, asked for before the lock is taken.
+// seen is what the system reports of terminals, read before the lock is taken.
 type seen struct {
 	clients agent.Terminals // of codex's background server
-	alone   bool            // opencode runs in a terminal and serves nobody else
+	alone   bool            // opencode runs in a terminal and serves no other client
 }
 
-// look asks the system for what a registration needs to know.
+// look reads from the system what a registration requires.
 func (p terminals) look(args api.Register) (found seen) {
 	switch {
 	case args.Kind == bridge.Codex && args.Host() == session.HostServer:
@@ -46,9 +46,9 @@ func (p terminals) look(args api.Register) (found seen) {
 	return found
 }
 
-// beginLocked takes in that l registers. A further server of a codex that is at rest tells
-// that its terminal has begun another conversation: beginLocked returns the name that the
-// new one gets, "" otherwise. The server of a native child comes while its parent works.
+// beginLocked records that l registers. Another server of an idle codex means that its
+// terminal began another conversation. Then beginLocked returns the name for that
+// conversation, otherwise "". A native child's server registers while its parent works.
 func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name string) {
 	switch {
 	case args.Kind == bridge.OpenCode && found.alone, args.Kind == bridge.Codex && args.Host() == session.HostOwn && args.HostKnown:
@@ -70,7 +70,7 @@ func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name str
 		}
 	}
 	for _, s := range shown {
-		if args.Host() == session.HostOwn { // its next prompt tells the new id
+		if args.Host() == session.HostOwn { // its next prompt reveals the new id
 			s.SessionID = ""
 			p.opts.Changed()
 			continue
@@ -81,8 +81,8 @@ func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name str
 	return name
 }
 
-// terminalOfServerLocked returns the terminal that began the conversation of a server: the
-// newest without one, or the one that a person has just typed into.
+// terminalOfServerLocked returns the terminal that began a server's conversation: the
+// newest unassigned one, or the one that a person has just typed into.
 func (p terminals) terminalOfServerLocked(args api.Register, clients agent.Terminals) proc.Named {
 	taken := map[string]bool{}
 	for _, l := range p.Conns {
@@ -95,8 +95,8 @@ func (p terminals) terminalOfServerLocked(args api.Register, clients agent.Termi
 	return found
 }
 
-// shownLocked returns the sessions whose connections belong to a terminal, without the one
-// with that peer id.
+// shownLocked returns the sessions whose connections belong to a terminal, except the one
+// with the peer id but.
 func (p terminals) shownLocked(terminal proc.Named, but string) (shown []*session.Session) {
 	ids := map[string]bool{but: true}
 	for _, l := range p.Conns {
@@ -112,7 +112,7 @@ func (p terminals) shownLocked(terminal proc.Named, but string) (shown []*sessio
 	return shown
 }
 
-// leaveScreenLocked takes a conversation off the list that no terminal shows.
+// leaveScreenLocked removes a conversation from the roster that no terminal shows.
 func (p terminals) leaveScreenLocked(s *session.Session) {
 	for _, l := range p.Conns {
 		if !l.Sessions[s.ID] {
@@ -128,9 +128,9 @@ func (p terminals) leaveScreenLocked(s *session.Session) {
 	p.LeaveUnlessHeldLocked(s.ID)
 }
 
-// offScreenLocked returns the connections of a conversation that has left the screen, none
-// for another one. A conversation of opencode that has called a tool has two: those of its
-// plugin, which comes first, and of its MCP server.
+// offScreenLocked returns the connections of an off-screen conversation, none for another
+// one. An opencode conversation that has called a tool has two connections: first that of
+// its plugin, then that of its MCP server.
 func (p terminals) offScreenLocked(kind bridge.AgentKind, sessionID string) (links []*Link) {
 	for _, l := range p.Conns {
 		switch {
@@ -144,13 +144,13 @@ func (p terminals) offScreenLocked(kind bridge.AgentKind, sessionID string) (lin
 	return links
 }
 
-// isOff reports whether the thread of a server has left the screen.
+// isOff reports whether the thread of a server is off screen.
 func (l *Link) isOff() bool {
 	return l.screen.closed || len(l.screen.left) > 0 && l.Identity.Host() == session.HostServer
 }
 
-// terminalsOf returns the terminals that may show the thread of a background server whose
-// prompt a hook tells of, as far as that is not known.
+// terminalsOf returns the terminals that may show a background server's thread whose
+// prompt a hook reports. It returns nil if that terminal is known.
 func (p terminals) terminalsOf(call session.HookCall) agent.Terminals {
 	if call.Kind != bridge.Codex || call.Event != session.EventPrompt || call.ChildID != "" || !p.hasUnknown() {
 		return nil
@@ -158,7 +158,7 @@ func (p terminals) terminalsOf(call session.HookCall) agent.Terminals {
 	return p.opts.Terminals(call.Cwd, call.CLIDataDir)
 }
 
-// hasUnknown reports whether the terminal of a background server's thread is not known.
+// hasUnknown reports whether the terminal of some background server's thread is unknown.
 func (p terminals) hasUnknown() bool {
 	p.Lock()
 	defer p.Unlock()
@@ -170,10 +170,10 @@ func (p terminals) hasUnknown() bool {
 	return false
 }
 
-// hookedLocked takes in a hook of a conversation. A prompt that a person has entered tells
-// that the terminal shows it: another one of the same terminal leaves the screen. changed
-// says that the session's name or its place on the list changed; off that no terminal
-// shows the conversation.
+// hookedLocked processes a hook of a conversation. A prompt entered by a person proves
+// that the terminal shows the conversation, so the terminal's other conversation goes off
+// screen. changed is set if the session's name or roster place changed, off if no
+// terminal shows the conversation.
 func (p terminals) hookedLocked(call session.HookCall, clients agent.Terminals) (changed, off bool) {
 	if call.ChildID != "" || call.SessionID == "" || call.Kind != bridge.Codex && call.Kind != bridge.OpenCode {
 		return false, false
@@ -193,8 +193,8 @@ func (p terminals) hookedLocked(call session.HookCall, clients agent.Terminals) 
 	return changed, false
 }
 
-// TurnEnded takes a conversation off the list again that has left the screen and came back
-// only by a call of its own. left reports whether it did.
+// TurnEnded removes an off-screen conversation from the roster again if only its own call
+// had put it back. left reports whether it did.
 func (p Callers) TurnEnded(s *session.Session) (left bool) {
 	p.Lock()
 	defer p.Unlock()
@@ -205,8 +205,8 @@ func (p Callers) TurnEnded(s *session.Session) (left bool) {
 	return left
 }
 
-// showAgainLocked puts a conversation on the list again that a person has entered a prompt
-// into. links are its connections, at least one. It returns false where the prompt is not
+// showAgainLocked returns a conversation to the roster after a person entered a prompt
+// into it. links are its connections, at least one. It returns false if the prompt is not
 // known to be a person's.
 func (p terminals) showAgainLocked(links []*Link, call session.HookCall, clients agent.Terminals) bool {
 	first := links[0]
@@ -230,7 +230,7 @@ func (p terminals) showAgainLocked(links []*Link, call session.HookCall, clients
 }
 
 // sessionShownLocked returns the session of a conversation that the terminal of l shows
-// again: the live one, or the terminal's session that was never prompted, or a new one.
+// again. It is the live one, the terminal's session without a prompt, or a new one.
 func (p terminals) sessionShownLocked(l *Link, call session.HookCall) *session.Session {
 	if s, live := p.Roster.ByHost(call.Kind, call.SessionID); live {
 		return s
@@ -246,8 +246,8 @@ func (p terminals) sessionShownLocked(l *Link, call session.HookCall) *session.S
 	return p.byHostOrNewLocked(l, args, call.SessionID)
 }
 
-// takeOverLocked makes s the conversation that its terminal shows, under the name that the
-// terminal's session had. renamed says that s got that name.
+// takeOverLocked makes s the conversation that its terminal shows, under the name of the
+// terminal's earlier session. renamed is set if s got that name.
 func (p terminals) takeOverLocked(s *session.Session, clients agent.Terminals) (renamed bool) {
 	var terminal proc.Named
 	for _, l := range p.Conns {
@@ -285,10 +285,10 @@ func (p terminals) tellJoinedLocked(s *session.Session) {
 	}
 }
 
-// watchLocked takes the conversations of a terminal off the list when the codex in it has
+// watchLocked removes the conversations of a terminal from the roster when its codex has
 // ended.
 func (p terminals) watchLocked(terminal proc.Named) {
-	if terminal.PID <= 1 || p.connectionsLocked(terminal) > 1 { // another one has it watched
+	if terminal.PID <= 1 || p.connectionsLocked(terminal) > 1 { // another goroutine watches it
 		return
 	}
 	p.opts.Go(func(ctx context.Context) {

@@ -7,15 +7,14 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// A host may serve several threads from one process, codex's background server
-// does: each thread has an MCP server of its own, but a server learns whose it
-// is only when its thread calls a tool. Until then a thread that a hook names is
-// given to a server that stands for nobody. That is a guess, and all of it is
-// here: a call proves whose a server is, a guess that was wrong is exchanged,
-// and a thread whose guessed server ends goes to another.
+// A host, such as codex's background server, may serve several threads from one process.
+// Each thread has its own MCP server. A server learns its thread only when that thread
+// calls a tool. Until then a thread that a hook names gets an unassigned server, by a
+// guess. This file holds all of the guessing. A call proves whose a server is, and wrong
+// guesses are exchanged. If a guessed server ends, its thread gets another.
 
-// provisionalLocked reports whether a process that registers without an identity
-// is no session yet.
+// provisionalLocked reports whether a process that registers without an identity is not
+// yet a session.
 func (p *Presence) provisionalLocked(args api.Register) bool {
 	switch host := args.Host(); {
 	case host == session.HostShared:
@@ -27,10 +26,9 @@ func (p *Presence) provisionalLocked(args api.Register) bool {
 	}
 }
 
-// freeServerLocked finds the server that a hook's thread may be given to: one
-// below the hook's agent that stands for nobody. Of several servers of a host
-// with threads it is the one that has waited longest, in the same folder if
-// there is one; of any other host nobody can tell.
+// freeServerLocked returns an unassigned server below the hook's agent, for the hook's
+// thread. For a host with threads it returns the one that has waited longest, preferably
+// in the same folder. For any other host with several servers it returns nil.
 func (p *Presence) freeServerLocked(call session.HookCall) *Link {
 	var found *Link
 	for _, l := range p.Conns {
@@ -41,7 +39,7 @@ func (p *Presence) freeServerLocked(call session.HookCall) *Link {
 		case found == nil:
 			found = l
 		case l.Identity.Host() != session.HostServer:
-			return nil // the first tool call of each will tell
+			return nil // the first tool call of each decides
 		case l.fitsBetter(found, call.Cwd):
 			found = l
 		}
@@ -56,8 +54,8 @@ func (l *Link) fitsBetter(other *Link, cwd string) bool {
 	return l.Mod.Number < other.Mod.Number
 }
 
-// proveLocked notes that the thread s itself called through l. What l stood for
-// by guess goes to the server that stood for s.
+// proveLocked records that the thread s itself called through l. The session that l had
+// by guess goes to the server that had s.
 func (p *Presence) proveLocked(l *Link, s *session.Session) {
 	if l.Identity.Host() != session.HostServer || l.proven {
 		return
@@ -77,7 +75,7 @@ func (p *Presence) proveLocked(l *Link, s *session.Session) {
 	}
 }
 
-// guessedServerLocked finds a server that stands for the session by guess.
+// guessedServerLocked returns a server that has the session by guess, nil for none.
 func (p *Presence) guessedServerLocked(id string) *Link {
 	for _, l := range p.Conns {
 		if l.Identity != nil && l.Identity.Host() == session.HostServer && !l.proven && l.Sessions[id] {
@@ -87,8 +85,8 @@ func (p *Presence) guessedServerLocked(id string) *Link {
 	return nil
 }
 
-// handOnLocked gives a session that l held by guess to another server of the
-// same host, now that l has ended: it may have been another thread's.
+// handOnLocked gives a session that l held by guess to another server of the same host,
+// after l has ended. l may have belonged to another thread.
 func (p *Presence) handOnLocked(l *Link, id string) {
 	s, live := p.Roster.Get(id)
 	if !live || l.Identity == nil || l.Identity.Host() != session.HostServer || l.proven {
@@ -100,8 +98,8 @@ func (p *Presence) handOnLocked(l *Link, id string) {
 	}
 }
 
-// EndThread takes a thread off the list that its host says is over. Its server
-// may go on and stand for another.
+// EndThread removes a thread from the roster after its host reported its end. Its server
+// may continue for another thread.
 func (p *Presence) EndThread(s *session.Session) {
 	p.Lock()
 	defer p.Unlock()
@@ -114,8 +112,8 @@ func (p *Presence) EndThread(s *session.Session) {
 	p.LeaveUnlessHeldLocked(s.ID)
 }
 
-// begunLocked finds the session of a thread that its terminal has begun and that no hook has
-// told of yet: of several in one folder the first.
+// begunLocked returns the session of a thread that its terminal has begun and no hook has
+// reported yet: the first of several in one folder.
 func (p terminals) begunLocked(call session.HookCall) (found *session.Session) {
 	for _, s := range p.Roster.ByProcess(call.Kind, call.Ancestors) {
 		if s.Host == session.HostServer && s.SessionID == "" && s.Cwd == call.Cwd && call.Event != session.EventEnd && (found == nil || s.Since < found.Since) {
@@ -125,8 +123,8 @@ func (p terminals) begunLocked(call session.HookCall) (found *session.Session) {
 	return found
 }
 
-// promoteLocked makes the provisional server below the hook's agent process the
-// session that the hook speaks of: a second thread of one codex process.
+// promoteLocked turns the provisional server below the hook's agent process into the
+// hook's session. It is a second thread of one codex process.
 func (p *Presence) promoteLocked(call session.HookCall) (*session.Session, bool) {
 	if s := (terminals{p}).begunLocked(call); s != nil {
 		p.bindLocked(s, call.SessionID)

@@ -10,45 +10,44 @@ import (
 // maxHookTries is how often one message may be given to wake hooks.
 const maxHookTries = 2
 
-// Place is where a wake hook waits. It is closed when a newer hook takes it.
+// Place is where a wake hook waits. It is closed when a newer hook takes the place.
 type Place chan struct{}
 
-// HookState is how one message stands that a wake hook or the channel was given.
+// HookState is the state of one message that a wake hook or the channel was given.
 type HookState int
 
-// The states. Of mail that was given whole the store holds when.
+// The states. For mail that was given whole, the store holds the time.
 const (
-	HookNone      HookState = iota // nothing was tried, or its outcome is known
-	HookAnnounced                  // a wake hook told of it only, for it is long
-	HookPushed                     // the channel was given it
+	HookNone      HookState = iota // nothing was tried, or the outcome is known
+	HookAnnounced                  // a wake hook only announced it, because it is long
+	HookPushed                     // it was given to the channel
 )
 
-// Hooks is how the wakes of one claude session by its waiting hooks and by its
-// channel stand (CHT-03). The zero value is that of a session to which nothing was
-// given, as far as this broker knows.
+// Hooks is the state of one claude session's wakes by waiting hooks and by the channel
+// (CHT-03). The zero value means that no mail was given, as far as this broker knows.
 type Hooks struct {
-	// places are the hooks that wait in the background, by role: false is the
-	// first, true the standby.
+	// places holds the hooks that wait in the background, by role: false is the first,
+	// true the standby.
 	places map[bool]Place
 	tries  tries
-	// open says that mail may be with the host of which no sign of the session has
-	// spoken yet.
+	// open is set if the host may hold mail whose outcome no sign of the session has
+	// shown yet.
 	open      bool
-	announced map[string]int64 // when, by message id: HookAnnounced
+	announced map[string]int64 // when announced, by message id: HookAnnounced
 	pushed    map[string]bool  // by message id: HookPushed
-	// The last ends of a step and of a turn, and when mail was last given to the
-	// host, Unix epoch milliseconds.
+	// The last ends of a step and of a turn, and when mail was last given to the host,
+	// Unix epoch milliseconds.
 	lastStep, lastStop, begun int64
 
-	turn    string // the host's id of the prompt that its turn began with, "" for not known
-	turnAt  int64  // when that id was first heard, Unix epoch milliseconds
+	turn    string // the host's id of the prompt that began its turn, "" if unknown
+	turnAt  int64  // when that id was first received, Unix epoch milliseconds
 	hasNext bool   // a prompt was typed in that turn: the next turn begins with it
 }
 
-// NewHooks is of a session to which an earlier broker may have given some.
+// NewHooks returns the state of a session to which an earlier broker may have given mail.
 func NewHooks() Hooks { return Hooks{open: true} }
 
-// State is how a message stands.
+// State returns the state of a message.
 func (h *Hooks) State(message string) HookState {
 	switch {
 	case h.pushed[message]:
@@ -66,7 +65,7 @@ func (h *Hooks) Waits() bool { return len(h.places) > 0 }
 // WaitsAs reports whether a hook of that role waits.
 func (h *Hooks) WaitsAs(standby bool) bool { return h.places[standby] != nil }
 
-// Wait gives the caller the place of its role; an older hook there is superseded.
+// Wait gives the caller the place of its role and supersedes an older hook there.
 func (h *Hooks) Wait(standby bool) Place {
 	if h.places == nil {
 		h.places = map[bool]Place{}
@@ -78,7 +77,7 @@ func (h *Hooks) Wait(standby bool) Place {
 	return h.places[standby]
 }
 
-// Leave gives a place up. It reports false where a newer hook has it.
+// Leave gives up a place. It returns false if a newer hook has it.
 func (h *Hooks) Leave(standby bool, place Place) bool {
 	if h.places[standby] != place {
 		return false
@@ -87,8 +86,8 @@ func (h *Hooks) Leave(standby bool, place Place) bool {
 	return true
 }
 
-// For tells which mail is for the wake hook of that role, as things stand: the first
-// takes what was never tried, the standby what was tried once.
+// For returns the filter for mail that the wake hook of that role may take now. The first
+// takes mail never tried, the standby mail tried once.
 func (h *Hooks) For(standby bool) mail.Priority {
 	tries := maps.Clone(h.tries)
 	return func(d mail.Delivery) bool {
@@ -97,7 +96,7 @@ func (h *Hooks) For(standby bool) mail.Priority {
 	}
 }
 
-// Give notes that a wake hook has mail for the host, some of it only announced.
+// Give records that a wake hook got mail for the host, some of it only announced.
 func (h *Hooks) Give(text mail.Presentation, now int64) {
 	h.tries.add(mail.IDs(text.Shown)...)
 	h.open, h.begun = true, now
@@ -110,7 +109,7 @@ func (h *Hooks) Give(text mail.Presentation, now int64) {
 	}
 }
 
-// Push notes that the channel was given mail.
+// Push records that the channel was given mail.
 func (h *Hooks) Push(messages []string, now int64) {
 	h.tries.add(messages...)
 	h.begun = now
@@ -122,22 +121,22 @@ func (h *Hooks) Push(messages []string, now int64) {
 	}
 }
 
-// Handed notes that the host was handed mail by some way.
+// Handed records that the host was handed mail via some transport.
 func (h *Hooks) Handed(via mail.Via) { h.open = h.open || via.IsWake() }
 
-// Open reports whether the outcome of some wake is not known.
+// Open reports whether the outcome of some wake is unknown.
 func (h *Hooks) Open() bool { return h.open }
 
-// HasBegun reports whether mail was given to the host after the session's last sign,
-// less than within milliseconds ago: its turn may be about to begin.
+// HasBegun reports whether mail was given to the host after the session's last sign, less
+// than within milliseconds ago. Its turn may be about to begin.
 func (h *Hooks) HasBegun(lastActive, now, within int64) bool {
 	return h.begun > lastActive && now-h.begun < within
 }
 
-// Announced are the messages that a wake hook told of, with when.
+// Announced returns when each message was announced by a wake hook, by id.
 func (h *Hooks) Announced() map[string]int64 { return maps.Clone(h.announced) }
 
-// Sign takes in a sign of the session, and returns the ones before it.
+// Sign records a sign of the session and returns the signs before it.
 func (h *Hooks) Sign(call session.HookCall, lastActive, settle, now int64) mail.Signs {
 	before := mail.Signs{Active: lastActive, Step: h.lastStep, Stop: h.lastStop, Settle: settle}
 	switch {
@@ -149,7 +148,7 @@ func (h *Hooks) Sign(call session.HookCall, lastActive, settle, now int64) mail.
 		h.turn, h.turnAt, h.hasNext = call.PromptID, h.lastStop, false
 	case call.PromptID != "":
 		h.turn, h.turnAt = call.PromptID, now
-	case h.hasNext: // a sign without a turn is of that one
+	case h.hasNext: // a sign without a turn belongs to that turn
 		before.Turn = h.lastStop
 	}
 	switch call.Event {
@@ -159,29 +158,29 @@ func (h *Hooks) Sign(call session.HookCall, lastActive, settle, now int64) mail.
 		h.lastStep = now
 	case session.EventStop:
 		h.lastStop = now
-	default: // no point at which the host looks for what waits
+	default: // the host does not check for waiting mail here
 	}
 	return before
 }
 
-// HasNext reports whether the end of the present turn is followed by another turn at
-// once: a prompt was typed while the host worked. No hook tells of that turn's start.
+// HasNext reports whether another turn follows the present one at once, because a prompt
+// was typed while the host worked. No hook reports the start of that turn.
 func (h *Hooks) HasNext() bool { return h.hasNext }
 
-// Shown ends the wake by a message that the host showed.
+// Shown ends the wake of a message that the host showed.
 func (h *Hooks) Shown(message string) {
 	delete(h.announced, message)
 	delete(h.pushed, message)
 }
 
-// Dropped ends the wake by a message that nobody saw, and returns how it stood.
+// Dropped ends the wake of a message that was not seen, and returns its earlier state.
 func (h *Hooks) Dropped(message string) HookState {
 	before := h.State(message)
 	h.Shown(message)
 	return before
 }
 
-// Judged notes that all known signs were judged; open says that some may be open.
+// Judged records that all known signs were judged. open is set if some outcome may be unknown.
 func (h *Hooks) Judged(open bool) { h.open = open || len(h.announced) > 0 }
 
 // Forget drops what an earlier process of the session was given of a message.

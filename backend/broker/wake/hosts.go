@@ -5,8 +5,8 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Running are those of the host processes that have not ended: it asks the system. One that
-// goes on and has not come yet is expected.
+// Running returns those host processes that have not ended, as the system reports. A
+// running process that has not connected yet is expected.
 func Running(hosts []proc.Named, come map[string]bool) (here mail.Processes) {
 	here.Expected = func(name string) bool { return !come[name] && proc.Lives(name) }
 	for _, host := range hosts {

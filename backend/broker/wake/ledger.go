@@ -12,18 +12,18 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// scan is how many of a session's unread messages are looked through for those that
-// a wake gave to the host.
+// scan is how many of a session's unread messages are searched for those that a wake gave
+// to the host.
 const scan = 50
 
-// Ledger is what the store knows of wakes.
+// Ledger reads and records wakes in the store.
 type Ledger struct {
 	DB  *store.DB
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// Asked stores that wakes were asked for. That some could not be noted stops none.
+// Asked records requested wakes. If that fails, it logs the error and the wakes continue.
 func (l Ledger) Asked(ctx context.Context, marks []mail.Mark) {
 	if len(marks) == 0 {
 		return
@@ -33,8 +33,8 @@ func (l Ledger) Asked(ctx context.Context, marks []mail.Mark) {
 	}
 }
 
-// GivenByHooks is the unread mail that wake hooks or the channel gave to the host,
-// with when.
+// GivenByHooks returns the unread mail that wake hooks or the channel gave to the host.
+// The values are times in Unix milliseconds.
 func (l Ledger) GivenByHooks(ctx context.Context, peerID string) (map[string]int64, error) {
 	byWake := func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }
 	unread, err := l.DB.Unread(ctx, peerID, scan, byWake)
@@ -47,22 +47,22 @@ func (l Ledger) GivenByHooks(ctx context.Context, peerID string) (map[string]int
 	return given, err
 }
 
-// GivenToMod is the unread mail that was given to a mod and whose outcome is not
-// known.
+// GivenToMod returns the unread mail that was given to a mod and whose outcome is
+// unknown.
 func (l Ledger) GivenToMod(ctx context.Context, peerID string) ([]mail.Delivery, error) {
 	byMod := func(d mail.Delivery) bool { return d.Handed.Via == mail.ViaMod }
 	unread, err := l.DB.Unread(ctx, peerID, scan, byMod)
 	return slices.DeleteFunc(unread, func(d mail.Delivery) bool { return !byMod(d) }), err
 }
 
-// Entered stores that a mod's message came to be a prompt, and how that is known.
+// Entered records that a mod's message became a prompt, with the evidence.
 func (l Ledger) Entered(ctx context.Context, peerID, message string, via mail.Via, evidence string) error {
 	mark := mail.Mark{MessageID: message, Recipient: peerID, At: l.Now().UnixMilli(), Via: via, Evidence: evidence}
 	return l.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
 }
 
-// GiveUp makes a mod's message ordinary mail again. Why is kept with it, and that a
-// wake was tried, so that no mod gets it a second time.
+// GiveUp makes a mod's message ordinary mail again. It records the reason and that a wake
+// was tried, so that no mod gets it a second time.
 func (l Ledger) GiveUp(ctx context.Context, peerID, message, reason string) error {
 	mark := mail.Mark{MessageID: message, Recipient: peerID, At: l.Now().UnixMilli(), Via: mail.ViaMod, Evidence: short(reason)}
 	if err := l.DB.Record(ctx, bridge.StageWoken, []mail.Mark{mark}); err != nil {
@@ -71,7 +71,7 @@ func (l Ledger) GiveUp(ctx context.Context, peerID, message, reason string) erro
 	return l.Unseen(ctx, peerID, message)
 }
 
-// Unseen makes mail that nobody saw unread again.
+// Unseen makes mail unread again that was not seen.
 func (l Ledger) Unseen(ctx context.Context, peerID string, messages ...string) error {
 	for _, message := range messages {
 		if err := l.DB.Unhand(ctx, message, peerID); err != nil {
@@ -81,7 +81,7 @@ func (l Ledger) Unseen(ctx context.Context, peerID string, messages ...string) e
 	return nil
 }
 
-// maxReasonChars bounds the words of a mod that are kept.
+// maxReasonChars limits the stored length of a mod's reason.
 const maxReasonChars = 200
 
 func short(words string) string {

@@ -10,39 +10,39 @@ import (
 // ModLink is the connection of one mod.
 type ModLink struct {
 	Number int  // in the order of connecting
-	Moved  bool // its conversation is another one by now
+	Moved  bool // its conversation has changed
 }
 
-// ModState is how claude's mod in a session stands.
+// ModState is the state of claude's mod in a session.
 type ModState int
 
-// The states.
+// The states of a mod.
 const (
-	ModAbsent   ModState = iota // no mod is there
-	ModEntering                 // one was given a message and has not reported on it
-	ModInTurn                   // a main turn is under way: nothing is entered
+	ModAbsent   ModState = iota // no mod is connected
+	ModEntering                 // it was given a message and has not reported on it
+	ModInTurn                   // a main turn is running: nothing is entered
 	ModFree                     // it may be given a message
 )
 
-// Mod is how claude's mod in a session stands: it enters the owner's words as
+// Mod is the state of claude's mod in a session. The mod enters the owner's messages as
 // prompts of the user, one at a time and between turns (CHT-20).
 type Mod struct {
-	link    *ModLink // nil while no mod is there
-	session string   // the conversation that it said hello for
-	turn    bool     // a main turn is under way, as far as the mod and the hooks tell
-	began   int64    // when the last turn's prompt was heard of, Unix epoch milliseconds
+	link    *ModLink // nil while no mod is connected
+	session string   // the conversation that it registered for
+	turn    bool     // a main turn is running, as the mod and the hooks report
+	began   int64    // when the last turn's prompt was reported, Unix epoch milliseconds
 	out     string   // the message that it was given and has not reported on
-	outTo   *ModLink // whose report on it is waited for
-	open    bool     // messages may be with a mod
-	watched bool     // what becomes of them is looked after
-	asked   []string // the conversations that they were meant for
+	outTo   *ModLink // the connection whose report on it is awaited
+	open    bool     // a mod may hold messages
+	watched bool     // a goroutine watches their outcome
+	asked   []string // the conversations that they were given for
 	tries   tries
 }
 
-// NewMod is of a session to whose mod an earlier broker may have given some.
+// NewMod returns the state of a session to whose mod an earlier broker may have given mail.
 func NewMod() Mod { return Mod{open: true} }
 
-// State is the state now.
+// State returns the present state.
 func (m *Mod) State() ModState {
 	switch {
 	case m.out != "":
@@ -56,14 +56,14 @@ func (m *Mod) State() ModState {
 	}
 }
 
-// IsIn reports whether a mod said hello for that conversation.
+// IsIn reports whether a mod registered for that conversation.
 func (m *Mod) IsIn(sessionID string) bool { return m.link != nil && m.session == sessionID }
 
 // Is reports whether the connection is that of the mod.
 func (m *Mod) Is(link *ModLink) bool { return m.link == link }
 
-// Hello makes the connection the session's mod: of several the newest. ok is false
-// for an older one, changed says that it was not the mod yet.
+// Hello makes the connection the session's mod, the newest of several. ok is false for an
+// older one. changed is set if it was not the mod before.
 func (m *Mod) Hello(link *ModLink, sessionID string, busy bool) (changed, ok bool) {
 	if m.link == link && m.session == sessionID {
 		return false, true
@@ -76,7 +76,7 @@ func (m *Mod) Hello(link *ModLink, sessionID string, busy bool) (changed, ok boo
 	return true, true
 }
 
-// Lost notes that a connection has ended, and reports whether it was the mod's.
+// Lost records that a connection has ended, and reports whether it was the mod's.
 func (m *Mod) Lost(link *ModLink) bool {
 	if m.link != link {
 		return false
@@ -85,27 +85,26 @@ func (m *Mod) Lost(link *ModLink) bool {
 	return true
 }
 
-// Give notes that the mod is given a message.
+// Give records that the mod is given a message.
 func (m *Mod) Give(message string) {
 	m.out, m.outTo, m.open = message, m.link, true
 	m.tries.add(message)
 }
 
-// NotGiven takes Give back: the message did not leave.
+// NotGiven reverts Give: the message was not sent.
 func (m *Mod) NotGiven() { m.out = "" }
 
-// Resolved ends the wait for what became of a message.
+// Resolved ends the wait for the outcome of a message.
 func (m *Mod) Resolved(message string) {
 	if m.out == message {
 		m.out = ""
 	}
 }
 
-// Busy notes the mod's word that a turn is under way.
+// Busy records the mod's report that a turn is running.
 func (m *Mod) Busy() { m.turn = true }
 
-// Moved notes that the conversation of the mod is another one by now: it is not
-// asked again.
+// Moved records that the mod's conversation has changed: the mod gets no more messages.
 func (m *Mod) Moved(sessionID string) {
 	if m.IsIn(sessionID) {
 		m.link.Moved = true
@@ -113,8 +112,8 @@ func (m *Mod) Moved(sessionID string) {
 	}
 }
 
-// Sign keeps whether the main turn is under way, as a hook call tells. It ends with
-// the mod's own word.
+// Sign records from a hook call whether the main turn is running. Only the mod's own
+// report ends the turn.
 func (m *Mod) Sign(call session.HookCall, now int64) {
 	switch call.Event {
 	case session.EventPrompt:
@@ -127,8 +126,8 @@ func (m *Mod) Sign(call session.HookCall, now int64) {
 	}
 }
 
-// TurnEnded notes the mod's word that the main turn ended at a time, unless the next
-// one has begun since.
+// TurnEnded records the mod's report that the main turn ended at that time, unless the
+// next one has begun since.
 func (m *Mod) TurnEnded(at int64) bool {
 	if m.began > at {
 		return false
@@ -137,31 +136,31 @@ func (m *Mod) TurnEnded(at int64) bool {
 	return true
 }
 
-// Rest notes that no turn is under way: one that a person broke off ends without a
-// word.
+// Rest records that no turn is running: a turn that a person interrupts ends without a
+// report.
 func (m *Mod) Rest() { m.turn = false }
 
-// InTurn reports whether a main turn is under way.
+// InTurn reports whether a main turn is running.
 func (m *Mod) InTurn() bool { return m.turn }
 
-// Watch reports whether the caller is to look after what the mod was given: nobody
-// does yet.
+// Watch reports whether the caller must watch the outcome of given messages, because no
+// goroutine does yet.
 func (m *Mod) Watch() bool {
 	first := !m.watched
 	m.watched = true
 	return first
 }
 
-// Unwatch ends the watch, and reports whether some outcome is not known.
+// Unwatch ends the watch, and reports whether some outcome is unknown.
 func (m *Mod) Unwatch() (open bool) {
 	m.watched = false
 	return m.open
 }
 
-// Open reports whether messages may be with a mod.
+// Open reports whether a mod may hold messages.
 func (m *Mod) Open() bool { return m.open }
 
-// Awaited is the message on which the mod may still report, "" for none.
+// Awaited returns the message on which the mod may still report, "" for none.
 func (m *Mod) Awaited() string {
 	if m.link == nil || m.link != m.outTo {
 		return ""
@@ -169,12 +168,12 @@ func (m *Mod) Awaited() string {
 	return m.out
 }
 
-// Conversations are those that the messages may have been entered into.
+// Conversations returns those into which the messages may have been entered.
 func (m *Mod) Conversations(current string) []string { return append(slices.Clone(m.asked), current) }
 
-// Tries are how often each message was given to a mod, by its id.
+// Tries returns how often each message was given to a mod, by its id.
 func (m *Mod) Tries() map[string]int { return maps.Clone(m.tries) }
 
-// Judged notes that what the mod was given was judged; open says that some outcome
-// is not known yet.
+// Judged records that the given messages were judged. open is set if some outcome is
+// unknown.
 func (m *Mod) Judged(open bool) { m.open = open || m.out != "" }

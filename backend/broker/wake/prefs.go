@@ -8,19 +8,19 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// Prefs remembers the sessions that chose their own auto-wake, over reloads
-// and broker restarts, in a small JSON file of the home. Older programs keep
-// choices of their own in it, which stay (VER-05).
+// Prefs stores which sessions chose their own auto-wake, across reloads and broker
+// restarts. It uses a small JSON file of the home. Choices of older programs in that file
+// stay unchanged (VER-05).
 type Prefs struct {
 	shared config.Shared
 
-	mu       sync.Mutex      // guards what is known of the file
+	mu       sync.Mutex      // guards the fields below
 	sessions map[string]bool // by peer id
-	unread   error           // why the file was not read, nil when it was
+	unread   error           // why the file could not be read, nil if it was read
 }
 
-// OpenPrefs reads the file. With the error nothing is remembered: a file that is
-// damaged or newer stays as it is (VER-06).
+// OpenPrefs reads the file. If it fails, no choice is remembered: a damaged or newer file
+// stays unchanged (VER-06).
 func OpenPrefs(shared config.Shared) (*Prefs, error) {
 	prefs := &Prefs{shared: shared, sessions: map[string]bool{}}
 	prefs.readLocked()
@@ -34,7 +34,7 @@ func (p *Prefs) readLocked() {
 	}
 }
 
-// Get returns what the session chose; chosen is false when it chose nothing.
+// Get returns what the session chose; chosen is false if it made no choice.
 func (p *Prefs) Get(peerID string) (enabled, chosen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,8 +42,8 @@ func (p *Prefs) Get(peerID string) (enabled, chosen bool) {
 	return enabled, chosen
 }
 
-// Set remembers a choice durably; with an error there is no choice. A file that
-// could not be read before may have been mended.
+// Set stores a choice durably. If it fails, the choice is unchanged. It reads the file
+// again if that failed before.
 func (p *Prefs) Set(peerID string, enabled bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	// outstandingFor is how long an accepted wake is believed in without any
-	// activity: then the next mail may ask again, maxQueued in all. Each stays in
-	// the queue until the session reads it, as a turn of its own.
+	// outstandingFor is how long an accepted wake counts without any activity. Then the
+	// next mail may request another, maxQueued in all. Each stays in the queue until the
+	// session reads it as a separate turn.
 	outstandingFor = 2 * time.Minute
 	maxQueued      = 2
 )
 
-// QueueState is how the wake of a session through its CLI's own queue stands.
+// QueueState is the state of a session's wake through its CLI's own queue.
 type QueueState int
 
-// The states.
+// The states of a queue.
 const (
-	QueueIdle        QueueState = iota // the next mail may ask for a wake
-	QueueScheduled                     // one is being prepared: mail that comes joins it
-	QueueOutstanding                   // one was taken, and no sign of the session since
-	QueueFull                          // as many may be in the queue as are borne
+	QueueIdle        QueueState = iota // the next mail may request a wake
+	QueueScheduled                     // a wake is being prepared: new mail shares it
+	QueueOutstanding                   // a wake was accepted, without a sign of the session since
+	QueueFull                          // the queue may hold as many as allowed
 )
 
-// Queue is how the wakes of one session through its CLI's own queue stand (CHT-04).
+// Queue is the state of one session's wakes through its CLI's own queue (CHT-04).
 type Queue struct {
 	scheduled bool
-	queued    int    // how many may be in the queue without any activity since
-	pushedAt  int64  // when the last of them was, Unix epoch milliseconds
-	problem   string // what the queue made of the last push, "" when it took it
+	queued    int    // how many may be queued without any activity since
+	pushedAt  int64  // when the last one was pushed, Unix epoch milliseconds
+	problem   string // why the queue did not accept the last push, "" if it did
 }
 
-// State is the state at now, Unix epoch milliseconds.
+// State returns the state at now, in Unix epoch milliseconds.
 func (q *Queue) State(now int64) QueueState {
 	switch {
 	case q.scheduled:
@@ -47,8 +47,8 @@ func (q *Queue) State(now int64) QueueState {
 	}
 }
 
-// Schedule begins the preparation of a wake, and reports whether one may be asked
-// for now.
+// Schedule begins the preparation of a wake. It returns false if none may be requested
+// now.
 func (q *Queue) Schedule(now int64) bool {
 	if q.State(now) != QueueIdle {
 		return false
@@ -57,23 +57,22 @@ func (q *Queue) Schedule(now int64) bool {
 	return true
 }
 
-// Pushed ends the preparation. result is "" where there was nothing to wake for.
+// Pushed ends the preparation. result is "" if there was nothing to wake for.
 func (q *Queue) Pushed(result chat.QueueResult, now int64) {
 	q.scheduled, q.pushedAt = false, now
 	switch result {
 	case chat.QueueAccepted:
 		q.queued++
-	case chat.QueueUnclear: // it may be in: no other until the session shows a sign
+	case chat.QueueUnclear: // it may be queued: no other until the session shows a sign
 		q.queued = maxQueued
-	default: // refused: the next mail may ask again
+	default: // refused: the next mail may request a wake again
 	}
 }
 
-// Active notes a sign of the session: an outstanding wake has done its work.
+// Active records a sign of the session: an outstanding wake has succeeded.
 func (q *Queue) Active() { q.queued = 0 }
 
-// Note keeps what the queue made of what it was given last, for the diagnostics
-// (CHT-19).
+// Note records the queue's result of the last push, for the diagnostics (CHT-19).
 func (q *Queue) Note(result chat.QueueResult, reason string) {
 	switch result {
 	case chat.QueueAccepted:
@@ -85,5 +84,5 @@ func (q *Queue) Note(result chat.QueueResult, reason string) {
 	}
 }
 
-// Problem is what went wrong with the last push, "" when the queue took it.
+// Problem returns what went wrong with the last push, "" if the queue accepted it.
 func (q *Queue) Problem() string { return q.problem }

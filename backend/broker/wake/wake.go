@@ -1,34 +1,34 @@
-// Package wake holds how the wakes of one live session stand, one file a mechanism
-// along reach.Waker: claude's wake hooks with its channel, claude's mod, and codex's
-// queue. Opencode's plugin is told at once and needs nothing kept. Each file names
-// the states and has a method for each transition. It also holds the rhythm of
-// wakes, and which sessions chose their own auto-wake.
+// Package wake holds the wake state of one live session. Each mechanism of reach.Waker
+// has one file: claude's wake hooks with its channel, claude's mod, and codex's queue.
+// Opencode's plugin is notified at once and needs no state. Each file names the states
+// and has a method for each transition. The package also holds the intervals of wakes,
+// and which sessions chose their own auto-wake.
 //
-// Whether a message may wake at all, and what became of one that did, are rules of
-// mail. Nothing here does I/O but Prefs, and nothing but Prefs is safe for concurrent
-// use: the broker's lock guards it.
+// Package mail decides whether a message may wake and what its outcome was. Only Prefs
+// and Ledger do I/O, and only Prefs is safe for concurrent use: the broker's lock guards
+// the rest.
 package wake
 
 import "time"
 
-// Pace is the rhythm of wakes. A zero member means the usual one.
+// Pace sets the intervals and timeouts of wakes. A zero field means its default.
 type Pace struct {
-	// Debounce gathers mail that comes together into one wake.
+	// Debounce is how long mail is gathered for one wake.
 	Debounce time.Duration
-	// Confirm is how long a woken session may take to show activity before its
-	// mail is offered to the standby.
+	// Confirm is how long a woken session may take to show activity. Then its mail is
+	// offered to the standby.
 	Confirm time.Duration
 	// Settle is how long a host may take to read what a wake hook gave it.
 	Settle time.Duration
-	// Doubt is how often a session that is at work, with mail that waits for the
-	// end of its turn, is asked whether it still is.
+	// Doubt is the interval of checks whether a busy session is still at work, while mail
+	// waits for the end of its turn.
 	Doubt time.Duration
-	// Look is how long after a sign of life the CLI's own store is looked into
-	// for native children: what happens together is one look.
+	// Look is how long after a sign the CLI's own store is checked for native children.
+	// Signs within that time share one check.
 	Look time.Duration
 }
 
-// OrUsual is p with the usual rhythm where it says nothing.
+// OrUsual returns p with defaults for zero fields.
 func (p Pace) OrUsual() Pace {
 	if p.Look == 0 {
 		p.Look = 500 * time.Millisecond
@@ -48,7 +48,7 @@ func (p Pace) OrUsual() Pace {
 	return p
 }
 
-// tries counts by message id how often it was given to a mechanism.
+// tries counts by message id how often a message was given to a mechanism.
 type tries map[string]int
 
 func (t *tries) add(messages ...string) {

@@ -1,9 +1,8 @@
-// Package files carries files between paired PCs (RMT-20): it offers what the owner
-// sends, chunk after chunk, and takes what another PC's owner sends, as far as this
-// one's allows it. A transfer goes on after a cut, or after the end of either program,
-// from what its receiver has on the disk. What arrives is put into the inbox by one
-// rename, when all of it is there and its checksums are right; it is never opened. The
-// rules are those of remote.
+// Package files transfers files between paired PCs (RMT-20). It offers what the owner
+// sends, in chunks, and accepts what another PC's owner sends, as this owner's policy
+// allows. After a lost link or the end of a program, a transfer resumes from the data on
+// the receiver's disk. When all files are there and their checksums are right, one rename
+// moves them into the inbox; they are never opened. The rules are in remote.
 package files
 
 import (
@@ -29,76 +28,76 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options say what it works with. All are required but Disk, Pace and MarkEvery.
+// Options configures [Transfers]. All fields except Disk, Pace and MarkEvery are required.
 type Options struct {
 	Home      config.Home
 	Transport pairing.Transport
-	// Policy is what the owner of this PC allows now.
+	// Policy returns what the owner of this PC allows now.
 	Policy func() (remote.Policy, error)
-	// Changed is told that something that is shown is different now.
+	// Changed is called after something that is shown has changed.
 	Changed func()
 	Now     func() time.Time
 	Log     *slog.Logger
-	// Disk is how files are written; tests let single steps of it fail.
+	// Disk writes the files; tests make single steps fail.
 	Disk disk.Files
 	Pace Pace
-	// MarkEvery is how many bytes are taken before they are made durable; 0 is 16 MiB.
+	// MarkEvery is how many bytes are received before they are made durable; 0 means 16 MiB.
 	MarkEvery int64
 }
 
-// Pace is how long one side waits for the other.
+// Pace sets the intervals and timeouts between the two sides.
 type Pace struct {
-	Look     time.Duration // how often a PC that is away is looked for
-	Patience time.Duration // without a word, after which a sender offers again
-	Idle     time.Duration // without a chunk, after which a receiver makes room for others
-	Busy     time.Duration // until a receiver that had no room is asked again
+	Look     time.Duration // how often to poll for an unavailable PC
+	Patience time.Duration // a sender without an answer for this time offers again
+	Idle     time.Duration // a receiver without a chunk for this time frees its slot
+	Busy     time.Duration // the pause until a busy receiver is asked again
 }
 
 var usualPace = Pace{Look: 500 * time.Millisecond, Patience: 20 * time.Second, Idle: time.Minute, Busy: 5 * time.Second}
 
 const (
-	// sendAtOnce is how many transfers go out at a time; others wait for them.
+	// sendAtOnce is how many transfers are sent at a time; others wait.
 	sendAtOnce = 4
-	// offersAtOnce is how many offers of one PC are looked at together. What comes
-	// above is not answered.
+	// offersAtOnce is how many offers of one PC are processed at a time. Further offers
+	// get no answer.
 	offersAtOnce = 8
-	// shownTransfers is how many are listed.
+	// shownTransfers is how many transfers are listed.
 	shownTransfers = 200
-	// shownNames is how many names stand for all that was sent.
+	// shownNames is how many names are shown for a transfer.
 	shownNames = 5
-	// worthShowing is how much has to have moved before somebody who watches is told.
+	// worthShowing is how many bytes must have moved before watchers are notified.
 	worthShowing = 4 << 20
-	// keepFree is how much of a disk files of others never take.
+	// keepFree is how many bytes of a disk received files leave free.
 	keepFree = 16 << 20
-	// abandonedAfter is when what never arrived whole is given up.
+	// abandonedAfter is when an incomplete transfer is given up.
 	abandonedAfter = 7 * 24 * time.Hour
 )
 
-// Transfers are the files that this PC sends and takes.
+// Transfers manages the files that this PC sends and receives.
 type Transfers struct {
 	opts  Options
-	slots chan struct{} // capacity sendAtOnce: a transfer that goes out holds one
+	slots chan struct{} // capacity sendAtOnce: each outgoing transfer holds one
 
 	mu      sync.Mutex
-	records map[string]*record    // all there are, by id
-	out     map[string]*sending   // those that have not ended
-	in      map[string]*receiving // those that have room here now
-	offers  map[string]int        // that are looked at, by PC
+	records map[string]*record    // all records, by id
+	out     map[string]*sending   // outgoing ones that have not ended
+	in      map[string]*receiving // incoming ones that have a slot now
+	offers  map[string]int        // offers in processing, by PC
 	moved   map[string]*progress
 	changed chan struct{} // closed, and replaced, with every change
 
 	tasks *lifecycle.Tasks
 }
 
-// progress is how far a transfer is, for whoever watches.
+// progress is the progress of a transfer, for watchers.
 type progress struct {
 	revision int64
 	state    string
-	done     int64 // of its total, the manifest included
-	told     int64 // done, when the revision grew last
+	done     int64 // bytes of its total, with the manifest
+	told     int64 // done at the last revision
 }
 
-// Open reads what there is of transfers; Run goes on with them.
+// Open reads the transfer records; Run resumes the transfers.
 func Open(opts Options) (*Transfers, error) {
 	if opts.Pace == (Pace{}) {
 		opts.Pace = usualPace
@@ -130,7 +129,7 @@ func (t *Transfers) inbox(id string) string {
 	return filepath.Join(t.opts.Home.Dir(), "inbox", id)
 }
 
-// Run goes on with the transfers of before.
+// Run resumes earlier transfers.
 func (t *Transfers) Run() {
 	t.settle()
 	t.mu.Lock()
@@ -142,15 +141,15 @@ func (t *Transfers) Run() {
 	}
 }
 
-// Close breaks off what goes on; the next one goes on with it.
+// Close interrupts the transfers; the next process resumes them.
 func (t *Transfers) Close() {
-	t.mu.Lock() // nothing is begun after
+	t.mu.Lock() // no goroutine starts after this
 	t.tasks.Cancel()
 	t.mu.Unlock()
 	t.tasks.Wait()
 }
 
-// Busy reports whether files are on their way.
+// Busy reports whether transfers are running.
 func (t *Transfers) Busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +170,7 @@ func (t *Transfers) Register(m *mux.Mux) {
 	})
 }
 
-// Send begins to send files and folders of this PC to a paired one.
+// Send starts to send files and folders of this PC to a paired one.
 func (t *Transfers) Send(host string, paths []string) (api.Transfer, error) {
 	peer, err := t.receiver(host)
 	if err != nil {
@@ -198,7 +197,7 @@ func (t *Transfers) Send(host string, paths []string) (api.Transfer, error) {
 	return t.viewLocked(r), nil
 }
 
-// receiver is the paired PC of that name, if it can be sent files now.
+// receiver returns the paired PC with that name, if it can receive files now.
 func (t *Transfers) receiver(host string) (remote.Status, error) {
 	for _, status := range t.opts.Transport.Status() {
 		if status.Name != host {
@@ -215,7 +214,7 @@ func (t *Transfers) receiver(host string) (remote.Status, error) {
 	return remote.Status{}, bridge.Errorf(bridge.NotFound, "there is no PC named %q: bridge network lists those that are paired", host)
 }
 
-// List lists the transfers, the newest first.
+// List returns the transfers, newest first.
 func (t *Transfers) List() api.Transfers {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -230,7 +229,7 @@ func (t *Transfers) List() api.Transfers {
 	return list
 }
 
-// Await returns when the transfer has gone on since the revision that was seen.
+// Await returns when the transfer has a newer revision than seen, or has ended.
 func (t *Transfers) Await(ctx context.Context, id string, seen int64) (api.Transfer, error) {
 	for {
 		t.mu.Lock()
@@ -258,7 +257,7 @@ func errNoTransfer(id string) error {
 	return bridge.Errorf(bridge.NotFound, "there is no transfer %q: bridge files lists them", id)
 }
 
-// Cancel ends a transfer that goes on, on both sides.
+// Cancel ends a transfer on both sides. It fails with NotFound, or Conflict if it has ended.
 func (t *Transfers) Cancel(id string) (api.Transfer, error) {
 	t.mu.Lock()
 	r := t.records[id]
@@ -279,15 +278,15 @@ func (t *Transfers) Cancel(id string) (api.Transfer, error) {
 	case in != nil:
 		in.stop(why)
 		<-in.ended
-	default: // of one that comes in, and is not coming now
+	default: // incoming, but not being received now
 		t.tellRefused(r.PC.ID, id, why)
 		t.dropPartial(r, why)
 	}
 	return t.Await(context.Background(), id, 0)
 }
 
-// Forsake ends the transfers with PCs that are unpaired, or in the team no more (HUB-03):
-// what came of them so far is gone. It waits for nothing.
+// Forsake ends the transfers with PCs that are unpaired, or no longer in the team
+// (HUB-03), and deletes their partial files. It does not block.
 func (t *Transfers) Forsake(knows func(pc string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -316,8 +315,7 @@ func errForsaken(pc string) error {
 
 var errCancelled = bridge.Errorf(bridge.Conflict, "it was cancelled")
 
-// Take serves a frame that the transport has brought from that PC. It waits for
-// nothing.
+// Take processes a frame of that PC from the transport. It does not block.
 func (t *Transfers) Take(from remote.PC, frame remote.Frame) {
 	said, err := remote.ParseFileFrame(frame.Payload, len(frame.Body))
 	if err != nil {
@@ -340,7 +338,7 @@ func (t *Transfers) Take(from remote.PC, frame remote.Frame) {
 	}
 }
 
-// takeBackLocked ends a transfer that has no room here now, on its sender's word.
+// takeBackLocked ends an incoming transfer without a slot when its sender cancels it.
 func (t *Transfers) takeBackLocked(from remote.PC, said remote.FileFrame) {
 	r := t.records[said.ID]
 	if r != nil && r.Incoming && r.PC.ID == from.ID && !r.hasEnded() {
@@ -348,7 +346,7 @@ func (t *Transfers) takeBackLocked(from remote.PC, said remote.FileFrame) {
 	}
 }
 
-// takeOfferLocked has an offer looked at, beside what else comes.
+// takeOfferLocked processes an offer in a separate goroutine.
 func (t *Transfers) takeOfferLocked(from remote.PC, said remote.FileFrame) {
 	if t.offers[from.ID] == offersAtOnce {
 		return
@@ -366,7 +364,7 @@ func (t *Transfers) takeOfferLocked(from remote.PC, said remote.FileFrame) {
 	})
 }
 
-// say sends a frame without a body; that it did not go out shows by itself.
+// say sends a frame without a body. It only logs a failure, because the protocol recovers.
 func (t *Transfers) say(ctx context.Context, to string, frame remote.FileFrame) {
 	payload, err := frame.Encode()
 	if err == nil {
@@ -383,7 +381,7 @@ func (t *Transfers) tellRefused(to, id string, why error) {
 	t.say(context.WithoutCancel(t.tasks.Context()), to, remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(why)})
 }
 
-// publicError is what the other PC is told: no more than a sentence for people.
+// publicError returns what the other PC may read of an error: a sentence for people.
 func publicError(err error) *bridge.Error {
 	var public *bridge.Error
 	if errors.As(err, &public) && public.Code != bridge.Internal {
@@ -392,7 +390,7 @@ func publicError(err error) *bridge.Error {
 	return bridge.Errorf(bridge.Internal, "something went wrong there: its log says what")
 }
 
-// tell notes how far a transfer is.
+// tell records the progress of a transfer and notifies watchers.
 func (t *Transfers) tell(r *record, state string, done int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,30 +14,29 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// receiving is a transfer that comes in.
+// receiving is an incoming transfer.
 type receiving struct {
 	t      *Transfers
 	record *record
 	stop   context.CancelCauseFunc
 	ended  chan struct{}
-	// queue holds what came and is not written: the widest window, and two of those with
-	// which an offer that went on elsewhere begins.
+	// queue holds chunks that are not written yet. Its size is the widest window, and two
+	// initial windows of an offer that resumes elsewhere.
 	queue chan piece
-	ready chan struct{} // closed when the place to go on at is known
-	why   error         // it cannot be; read once ready
+	ready chan struct{} // closed when the position to resume at is known
+	why   error         // why it cannot resume; read once ready
 
 	store *store
 }
 
-// piece is a chunk, with the place where it belongs; one without data asks where the
-// receiver is.
+// piece is a chunk with its position. Without data it requests the receiver's position.
 type piece struct {
 	at   int64
 	data []byte
 	tell chan<- int64
 }
 
-// consider answers an offer: accepted from a place on, done, or refused.
+// consider answers an offer: accepted from a position on, done, or refused.
 func (t *Transfers) consider(from remote.PC, id string, offer remote.FileOffer) remote.FileFrame {
 	at, done, err := t.open(from, id, offer)
 	switch {
@@ -57,7 +56,7 @@ func (t *Transfers) policy() (remote.Policy, error) {
 	return policy, nil
 }
 
-// allow asks the owner's policy of now.
+// allow checks the owner's present policy.
 func (t *Transfers) allow(name string, offer remote.FileOffer) (remote.Files, error) {
 	policy, err := t.policy()
 	if err == nil {
@@ -69,7 +68,7 @@ func (t *Transfers) allow(name string, offer remote.FileOffer) (remote.Files, er
 	return policy.Files.WithDefaults(), err
 }
 
-// open makes room for a transfer, or finds the room that it has.
+// open gives a transfer a slot, or returns the one that it has.
 func (t *Transfers) open(from remote.PC, id string, offer remote.FileOffer) (at int64, done bool, err error) {
 	limits, err := t.allow(from.Name, offer)
 	if err != nil {
@@ -98,8 +97,7 @@ func (t *Transfers) open(from remote.PC, id string, offer remote.FileOffer) (at 
 	return in.where()
 }
 
-// beginLocked gives a transfer room; what there is of it on the disk is found by its
-// own goroutine.
+// beginLocked gives a transfer a slot. Its goroutine finds the data on the disk.
 func (t *Transfers) beginLocked(from remote.PC, id string, offer remote.FileOffer, r *record) *receiving {
 	isNew := r == nil
 	if isNew {
@@ -124,7 +122,7 @@ func (t *Transfers) beginLocked(from remote.PC, id string, offer remote.FileOffe
 	return in
 }
 
-// where is the place to go on at; done is that it has all arrived meanwhile.
+// where returns the position to resume at; done is set if all has arrived meanwhile.
 func (in *receiving) where() (at int64, done bool, err error) {
 	<-in.ready
 	if in.why != nil {
@@ -152,7 +150,7 @@ func (in *receiving) where() (at int64, done bool, err error) {
 	return 0, false, bridge.Errorf(bridge.Busy, "it was about to wait for you: offer it again")
 }
 
-// serve takes chunks until all is there, or until it has to stop.
+// serve receives chunks until the transfer is complete or must stop.
 func (in *receiving) serve(ctx context.Context, isNew bool) {
 	in.why = in.begin(isNew)
 	close(in.ready)
@@ -186,7 +184,7 @@ func (in *receiving) reached() int64 {
 	return in.store.at
 }
 
-// begin records the transfer and finds what there is of it.
+// begin records the transfer and opens its data on the disk.
 func (in *receiving) begin(isNew bool) error {
 	r := in.record
 	if isNew {
@@ -209,10 +207,10 @@ func (in *receiving) begin(isNew bool) error {
 	return nil
 }
 
-// errAway says that nothing comes any more, for now.
+// errAway reports that nothing arrives any more, for now.
 var errAway = errors.New("nothing comes any more")
 
-// takeAll writes what comes, in its order.
+// takeAll writes chunks in order.
 func (in *receiving) takeAll(ctx context.Context) error {
 	idle := time.NewTimer(in.t.opts.Pace.Idle)
 	defer idle.Stop()
@@ -254,13 +252,13 @@ func (in *receiving) takeOne(ctx context.Context, one piece) error {
 		}
 		in.t.tell(in.record, api.TransferMoving, in.store.at)
 	}
-	// What came before an offer that goes on elsewhere is not written again, or not yet.
+	// Chunks from before a resuming offer are not written again, or not yet.
 	in.t.say(ctx, in.record.PC.ID, remote.FileFrame{Kind: remote.FileAck, ID: in.record.ID, At: in.store.at})
 	return nil
 }
 
-// take puts a chunk in line; it waits for nothing. A sender that sends more than it
-// may has its transfer ended.
+// take queues a chunk without blocking. It ends the transfer of a sender that exceeds its
+// window.
 func (in *receiving) take(said remote.FileFrame, body []byte) {
 	switch said.Kind {
 	case remote.FileChunk:
@@ -275,7 +273,7 @@ func (in *receiving) take(said remote.FileFrame, body []byte) {
 	}
 }
 
-// publish shows what has arrived, all at once, if it may still come.
+// publish moves the complete files into the inbox at once, if they are still allowed.
 func (in *receiving) publish() error {
 	r := in.record
 	if _, err := in.t.allow(r.PC.Name, r.Offer); err != nil {
@@ -290,9 +288,9 @@ func (in *receiving) publish() error {
 		err = in.t.opts.Disk.Publish(in.store.content(), final)
 	}
 	if err != nil {
-		// Its name may not outlive a power cut: what the sender is told has failed is not
-		// shown, either.
-		_ = os.Rename(final, in.store.content()) // mostly it has no name yet
+		// The new name may not survive a power cut. A transfer that is reported as failed
+		// must not be visible either.
+		_ = os.Rename(final, in.store.content()) // usually it has no name yet
 		return stored("what was sent cannot be put into the inbox", err)
 	}
 	in.t.mu.Lock()
@@ -301,32 +299,32 @@ func (in *receiving) publish() error {
 	return in.t.arrived(r)
 }
 
-// arrived records a transfer whose files are in the inbox. What was noted of it on
-// its way says nothing that the record does not.
+// arrived records a transfer whose files are in the inbox. The notes of its progress add
+// nothing to the record.
 func (t *Transfers) arrived(r *record) error {
 	if err := t.close(r, nil); err != nil {
-		t.opts.Log.Error("the end of a transfer was not recorded", "transfer", r.ID, "err", err) // the next start does
+		t.opts.Log.Error("the end of a transfer was not recorded", "transfer", r.ID, "err", err) // the next start records it
 		return nil
 	}
 	t.dropNotes(r.ID)
 	return nil
 }
 
-// dropNotes takes away what was noted of a transfer on its way.
+// dropNotes deletes the partial files and notes of a transfer.
 func (t *Transfers) dropNotes(id string) {
 	if err := os.RemoveAll(t.partial(id)); err != nil {
 		t.opts.Log.Warn("what was noted of a transfer stays", "transfer", id, "err", err)
 	}
 }
 
-// dropPartial ends a transfer that came in and will not be whole: its sender has all
-// of it. What is in the inbox already stays.
+// dropPartial ends an incoming transfer that will not be completed: its sender has all of
+// it. Files already in the inbox stay.
 func (t *Transfers) dropPartial(r *record, why error) {
 	if _, err := os.Lstat(t.inbox(r.ID)); err == nil {
 		_ = t.arrived(r)
 		return
 	}
-	t.dropNotes(r.ID) // first: what has ended has left nothing
+	t.dropNotes(r.ID) // first: an ended transfer leaves nothing behind
 	t.mu.Lock()
 	_, known := t.records[r.ID]
 	t.mu.Unlock()
@@ -338,7 +336,7 @@ func (t *Transfers) dropPartial(r *record, why error) {
 	}
 }
 
-// dropNotesOfEnded takes away what was noted of transfers that have ended since.
+// dropNotesOfEnded deletes the notes of transfers that have ended since.
 func (t *Transfers) dropNotesOfEnded() {
 	entries, _ := os.ReadDir(filepath.Join(t.opts.Home.Dir(), "network", "incoming")) // without the folder there are none
 	for _, entry := range entries {
@@ -352,8 +350,8 @@ func (t *Transfers) dropNotesOfEnded() {
 	}
 }
 
-// settle finishes what a crash has left between two steps, and gives up what has not
-// come for long.
+// settle completes steps that a crash interrupted, and gives up transfers that were idle
+// too long.
 func (t *Transfers) settle() {
 	t.mu.Lock()
 	var open []*record

@@ -16,20 +16,20 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// record is what is kept of a transfer, in network/transfers/<id>.json.
+// record is the stored state of a transfer, in network/transfers/<id>.json.
 type record struct {
 	Version  int               `json:"version"`
 	ID       string            `json:"id"`
 	Incoming bool              `json:"incoming"`
 	PC       api.PCName        `json:"pc"`
 	State    string            `json:"state"`
-	Error    string            `json:"error,omitempty"` // of one that failed
+	Error    string            `json:"error,omitempty"` // of a failed one
 	Code     string            `json:"code,omitempty"`
 	Names    []string          `json:"names"`
 	Offer    remote.FileOffer  `json:"offer"`
 	Started  bridge.UnixMillis `json:"startedAt"`
 	Ended    bridge.UnixMillis `json:"endedAt,omitempty"`
-	// Sources are the files that go out, with their checksums once these are known.
+	// Sources are the files to send, with their checksums once known.
 	Sources []source `json:"sources,omitempty"`
 }
 
@@ -44,7 +44,7 @@ const (
 
 func (r *record) hasEnded() bool { return r.State != stateOpen }
 
-// write puts a record on the disk.
+// write stores a record on the disk. It fails with Storage on a disk error.
 func (t *Transfers) write(r *record) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
@@ -58,7 +58,7 @@ func (t *Transfers) write(r *record) error {
 	return nil
 }
 
-// stored says in one sentence what the disk refused.
+// stored returns a disk error as one sentence for people.
 func stored(what string, err error) error {
 	var public *bridge.Error
 	if errors.As(err, &public) {
@@ -67,13 +67,13 @@ func stored(what string, err error) error {
 	return bridge.WithCause(bridge.Storage, err, what+": "+disk.Reason(err))
 }
 
-// close records how a transfer has ended; nil is that it has arrived.
+// close records the end of a transfer; why is nil if it succeeded.
 func (t *Transfers) close(r *record, why error) error {
 	t.mu.Lock()
 	next := *r
 	t.mu.Unlock()
 	next.State, next.Ended = stateDone, t.opts.Now().UnixMilli()
-	next.Sources = nil // what they were called says Names
+	next.Sources = nil // Names holds their names
 	if why != nil {
 		public := publicError(why)
 		next.State, next.Error, next.Code = stateFailed, public.Message, string(public.Code)
@@ -92,7 +92,7 @@ func (t *Transfers) close(r *record, why error) error {
 	return err
 }
 
-// loadRecords reads all records; one that is damaged stops none of the others.
+// loadRecords reads all records and skips damaged ones.
 func loadRecords(folder string) (map[string]*record, error) {
 	records := map[string]*record{}
 	entries, err := os.ReadDir(folder)
@@ -113,14 +113,14 @@ func loadRecords(folder string) (map[string]*record, error) {
 			err = bridge.Errorf(bridge.Unsupported, "it is not of this version, or has another's name")
 		}
 		if err != nil {
-			continue // doctor names it; its files are where they are
+			continue // doctor reports it; its files stay
 		}
 		records[id] = r
 	}
 	return records, nil
 }
 
-// namesOf are the first names of what is sent: those that the owner chose.
+// namesOf returns the first top-level names of what is sent, as the owner chose them.
 func namesOf(sources []source) []string {
 	var names []string
 	for _, one := range sources {
@@ -138,7 +138,7 @@ func namesOf(sources []source) []string {
 	return names
 }
 
-// namesIn are the same for a manifest that came.
+// namesIn returns the same for a received manifest.
 func namesIn(manifest remote.Manifest) []string {
 	var sources []source
 	for _, file := range manifest.Files {

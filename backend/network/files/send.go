@@ -14,23 +14,23 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// sending is a transfer that goes out.
+// sending is an outgoing transfer.
 type sending struct {
 	t      *Transfers
-	record *record // its Sources are changed by run alone
+	record *record // only run changes its Sources
 	stop   context.CancelCauseFunc
 	ended  chan struct{}
 
-	mu       sync.Mutex // guards what was heard
+	mu       sync.Mutex // guards the received state below
 	acked    int64
 	window   *window // of the present attempt
-	accepted *int64  // where the last offer is to go on; nil while it is not answered
+	accepted *int64  // where the last offer resumes; nil while it is unanswered
 	done     bool
 	refused  error
-	heard    lifecycle.Signal // look again
+	heard    lifecycle.Signal // check again
 }
 
-// startLocked goes on with a transfer that goes out.
+// startLocked starts or resumes an outgoing transfer.
 func (t *Transfers) startLocked(r *record) {
 	if t.tasks.HasEnded() {
 		return
@@ -61,10 +61,10 @@ func (t *Transfers) startLocked(r *record) {
 	})
 }
 
-// errEnding says that this program ends, and the next one goes on.
+// errEnding reports that this program ends, and the next one resumes.
 var errEnding = errors.New("this Bridge is ending")
 
-// run brings the files to the other PC, however often the link is cut.
+// run sends the files to the other PC, across any number of lost links.
 func (s *sending) run(ctx context.Context) error {
 	select {
 	case s.t.slots <- struct{}{}:
@@ -110,10 +110,10 @@ func pauseFor(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// errSilent says that the other PC does not answer.
+// errSilent reports that the other PC does not answer.
 var errSilent = errors.New("the other PC does not answer")
 
-// again says whether, and after which pause, an attempt is made once more.
+// again returns whether to retry after an error, and after which pause.
 func (s *sending) again(err error) (time.Duration, bool) {
 	switch {
 	case errors.Is(err, errSilent), errors.Is(err, errNoLink):
@@ -136,7 +136,7 @@ func (s *sending) ackedNow() int64 {
 	return s.acked
 }
 
-// prepare reads the files for their checksums, once, and makes the manifest.
+// prepare computes the checksums of the files, once, and returns the encoded manifest.
 func (s *sending) prepare(ctx context.Context) ([]byte, error) {
 	r := s.record
 	if r.Offer.SHA256 != "" {
@@ -163,7 +163,7 @@ func (s *sending) prepare(ctx context.Context) ([]byte, error) {
 	return encoded, nil
 }
 
-// linked waits until the other PC is there.
+// linked waits until the other PC is connected.
 func (s *sending) linked(ctx context.Context) error {
 	for {
 		status, err := s.t.opts.Transport.Of(s.record.PC.ID)
@@ -182,7 +182,7 @@ func (s *sending) linked(ctx context.Context) error {
 	}
 }
 
-// errNoLink says that the link was cut.
+// errNoLink reports that the link was lost.
 var errNoLink = errors.New("the link was cut")
 
 func (s *sending) send(ctx context.Context, frame remote.FileFrame, body []byte) error {
@@ -201,8 +201,8 @@ func (s *sending) send(ctx context.Context, frame remote.FileFrame, body []byte)
 	return err
 }
 
-// attempt offers the transfer and sends what the receiver does not have; nil is that
-// it has all of it.
+// attempt offers the transfer and sends what the receiver lacks. It returns nil if the
+// receiver has everything.
 func (s *sending) attempt(ctx context.Context, manifest []byte) error {
 	s.mu.Lock()
 	s.accepted, s.refused, s.window = nil, nil, newWindow()
@@ -234,8 +234,8 @@ func (s *sending) attempt(ctx context.Context, manifest []byte) error {
 	return err
 }
 
-// stream sends all from a place on, a window ahead of what is acknowledged. The next
-// chunk is read while one is sent.
+// stream sends everything from a position on, up to a window ahead of the
+// acknowledgements. It reads the next chunk while one is sent.
 func (s *sending) stream(ctx context.Context, manifest []byte, from int64) error {
 	total := s.record.Offer.Total()
 	if from > total {
@@ -277,7 +277,7 @@ type chunk struct {
 	err  error
 }
 
-// readChunks reads all from a place on until its context ends.
+// readChunks reads the content from a position on until its context ends.
 func readChunks(ctx context.Context, manifest []byte, sources []source, from int64, chunks chan<- chunk) {
 	defer close(chunks)
 	give := func(one chunk) bool {
@@ -293,7 +293,7 @@ func readChunks(ctx context.Context, manifest []byte, sources []source, from int
 		give(chunk{err: err})
 		return
 	}
-	defer func() { _ = all.close() }() // of a file that was read
+	defer func() { _ = all.close() }() // of a file that was only read
 	for ctx.Err() == nil {
 		data := make([]byte, remote.ChunkBytes)
 		n, err := io.ReadFull(all, data)
@@ -306,7 +306,7 @@ func readChunks(ctx context.Context, manifest []byte, sources []source, from int
 	}
 }
 
-// hear takes what the receiver says.
+// hear records a frame of the receiver.
 func (s *sending) hear(said remote.FileFrame) {
 	s.mu.Lock()
 	switch said.Kind {
@@ -325,8 +325,8 @@ func (s *sending) hear(said remote.FileFrame) {
 	s.heard.Notify()
 }
 
-// await waits for a condition over what was heard, or for the transfer's end. While
-// anything is heard, it is patient.
+// await waits for a condition over the received state, or for the transfer's end. Each
+// received frame restarts its timeout.
 func (s *sending) await(ctx context.Context, is func() bool) (done bool, err error) {
 	patience := time.NewTimer(s.t.opts.Pace.Patience)
 	defer patience.Stop()
@@ -353,11 +353,11 @@ func (s *sending) await(ctx context.Context, is func() bool) (done bool, err err
 	}
 }
 
-// fromThere is the other PC's word about why it took no more.
+// fromThere returns the other PC's refusal as an error for people.
 func fromThere(name string, refused error) error {
 	code := bridge.CodeOf(refused)
 	if code == bridge.Unavailable || code == bridge.Internal || code == bridge.Invalid {
-		code = bridge.Conflict // these are about programs of this PC
+		code = bridge.Conflict // these codes concern programs of this PC
 	}
 	return bridge.Errorf(code, "%s refused it: %s", name, refused.Error())
 }

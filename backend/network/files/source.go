@@ -18,18 +18,18 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// source is a file that is sent: where it lies here, and what it is called there.
+// source is a file to send: its path here, and its path there.
 type source struct {
 	remote.FileEntry
 	From string `json:"from"` // absolute
 }
 
-// maxGathered bounds what is looked through before a receiver is asked whether it
-// takes so much.
+// maxGathered limits the files that are listed before a receiver is asked whether it
+// accepts them.
 const maxGathered = 4_096
 
-// gather lists the files at and below paths. Links are refused, and whatever is no
-// file or folder; folders without files are not sent.
+// gather returns the files at and below paths. It fails for links and for anything but
+// files and folders. Folders without files are not sent.
 func gather(paths []string) ([]source, error) {
 	if len(paths) == 0 {
 		return nil, bridge.Errorf(bridge.Invalid, "name a file or a folder to send")
@@ -85,7 +85,7 @@ func sourceAt(top, name, at string, entry fs.DirEntry) (source, error) {
 	return source{From: at, FileEntry: remote.FileEntry{Path: path, Bytes: info.Size()}}, nil
 }
 
-// checkNames refuses names that the receiver would, before anything is read.
+// checkNames fails for names that the receiver would refuse, before any file is read.
 func checkNames(sources []source) error {
 	manifest := manifestOf(sources)
 	for i := range manifest.Files {
@@ -102,7 +102,7 @@ func manifestOf(sources []source) (m remote.Manifest) {
 	return m
 }
 
-// weigh reads the files for their checksums. done is told how much was read.
+// weigh computes the checksums of the files. It calls done with the bytes read so far.
 func weigh(ctx context.Context, sources []source, done func(int64)) ([]source, error) {
 	sources = slices.Clone(sources)
 	var all int64
@@ -128,7 +128,7 @@ func weigh(ctx context.Context, sources []source, done func(int64)) ([]source, e
 	return sources, nil
 }
 
-// counted tells how much was read, and stops with its context.
+// counted reports how much was read, and stops with its context.
 type counted struct {
 	ctx  context.Context //nolint:containedctx // of one copy
 	from io.Reader
@@ -148,7 +148,7 @@ func errChanged(path string) error {
 	return bridge.Errorf(bridge.Conflict, "%s changed while it was sent: send it again", path)
 }
 
-// openSource opens the file, and nothing that has taken its name meanwhile.
+// openSource opens the file, and fails with Conflict if another file took its name meanwhile.
 func openSource(one source) (*os.File, error) {
 	there, err := os.Lstat(one.From)
 	if err == nil && (!there.Mode().IsRegular() || there.Size() != one.Bytes) {
@@ -168,20 +168,20 @@ func openSource(one source) (*os.File, error) {
 	return file, nil
 }
 
-// content is the run of bytes that a transfer is, from any place in it.
+// content is the byte stream of a transfer, readable from any position.
 type content struct {
 	manifest []byte
 	sources  []source
-	at       int64 // what was read so far, of all
+	at       int64 // the position in the stream
 
-	file *os.File // that is being read; nil before
-	next int      // the source after it
-	left int64    // of file
+	file *os.File // the file being read; nil before
+	next int      // the next source
+	left int64    // bytes left in file
 	sum  hash.Hash
 }
 
-// openContent begins at a place. What comes before it in the file there is read, too,
-// so that a change of the file is noticed wherever it is.
+// openContent opens the stream at a position. It also reads the part of the file before
+// that position, so that any change of the file is detected.
 func openContent(manifest []byte, sources []source, from int64) (*content, error) {
 	c := &content{manifest: manifest, sources: sources}
 	skip := from - int64(len(manifest))
@@ -215,8 +215,8 @@ func (c *content) open() (err error) {
 	return nil
 }
 
-// Read reads on; io.EOF is the end of the last file, and errChanged that a file is not
-// what its checksum says.
+// Read reads the next bytes. It returns io.EOF after the last file, and errChanged if a
+// file does not match its checksum.
 func (c *content) Read(p []byte) (n int, err error) {
 	switch {
 	case len(p) == 0:
@@ -245,7 +245,7 @@ func (c *content) Read(p []byte) (n int, err error) {
 		if err == nil || errors.Is(err, io.EOF) {
 			err = errChanged(one.From)
 		}
-		return 0, err // the last bytes are not sent: the receiver never has a file whole that is not the one promised
+		return 0, err // without these, the receiver never completes a file that differs from the promise
 	}
 	return n, c.close()
 }

@@ -18,42 +18,42 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// What lies in the folder of a transfer that has not arrived whole.
+// The contents of the folder of an incomplete transfer.
 const (
 	contentFolder = "files"    // becomes the folder in the inbox
-	manifestFile  = "manifest" // once it is there
-	progressFile  = "progress" // a line for each place up to which all is on the disk
+	manifestFile  = "manifest" // once it has arrived
+	progressFile  = "progress" // a line for each position up to which all is on the disk
 
-	// usualMark is how much is taken before it is made durable and noted as such: it
-	// is what comes again after a crash, at most. A file's end is no reason to note it.
+	// usualMark is how many bytes are received before they are made durable and noted. A
+	// crash loses at most that many. The end of a file is not noted.
 	usualMark = 16 << 20
-	// spreadEvery is how much is taken before the disk is told to begin with it.
+	// spreadEvery is how many bytes are received before the disk starts to write them.
 	spreadEvery = 4 << 20
 
 	maxProgressBytes = 1 << 20
 )
 
-// store is a transfer that comes in, on the disk.
+// store is an incoming transfer on the disk.
 type store struct {
 	disk   disk.Files
 	folder string
 	offer  remote.FileOffer
-	at     int64 // all before is written
-	marked int64 // all before is on the disk
+	at     int64 // everything before is written
+	marked int64 // everything before is durable
 
-	encoded  []byte // the manifest, as far as it is there
+	encoded  []byte // the manifest, as far as received
 	manifest remote.Manifest
-	root     *os.Root // of the content; nil before the manifest is there
+	root     *os.Root // of the content; nil before the manifest is complete
 	next     int      // the file after the present one
 
 	file  *os.File // the present one; nil between two
-	left  int64    // that file wants
-	begun int64    // of what is left to write, the disk was told to begin with
+	left  int64    // bytes that the present file lacks
+	begun int64    // bytes written since the disk was last told to start
 	sum   hash.Hash
-	fresh map[string]bool // folders of the content whose names may not be on the disk
+	fresh map[string]bool // folders of the content whose names may not be durable
 }
 
-// openStore goes on with what there is of a transfer, or begins it.
+// openStore resumes the data of a transfer, or starts it.
 func openStore(files disk.Files, folder string, offer remote.FileOffer) (*store, error) {
 	s := &store{disk: files, folder: folder, offer: offer, fresh: map[string]bool{}}
 	err := disk.MakeDir(folder)
@@ -74,10 +74,10 @@ func openStore(files disk.Files, folder string, offer remote.FileOffer) (*store,
 
 func (s *store) content() string { return filepath.Join(s.folder, contentFolder) }
 
-// errNothing says that nothing is there to go on with.
+// errNothing reports that there is nothing to resume.
 var errNothing = errors.New("there is nothing to go on with")
 
-// startOver begins anew where what there is cannot be gone on with. Its sender has all
+// startOver starts from the beginning if the data cannot be resumed. The sender has all
 // of it.
 func (s *store) startOver() error {
 	if err := s.close(); err != nil {
@@ -90,8 +90,8 @@ func (s *store) startOver() error {
 	return disk.MakeDir(s.folder)
 }
 
-// resume takes up what is on the disk. What was written and not noted as durable
-// counts nothing: a crash may have left anything there.
+// resume opens the data on the disk. Data that was not noted as durable is discarded,
+// because a crash may have left anything there.
 func (s *store) resume() error {
 	encoded, err := disk.ReadLimited(filepath.Join(s.folder, manifestFile), int64(s.offer.ManifestBytes))
 	if err != nil {
@@ -131,8 +131,8 @@ func (s *store) resume() error {
 	return nil
 }
 
-// noted is the last place up to which all is on the disk. A line that a crash has torn
-// names a place before the one that was meant.
+// noted returns the last position up to which all is on the disk. A line torn by a crash
+// gives a lower position than the intended one.
 func (s *store) noted() int64 {
 	lines, err := disk.ReadLimited(filepath.Join(s.folder, progressFile), maxProgressBytes)
 	if err != nil {
@@ -149,18 +149,18 @@ func (s *store) noted() int64 {
 	return at
 }
 
-// reopen goes on in the middle of a file.
+// reopen continues in the middle of a file.
 func (s *store) reopen(entry remote.FileEntry, have int64) error {
 	file, err := s.root.OpenFile(filepath.FromSlash(entry.Path), os.O_RDWR, disk.PrivateFile)
 	if err != nil {
 		return errNothing
 	}
 	s.file, s.left, s.sum, s.begun = file, entry.Bytes-have, sha256.New(), 0
-	if err := file.Truncate(have); err != nil { // what lies behind was never noted
+	if err := file.Truncate(have); err != nil { // data beyond was never noted
 		return err
 	}
 	if _, err := io.CopyN(s.sum, file, have); err != nil {
-		return errNothing // it is shorter than what was noted
+		return errNothing // it is shorter than noted
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (s *store) openContent() error {
 	return err
 }
 
-// write takes what comes next.
+// write writes the next bytes.
 func (s *store) write(data []byte) error {
 	if missing := s.offer.ManifestBytes - len(s.encoded); missing > 0 {
 		n := min(missing, len(data))
@@ -210,7 +210,7 @@ func (s *store) write(data []byte) error {
 	return s.emptyFiles()
 }
 
-// emptyFiles makes those that come next and hold nothing.
+// emptyFiles creates the next files that are empty.
 func (s *store) emptyFiles() error {
 	for s.root != nil && s.file == nil && s.next < len(s.manifest.Files) && s.manifest.Files[s.next].Bytes == 0 {
 		if err := s.create(); err != nil {
@@ -241,8 +241,8 @@ func (s *store) before(step disk.Step, name string) error {
 	return s.disk.Before(step, filepath.Join(s.content(), filepath.FromSlash(name)))
 }
 
-// create makes the next file, which must not be there yet: where it is, this system
-// takes two names of the manifest for one.
+// create creates the next file. It fails with Invalid if the file exists: this system
+// then maps two names of the manifest to one.
 func (s *store) create() error {
 	entry := s.manifest.Files[s.next]
 	if err := s.before(disk.StepCreate, entry.Path); err != nil {
@@ -287,7 +287,7 @@ func (s *store) put(data []byte) error {
 	return disk.StartSync(s.file)
 }
 
-// complete ends a file whose last byte was written: it must be what was promised.
+// complete closes a fully written file. It fails with Conflict if the checksum is wrong.
 func (s *store) complete() error {
 	entry := s.manifest.Files[s.next-1]
 	if hex.EncodeToString(s.sum.Sum(nil)) != entry.SHA256 {
@@ -308,10 +308,10 @@ func (s *store) sync(name string) error {
 	return s.file.Sync()
 }
 
-// mark makes all that was written durable, and notes that it is.
+// mark makes all written data durable, and notes the position.
 func (s *store) mark() error {
 	if s.root == nil || s.marked == s.at {
-		return nil // the manifest comes again as a whole
+		return nil // the manifest is sent again as a whole
 	}
 	if err := s.flush(); err != nil {
 		return err
@@ -324,7 +324,7 @@ func (s *store) mark() error {
 	return nil
 }
 
-// flush has the disk hold what was written so far, names and all.
+// flush makes the data written so far durable, with its names.
 func (s *store) flush() error {
 	if s.file != nil {
 		if err := s.sync(s.manifest.Files[s.next-1].Path); err != nil {
@@ -340,12 +340,12 @@ func (s *store) flush() error {
 	return nil
 }
 
-// finish makes all of it ready to be shown.
+// finish makes the complete transfer ready to publish.
 func (s *store) finish() error {
 	if s.at != s.offer.Total() || s.file != nil || s.next != len(s.manifest.Files) {
 		return bridge.Errorf(bridge.Internal, "the transfer is not whole")
 	}
-	for _, file := range s.manifest.Files { // also those that were made before a restart
+	for _, file := range s.manifest.Files { // also those created before a restart
 		for folder := path.Dir(file.Path); folder != "."; folder = path.Dir(folder) {
 			s.fresh[folder] = true
 		}
@@ -354,10 +354,10 @@ func (s *store) finish() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	return s.close() // an open folder cannot be renamed on every system
+	return s.close() // some systems cannot rename an open folder
 }
 
-// close lets go of what is open; what is not noted as durable is written again.
+// close closes the open files; data not noted as durable is written again.
 func (s *store) close() error {
 	var err error
 	if s.file != nil {

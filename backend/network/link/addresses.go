@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// OwnAddresses are those by which others may reach this PC.
+// OwnAddresses returns the addresses by which others may reach this PC.
 func OwnAddresses() []string {
 	var list []string
 	for _, address := range ownAddresses() {
@@ -14,8 +14,8 @@ func OwnAddresses() []string {
 	return list
 }
 
-// ownAddresses are those of this PC's networks, without loopback and what holds on one
-// wire only.
+// ownAddresses returns the global unicast addresses of this PC, without loopback and
+// link-local ones.
 func ownAddresses() []netip.Addr {
 	found, err := net.InterfaceAddrs()
 	if err != nil {
@@ -31,8 +31,8 @@ func ownAddresses() []netip.Addr {
 	return own
 }
 
-// Reachable names the PC's own addresses in place of "all of them", which nobody can
-// call.
+// Reachable replaces unspecified addresses by the PC's own addresses, because an
+// unspecified address cannot be dialled.
 func Reachable(listening []string) []string {
 	var addresses []string
 	for _, text := range listening {

@@ -14,21 +14,21 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Pair is another PC that this one knows.
+// Pair is another PC that this PC is paired with.
 type Pair struct {
-	ID   string `json:"id"`   // what its key proves
-	Name string `json:"name"` // what people call it; unique here
-	// Address is where it was reached last, host:port; empty where it always came by
-	// itself.
+	ID   string `json:"id"`   // verified by its key
+	Name string `json:"name"` // for people; unique here
+	// Address is where the PC was reached last, host:port; empty if it always connected
+	// to this PC.
 	Address  string `json:"address,omitempty"`
 	PairedAt int64  `json:"pairedAt"` // milliseconds since 1970
-	// Confirmed says that it is known to know this PC, too: it said so at the end of
-	// the pairing, or a link was up.
+	// Confirmed is set once the other PC is known to have the pair too: at the end of the
+	// pairing, or by a link.
 	Confirmed bool `json:"confirmed"`
 }
 
-// Book is the list of the pairs, network/pairs.json. What it was told is durable when
-// it returns.
+// Book is the list of the pairs, network/pairs.json. Changes are durable when a method
+// returns.
 type Book struct {
 	path string
 	now  func() time.Time
@@ -41,7 +41,7 @@ const (
 	bookVersion  = 1
 	maxBookBytes = 1 << 20
 	maxPairs     = 256
-	// halfMade is how long a pair stays of which the other side may know nothing.
+	// halfMade is how long an unconfirmed pair stays valid.
 	halfMade = 24 * time.Hour
 )
 
@@ -50,8 +50,8 @@ type bookFile struct {
 	Pairs   []Pair `json:"pairs"`
 }
 
-// OpenBook reads the pairs that the folder has. A list that cannot be read is an
-// error and is left as it is.
+// OpenBook reads the pairs of the folder. It fails for an unreadable list, which stays
+// unchanged.
 func OpenBook(folder string, now func() time.Time) (*Book, error) {
 	b := &Book{path: filepath.Join(folder, "pairs.json"), now: now}
 	var file bookFile
@@ -69,7 +69,7 @@ func OpenBook(folder string, now func() time.Time) (*Book, error) {
 	return b, nil
 }
 
-// Pairs lists the paired PCs by name. One that is half-made for a day counts no more.
+// Pairs returns the paired PCs, sorted by name, without pairs unconfirmed for a day.
 func (b *Book) Pairs() []Pair {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *Book) isStale(p Pair) bool {
 	return !p.Confirmed && b.now().Sub(time.UnixMilli(p.PairedAt)) > halfMade
 }
 
-// ByID finds a pair by what its key proves.
+// ByID returns the pair with that id. It fails with Unauthorized if there is none.
 func (b *Book) ByID(id string) (Pair, error) {
 	for _, pair := range b.Pairs() {
 		if pair.ID == id {
@@ -92,7 +92,7 @@ func (b *Book) ByID(id string) (Pair, error) {
 	return Pair{}, bridge.Errorf(bridge.Unauthorized, "that PC is not paired with this one")
 }
 
-// ByName finds a pair by its name.
+// ByName returns the pair with that name. It fails with NotFound if there is none.
 func (b *Book) ByName(name string) (Pair, error) {
 	for _, pair := range b.Pairs() {
 		if pair.Name == name {
@@ -102,8 +102,8 @@ func (b *Book) ByName(name string) (Pair, error) {
 	return Pair{}, bridge.Errorf(bridge.NotFound, "no PC named %q is paired with this one", name)
 }
 
-// Check refuses a pair whose name another one has: names are how people and policies
-// tell them apart.
+// Check fails with Conflict if another pair has the name: people and policies identify
+// PCs by name. It fails with TooLarge if there are too many pairs.
 func (b *Book) Check(p Pair) error {
 	if err := remote.CheckName(p.Name); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (b *Book) Check(p Pair) error {
 	return nil
 }
 
-// Add takes a pair in, or again what is new of one.
+// Add adds a pair, or replaces the one with its id.
 func (b *Book) Add(p Pair) error {
 	if err := b.Check(p); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (b *Book) Add(p Pair) error {
 	})
 }
 
-// Update changes what is known of a pair.
+// Update changes the stored data of a pair.
 func (b *Book) Update(id string, change func(*Pair)) error {
 	return b.change(func(pairs []Pair) []Pair {
 		for i := range pairs {
@@ -143,7 +143,7 @@ func (b *Book) Update(id string, change func(*Pair)) error {
 	})
 }
 
-// Remove ends a pair: from then on its key opens nothing.
+// Remove ends a pair: from then on its key is refused.
 func (b *Book) Remove(id string) error {
 	if _, err := b.ByID(id); err != nil {
 		return err

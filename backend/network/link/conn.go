@@ -23,18 +23,18 @@ const (
 	maxHelloBytes = 16 << 10
 	maxCapability = 64 // capabilities, each of at most as many characters
 
-	// How many frames wait to be written before their senders do.
+	// The queue lengths of frames that wait for the writer.
 	queuedCommands = 64
 	queuedBulk     = 2
 )
 
-// Hello is each side's first frame on a link.
+// Hello is the first frame of each side on a link.
 type Hello struct {
 	Protocol     int      `json:"protocol"`
 	Name         string   `json:"name"`
 	Release      string   `json:"release"`
 	Capabilities []string `json:"capabilities"`
-	// Port is where it listens for links itself; 0 where it does not.
+	// Port is where the sender listens for links; 0 if it does not.
 	Port int `json:"port,omitempty"`
 }
 
@@ -44,39 +44,39 @@ const (
 	typePong  = "pong"
 )
 
-// conn is one link that is up.
+// conn is one established link.
 type conn struct {
 	tls   *tls.Conn
 	in    *bufio.Reader
 	peer  Pair
-	hello Hello // theirs
-	// dialed says that we opened it.
+	hello Hello // the other side's
+	// dialed is set if this side opened the link.
 	dialed bool
 	since  time.Time
 
 	commands chan outgoing
 	bulk     chan outgoing
-	heard    lifecycle.Signal // something came
-	pong     lifecycle.Signal // one is to be answered
-	doubt    lifecycle.Signal // the other side seems to know nothing of this link
-	doubted  lifecycle.Signal // it was asked to show that it does
+	heard    lifecycle.Signal // a frame arrived
+	pong     lifecycle.Signal // a ping must be answered
+	doubt    lifecycle.Signal // the other side may not know this link
+	doubted  lifecycle.Signal // a ping was sent to check that
 
 	once    sync.Once
 	done    chan struct{}
-	written chan struct{} // closed when nothing is written any more
+	written chan struct{} // closed after the last write
 	why     error
 }
 
-// outgoing is a frame that is ready to be written; one without a head is none.
+// outgoing is a frame ready to be written; without a head it is empty.
 type outgoing struct {
 	wire.Whole
 
 	sent chan<- error
-	// doubted says that the frame asks for a sign of life.
+	// doubted is set if the frame requests a sign of life.
 	doubted bool
 }
 
-// greet exchanges hellos on a proved connection.
+// greet exchanges hellos on a verified connection.
 func greet(raw *tls.Conn, peer Pair, dialed bool, ours Hello, now time.Time) (*conn, error) {
 	c := &conn{
 		tls: raw, in: bufio.NewReaderSize(raw, 64<<10), peer: peer, dialed: dialed, since: now,
@@ -123,25 +123,25 @@ func parseHello(frame remote.Frame) (hello Hello, err error) {
 	return hello, nil
 }
 
-// read takes the next frame, with what follows it.
+// read returns the next frame with its body.
 func (c *conn) read(limitBytes int) (remote.Frame, error) { return wire.ReadWhole(c.in, limitBytes) }
 
 func (c *conn) write(out outgoing) error {
 	_, err := c.tls.Write(out.Head)
-	if err == nil && len(out.Body) > 0 { // it may be large, and is not copied
+	if err == nil && len(out.Body) > 0 { // it may be large, so it is not copied
 		_, err = c.tls.Write(out.Body)
 	}
 	return err
 }
 
-// bare is a frame that says nothing but its type.
+// bare returns a frame with a type only.
 func bare(kind string) outgoing {
 	out, _ := wire.EncodeWhole(remote.Frame{Type: kind}) // it always fits
 	return outgoing{Whole: out}
 }
 
-// send hands a frame to the connection and returns when it was written. That says
-// nothing about its arrival. A frame of which it says that there is no link was not.
+// send queues a frame and returns after it was written, which does not prove that it
+// arrived. If it fails with Unavailable because there is no link, the frame was not written.
 func (c *conn) send(ctx context.Context, frame remote.Frame, queue chan outgoing) error {
 	whole, err := wire.EncodeWhole(frame)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *conn) send(ctx context.Context, frame remote.Frame, queue chan outgoing
 		return ctx.Err()
 	}
 	select {
-	case err := <-sent: // also while the link ends: the frame may be on its way
+	case err := <-sent: // also while the link ends: the frame may have been sent
 		return err
 	case <-c.written:
 	case <-ctx.Done():
@@ -175,17 +175,17 @@ func errDown(name string) error {
 	return bridge.Errorf(bridge.Unavailable, "there is no link to %s now: is it on, and is Bridge running there?", name)
 }
 
-// close ends the link; the first reason counts.
+// close ends the link; only the first reason is kept.
 func (c *conn) close(why error) {
 	c.once.Do(func() {
 		c.why = why
 		close(c.done)
-		_ = c.tls.NetConn().Close() // not the TLS one: its goodbye waits for a writer that may hang
+		_ = c.tls.NetConn().Close() // not the TLS connection: its close waits for a writer that may block
 	})
 }
 
-// serve runs the link until it ends: it hands on what comes, in its order, and keeps
-// watch that something does.
+// serve runs the link until it ends. It passes frames to handle in order, and watches for
+// silence.
 func (c *conn) serve(pace Pace, handle func(remote.Frame)) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { c.writeAll(pace) })
@@ -209,7 +209,7 @@ func (c *conn) serve(pace Pace, handle func(remote.Frame)) error {
 	return c.why
 }
 
-// writeAll writes what waits, commands before bulk.
+// writeAll writes queued frames, commands before bulk.
 func (c *conn) writeAll(pace Pace) {
 	defer close(c.written)
 	ping := time.NewTicker(pace.Ping)
@@ -234,7 +234,7 @@ func (c *conn) writeAll(pace Pace) {
 	}
 }
 
-// next waits for what is to be written next; nothing when the link has ended.
+// next waits for the next frame to write; it returns an empty one when the link has ended.
 func (c *conn) next(ping <-chan time.Time) outgoing {
 	select {
 	case out := <-c.commands:
@@ -259,11 +259,11 @@ func (c *conn) next(ping <-chan time.Time) outgoing {
 	}
 }
 
-// errSilent ends a link on which nothing comes any more, not even an answer to a ping.
+// errSilent ends a link on which nothing arrives any more, not even an answer to a ping.
 var errSilent = errors.New("nothing was heard for too long")
 
-// watch ends the link when nothing comes for too long, and sooner where there is a
-// reason to think that the other side has gone.
+// watch ends the link when nothing arrives for too long, or sooner if the other side
+// seems to be gone.
 func (c *conn) watch(pace Pace) {
 	silence := time.NewTimer(pace.Dead)
 	defer silence.Stop()

@@ -11,15 +11,15 @@ import (
 	"bridge/backend/network/hub/seal"
 )
 
-// enrolment is what a PC meets a team's hub for: the same exchange as two PCs that pair,
-// with words that go along with the proofs, and no book.
+// enrolment is the purpose of a PC that joins a team's hub. The exchange is that of two
+// pairing PCs, with data along with the proofs, and without a book.
 var enrolment = purpose{
 	protocol: "bridge-enrol/1", label: "bridge-enrol-v1", other: "the hub", does: "takes PCs into its team", doing: "joining",
 	invite: "run `bridge-hub invite` on the hub", absent: "does `bridge-hub serve` run there, and is it the address that `bridge-hub invite` shows?",
 }
 
-// Enrol makes this PC one of a team, by the code that the hub at that address shows. The
-// hub gets the offer when the code was right; record makes durable what the hub answers.
+// Enrol makes this PC a member of a team, by the code of the hub at that address. The hub
+// gets the offer if the code is right; record stores the hub's answer durably.
 func Enrol(ctx context.Context, identity Identity, name, address, code string, offer []byte, record func(hub Pair, answer []byte) error) error {
 	if len(offer) > maxOfferBytes {
 		return bridge.Errorf(bridge.TooLarge, "an offer of %d bytes does not fit: at most %d do", len(offer), maxOfferBytes)
@@ -31,9 +31,9 @@ func Enrol(ctx context.Context, identity Identity, name, address, code string, o
 	return err
 }
 
-// AdmitPC takes a PC that knows the invitation's code into the team, on a connection
-// whose handshake for it is over. accept makes durable that it belongs to the team and
-// says what the PC is told; its error is told to the PC.
+// AdmitPC admits a PC that knows the invitation's code to the team, on a connection after
+// its handshake. accept records the membership durably and returns the answer for the PC.
+// Its error is sent to the PC.
 func (i *Invitation) AdmitPC(conn *tls.Conn, identity Identity, name string, accept func(pc Pair, offer []byte) (answer []byte, err error)) (Pair, error) {
 	return i.admit(conn, identity, admission{
 		purpose: enrolment, name: name, now: i.now, confirm: func(Pair) error { return nil },
@@ -47,13 +47,13 @@ func (i *Invitation) AdmitPC(conn *tls.Conn, identity Identity, name string, acc
 	})
 }
 
-// ServerConfig is how a hub shows to its PCs who it is; what these prove of themselves is
-// not TLS's matter.
+// ServerConfig returns the TLS configuration by which a hub identifies itself to its PCs.
+// TLS does not verify the PCs.
 func (i Identity) ServerConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.certificate}, SessionTicketsDisabled: true}
 }
 
-// Pinned is how a PC talks to the hub of that identity, and to no other.
+// Pinned returns the TLS configuration of a PC that accepts only the hub with that id.
 func Pinned(hubID string) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -68,18 +68,18 @@ func Pinned(hubID string) *tls.Config {
 	}
 }
 
-// Key is the public half of this PC's key as certificates carry it: its SHA-256 is the ID.
+// Key returns the public key of this PC as certificates hold it: its SHA-256 is the ID.
 func (i Identity) Key() []byte { return i.certificate.Leaf.RawSubjectPublicKeyInfo }
 
-// Open opens what was sealed to this PC under that subject.
+// Open decrypts data that was sealed to this PC under that subject.
 func (i Identity) Open(subject string, sealed []byte) ([]byte, error) {
 	private := i.certificate.PrivateKey.(ed25519.PrivateKey) //nolint:forcetypeassert,errcheck // OpenIdentity makes and takes no other
 	return seal.Open(private, subject, sealed)
 }
 
-// Sign signs with this PC's key, and says which one that is: its SHA-256 is the ID.
+// Sign signs with this PC's key, and returns the public key: its SHA-256 is the ID.
 func (i Identity) Sign(message []byte) (key, signature []byte) {
 	private := i.certificate.PrivateKey.(ed25519.PrivateKey) //nolint:forcetypeassert,errcheck // OpenIdentity makes and takes no other
-	key, _ = x509.MarshalPKIXPublicKey(private.Public())     // that of such a key always can be
+	key, _ = x509.MarshalPKIXPublicKey(private.Public())     // such a key can always be encoded
 	return key, ed25519.Sign(private, message)
 }

@@ -1,8 +1,7 @@
-// Package link is the way between two paired PCs: who this PC is, how two of them
-// come to know each other by a code (RMT-01), and a connection on which each proves
-// on every handshake that it is the one (RMT-02). It carries frames and knows none
-// of their meanings: what the other PC may do is decided above it, by its own owner's
-// policy.
+// Package link implements the link between two paired PCs: the identity of this PC,
+// pairing by a code (RMT-01), and connections. Each side proves its identity in every
+// handshake (RMT-02). A link carries frames without interpreting them. The owner's policy
+// above it decides what the other PC may do.
 package link
 
 import (
@@ -25,8 +24,8 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Identity is this PC to others: one key, made once. Its ID is the SHA-256 of the
-// key as certificates carry it, in hexadecimal; names are for people.
+// Identity is this PC's identity: one key, created once. ID is the SHA-256 of the public
+// key as certificates hold it, in hexadecimal; names are for people.
 type Identity struct {
 	ID          string
 	certificate tls.Certificate
@@ -40,8 +39,8 @@ const (
 	certificateBlock = "CERTIFICATE"
 )
 
-// OpenIdentity reads the identity that the folder has, or makes one. One that cannot
-// be read is an error and is left as it is: another key would be another PC.
+// OpenIdentity reads the identity of the folder, or creates one. It fails for an
+// unreadable one, which stays unchanged: another key would be another PC.
 func OpenIdentity(folder string) (Identity, error) {
 	path := filepath.Join(folder, identityFile)
 	data, err := disk.ReadLimited(path, maxIdentityBytes)
@@ -62,14 +61,14 @@ func makeIdentity(folder, path string) ([]byte, error) {
 	if err == nil {
 		err = disk.WriteNew(path, data, disk.PrivateFile)
 	}
-	if errors.Is(err, fs.ErrExist) { // somebody was quicker
+	if errors.Is(err, fs.ErrExist) { // another process was faster
 		return disk.ReadLimited(path, maxIdentityBytes)
 	}
 	return data, err
 }
 
-// newIdentity makes a key and a certificate of it that is valid always: its age
-// proves nothing, the key does.
+// newIdentity creates a key and its certificate without expiry: the key proves the
+// identity, the certificate's age proves nothing.
 func newIdentity() ([]byte, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -115,16 +114,16 @@ func parseIdentity(data []byte) (Identity, error) {
 	return Identity{ID: peerID(certificate.Leaf), certificate: certificate}, nil
 }
 
-// peerID is the identity that a certificate proves.
+// peerID returns the id that a certificate proves.
 func peerID(certificate *x509.Certificate) string {
 	sum := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
 	return hex.EncodeToString(sum[:])
 }
 
-// shownBytes is how much of an id people compare.
+// shownBytes is how many characters of an id people compare.
 const shownBytes = 12
 
-// Fingerprint is the part of an id that people compare by eye, in groups of four.
+// Fingerprint returns the part of an id that people compare by eye, in groups of four.
 func Fingerprint(id string) string {
 	shown := []byte{}
 	for i := range min(len(id), shownBytes) {
@@ -136,9 +135,9 @@ func Fingerprint(id string) string {
 	return string(shown)
 }
 
-// config is what both protocols of this package have in common: TLS 1.3, a
-// certificate on both sides, nothing that resumes an earlier connection. verify says
-// whether the certificate that the other side proved to hold is the right one.
+// config returns the TLS settings that both protocols of this package share: TLS 1.3, a
+// certificate on both sides, no session resumption. verify checks the id that the other
+// side proved.
 func (i Identity) config(protocol string, verify func(peerID string) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,

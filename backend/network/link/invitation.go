@@ -10,39 +10,39 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// InvitationLife is how long a code can be used (RMT-01).
+// InvitationLife is how long a code is valid (RMT-01).
 const InvitationLife = 10 * time.Minute
 
-// MaxWrongCodes burns an invitation.
+// MaxWrongCodes is the number of wrong codes that ends an invitation.
 const MaxWrongCodes = 3
 
-// Invitation lets one other PC pair with this one, once. It is kept in memory only:
-// one that its process did not outlive is as good as burnt.
+// Invitation lets one other PC pair with this one, once. It is in memory only, so the end
+// of its process also ends it.
 type Invitation struct {
-	ID        string // says nothing about the code
-	Code      string // as it is shown: XXXX-XXXX
+	ID        string // independent of the code
+	Code      string // as shown: XXXX-XXXX
 	ExpiresAt time.Time
 
 	now   func() time.Time
 	mu    sync.Mutex
 	wrong int
 	state InvitationState
-	pair  string        // who used it
+	pair  string        // the id of the PC that used it
 	ended chan struct{} // closed when the state is final
 }
 
-// InvitationState says what became of an invitation.
+// InvitationState is the state of an invitation.
 type InvitationState string
 
 // The states of an invitation.
 const (
 	InvitationOpen    InvitationState = "open"
-	InvitationUsed    InvitationState = "used"    // somebody has paired by it
+	InvitationUsed    InvitationState = "used"    // a PC has paired by it
 	InvitationBurnt   InvitationState = "burnt"   // by three wrong codes
-	InvitationExpired InvitationState = "expired" // nobody came
+	InvitationExpired InvitationState = "expired" // unused in time
 )
 
-// crockford is the base 32 that people can read aloud: no I, L, O and U.
+// crockford is the base 32 alphabet that people can read aloud: without I, L, O and U.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 var codes = base32.NewEncoding(crockford).WithPadding(base32.NoPadding)
@@ -52,7 +52,7 @@ const (
 	codeRunes = 8
 )
 
-// NewInvitation makes an invitation with a random code.
+// NewInvitation returns an invitation with a random code.
 func NewInvitation(now func() time.Time) *Invitation {
 	random := make([]byte, codeBytes)
 	_, _ = rand.Read(random) // it never fails
@@ -63,8 +63,8 @@ func NewInvitation(now func() time.Time) *Invitation {
 	}
 }
 
-// CleanCode reads a code as people type it: in any case, with or without the
-// separator, and with the letters that look like digits.
+// CleanCode normalizes a typed code: any case, with or without separator, and with
+// letters that look like digits. It fails with Invalid for anything else.
 func CleanCode(typed string) (string, error) {
 	clean := strings.Map(func(r rune) rune {
 		switch r {
@@ -84,7 +84,7 @@ func CleanCode(typed string) (string, error) {
 	return clean, nil
 }
 
-// State says what became of it.
+// State returns the present state.
 func (i *Invitation) State() InvitationState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -103,25 +103,25 @@ func (i *Invitation) endLocked(state InvitationState) {
 	close(i.ended)
 }
 
-// Ended is closed when the invitation was used or burnt, or when somebody noticed
-// that it expired.
+// Ended returns a channel that is closed when the invitation was used or burnt, or when
+// its expiry was noticed.
 func (i *Invitation) Ended() <-chan struct{} { return i.ended }
 
-// PairedID is the id of the PC that used it; "" while nobody did.
+// PairedID returns the id of the PC that used it; "" if none did.
 func (i *Invitation) PairedID() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.pair
 }
 
-// WrongCodes is how many wrong codes were given.
+// WrongCodes returns how many wrong codes were given.
 func (i *Invitation) WrongCodes() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.wrong
 }
 
-// Withdraw ends an invitation that nobody has used.
+// Withdraw ends an unused invitation.
 func (i *Invitation) Withdraw() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -130,8 +130,8 @@ func (i *Invitation) Withdraw() {
 	}
 }
 
-// try is one use of the code. It counts as a wrong one before it is looked at, so
-// that nobody gains by coming with many at once; prove then makes the pair durable.
+// try uses the code once. The attempt counts as wrong before the check, so that many
+// attempts at once gain nothing. prove then makes the pair durable.
 func (i *Invitation) try(who string, isRight func() bool, prove func() error) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -145,7 +145,7 @@ func (i *Invitation) try(who string, isRight func() bool, prove func() error) er
 		}
 		return errRefused
 	}
-	i.wrong-- // the code was right, whatever comes of it
+	i.wrong-- // the code was right, whatever prove returns
 	if err := prove(); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (i *Invitation) try(who string, isRight func() bool, prove func() error) er
 	return nil
 }
 
-// wrongCode is all that somebody learns who may not come in.
+// wrongCode is all that a refused PC learns.
 const wrongCode = "the code is wrong, was used, or has expired"
 
 var errRefused = bridge.Errorf(bridge.Unauthorized, "it was refused: %s", wrongCode)

@@ -18,36 +18,36 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options say what links work with. All are required but Pace.
+// Options configures [Links]. All fields except Pace are required.
 type Options struct {
 	Identity Identity
 	Book     *Book
-	// Enabled says whether the owner wants links now.
+	// Enabled reports whether the owner allows links now.
 	Enabled func() bool
-	// Hello is what this PC says of itself now.
+	// Hello returns this PC's present hello.
 	Hello func() Hello
-	// Handle takes what came over a link from whom its key proves, frame after frame: the next one waits for it.
-	// It must not wait for an answer over the same link.
+	// Handle processes the frames of a link in order, with the verified PC: the next
+	// frame waits for it. It must not wait for an answer over the same link.
 	Handle func(remote.PC, remote.Frame)
-	// Changed is told that a link came or went.
+	// Changed is called after a link was established or ended.
 	Changed func(remote.PC)
 	Now     func() time.Time
 	Log     *slog.Logger
 	Pace    Pace
 }
 
-// Pace is how often links look after themselves.
+// Pace sets the intervals and timeouts of links.
 type Pace struct {
-	Ping, Dead time.Duration // something is said each Ping; a link is gone after Dead without a word
-	// Doubt is how long a link has to say something that the other side seems not to know.
+	Ping, Dead time.Duration // a frame is sent each Ping; a link ends after Dead without one
+	// Doubt is the timeout of a link that the other side may not know.
 	Doubt        time.Duration
-	Retry, Rarer time.Duration // the first pause between two attempts, and the longest
+	Retry, Rarer time.Duration // the first and the longest pause between attempts
 }
 
 var usualPace = Pace{Ping: 15 * time.Second, Dead: 45 * time.Second, Doubt: 3 * time.Second, Retry: time.Second, Rarer: time.Minute}
 
-// Links keeps a link to each paired PC, as far as it can be had: at most one, whoever
-// of the two opened it.
+// Links keeps a link to each paired PC if possible: at most one per PC, whichever side
+// opened it.
 type Links struct {
 	opts  Options
 	tasks *lifecycle.Tasks
@@ -57,15 +57,15 @@ type Links struct {
 	dials map[string]*dialing
 }
 
-// dialing is the loop that calls a PC whose address is known.
+// dialing is the loop that dials a PC whose address is known.
 type dialing struct {
 	stop context.CancelFunc
 	now  lifecycle.Signal // do not wait any longer
-	// failed is why the last attempt came to nothing; guarded by Links.mu.
+	// failed is the last attempt's error; guarded by Links.mu.
 	failed error
 }
 
-// NewLinks makes the links; Refresh begins to call.
+// NewLinks returns the links; Refresh starts to dial.
 func NewLinks(opts Options) *Links {
 	if opts.Pace == (Pace{}) {
 		opts.Pace = usualPace
@@ -88,8 +88,8 @@ func (l *Links) Close() {
 
 var errEnding = errors.New("this Bridge is ending")
 
-// Refresh follows the book and the settings: it calls those whose address it has and
-// ends the links of those who are not in the book any more, or all while links are off.
+// Refresh applies the book and the settings. It dials PCs with an address. It ends links
+// of PCs that left the book, or all while links are off.
 func (l *Links) Refresh() {
 	var pairs []Pair
 	if l.opts.Enabled() {
@@ -119,8 +119,8 @@ func (l *Links) Refresh() {
 	}
 }
 
-// call keeps calling one PC while no link to it is up. A link that ends at once is as
-// good as none: the pause grows.
+// call dials one PC while there is no link to it. A link that ends soon counts as a
+// failure: the pause grows.
 func (l *Links) call(ctx context.Context, id string, d *dialing) {
 	pause := l.opts.Pace.Retry
 	for {
@@ -151,7 +151,7 @@ func (l *Links) call(ctx context.Context, id string, d *dialing) {
 
 func (l *Links) dial(ctx context.Context, id string) error {
 	if l.link(id) != nil {
-		return nil // it came by itself
+		return nil // the other side opened the link
 	}
 	pair, err := l.opts.Book.ByID(id)
 	if err != nil {
@@ -172,7 +172,7 @@ func (l *Links) dial(ctx context.Context, id string) error {
 	return l.take(raw.(*tls.Conn), pair, true) //nolint:forcetypeassert,errcheck // tls dialed it
 }
 
-// Take takes a connection that came in, proved.
+// Take serves an incoming, verified connection.
 func (l *Links) Take(raw *tls.Conn, id string) {
 	pair, err := l.opts.Book.ByID(id)
 	if err == nil {
@@ -184,7 +184,7 @@ func (l *Links) Take(raw *tls.Conn, id string) {
 	}
 }
 
-// take greets the other side and serves the link, if it is the one of two that stays.
+// take greets the other side and serves the link, unless another link of the pair stays.
 func (l *Links) take(raw *tls.Conn, pair Pair, dialed bool) error {
 	c, err := greet(raw, pair, dialed, l.opts.Hello(), l.opts.Now())
 	if err == nil && !l.keep(c) {
@@ -193,7 +193,7 @@ func (l *Links) take(raw *tls.Conn, pair Pair, dialed bool) error {
 	if err != nil {
 		_ = raw.Close()
 		if errors.Is(err, errSecond) {
-			return nil // the other one serves
+			return nil // the other link serves
 		}
 		return err
 	}
@@ -215,8 +215,8 @@ func (l *Links) take(raw *tls.Conn, pair Pair, dialed bool) error {
 	return nil
 }
 
-// learn notes what the link proves: that the other side has the pair, too, and where
-// it can be called.
+// learn records what the link proves: that the other side has the pair too, and the
+// address at which it can be dialled.
 func (l *Links) learn(c *conn) {
 	err := l.opts.Book.Update(c.peer.ID, func(p *Pair) {
 		p.Confirmed = true
@@ -231,9 +231,9 @@ func (l *Links) learn(c *conn) {
 
 var errSecond = errors.New("there is a link already")
 
-// keep decides between two links of one pair: the one that the PC with the smaller id
-// opened stays, on both sides. Of two that the same side opened the newer one does:
-// it knows that the older one is gone.
+// keep decides between two links of one pair. The link that the PC with the smaller id
+// opened stays, on both sides. If one side opened both, the newer one stays, because that
+// side knows that the older one is gone.
 func (l *Links) keep(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,13 +264,13 @@ func (l *Links) link(id string) *conn {
 	return l.up[id]
 }
 
-// Send sends a frame to that PC, at once or not at all; Unavailable says that no link
-// is up. Whether it arrived only an answer tells.
+// Send sends a frame to that PC, at once or not at all. It fails with Unavailable if
+// there is no link. Only an answer shows that the frame arrived.
 func (l *Links) Send(ctx context.Context, peerID string, frame remote.Frame) error {
 	return l.send(ctx, peerID, frame, func(c *conn) chan outgoing { return c.commands })
 }
 
-// SendBulk is Send for what may wait behind everything else.
+// SendBulk is Send for low-priority frames.
 func (l *Links) SendBulk(ctx context.Context, peerID string, frame remote.Frame) error {
 	return l.send(ctx, peerID, frame, func(c *conn) chan outgoing { return c.bulk })
 }
@@ -288,7 +288,7 @@ func (l *Links) send(ctx context.Context, peerID string, frame remote.Frame, que
 	return c.send(ctx, frame, queue(c))
 }
 
-// hurry has a PC called at once that somebody asks for.
+// hurry makes the dial loop of a PC retry at once, because a caller needs the link.
 func (l *Links) hurry(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -297,7 +297,7 @@ func (l *Links) hurry(id string) {
 	}
 }
 
-// Status lists the paired PCs by name.
+// Status returns the paired PCs, sorted by name.
 func (l *Links) Status() []remote.Status {
 	var list []remote.Status
 	for _, pair := range l.opts.Book.Pairs() {
@@ -321,7 +321,7 @@ func (l *Links) status(pair Pair) remote.Status {
 	return s
 }
 
-// Of is how it stands with that PC.
+// Of returns the state of that PC. It fails with Unauthorized if it is not paired.
 func (l *Links) Of(peerID string) (remote.Status, error) {
 	pair, err := l.opts.Book.ByID(peerID)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 const handshakeTimeout = 10 * time.Second
 
-// Listener is where other PCs come in: paired ones for a link, and anybody who knows
-// the code while an invitation is open.
+// Listener accepts other PCs: paired ones for a link, and any PC with the code while an
+// invitation is open.
 type Listener struct {
 	identity Identity
 	doors    Doors
@@ -28,22 +28,22 @@ type Listener struct {
 	tasks     *lifecycle.Tasks
 }
 
-// Doors say who may come in, and take them. Both are asked anew for each connection.
+// Doors decides which PCs may connect, and serves them. It is queried for each connection.
 type Doors struct {
-	// Known refuses a PC that is not paired, or all of them while links are off.
+	// Known refuses a PC that is not paired, or all while links are off.
 	Known func(peerID string) error
-	// Linked takes a proved connection and owns it.
+	// Linked takes over a verified connection.
 	Linked func(conn *tls.Conn, peerID string)
-	// Hub says that PCs come to enrol in a team, and none to pair.
+	// Hub is set if PCs connect to enrol in a team, not to pair.
 	Hub bool
-	// Invitation is what is open; nil for none.
+	// Invitation returns the open invitation; nil for none.
 	Invitation func() *Invitation
-	// Joining serves whoever comes to pair; the connection ends with it.
+	// Joining serves a PC that pairs; the connection ends with it.
 	Joining func(conn *tls.Conn, invitation *Invitation)
 }
 
-// Listen opens the port at each of the addresses, all or none. A port of 0 takes a
-// free one for the first address, and the same for the rest.
+// Listen opens the port at all of the addresses, or fails with Unavailable. Port 0 takes
+// a free port for the first address, and the same port for the rest.
 func Listen(ctx context.Context, identity Identity, addresses []string, port int, doors Doors, log *slog.Logger) (*Listener, error) {
 	l := &Listener{identity: identity, doors: doors, log: log}
 	l.tasks = lifecycle.NewTasks(ctx)
@@ -63,7 +63,7 @@ func Listen(ctx context.Context, identity Identity, addresses []string, port int
 	return l, nil
 }
 
-// Addresses are host:port of each place where it listens.
+// Addresses returns host:port of each listening address.
 func (l *Listener) Addresses() []string {
 	var addresses []string
 	for _, listener := range l.listeners {
@@ -72,12 +72,12 @@ func (l *Listener) Addresses() []string {
 	return addresses
 }
 
-// Port is the port at all of them.
+// Port returns the port of all addresses.
 func (l *Listener) Port() int {
 	return l.listeners[0].Addr().(*net.TCPAddr).Port //nolint:forcetypeassert,errcheck // it was asked for tcp
 }
 
-// Close ends it. Links that were taken go on.
+// Close closes the listener. Established links continue.
 func (l *Listener) Close() {
 	l.tasks.Cancel()
 	for _, listener := range l.listeners {
@@ -95,7 +95,7 @@ func (l *Listener) accept(listener net.Listener) {
 			}
 			return
 		}
-		if err != nil { // out of descriptors, as a rule
+		if err != nil { // usually out of descriptors
 			l.log.Warn("a connection could not be taken", "err", err)
 			select {
 			case <-time.After(time.Second):
@@ -108,7 +108,7 @@ func (l *Listener) accept(listener net.Listener) {
 	}
 }
 
-// prove has the other side show who it is, and hands it to its door.
+// prove performs the TLS handshake and passes the connection to the matching door.
 func (l *Listener) prove(raw net.Conn) {
 	invitation, purpose := l.doors.Invitation(), pairing
 	if l.doors.Hub {
@@ -141,7 +141,7 @@ func (l *Listener) prove(raw net.Conn) {
 		l.doors.Linked(conn, peerID(state.PeerCertificates[0]))
 		return
 	}
-	defer l.unproved.remove(raw) // who pairs has proved nothing yet
+	defer l.unproved.remove(raw) // a pairing PC has proved nothing yet
 	defer raw.Close()
 	defer context.AfterFunc(l.tasks.Context(), func() { _ = conn.Close() })()
 	l.doors.Joining(conn, invitation)

@@ -21,7 +21,7 @@ import (
 	"bridge/backend/platform/wire"
 )
 
-// How two PCs pair, over a TLS connection on which each shows its certificate:
+// Two PCs pair over a TLS connection on which each shows its certificate:
 //
 //	inviter: greeting   the invitation's id, its name
 //	joiner:  request    the same id, random bytes, its name, its share
@@ -30,8 +30,8 @@ import (
 //	inviter: proof      that it does, and has recorded the pair
 //	joiner:  done       it has recorded the pair, too
 //
-// The key depends on the code, on both certificates and on this very connection: who
-// stands in the middle shows other certificates and gets another key.
+// The key depends on the code, on both certificates and on this connection. A man in the
+// middle shows other certificates and gets another key.
 const (
 	pairVersion     = 1
 	pairTimeout     = 20 * time.Second // of one exchange
@@ -44,14 +44,14 @@ const (
 	exporterBytes = 32
 )
 
-// purpose is what two sides meet for by a code. A code that was made for one opens
-// nothing else.
+// purpose is the reason for which two sides meet by a code. A code for one purpose is not
+// valid for another.
 type purpose struct {
 	protocol string // of the connection
 	label    string // of the channel and of the proofs
 
-	// For people: who is on the other side, what it does and what this side does, what
-	// opens an invitation there, and what to look at where nobody listens.
+	// Texts for people: the other side, what it does and what this side does, how to open
+	// an invitation there, and what to check if it does not answer.
 	other, does, doing, invite, absent string
 }
 
@@ -70,24 +70,24 @@ type pairMessage struct {
 	Session    []byte `json:"session,omitempty"`
 	Share      []byte `json:"share,omitempty"`
 	Proof      []byte `json:"proof,omitempty"`
-	Offer      []byte `json:"offer,omitempty"` // along with the proof, for what comes after it
+	Offer      []byte `json:"offer,omitempty"` // sent with the proof, for the step after it
 	Done       bool   `json:"done,omitempty"`
-	// Refused ends the exchange. It is a sentence only for those who have shown that
-	// they know the code.
+	// Refused ends the exchange. It is a full sentence only for a side that has proved
+	// knowledge of the code.
 	Refused string `json:"refused,omitempty"`
 }
 
-// exchange is one pairing, as either side sees it.
+// exchange is one pairing, for either side.
 type exchange struct {
 	purpose purpose
 	conn    *tls.Conn
 	in      *bufio.Reader
-	self    string // our id
-	peer    string // theirs, as their certificate proves it
-	binding []byte // of this connection
+	self    string // this side's id
+	peer    string // the other side's id, proved by its certificate
+	binding []byte // the channel binding of this connection
 }
 
-// startExchange takes a connection whose handshake is over.
+// startExchange starts an exchange on a connection after its handshake.
 func startExchange(conn *tls.Conn, self string, purpose purpose) (*exchange, error) {
 	state := conn.ConnectionState()
 	binding, err := state.ExportKeyingMaterial(exporterLabel, nil, exporterBytes)
@@ -124,10 +124,10 @@ func (x *exchange) receive() (message pairMessage, err error) {
 	return message, nil
 }
 
-// setting is what both sides must see alike.
+// setting returns the values on which both sides must agree.
 func (x *exchange) setting(code, invitation string, session []byte, joiner, joinerName, inviter, inviterName string) cpace.Setting {
 	list := func(parts ...string) []byte {
-		text, _ := json.Marshal(parts) // strings always can be
+		text, _ := json.Marshal(parts) // strings can always be encoded
 		return text
 	}
 	return cpace.Setting{
@@ -144,9 +144,9 @@ func proof(key []byte, label string) []byte {
 	return mac.Sum(nil)
 }
 
-// Join pairs with the PC at that address by the code that it shows. The pair is
-// durable in the book on both sides when it returns; where the last word was lost,
-// the other side takes its half back after a day.
+// Join pairs with the PC at that address by its code. When it returns, the pair is
+// durable in the book on both sides. If the last message was lost, the other side drops
+// its unconfirmed pair after a day.
 func Join(ctx context.Context, identity Identity, book *Book, name, address, code string) (Pair, error) {
 	pair, err := meet(ctx, identity, address, code, joining{
 		purpose: pairing, name: name, now: book.now, check: book.Check,
@@ -158,19 +158,19 @@ func Join(ctx context.Context, identity Identity, book *Book, name, address, cod
 	return pair, book.Update(pair.ID, func(p *Pair) { p.Address = address })
 }
 
-// joining is what the side that knows the code brings along.
+// joining configures the side that enters the code.
 type joining struct {
 	purpose purpose
-	name    string // ours
-	offer   []byte // what the other side gets with our proof
+	name    string // this side's
+	offer   []byte // data that the other side gets with this side's proof
 	now     func() time.Time
-	// check may refuse the other side before it gets a proof; record makes durable what
-	// came of it, with what came along with the other side's proof.
+	// check may refuse the other side before it gets a proof. record stores the result
+	// durably, with the data that came with the other side's proof.
 	check  func(Pair) error
 	record func(pair Pair, offer []byte) error
 }
 
-// meet joins at that address.
+// meet runs the exchange with the PC at that address.
 func meet(ctx context.Context, identity Identity, address, code string, j joining) (Pair, error) {
 	clean, err := CleanCode(code)
 	if err == nil {
@@ -247,11 +247,11 @@ func (x *exchange) join(j joining, code string) (Pair, error) {
 	if err := j.record(pair, accepted.Offer); err != nil {
 		return Pair{}, err
 	}
-	_ = x.send(pairMessage{Done: true}) // where it is lost, the first link says so
+	_ = x.send(pairMessage{Done: true}) // if it is lost, the first link confirms the pair
 	return pair, nil
 }
 
-// noWay puts a connection into words that could not be had.
+// noWay returns the error for people of a connection that could not be made.
 func (p purpose) noWay(address string, err error) error {
 	var said *bridge.Error
 	var named *net.DNSError
@@ -263,7 +263,7 @@ func (p purpose) noWay(address string, err error) error {
 	why := "no invitation is open at " + address + ", and a code is good once, for ten minutes: " + p.invite + " first"
 	switch {
 	case errors.As(err, &said):
-		if said.Code == bridge.Unsupported { // it speaks something else
+		if said.Code == bridge.Unsupported { // it speaks another protocol
 			return bridge.WithCause(said.Code, err, fmt.Sprintf("what answers at %s is not where %s %s: is the port right?", address, p.other, p.does))
 		}
 		return said
@@ -281,8 +281,8 @@ func (p purpose) noWay(address string, err error) error {
 	return bridge.WithCause(bridge.Unavailable, err, why)
 }
 
-// sayWhy leaves a sentence as it is and puts a lost connection into one: who ends it
-// in the middle has not proved anything, so it cannot be told from a wrong code.
+// sayWhy returns a bridge error unchanged, and describes a lost connection. A side that
+// closes in the middle has proved nothing, so this may also be a wrong code.
 func (p purpose) sayWhy(address string, err error) error {
 	var said *bridge.Error
 	if errors.As(err, &said) {
@@ -291,7 +291,7 @@ func (p purpose) sayWhy(address string, err error) error {
 	return bridge.WithCause(bridge.Unavailable, err, "the connection to "+address+" was lost in the middle of "+p.doing+": try it again")
 }
 
-// otherVersion says that the other side is of another release, and which one is the older.
+// otherVersion returns the error for a side of another release, and names the older one.
 func (p purpose) otherVersion(theirs int) error {
 	older := "Bridge on this PC"
 	if theirs < pairVersion {
@@ -300,8 +300,8 @@ func (p purpose) otherVersion(theirs int) error {
 	return bridge.Errorf(bridge.Unsupported, "%s %s by version %d, this Bridge by %d: update %s", p.other, p.does, theirs, pairVersion, older)
 }
 
-// Admit pairs with whoever knows the invitation's code, on a connection whose
-// handshake for it is over. Whoever does not learns nothing but that.
+// Admit pairs with a PC that knows the invitation's code, on a connection after its
+// handshake. A PC without the code learns only that it is wrong.
 func (i *Invitation) Admit(conn *tls.Conn, identity Identity, book *Book, name string) (Pair, error) {
 	return i.admit(conn, identity, admission{
 		purpose: pairing, name: name, now: book.now,
@@ -310,15 +310,15 @@ func (i *Invitation) Admit(conn *tls.Conn, identity Identity, book *Book, name s
 	})
 }
 
-// admission is what the side that made the code does with whoever knows it.
+// admission configures the side that issued the code.
 type admission struct {
 	purpose purpose
-	name    string // ours
+	name    string // this side's
 	now     func() time.Time
-	// record makes durable what comes of it, given what came along with the other side's
-	// proof, and says what goes along with ours.
+	// record stores the result durably, with the data that came with the other side's
+	// proof. It returns the data to send with this side's proof.
 	record  func(pair Pair, offer []byte) (answer []byte, err error)
-	confirm func(Pair) error // the other side has recorded it, too
+	confirm func(Pair) error // after the other side has recorded it too
 }
 
 func (i *Invitation) admit(conn *tls.Conn, identity Identity, a admission) (Pair, error) {
@@ -335,7 +335,7 @@ func (i *Invitation) admit(conn *tls.Conn, identity Identity, a admission) (Pair
 	return pair, nil
 }
 
-// refusal is what the joiner may know.
+// refusal returns what the joiner may learn of an error.
 func refusal(err error) string {
 	if knows := (*afterProof)(nil); errors.As(err, &knows) {
 		return knows.Error()
@@ -343,7 +343,7 @@ func refusal(err error) string {
 	return wrongCode
 }
 
-// afterProof is an error that somebody may read who knew the code.
+// afterProof is an error that a side with the right code may read.
 type afterProof struct{ error }
 
 func (e *afterProof) Unwrap() error { return e.error }
@@ -397,7 +397,7 @@ func (x *exchange) admit(i *Invitation, a admission) (Pair, error) {
 	return x.finish(a, pair, pairMessage{Proof: proof(key, x.purpose.inviterProof()), Offer: answer})
 }
 
-// finish tells the joiner that the pair is recorded, and hears that it is there, too.
+// finish informs the joiner that the pair is recorded, and waits for its confirmation.
 func (x *exchange) finish(a admission, pair Pair, accepted pairMessage) (Pair, error) {
 	if err := x.send(accepted); err != nil {
 		return pair, nil //nolint:nilerr // it is recorded here: half-made, until a link is up

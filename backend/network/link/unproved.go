@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// maxUnproved bounds the connections that have not shown who they are.
+	// maxUnproved limits the connections whose peers are not verified.
 	maxUnproved = 32
-	// maxUnprovedOfOne bounds those of one address, or of one network of IPv6.
+	// maxUnprovedOfOne limits those from one address, or from one IPv6 network.
 	maxUnprovedOfOne = 8
-	// networkBits are the first bits of an IPv6 address that name its network: one machine
-	// has as many addresses in there as it likes.
+	// networkBits is the prefix length of an IPv6 network: one machine may have any
+	// number of addresses in it.
 	networkBits = 64
 )
 
-// unproved are the connections that have not shown who they are. Silent ones keep nobody
-// out: where there are too many, the oldest of the address with the most gives way
+// unproved holds the connections whose peers are not verified. Silent ones cannot block
+// others: if there are too many, the oldest connection of the busiest address is closed
 // (SEC-12).
 type unproved struct {
 	mu   sync.Mutex
@@ -30,7 +30,7 @@ type waiting struct {
 	from netip.Addr
 }
 
-// add keeps a connection, and closes another one where there are too many.
+// add adds a connection, and closes another one if there are too many.
 func (u *unproved) add(conn net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -44,7 +44,7 @@ func (u *unproved) add(conn net.Conn) {
 	}
 }
 
-// remove forgets a connection.
+// remove removes a connection.
 func (u *unproved) remove(conn net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -60,8 +60,7 @@ func (u *unproved) count(from netip.Addr) (count int) {
 	return count
 }
 
-// busiest returns the address with the most connections, of several the one that came
-// first.
+// busiest returns the address with the most connections, the first one of several.
 func (u *unproved) busiest() netip.Addr {
 	best, most := netip.Addr{}, 0
 	for _, w := range u.list {
@@ -74,12 +73,12 @@ func (u *unproved) busiest() netip.Addr {
 
 func (u *unproved) dropOldest(from netip.Addr) {
 	i := slices.IndexFunc(u.list, func(w waiting) bool { return w.from == from })
-	_ = u.list[i].conn.Close() // whoever is honest comes again
+	_ = u.list[i].conn.Close() // an honest peer connects again
 	u.list = slices.Delete(u.list, i, i+1)
 }
 
-// networkOf returns the address of the other end, of IPv6 that of its network. The zero
-// address stands for one that is not known.
+// networkOf returns the address of the other end, for IPv6 that of its network. It
+// returns the zero address if it is unknown.
 func networkOf(at net.Addr) netip.Addr {
 	tcp, is := at.(*net.TCPAddr)
 	if !is {

@@ -14,8 +14,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Register serves the operations about other PCs. The broker lets only the owner call them.
-// The daemon serves api.OpNetwork: it adds what each PC may do here.
+// Register serves the operations about other PCs. The broker lets only the owner call
+// them. The daemon serves api.OpNetwork, because it adds what each PC may do here.
 func (p *Peering) Register(m *mux.Mux) {
 	mux.Handle(m, api.OpInvite, func(context.Context, *ipc.Conn, api.Empty) (api.Invited, error) { return p.invite() })
 	mux.Handle(m, api.OpInvitation, func(ctx context.Context, _ *ipc.Conn, a api.InvitationArgs) (api.InvitationEnded, error) {
@@ -58,7 +58,7 @@ func (p *Peering) invite() (api.Invited, error) {
 	}, nil
 }
 
-// await waits for an invitation's end. Who asked for it and goes takes it along.
+// await waits for an invitation's end. If the caller cancels, it withdraws the invitation.
 func (p *Peering) await(ctx context.Context, id string) (api.InvitationEnded, error) {
 	state, pair, err := p.Await(ctx, id)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *Peering) await(ctx context.Context, id string) (api.InvitationEnded, er
 	return api.InvitationEnded{State: string(state), Peer: api.PCName{Name: pair.Name, ID: pair.ID}}, nil
 }
 
-// Network is how it stands, as programs read it.
+// Network returns the state of the network for programs.
 func (p *Peering) Network() (api.Network, error) {
 	status, err := p.Status()
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *Peering) Network() (api.Network, error) {
 	return network, nil
 }
 
-// waitsOf says which decisions wait for the hub, nil for none.
+// waitsOf describes the decisions that wait for the hub, nil for none.
 func waitsOf(w Waits) *api.Waits {
 	if w.Decisions == 0 {
 		return nil
@@ -132,8 +132,8 @@ func waitsOf(w Waits) *api.Waits {
 	}
 }
 
-// sees is what whoever runs the hub, or the team's own server, sees and can do, for the
-// PCs' owners.
+// sees describes to the PCs' owners what the operator of the hub, or of the team's own
+// server, sees and can do.
 func sees(team TeamStatus) string {
 	reads := "what they write. "
 	if team.Sealed {
@@ -147,7 +147,7 @@ func sees(team TeamStatus) string {
 		"It can hold back what it carries, but cannot speak for another PC and names nobody: " + allow
 }
 
-// carried says whether what goes through the hub can be read there.
+// carried describes whether the hub can read what goes through it.
 func carried(team TeamStatus) string {
 	runs := "hub"
 	if team.Own {
@@ -163,7 +163,7 @@ func carried(team TeamStatus) string {
 	return text
 }
 
-// update says that a PC whose link is up cannot do all that this one can (RMT-03).
+// update names what a connected PC lacks of this PC's capabilities, "" for nothing (RMT-03).
 func (p *Peering) update(peer PeerStatus) string {
 	var lacking []string
 	for _, capability := range p.opts.Capabilities {

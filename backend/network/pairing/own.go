@@ -12,12 +12,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// rosterPath is network/roster.json: the newest of what this PC has read in its team's
-// roster, where the team has a server of its own. It outlives the membership, so that an
-// older roster is refused after joining again, too.
+// rosterPath is network/roster.json: the newest state that this PC has read of its team's
+// roster, if the team has its own server. It outlives the membership, so that an older
+// roster is refused after a later join too.
 func (p Crew) rosterPath() string { return filepath.Join(p.folder(), "roster.json") }
 
-// EnrolOwn makes this PC one of a team that has a NATS server of its own (HUB-01).
+// EnrolOwn makes this PC a member of a team that has its own NATS server (HUB-01).
 func (p Crew) EnrolOwn(ctx context.Context, team, roster string, urls []string, access externalnats.Access) (join.Membership, error) {
 	return p.join(func(identity link.Identity, record func(join.Membership) error) error {
 		seen, err := hub.Seen(p.rosterPath(), team, roster, identity.ID)
@@ -33,7 +33,7 @@ func (p Crew) EnrolOwn(ctx context.Context, team, roster string, urls []string, 
 	})
 }
 
-// Identify says who this PC is for others, and makes it somebody where it was nobody yet.
+// Identify returns this PC's name, id and key. It creates the identity if there is none.
 func (p Crew) Identify() (api.PCName, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

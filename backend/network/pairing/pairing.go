@@ -1,7 +1,6 @@
-// Package pairing is what this PC does with others: it pairs, keeps links as far as
-// the owner's settings want them, and hands what comes over them to whoever serves
-// it. It asks the settings anew each time: nothing that the owner took back is
-// remembered here.
+// Package pairing manages this PC's pairs and links. It pairs, keeps the links that the
+// owner's settings allow, and passes received frames to their handler. It reads the
+// settings each time, so a revoked permission is never cached.
 package pairing
 
 import (
@@ -25,54 +24,54 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options say what it works with. All are required but ServeStored and Look.
+// Options configures a [Peering]. All fields except ServeStored and Look are required.
 type Options struct {
 	Home config.Home
-	// Settings are what config.json says about other PCs now.
+	// Settings returns the present settings of config.json about other PCs.
 	Settings func() (config.Network, error)
 	Release  string
-	// Forget takes the name of a PC that is paired no more out of what the owner allows:
-	// another one that pairs under it gets nothing.
+	// Forget removes the name of an unpaired PC from what the owner allows. Another PC
+	// that pairs under that name then gets no permissions.
 	Forget func(name string) error
-	// Capabilities are what this PC can do with others; a frame's type names the one
-	// that Serve has for it.
+	// Capabilities are what this PC supports with others. A frame's type names the
+	// capability that Serve has for it.
 	Capabilities []string
-	// Serve takes a frame that came over a link. The next one of that PC waits for it.
+	// Serve processes a frame from a link. The next frame of that PC waits for it.
 	Serve func(from remote.PC, frame remote.Frame)
-	// ServeStored takes a frame that lay in the team's hub since then; it may come more
-	// than once. nil leaves all there.
+	// ServeStored processes a frame that the team's hub has stored since then; it may
+	// come more than once. If nil, all frames stay there.
 	ServeStored func(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error
-	// Changed is told that something that is shown is different now.
+	// Changed is called after something that is shown has changed.
 	Changed func()
 	Now     func() time.Time
 	Log     *slog.Logger
-	// Look is how often the settings are looked at for a change; 0 is two seconds.
+	// Look is how often the settings are checked for a change; 0 means two seconds.
 	Look time.Duration
 }
 
 const usualLook = 2 * time.Second
 
-// Peering is this PC among others.
+// Peering manages this PC's pairs, links and team membership.
 type Peering struct {
 	opts Options
 	book *link.Book
 
-	turn      sync.Mutex // who opens and closes the listener; nothing else is held over that
-	teamTurn  sync.Mutex // who opens and closes the way to the hub, joins and leaves
-	admitting sync.Mutex // who changes network/team.json
+	turn      sync.Mutex // held to open and close the listener; no other lock is taken around it
+	teamTurn  sync.Mutex // held to open and close the connection to the hub, to join and to leave
+	admitting sync.Mutex // held to change network/team.json
 
 	mu         sync.Mutex
 	identity   *link.Identity // nil until the first pairing
-	links      *link.Links    // nil like it
-	listener   *link.Listener // nil while nobody is expected
+	links      *link.Links    // nil until the first pairing
+	listener   *link.Listener // nil while no PC is expected
 	listens    listening
-	failed     string // why nobody can come in
+	failed     string // why no PC can connect
 	invitation *link.Invitation
-	joins      int // of PCs that come to pair now
+	joins      int // PCs that are pairing now
 	team       teamFile
-	teamBroken error    // why it cannot be read
-	hub        *hub.Hub // nil while there is no way to one
-	hubFailed  error    // why it could not be called
+	teamBroken error    // why the team file cannot be read
+	hub        *hub.Hub // nil while there is no connection to a hub
+	hubFailed  error    // why it could not be opened
 	hubOpened  time.Time
 	waits      Waits // for the hub
 
@@ -85,7 +84,7 @@ type listening struct {
 	port      int
 }
 
-// Open reads who is paired with this PC. Nothing is made before the first pairing.
+// Open reads the pairs of this PC. It creates no files before the first pairing.
 func Open(opts Options) (*Peering, error) {
 	if opts.Look == 0 {
 		opts.Look = usualLook
@@ -107,7 +106,7 @@ func Open(opts Options) (*Peering, error) {
 
 func (p *Peering) folder() string { return filepath.Join(p.opts.Home.Dir(), "network") }
 
-// Run follows the settings until Close.
+// Run starts to follow the settings until Close.
 func (p *Peering) Run() {
 	p.tasks.Go(func() {
 		tick := time.NewTicker(p.opts.Look)
@@ -123,10 +122,10 @@ func (p *Peering) Run() {
 	})
 }
 
-// Close ends the links and whatever is open.
+// Close ends the links, the listener and the connection to the hub.
 func (p *Peering) Close() {
 	p.tasks.Stop()
-	_ = p.listen(config.Network{}) // nobody is expected any more
+	_ = p.listen(config.Network{}) // no PC is expected any more
 	p.Crew().followTeam()
 	p.mu.Lock()
 	links := p.links
@@ -136,7 +135,7 @@ func (p *Peering) Close() {
 	}
 }
 
-// identifyLocked makes this PC somebody, once.
+// identifyLocked loads or creates this PC's identity, once.
 func (p *Peering) identifyLocked() error {
 	if p.identity != nil {
 		return nil
@@ -168,7 +167,7 @@ func (p *Peering) hello() link.Hello {
 	return hello
 }
 
-// Name is what other PCs call this one.
+// Name returns the name of this PC for other PCs.
 func (p *Peering) Name() string {
 	settings, err := p.opts.Settings()
 	if err == nil && settings.Name != "" {
@@ -178,7 +177,7 @@ func (p *Peering) Name() string {
 	return nameOf(host)
 }
 
-// nameOf makes a name out of a machine's.
+// nameOf returns a valid name made from a host name.
 func nameOf(host string) string {
 	host, _, _ = strings.Cut(host, ".")
 	name := strings.Map(func(r rune) rune {
@@ -197,11 +196,11 @@ func nameOf(host string) string {
 	return name
 }
 
-// follow does what the settings want now.
+// follow applies the present settings.
 func (p *Peering) follow() {
 	settings, err := p.opts.Settings()
 	if err != nil {
-		settings = config.Network{} // what cannot be read allows nothing
+		settings = config.Network{} // unreadable settings allow nothing
 	}
 	err = p.listen(settings)
 	p.mu.Lock()
@@ -224,7 +223,7 @@ func (p *Peering) follow() {
 	}
 }
 
-// listen opens the port while a PC may come, and closes it when none may.
+// listen opens the port while a PC may connect, and closes it when none may.
 func (p *Peering) listen(settings config.Network) error {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -234,13 +233,13 @@ func (p *Peering) listen(settings config.Network) error {
 	p.mu.Unlock()
 	want := listening{addresses: strings.Join(settings.Addresses(), " "), port: settings.Port}
 	if want.port == 0 {
-		want.port = listens.port // any will do, and a PC may know the one of before
+		want.port = listens.port // any port works, and a PC may know the earlier one
 	}
 	if present != nil && expected && listens == want {
 		return nil
 	}
 	if present != nil {
-		present.Close() // its port may be wanted again
+		present.Close() // the new listener may need its port
 	}
 	listener, err := p.openDoor(settings, want.port, expected)
 	if err != nil && settings.Port == 0 && want.port != 0 {
@@ -254,7 +253,7 @@ func (p *Peering) listen(settings config.Network) error {
 	return err
 }
 
-// openDoor returns nothing where nobody is expected.
+// openDoor opens a listener. It returns nil if no PC is expected.
 func (p *Peering) openDoor(settings config.Network, port int, expected bool) (*link.Listener, error) {
 	if !expected {
 		return nil, nil //nolint:nilnil // there is no door, and that is no error
@@ -270,7 +269,7 @@ func (p *Peering) openDoor(settings config.Network, port int, expected bool) (*l
 	return link.Listen(p.tasks.Context(), *identity, settings.Addresses(), port, doors, p.opts.Log)
 }
 
-// known lets a paired PC in while links are on.
+// known admits a paired PC while links are enabled. It fails with Denied otherwise.
 func (p *Peering) known(id string) error {
 	if !p.enabled() {
 		return bridge.Errorf(bridge.Denied, "links are off here")
@@ -285,7 +284,7 @@ func (p *Peering) open() *link.Invitation {
 	return p.invitationLocked()
 }
 
-// invitationLocked is the invitation that is open; nil for none.
+// invitationLocked returns the open invitation; nil for none.
 func (p *Peering) invitationLocked() *link.Invitation {
 	if p.invitation != nil && p.invitation.State() == link.InvitationOpen {
 		return p.invitation
@@ -296,7 +295,7 @@ func (p *Peering) invitationLocked() *link.Invitation {
 func (p *Peering) joining(conn *tls.Conn, invitation *link.Invitation) {
 	p.mu.Lock()
 	identity := *p.identity
-	p.joins++ // the code is used before the pairing is through: the door stays open until then
+	p.joins++ // the code is used before the pairing is complete: the listener stays open until then
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
@@ -322,7 +321,7 @@ type Invitation struct {
 	Self      string // its id
 }
 
-// Invite opens an invitation in place of the one before, and the port for it.
+// Invite replaces the earlier invitation by a new one and opens its port.
 func (p *Peering) Invite() (Invitation, error) {
 	settings, err := p.opts.Settings()
 	if err != nil {
@@ -355,18 +354,18 @@ func (p *Peering) Invite() (Invitation, error) {
 	return Invitation{ID: invitation.ID, Addresses: addresses, Code: invitation.Code, ExpiresAt: invitation.ExpiresAt, Name: p.Name(), Self: self}, nil
 }
 
-// InvitationStatus is how it stands with the last invitation.
+// InvitationStatus is the state of the last invitation.
 type InvitationStatus struct {
-	ID         string // "" where there was none
+	ID         string // "" if there was none
 	State      link.InvitationState
 	WrongCodes int
 	ExpiresAt  time.Time
 	Code       string    // "" unless it is open
 	Addresses  []string  // none unless it is open
-	Pair       link.Pair // who used it; nobody where nobody did, or is paired no more
+	Pair       link.Pair // the PC that used it; zero if none did, or it is no longer paired
 }
 
-// Invited is how it stands with the last invitation.
+// Invited returns the state of the last invitation.
 func (p *Peering) Invited() InvitationStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -380,12 +379,12 @@ func (p *Peering) Invited() InvitationStatus {
 			status.Addresses = link.Reachable(p.listener.Addresses())
 		}
 	}
-	status.Pair, _ = p.book.ByID(p.invitation.PairedID()) // of one that was used
+	status.Pair, _ = p.book.ByID(p.invitation.PairedID()) // of a used one
 	return status
 }
 
-// Await returns when the invitation with that id is open no more, and what became of
-// it. One that nobody remembers has expired.
+// Await waits until the invitation with that id is no longer open, and returns its
+// outcome. An unknown id counts as expired. It fails with Unavailable if the broker ends.
 func (p *Peering) Await(ctx context.Context, id string) (link.InvitationState, link.Pair, error) {
 	p.mu.Lock()
 	invitation := p.invitation
@@ -403,7 +402,7 @@ func (p *Peering) Await(ctx context.Context, id string) (link.InvitationState, l
 	case <-p.tasks.Done():
 		return "", link.Pair{}, bridge.Errorf(bridge.Unavailable, "this broker is ending, and the invitation with it")
 	}
-	pair, _ := p.book.ByID(invitation.PairedID()) // of one that was used
+	pair, _ := p.book.ByID(invitation.PairedID()) // of a used one
 	return invitation.State(), pair, nil
 }
 
@@ -415,7 +414,7 @@ func (p *Peering) Withdraw(id string) {
 	}
 }
 
-// Join pairs with the PC at that address by the code that it shows.
+// Join pairs with the PC at that address by the code that the other PC shows.
 func (p *Peering) Join(ctx context.Context, address, code string) (link.Pair, error) {
 	address, err := withPort(address)
 	if err != nil {
@@ -437,7 +436,7 @@ func (p *Peering) Join(ctx context.Context, address, code string) (link.Pair, er
 	return pair, nil
 }
 
-// withPort adds the usual port to an address that has none.
+// withPort adds the default port to an address without one. It fails with Invalid for a bad one.
 func withPort(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -450,14 +449,14 @@ func withPort(address string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Refresh does at once what the settings want now.
+// Refresh applies the present settings at once.
 func (p *Peering) Refresh() {
 	p.follow()
 	p.opts.Changed()
 }
 
-// Unlink ends the pair with that name, at once, and takes the name out of what the
-// owner allows.
+// Unlink ends the pair with that name at once, and removes the name from what the owner
+// allows.
 func (p *Peering) Unlink(name string) error {
 	pair, err := p.book.ByName(name)
 	if err != nil {
@@ -466,7 +465,7 @@ func (p *Peering) Unlink(name string) error {
 	return p.unpair(pair)
 }
 
-// Unpair is Unlink of the pair with that id.
+// Unpair ends the pair with that id like [Peering.Unlink]. It fails with NotFound if none.
 func (p *Peering) Unpair(id string) error {
 	pair, err := p.book.ByID(id)
 	if err != nil {
@@ -487,7 +486,7 @@ func (p *Peering) unpair(pair link.Pair) error {
 	return nil
 }
 
-// Status is this PC among others, for people.
+// Status is the state of this PC among others, for people.
 type Status struct {
 	Name      string
 	ID        string // "" before the first pairing
@@ -511,7 +510,7 @@ type PeerStatus struct {
 	Jobs, Messages, Decisions, Dashboard, Files bool
 }
 
-// Status says how it stands now.
+// Status returns the present state.
 func (p *Peering) Status() (Status, error) {
 	settings, err := p.opts.Settings()
 	if err != nil {
@@ -539,5 +538,5 @@ func (p *Peering) Status() (Status, error) {
 	return status, nil
 }
 
-// OwnAddresses are those by which others may reach this PC.
+// OwnAddresses returns the addresses by which others may reach this PC.
 func (p *Peering) OwnAddresses() []string { return link.OwnAddresses() }

@@ -21,31 +21,30 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// teamFile is network/team.json: the team that this PC belongs to, with the key for its
-// hub, and by which names its PCs were known here.
+// teamFile is network/team.json: the team of this PC, with the key for its hub, and the
+// names of its PCs.
 type teamFile struct {
 	Version    int               `json:"version"`
-	Membership *join.Membership  `json:"membership,omitempty"` // nil once it has left
-	PCs        map[string]string `json:"pcs,omitempty"`        // names by identity
-	// Names are whose each name is, or was the last time it was anybody's.
+	Membership *join.Membership  `json:"membership,omitempty"` // nil after it has left
+	PCs        map[string]string `json:"pcs,omitempty"`        // names by id
+	// Names holds for each name the PC that has it, or had it last.
 	Names map[string]Named `json:"names,omitempty"`
 }
 
-// Named is whose a name in the team is, as this PC has seen it.
+// Named is the PC that has a name in the team, as this PC has seen it.
 type Named struct {
 	ID string `json:"id"`
-	// Before is another PC that had it here before, until Since, in milliseconds since 1970;
-	// "" for none.
+	// Before is another PC that had the name here until Since, in milliseconds since
+	// 1970; "" for none.
 	Before string            `json:"before,omitempty"`
 	Since  bridge.UnixMillis `json:"since,omitempty"`
 }
 
-// maxNames bounds the names that are remembered.
+// maxNames limits the remembered names.
 const maxNames = 4096
 
-// named are the names as they are once the team's PCs are others: that a name is another
-// PC's than it was here is remembered, however long nobody had it, and whatever the hub
-// says of it.
+// named returns the names after the team's PCs changed. It records that a name moved to
+// another PC, however long the name was unused, and whatever the hub reports.
 func named(before map[string]Named, pcs map[string]string, now time.Time) map[string]Named {
 	names := maps.Clone(before)
 	if names == nil {
@@ -63,7 +62,7 @@ func named(before map[string]Named, pcs map[string]string, now time.Time) map[st
 	return names
 }
 
-// before is who had the name of a PC of the team here before it.
+// before returns the PC that had the name of a PC of the team before, if any.
 func (p Crew) before(pc remote.PC) (n Named, had bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,10 +70,10 @@ func (p Crew) before(pc remote.PC) (n Named, had bool) {
 	return n, n.ID == pc.ID && n.Before != ""
 }
 
-// Crew is what this PC does in its team, beside its pairs.
+// Crew handles this PC's team membership.
 type Crew struct{ *Peering }
 
-// Crew is this PC's part in its team.
+// Crew returns the team membership of this PC.
 func (p *Peering) Crew() Crew { return Crew{p} }
 
 const (
@@ -84,8 +83,8 @@ const (
 
 func (p Crew) teamPath() string { return filepath.Join(p.folder(), "team.json") }
 
-// readTeam reads which team this PC belongs to. A file that cannot be read is left as it
-// is, and keeps nobody from the pairs.
+// readTeam reads the team of this PC. An unreadable file stays unchanged and does not
+// affect the pairs.
 func (p Crew) readTeam() {
 	var file teamFile
 	err := disk.ReadJSON(p.teamPath(), maxTeamBytes, &file)
@@ -105,7 +104,7 @@ func (p Crew) readTeam() {
 	p.team = file
 }
 
-// writeTeam records it. Who calls it holds admitting.
+// writeTeam stores the team. The caller holds admitting. It fails with Storage on a disk error.
 func (p Crew) writeTeam(file teamFile) error {
 	file.Version = teamVersion
 	err := disk.MakeDir(p.folder())
@@ -121,15 +120,15 @@ func (p Crew) writeTeam(file teamFile) error {
 	return nil
 }
 
-// Enrol makes this PC one of the team whose hub is at that address, by the code that the
-// hub shows (HUB-03).
+// Enrol makes this PC a member of the team whose hub is at that address, by the code that
+// the hub shows (HUB-03).
 func (p Crew) Enrol(ctx context.Context, address, code string) (join.Membership, error) {
 	return p.join(func(identity link.Identity, record func(join.Membership) error) error {
 		return join.Join(ctx, identity, p.Name(), address, code, record)
 	})
 }
 
-// join makes this PC one of a team, once, as by says how.
+// join makes this PC a member of a team by the function by. It fails with Conflict if it has one.
 func (p Crew) join(by func(identity link.Identity, record func(join.Membership) error) error) (joined join.Membership, err error) {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()
@@ -160,9 +159,9 @@ func (p Crew) join(by func(identity link.Identity, record func(join.Membership) 
 	return joined, nil
 }
 
-// Leave ends this PC's membership of its team, at once: its key for the hub is gone, and
-// the names of the team's PCs are taken out of what the owner allows. untold is why the
-// hub, or the team's own server, may not know it.
+// Leave ends this PC's team membership at once. It deletes the key for the hub, and
+// removes the names of the team's PCs from what the owner allows. untold is why the hub,
+// or the team's own server, may not have been informed.
 func (p Crew) Leave(ctx context.Context) (left join.Membership, untold, err error) {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()
@@ -181,7 +180,7 @@ func (p Crew) Leave(ctx context.Context) (left join.Membership, untold, err erro
 	return *before.Membership, untold, nil
 }
 
-// sayLeft tells the team that this PC leaves it.
+// sayLeft informs the team that this PC leaves. It fails with Unavailable while links are off.
 func (p Crew) sayLeft(ctx context.Context, m join.Membership) error {
 	p.mu.Lock()
 	h := p.hub
@@ -199,7 +198,7 @@ func (p Crew) sayLeft(ctx context.Context, m join.Membership) error {
 	return hub.Leave(ctx, h, key)
 }
 
-// quit records that this PC belongs to no team.
+// quit records that this PC belongs to no team. It fails with NotFound if it had none.
 func (p Crew) quit() (before teamFile, err error) {
 	p.admitting.Lock()
 	defer p.admitting.Unlock()
@@ -215,8 +214,8 @@ func (p Crew) quit() (before teamFile, err error) {
 	return before, err
 }
 
-// forgetMember takes a name that no PC of the team has any more out of what the owner
-// allows, unless it is that of a pair.
+// forgetMember removes a name from what the owner allows, after the last PC of the team
+// with it has gone. It keeps the name of a pair.
 func (p Crew) forgetMember(name string) error {
 	if _, err := p.book.ByName(name); err == nil {
 		return nil
@@ -224,14 +223,14 @@ func (p Crew) forgetMember(name string) error {
 	return p.opts.Forget(name)
 }
 
-// followTeam keeps the way to the hub as the settings want it.
+// followTeam opens or closes the connection to the hub as the settings require.
 func (p Crew) followTeam() {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()
 	p.callHub()
 }
 
-// callHub opens or closes the way to the hub. Who calls it holds teamTurn.
+// callHub opens or closes the connection to the hub. The caller holds teamTurn.
 func (p Crew) callHub() {
 	wanted := p.enabled() && !p.tasks.HasEnded()
 	p.mu.Lock()
@@ -285,13 +284,13 @@ func (p Crew) openHub(m join.Membership) (*hub.Hub, error) {
 	return hub.Open(opts)
 }
 
-// seals reports whether this PC seals what it says to one PC of its team.
+// seals reports whether this PC seals messages to a single PC of its team.
 func (p Crew) seals() bool {
 	settings, err := p.opts.Settings()
-	return err != nil || settings.Hub.Seal // what cannot be read allows nothing
+	return err != nil || settings.Hub.Seal // unreadable settings allow nothing
 }
 
-// loginOf is how this PC shows its team's NATS who it is, and knows the right one.
+// loginOf returns the options by which this PC logs in to its team's NATS and verifies it.
 func loginOf(m join.Membership) ([]nats.Option, error) {
 	if m.Access != nil {
 		login, err := m.Access.Options()
@@ -311,8 +310,8 @@ func loginOf(m join.Membership) ([]nats.Option, error) {
 	return []nats.Option{nats.Nkey(public, key.Sign), nats.Secure(link.Pinned(m.Hub)), nats.TLSHandshakeFirst()}, nil
 }
 
-// admit lets in whom the hub's roster names now. A name that another PC had before is
-// allowed nothing first: what the owner allowed was for that one.
+// admit records the PCs that the hub's roster names now. If another PC had a name before,
+// admit first removes the owner's permissions for that name: they were for that PC.
 func (p Crew) admit() {
 	p.admitting.Lock()
 	defer p.admitting.Unlock()
@@ -320,7 +319,7 @@ func (p Crew) admit() {
 	h, file := p.hub, p.team
 	p.mu.Unlock()
 	if h == nil || file.Membership == nil || !h.State().Up && !h.Removed() {
-		return // the roster is not known
+		return // the roster is unknown
 	}
 	pcs := map[string]string{}
 	for _, status := range h.Status() {
@@ -335,7 +334,7 @@ func (p Crew) admit() {
 		}
 		if err := p.forgetMember(name); err != nil {
 			p.opts.Log.Error("a PC that left the team may still be allowed something by its name", "peer", name, "err", err)
-			return // nobody gets its name
+			return // no PC gets its name
 		}
 	}
 	file.Names = named(named(file.Names, file.PCs, p.opts.Now()), pcs, p.opts.Now())
@@ -345,7 +344,7 @@ func (p Crew) admit() {
 	}
 }
 
-// speaker is the PC of the team with that identity, which may be new.
+// speaker returns the PC of the team with that id, which may be new.
 func (p Crew) speaker(id string) (remote.PC, error) {
 	pc, err := p.member(id)
 	if err != nil {
@@ -355,10 +354,10 @@ func (p Crew) speaker(id string) (remote.PC, error) {
 	return pc, err
 }
 
-// storedByTeam takes what a PC of the team had lie in the hub for this one.
+// storedByTeam processes a frame that a PC of the team stored at the hub for this PC.
 func (p Crew) storedByTeam(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
 	pc, err := p.speaker(from.ID)
-	if bridge.CodeOf(err) == bridge.Unauthorized { // the hub names it: it is not recorded here yet
+	if bridge.CodeOf(err) == bridge.Unauthorized { // the hub names it, but it is not recorded here yet
 		return bridge.WithCause(bridge.Unavailable, err, from.Name+" is not recorded as one of the team yet")
 	}
 	if err != nil {
@@ -367,7 +366,7 @@ func (p Crew) storedByTeam(ctx context.Context, from remote.PC, frame remote.Fra
 	return p.opts.ServeStored(ctx, pc, frame, since)
 }
 
-// fromTeam takes what a PC of the team said.
+// fromTeam processes a frame from a PC of the team.
 func (p Crew) fromTeam(from remote.PC, frame remote.Frame) {
 	pc, err := p.speaker(from.ID)
 	if err != nil {
@@ -378,8 +377,8 @@ func (p Crew) fromTeam(from remote.PC, frame remote.Frame) {
 	p.opts.Serve(pc, frame)
 }
 
-// Refused counts what a PC of the team said and what was not taken. What one said that is
-// paired, too, came by its link, as a rule, and is not counted.
+// Refused counts a refused message of a PC of the team. It ignores PCs that are also
+// paired, because their messages usually come by the link.
 func (p Crew) Refused(from remote.PC, why error) {
 	if _, err := p.member(from.ID); err == nil && !p.isPaired(from.ID) {
 		p.refuse(from.ID, why)
@@ -395,8 +394,8 @@ func (p Crew) refuse(id string, why error) {
 	}
 }
 
-// member is a PC of the team as this one calls it. A pair that is in the team, too, is
-// called as a pair is; who has the name of a pair and is not it, is nobody.
+// member returns a PC of the team under its local name. A paired PC has the name of its pair. It
+// fails with Conflict for another PC with a pair's name, and with Unauthorized for an unknown PC.
 func (p Crew) member(id string) (remote.PC, error) {
 	p.mu.Lock()
 	name := p.team.PCs[id]
@@ -413,8 +412,8 @@ func (p Crew) member(id string) (remote.PC, error) {
 	return remote.PC{ID: id, Name: name}, nil
 }
 
-// Knows reports whether the PC of that identity is paired with this one, or in its team:
-// also where it is not heard, and where who is in the team cannot be read.
+// Knows reports whether the PC with that id is paired with this one, or in its team. It
+// is true also if that PC is ignored, or the team file is unreadable.
 func (p Crew) Knows(id string) bool {
 	p.mu.Lock()
 	known := p.teamBroken != nil || p.team.PCs[id] != ""
@@ -422,15 +421,15 @@ func (p Crew) Knows(id string) bool {
 	return known || p.isPaired(id)
 }
 
-// TeamStream is the way to the decisions of this PC's team.
+// TeamStream gives access to the decisions of this PC's team.
 type TeamStream struct {
 	hub.Decisions
 	Team, Hub, Self string
-	// Called is what this PC calls another one of the team, also one that was removed.
+	// Called returns the local name of another PC of the team, even of a removed one.
 	Called func(remote.PC) string
 }
 
-// Stream is the way to the team's decisions; false while there is none.
+// Stream returns the access to the team's decisions; false while there is none.
 func (p Crew) Stream() (TeamStream, bool) {
 	p.mu.Lock()
 	h, membership, identity := p.hub, p.team.Membership, p.identity
@@ -441,8 +440,8 @@ func (p Crew) Stream() (TeamStream, bool) {
 	return TeamStream{Decisions: h.Decisions(), Team: membership.Team, Hub: membership.Hub, Self: identity.ID, Called: p.called}, true
 }
 
-// called is the name of a PC whose decisions are kept. One that has the name of a pair,
-// and is not it, goes by its identity: its decisions count like all others'.
+// called returns the name of a PC whose decisions are kept. Another PC with a pair's name
+// is named by its id, because its decisions count like all others.
 func (p Crew) called(pc remote.PC) string {
 	if pair, err := p.book.ByID(pc.ID); err == nil {
 		return pair.Name
@@ -453,38 +452,38 @@ func (p Crew) called(pc remote.PC) string {
 	return pc.Name
 }
 
-// TeamStatus is how it stands with this PC's team.
+// TeamStatus is the state of this PC's team.
 type TeamStatus struct {
-	Team   string // "" where it belongs to none
-	Name   string // that the team has for this PC
-	Hub    string // the identity of the hub, or of the key that seals the roster
-	Own    bool   // the server is the team's own, and no hub
+	Team   string // "" if it belongs to none
+	Name   string // of this PC in the team
+	Hub    string // the id of the hub, or of the key that seals the roster
+	Own    bool   // the server is the team's own, not a hub
 	Up     bool
 	Since  time.Time
-	Server string // that it talks to
-	Failed string // why it is not reached
-	// Sealed says that this PC seals what it says to one other, and Keyless to whom it says
-	// nothing then.
+	Server string // the connected server
+	Failed string // why it is not connected
+	// Sealed is set if this PC seals messages to single PCs. Keyless are the PCs that it
+	// then sends nothing to.
 	Sealed  bool
 	Keyless []string
-	// Unheard are PCs of the team that have the name of a pair.
+	// Unheard are ignored PCs of the team that have the name of a pair.
 	Unheard []string
-	// Dropped is what came and was not taken since Watched.
+	// Dropped are the refused messages since Watched.
 	Dropped []hub.Drop
-	Watched time.Time // zero where nobody listens
-	// Waits are decisions that the hub does not take, although it is reached.
+	Watched time.Time // zero without a connection
+	// Waits are decisions that the hub does not accept, although it is connected.
 	Waits Waits
 }
 
-// Waits are decisions of this PC that wait for the team's hub.
+// Waits counts decisions of this PC that wait for the team's hub.
 type Waits struct {
 	Decisions int
-	Why       error     // nil where there are none
-	Since     time.Time // when they were first seen to, since Bridge runs
+	Why       error     // nil if there are none
+	Since     time.Time // since when some wait, since Bridge started
 }
 
-// Waits records how many decisions wait for the team's hub although it is reached, and
-// why; 0 ends that.
+// Waits records how many decisions wait for the team's hub although it is connected, and
+// why; 0 clears the record.
 func (p Crew) Waits(decisions int, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -498,7 +497,7 @@ func (p Crew) Waits(decisions int, why error) {
 	p.waits.Decisions, p.waits.Why = decisions, why
 }
 
-// Team says how it stands with this PC's team.
+// Team returns the state of this PC's team.
 func (p Crew) Team() TeamStatus {
 	p.mu.Lock()
 	file, h, failed, opened := p.team, p.hub, p.hubFailed, p.hubOpened

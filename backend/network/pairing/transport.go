@@ -11,31 +11,31 @@ import (
 	"bridge/backend/network/link"
 )
 
-// Transport carries frames between this PC and those that it knows (RMT-24). Whoever
-// serves what comes is handed each frame with the identity that the transport has
-// proved, never with one that the frame tells; the next frame of the same PC waits for
-// it. The pair link is one, the team's hub another; nothing above it knows which one it is.
+// Transport carries frames between this PC and those that it knows (RMT-24). A handler
+// gets each frame with the identity that the transport has verified, never with one that
+// the frame states. The next frame of the same PC waits for the handler. The pair link
+// and the team's hub implement it; callers do not know which one is used.
 type Transport interface {
-	// Send sends a frame to the PC with that identity, at once or not at all:
-	// Unavailable says that it cannot be reached now, Unauthorized that it is not known,
-	// TooLarge that no frame is so large. Whether it arrived only an answer tells.
+	// Send sends a frame to the PC with that id, at once or not at all. It fails with
+	// Unavailable if the PC is unreachable, Unauthorized if it is unknown, TooLarge if
+	// the frame is too large. Only an answer shows that the frame arrived.
 	Send(ctx context.Context, id string, frame remote.Frame) error
-	// SendBulk is Send for what may wait behind everything else, such as parts of files.
+	// SendBulk is Send for low-priority frames, such as parts of files.
 	SendBulk(ctx context.Context, id string, frame remote.Frame) error
-	// Of is how it stands with the PC of that identity; Unauthorized where it is not
-	// known.
+	// Of returns the state of the PC with that id. It fails with Unauthorized if the PC
+	// is unknown.
 	Of(id string) (remote.Status, error)
-	// Status lists the PCs that are known, by name.
+	// Status returns the known PCs, sorted by name.
 	Status() []remote.Status
 }
 
-// Spool is where what is for a PC can lie until that PC takes it (HUB-05).
+// Spool stores frames for a PC until that PC takes them (HUB-05).
 type Spool interface {
-	// Keeps lists the PCs that it is for, by identity.
+	// Keeps returns the ids of the PCs that it serves.
 	Keeps() []string
-	// Store returns when it has the frame on its disk. Unavailable says that it cannot be
-	// reached now or that nobody knows whether it has it, Busy that it did not take it,
-	// Unauthorized that it is not for that PC.
+	// Store returns after the spool has the frame on its disk. It fails with Unavailable
+	// if the spool is unreachable or the outcome is unknown. It fails with Busy if the
+	// spool refused the frame, and with Unauthorized if it does not serve that PC.
 	Store(ctx context.Context, id string, frame remote.Frame) error
 }
 
@@ -46,17 +46,17 @@ var (
 	_ Transport = (*Ways)(nil)
 )
 
-// Ways is the Transport over all that this PC has: a link to each pair, and the hub of
-// its team. What one of them cannot do now the other one does; a link comes first. It is
-// there also before the first pairing.
+// Ways is the [Transport] over all that this PC has: a link to each pair, and the hub of
+// its team. If one of them is unavailable, the other is used; a link has precedence. It
+// exists even before the first pairing.
 type Ways struct{ p *Peering }
 
-// Ways is how frames reach other PCs.
+// Ways returns the transport to other PCs.
 func (p *Peering) Ways() *Ways { return &Ways{p} }
 
-// way is the transport by which that PC is reached, and how it stands with the PC there.
-// One of the team is known also while the hub is away, or its roster was not read yet:
-// what waits for it waits on.
+// way returns the transport that reaches a PC, and the PC's state there. A PC of the team
+// is known even while the hub is unavailable or its roster is unread. Thus its frames
+// keep waiting.
 func (w *Ways) way(id string) (Transport, remote.Status, error) {
 	w.p.mu.Lock()
 	links, h := w.p.links, w.p.hub
@@ -84,7 +84,7 @@ func (w *Ways) way(id string) (Transport, remote.Status, error) {
 	return way, status, nil
 }
 
-// away is the way to a PC of the team while there is none.
+// away is the transport to a PC of the team while there is none.
 type away struct{ pc remote.PC }
 
 func (a away) Send(context.Context, string, remote.Frame) error {
@@ -98,7 +98,7 @@ func (a away) SendBulk(ctx context.Context, id string, frame remote.Frame) error
 func (a away) Of(string) (remote.Status, error) { return remote.Status{PC: a.pc}, nil }
 func (a away) Status() []remote.Status          { return nil }
 
-// Send is Transport's.
+// Send implements [Transport].
 func (w *Ways) Send(ctx context.Context, id string, frame remote.Frame) error {
 	way, _, err := w.way(id)
 	if err != nil {
@@ -107,7 +107,7 @@ func (w *Ways) Send(ctx context.Context, id string, frame remote.Frame) error {
 	return way.Send(ctx, id, frame)
 }
 
-// SendBulk is Transport's.
+// SendBulk implements [Transport].
 func (w *Ways) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
 	way, _, err := w.way(id)
 	if err != nil {
@@ -116,18 +116,18 @@ func (w *Ways) SendBulk(ctx context.Context, id string, frame remote.Frame) erro
 	return way.SendBulk(ctx, id, frame)
 }
 
-// Of is Transport's.
+// Of implements [Transport].
 func (w *Ways) Of(id string) (remote.Status, error) {
 	_, status, err := w.way(id)
 	return status, err
 }
 
-// Status is Transport's.
+// Status implements [Transport].
 func (w *Ways) Status() []remote.Status {
 	w.p.mu.Lock()
 	links := w.p.links
 	ids := []string{}
-	for id := range w.p.team.PCs { // also while the hub is away: what waits for them waits on
+	for id := range w.p.team.PCs { // also while the hub is unavailable: their frames keep waiting
 		ids = append(ids, id)
 	}
 	w.p.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *Ways) Status() []remote.Status {
 	return list
 }
 
-// Keeps is Spool's: the hub keeps what is for the PCs of the team.
+// Keeps implements [Spool]: the hub stores frames for the PCs of the team.
 func (w *Ways) Keeps() (ids []string) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
@@ -157,7 +157,7 @@ func (w *Ways) Keeps() (ids []string) {
 	return ids
 }
 
-// Store is Spool's.
+// Store implements [Spool].
 func (w *Ways) Store(ctx context.Context, id string, frame remote.Frame) error {
 	pc, err := w.p.Crew().member(id)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// Dispatch serves remote-job frames, and those by which what jobs wrote down is read:
-// requests go to the executor, answers to whoever asked. It waits for neither.
+// Dispatch returns the handler of remote-job and read frames. It passes requests to the
+// executor and answers to the requester. It does not block.
 func Dispatch(executor *Executor, requester *Requester, log *slog.Logger) func(from remote.PC, frame remote.Frame) {
 	return func(from remote.PC, frame remote.Frame) {
 		parse := remote.Parse

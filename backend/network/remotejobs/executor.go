@@ -1,8 +1,7 @@
-// Package remotejobs does jobs for paired PCs, and has paired PCs do jobs for this one,
-// over whichever transport brings requests and answers. The executor asks the owner's
-// policy anew for each request, counts them, and hands to the jobs of this PC what is
-// allowed; the requester asks, and keeps up with what was begun. The rules are those of
-// remote.
+// Package remotejobs runs jobs for paired PCs, and requests jobs from paired PCs, over
+// any transport of requests and answers. The executor checks the owner's policy for each
+// request, counts requests, and passes allowed ones to the jobs of this PC. The requester
+// sends requests and follows the jobs that it began. The rules are in remote.
 package remotejobs
 
 import (
@@ -21,47 +20,47 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options say what an executor works with. All are required but Git and Knows.
+// Options configures an [Executor]. All fields except Git and Knows are required.
 type Options struct {
 	Owned
 	Transport pairing.Transport
-	// Policy is what the owner of this PC allows now.
+	// Policy returns what the owner of this PC allows now.
 	Policy func() (remote.Policy, error)
-	// CheckRoot refuses a folder of the policy in which no job may write (SEC-09): it allows
-	// nothing.
+	// CheckRoot fails for a folder of the policy in which no job may write (SEC-09): that
+	// folder allows nothing.
 	CheckRoot func(folder string) error
-	// Knows reports whether the PC of that identity is paired with this one, or in its
-	// team; nil where all are.
+	// Knows reports whether the PC with that id is paired with this one, or in its team.
+	// If nil, all are.
 	Knows func(pc string) bool
 	Log   *slog.Logger
 }
 
 const (
-	// maxAtOnce is how many requests of one PC are worked on at a time. What comes
-	// above is not answered: whoever asks so much does not wait for answers.
+	// maxAtOnce is how many requests of one PC are processed at a time. Further ones get
+	// no answer, because such a requester does not wait for answers.
 	maxAtOnce = 32
-	// patience is for how long one request is worked on, and its answer sent.
+	// patience is the timeout of one request, with its answer.
 	patience = 15 * time.Second
 )
 
-// Executor does for paired PCs what they ask for and may.
+// Executor serves the requests of paired PCs as the policy allows.
 type Executor struct {
 	opts Options
-	look lifecycle.Signal // who is known may have changed
+	look lifecycle.Signal // the known PCs may have changed
 
-	mu    sync.Mutex // guards below
+	mu    sync.Mutex // guards the fields below
 	pairs map[string]*pair
 
 	tasks *lifecycle.Tasks
 }
 
-// pair is one PC that asks.
+// pair is the state of one requesting PC.
 type pair struct {
 	window remote.Window
 	atOnce int
 }
 
-// NewExecutor makes one; Close ends it.
+// NewExecutor returns a running executor; Close ends it.
 func NewExecutor(opts Options) *Executor {
 	opts.reading = &wholes{}
 	x := &Executor{opts: opts, look: lifecycle.NewSignal(), pairs: map[string]*pair{}}
@@ -73,7 +72,7 @@ func NewExecutor(opts Options) *Executor {
 	return x
 }
 
-// Look has the jobs looked at whose PCs may be known no more. It waits for nothing.
+// Look schedules a check for jobs whose PCs are no longer known. It does not block.
 func (x *Executor) Look() {
 	x.look.Notify()
 }
@@ -89,11 +88,11 @@ func (x *Executor) follow() {
 	}
 }
 
-// forsake ends the jobs of PCs that are unpaired, or in the team no more: nobody there can
-// steer them, answer what they ask or hear what comes of them (HUB-03).
+// forsake ends the jobs of PCs that are unpaired or no longer in the team (HUB-03). No
+// one there can steer them, answer their requests or receive their results.
 func (x *Executor) forsake() {
 	for _, one := range x.opts.Jobs.All() {
-		goesOn := !one.State.IsEnded() || one.State == job.Limit && one.LimitUntil > 0 // by itself
+		goesOn := !one.State.IsEnded() || one.State == job.Limit && one.LimitUntil > 0 // automatically
 		if one.PC == "" || !goesOn || one.CancelAsked || x.opts.Knows(one.PC) {
 			continue
 		}
@@ -105,16 +104,16 @@ func (x *Executor) forsake() {
 	}
 }
 
-// Close breaks off what is being asked for. Jobs go on.
+// Close interrupts the running requests. Jobs continue.
 func (x *Executor) Close() {
-	x.mu.Lock() // nothing is begun after
+	x.mu.Lock() // no goroutine starts after this
 	x.tasks.Cancel()
 	x.mu.Unlock()
 	x.tasks.Wait()
 }
 
-// take serves a request; wrong is why it is none. It waits for nothing: answers go out
-// by themselves.
+// take serves a request; wrong is why it is invalid. It does not block: answers are sent
+// in the background.
 func (x *Executor) take(request remote.Request, frameType string, wrong error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -126,7 +125,7 @@ func (x *Executor) take(request remote.Request, frameType string, wrong error) {
 	if p.atOnce == maxAtOnce || x.tasks.HasEnded() {
 		return
 	}
-	counted := p.window.Take(request.Operation, x.opts.Now()) // also one that is wrong
+	counted := p.window.Take(request.Operation, x.opts.Now()) // counts invalid ones too
 	if counted != nil {
 		wrong = counted
 	}
@@ -139,7 +138,7 @@ func (x *Executor) take(request remote.Request, frameType string, wrong error) {
 	})
 }
 
-// serve answers a request; refused is why it is not even looked at.
+// serve answers a request; refused is why it is not processed.
 func (x *Executor) serve(request remote.Request, frameType string, refused error) {
 	ctx, cancel := context.WithTimeout(x.tasks.Context(), patience)
 	defer cancel()
@@ -163,7 +162,7 @@ func (x *Executor) serve(request remote.Request, frameType string, refused error
 	}
 }
 
-// encode leaves out of an answer what makes it too large for the link, and says so.
+// encode encodes an answer. It drops the parts that make it too large, and marks that.
 func encode(response remote.Response) ([]byte, error) {
 	result := response.Value.Result
 	if result == nil || !result.IsPart() {
@@ -183,11 +182,11 @@ func encode(response remote.Response) ([]byte, error) {
 	return remote.EncodeResponse(response)
 }
 
-// mostCarried is how many characters of a result the link carries where it is too
-// large to be carried whole: they fit however they are escaped.
+// mostCarried is how many characters of a result are sent if it is too large as a whole:
+// they fit with any escaping.
 const mostCarried = 100_000
 
-// shortened is a result that fits the link, and says that it is not whole.
+// shortened returns a result that fits the link, with a note that it is incomplete.
 func shortened(e runs.Envelope) *runs.Envelope {
 	note := fmt.Sprintf("This result has %d characters, more than the link between the two PCs carries. It is kept whole on the PC that did the job; this is its begin:\n\n", e.Chars())
 	e.Result = note + runs.FirstChars(e.Result, mostCarried)
@@ -196,7 +195,7 @@ func shortened(e runs.Envelope) *runs.Envelope {
 	return &e
 }
 
-// carryOut does what was asked for, as far as the policy of now allows it.
+// carryOut executes a request, as the present policy allows.
 func (x *Executor) carryOut(ctx context.Context, request remote.Request) (remote.Value, error) {
 	policy, err := x.opts.Policy()
 	if err != nil {
@@ -205,7 +204,7 @@ func (x *Executor) carryOut(ctx context.Context, request remote.Request) (remote
 	if err := policy.AllowPeer(request.Peer.Name); err != nil {
 		return remote.Value{}, err
 	}
-	defer x.Look() // whoever asks may have gone while it was done
+	defer x.Look() // the requesting PC may have been removed meanwhile
 	switch request.Operation {
 	case remote.Spawn:
 		err = x.spawn(ctx, policy, request)
@@ -234,8 +233,8 @@ func (x *Executor) spawn(ctx context.Context, policy remote.Policy, request remo
 	})
 }
 
-// allow decides over the folders of a job. A folder of the policy that is not there, or is
-// reserved, is none.
+// allow checks the folders of a job against the policy. A folder of the policy that is
+// missing or reserved does not count.
 func (x *Executor) allow(policy remote.Policy, peer string, places []remote.Place) error {
 	roots := make([]string, len(policy.RemoteJobs.AllowRoots))
 	for i, root := range policy.RemoteJobs.AllowRoots {
@@ -246,8 +245,8 @@ func (x *Executor) allow(policy remote.Policy, peer string, places []remote.Plac
 	return policy.AllowPlaces(peer, roots, places)
 }
 
-// control tells a job something, or fetches what came of it. What may begin another
-// turn has to be allowed as the job itself was.
+// control sends a message to a job, cancels it, or returns its result. A message may
+// begin another turn, so it needs the same permission as the job itself.
 func (x *Executor) control(policy remote.Policy, request remote.Request) (value remote.Value, err error) {
 	var delivery job.Delivery
 	var result *runs.Envelope

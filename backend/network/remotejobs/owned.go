@@ -19,14 +19,14 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Jobs is what is asked of the jobs of this PC.
+// Jobs is the part of this PC's jobs that the executor uses.
 type Jobs interface {
-	// Take records a job; Conflict where its name has been given.
+	// Take records a job. It fails with Conflict if its name is taken.
 	Take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (job.Job, error)
 	Find(name string) (job.Job, error)
 	All() []job.Job
 	View(name string) (api.JobView, error)
-	// Result is what came of a run that has ended.
+	// Result returns the result of a run that has ended.
 	Result(one job.Job, run int) (runs.Envelope, error)
 	EncodedResult(one job.Job, run int) ([]byte, error)
 	Approvals() []job.Approval
@@ -38,34 +38,34 @@ type Jobs interface {
 	Diff(ctx context.Context, name string) (landing.Diff, error)
 }
 
-// Owned are the jobs of this PC as their owners on paired PCs see them: each sees and
-// steers those that it has asked for, and knows no others. Who asks was proved, and may.
+// Owned serves the jobs of this PC to their owners on paired PCs. Each owner sees and steers
+// only the jobs that it requested. The caller has verified the owner and its permission.
 type Owned struct {
 	Jobs Jobs
-	Git  *gitwork.Git // nil where this PC has none
+	Git  *gitwork.Git // nil if this PC has no git
 	Now  func() time.Time
 
 	reading *wholes
 }
 
-// Asked is a job that a paired PC asks for.
+// Asked is a job that a paired PC requests.
 type Asked struct {
 	Name    string
 	Request job.Request
 	Owner   remote.Peer
-	// Allow decides over folders that the job would use, in the order in which they are
-	// looked at: nothing is done in one before.
+	// Allow checks folders that the job would use, in the order of their use. No folder
+	// is used before its check.
 	Allow func([]remote.Place) error
 }
 
-// maxPaired bounds the jobs of paired PCs that have not ended (RMT-14).
+// maxPaired limits the running jobs of paired PCs (RMT-14).
 const maxPaired = 200
 
-// settleDelay is how often an answer's arrival is looked for.
+// settleDelay is how often the arrival of an answer is polled.
 const settleDelay = 50 * time.Millisecond
 
-// Spawn records a job for a paired PC. Asked again by the same owner it is the
-// same job; one of anybody else is Conflict (RMT-13).
+// Spawn records a job for a paired PC. A repeated request of the same owner returns nil.
+// It fails with Conflict if another owner has that name (RMT-13).
 func (o Owned) Spawn(ctx context.Context, asked Asked) error {
 	if present, err := o.Jobs.Find(asked.Name); err == nil {
 		if isOf(present, asked.Owner) {
@@ -94,7 +94,7 @@ func (o Owned) Spawn(ctx context.Context, asked Asked) error {
 		return err
 	}
 	if present, findErr := o.Jobs.Find(asked.Name); findErr == nil && isOf(present, asked.Owner) {
-		return nil // the same was asked at the same time
+		return nil // the same request came at the same time
 	}
 	return err
 }
@@ -103,8 +103,8 @@ func isOf(one job.Job, owner remote.Peer) bool {
 	return one.PC == owner.ID && one.Supervisor == owner.Owner()
 }
 
-// mayTake refuses the session of anything but a job of that owner's own (RMT-11), and
-// more jobs than are kept.
+// mayTake fails with Denied for the session of anything but a job of that owner (RMT-11).
+// It fails with Busy if too many jobs run.
 func (o Owned) mayTake(asked Asked) error {
 	going, own := 0, asked.Request.SessionID == ""
 	for _, one := range o.Jobs.All() {
@@ -122,12 +122,12 @@ func (o Owned) mayTake(asked Asked) error {
 	return nil
 }
 
-// hold allows the folder, opens it, and has the job know it by its canonical name.
+// hold checks the folder, opens it, and sets its canonical name in the request.
 func (o Owned) hold(asked *Asked) (*os.Root, error) {
 	given := asked.Request.Cwd
 	canonical, err := disk.Canonical(given)
 	if err != nil {
-		canonical = "" // which lies nowhere: whether it is there is not told
+		canonical = "" // outside every folder: the error does not reveal whether it exists
 	}
 	if err := asked.Allow([]remote.Place{{What: "the folder", Given: given, Canonical: canonical}}); err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func (o Owned) hold(asked *Asked) (*os.Root, error) {
 	return folder, nil
 }
 
-// stillThere refuses where a canonical name does not lead to the open folder any more,
-// or only by a link.
+// stillThere fails with Denied if a canonical name no longer leads to the open folder, or
+// leads there only by a link.
 func stillThere(folder *os.Root, canonical string) error {
 	held, err := folder.Stat(".")
 	if err == nil {
@@ -162,9 +162,9 @@ func stillThere(folder *os.Root, canonical string) error {
 	return bridge.Errorf(bridge.Denied, "the folder was changed for another one while it was looked at: nothing was started")
 }
 
-// allowRepository allows all that a worktree job touches besides its folder, and
-// returns where its checkout is made: within the repository, so that it lies where
-// that does.
+// allowRepository checks everything that a worktree job uses besides its folder. It
+// returns the folder for the checkout, within the repository, so that the checkout is
+// where the repository is.
 func (o Owned) allowRepository(ctx context.Context, asked Asked) (worktrees string, err error) {
 	if !asked.Request.Worktree {
 		return "", nil
@@ -179,7 +179,7 @@ func (o Owned) allowRepository(ctx context.Context, asked Asked) (worktrees stri
 	worktrees = filepath.Join(repository.Main, "worktrees")
 	path, _, err := repository.PlaceOf(asked.Name, worktrees)
 	if err != nil {
-		path = "" // a link that leads nowhere: nobody knows where
+		path = "" // a broken link: its target is unknown
 	}
 	var places []remote.Place
 	for _, one := range []struct{ what, path string }{
@@ -194,8 +194,8 @@ func (o Owned) allowRepository(ctx context.Context, asked Asked) (worktrees stri
 	return worktrees, asked.Allow(places)
 }
 
-// Job is a job of that owner; NotFound for every other, whether it is there or
-// not.
+// Job returns a job of that owner. It fails with NotFound for every other name, whether
+// such a job exists or not.
 func (o Owned) Job(name string, owner remote.Peer) (job.Job, error) {
 	one, err := o.Jobs.Find(name)
 	if err != nil || !isOf(one, owner) {
@@ -204,7 +204,7 @@ func (o Owned) Job(name string, owner remote.Peer) (job.Job, error) {
 	return one, nil
 }
 
-// State is what the owner of a job is told of it.
+// State returns the state of a job for its owner.
 func (o Owned) State(name string, owner remote.Peer) (remote.Value, error) {
 	one, err := o.Job(name, owner)
 	if err != nil {
@@ -223,15 +223,15 @@ func (o Owned) State(name string, owner remote.Peer) (remote.Value, error) {
 	}
 	value := remote.Value{State: &state, Alive: !one.State.IsEnded(), Approvals: []job.Approval{}}
 	for _, approval := range o.Jobs.Approvals() {
-		if approval.Job == name && !approval.LeavesSandbox { // that is for the owner of this PC
+		if approval.Job == name && !approval.LeavesSandbox { // the owner of this PC answers those
 			value.Approvals = append(value.Approvals, approval.Public())
 		}
 	}
 	return value, nil
 }
 
-// resultsOf is the last run of a job whose result is there. One that begins has the
-// result of the run before it.
+// resultsOf returns the last run of a job that has a result. While a run is in progress,
+// that is the run before it.
 func resultsOf(one job.Job) int {
 	if one.Run > 0 && (!one.State.IsEnded() && one.State != job.Queued || !one.ResultSent) {
 		return one.Run - 1
@@ -239,7 +239,7 @@ func resultsOf(one job.Job) int {
 	return one.Run
 }
 
-// Result is what came of a run of that owner's job.
+// Result returns the result of a run of that owner's job.
 func (o Owned) Result(name string, owner remote.Peer, run int) (*runs.Envelope, error) {
 	one, err := o.withResult(name, owner, run)
 	if err != nil {
@@ -249,7 +249,7 @@ func (o Owned) Result(name string, owner remote.Peer, run int) (*runs.Envelope, 
 	return &envelope, err
 }
 
-// withResult returns that owner's job. It fails with NotFound where the run has no result.
+// withResult returns that owner's job. It fails with NotFound if the run has no result.
 func (o Owned) withResult(name string, owner remote.Peer, run int) (job.Job, error) {
 	one, err := o.Job(name, owner)
 	if err == nil && run > resultsOf(one) {
@@ -258,7 +258,7 @@ func (o Owned) withResult(name string, owner remote.Peer, run int) (job.Job, err
 	return one, err
 }
 
-// placesOf are the folders in which the job goes on.
+// placesOf returns the folders in which the job works.
 func placesOf(one job.Job) []remote.Place {
 	folders := []string{one.Workdir}
 	if w := one.Worktree; w != nil {
@@ -275,8 +275,8 @@ func placesOf(one job.Job) []remote.Place {
 	return places
 }
 
-// Answer decides what a job of that owner asks, and returns when the runner has
-// the answer (RMT-16).
+// Answer answers an approval request of a job of that owner, and returns when the runner
+// has the answer (RMT-16).
 func (o Owned) Answer(ctx context.Context, name string, owner remote.Peer, id string, decision job.Decision, reason string) error {
 	one, err := o.Job(name, owner)
 	if err != nil {
@@ -318,8 +318,8 @@ func (o Owned) answered(ctx context.Context, id string) error {
 	}
 }
 
-// Say gives a job of that owner words and settings, once by their id, however often
-// they come.
+// Say sends a message and settings to a job of that owner. Repeated calls with the same
+// id take effect once.
 func (o Owned) Say(name string, owner remote.Peer, id string, control job.Control) (job.Delivery, error) {
 	if _, err := o.Job(name, owner); err != nil {
 		return "", err

@@ -12,7 +12,7 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// Read is a part of what a job of that owner wrote down, or changed, or said at its end.
+// Read returns a part of a job's log, changes or result to its owner.
 func (o Owned) Read(ctx context.Context, request remote.Request) (*remote.Part, error) {
 	if _, err := o.Job(request.Job, request.Peer); err != nil {
 		return nil, err
@@ -40,10 +40,10 @@ func (o Owned) Read(ctx context.Context, request remote.Request) (*remote.Part, 
 	}
 }
 
-// wholes keeps what is being read by parts, so that it is made once and not for each
-// part: one at a time, until its last part was read. A nil one keeps nothing.
+// wholes caches the data that is read in parts, so that it is built once and not for each
+// part. It holds one item until its last part was read. A nil wholes caches nothing.
 type wholes struct {
-	mu   sync.Mutex // held while one is made
+	mu   sync.Mutex // held while an item is built
 	key  string
 	data []byte
 	of   string
@@ -56,7 +56,7 @@ func (w *wholes) part(request remote.Request, load func() ([]byte, error)) (*rem
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := fmt.Sprint(request.Peer.Owner(), " ", request.Operation, " ", request.Job, " ", request.Control.Result)
-	again := request.From == 0 && request.Operation == remote.ReadDiff // what was changed may be different by now; a result stays
+	again := request.From == 0 && request.Operation == remote.ReadDiff // the changes may differ by now; a result stays
 	if key != w.key || again || request.Of != "" && request.Of != w.of {
 		data, err := load()
 		if err != nil {

@@ -20,19 +20,19 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Given are the jobs that this PC has given to paired ones, as its registry keeps them.
+// Given is the registry of the jobs that this PC has given to paired PCs.
 type Given interface {
-	// Followed lists those of which something may come.
+	// Followed returns the jobs whose state may still change.
 	Followed() []job.Job
-	// HeardFrom takes what the PC says of a job, or why it says nothing.
+	// HeardFrom records the state that the PC reports for a job, or the error.
 	HeardFrom(name string, value remote.Value, err error) error
-	// Missing is the run whose result is to be fetched next; 0 is none.
+	// Missing returns the run whose result must be fetched next; 0 for none.
 	Missing(name string) int
-	// Came takes what came of a run.
+	// Came records the result of a run.
 	Came(ctx context.Context, name string, result runs.Envelope) error
 }
 
-// RequesterOptions say what a requester works with. All are required but Pace.
+// RequesterOptions configures a [Requester]. All fields except Pace are required.
 type RequesterOptions struct {
 	Transport pairing.Transport
 	Jobs      Given
@@ -40,41 +40,41 @@ type RequesterOptions struct {
 	Pace      Pace
 }
 
-// Pace is how often jobs are asked for: a job, at least Every, and of one PC any job, at
-// least a Gap apart. Patience is how long each request may stay unanswered; 0 is as long
-// as remote says.
+// Pace sets the poll intervals: each job is polled at most once per Every, and the jobs
+// of one PC at least Gap apart. Patience is the timeout of each request; 0 means the
+// default of package remote.
 type Pace struct{ Every, Gap, Patience time.Duration }
 
 var usualPace = Pace{Every: remote.PollEvery, Gap: remote.PollGap}
 
-// Requester asks paired PCs for jobs, and keeps up with those that they do.
+// Requester requests jobs from paired PCs, and follows those that they run.
 type Requester struct {
 	opts RequesterOptions
-	more lifecycle.Signal // there is something to follow
+	more lifecycle.Signal // there are jobs to follow
 
-	mu       sync.Mutex // guards below
+	mu       sync.Mutex // guards the fields below
 	waiting  map[string]waiting
 	polled   map[string]time.Time // by job
 	polling  map[string]polling   // by PC
 	partials map[string]partial   // by PC
-	gap      map[string]time.Time // by PC: when it was polled last
+	gap      map[string]time.Time // by PC: time of the last poll
 
 	tasks *lifecycle.Tasks
 }
 
-// waiting is a request that has no answer yet.
+// waiting is a request without an answer.
 type waiting struct {
 	pc     string
 	answer chan remote.Response // capacity 1
 }
 
-// polling is a poll under way: its answer comes on the link on which it was asked, if any.
+// polling is a poll in progress: its answer comes on the same link as its request, if at all.
 type polling struct {
-	since time.Time // when that link came up
+	since time.Time // since when that link is up
 	drop  context.CancelFunc
 }
 
-// NewRequester makes one; Run begins to follow, Close ends it.
+// NewRequester returns a requester; Run starts to follow jobs, Close ends it.
 func NewRequester(opts RequesterOptions) *Requester {
 	if opts.Pace == (Pace{}) {
 		opts.Pace = usualPace
@@ -87,15 +87,15 @@ func NewRequester(opts RequesterOptions) *Requester {
 	return r
 }
 
-// Run follows what there is to follow until Close.
+// Run starts to follow jobs, until Close.
 func (r *Requester) Run() { r.tasks.Go(r.follow) }
 
-// Close breaks off what is being asked. Jobs go on.
+// Close interrupts the pending requests. Jobs continue.
 func (r *Requester) Close() {
 	r.tasks.Stop()
 }
 
-// Know is the identity of the paired PC of that name, which can be asked now.
+// Know returns the id of the paired PC with that name. It fails if the PC cannot be asked now.
 func (r *Requester) Know(host string) (string, error) {
 	_, capability := remote.Spawn.Frame()
 	list := r.opts.Transport.Status()
@@ -106,7 +106,7 @@ func (r *Requester) Know(host string) (string, error) {
 	return list[at].ID, canAsk(list[at], capability)
 }
 
-// canAsk refuses at once what could not be asked now: nothing is queued (RMT-15).
+// canAsk fails if the PC cannot be asked now: requests are not queued (RMT-15).
 func canAsk(s remote.Status, capability string) error {
 	switch {
 	case !s.Up:
@@ -117,9 +117,9 @@ func canAsk(s remote.Status, capability string) error {
 	return nil
 }
 
-// Ask asks a PC for something and waits for its answer, for as long as the operation
-// has. An error that remote.IsUnanswered says that nobody knows what became of it; after
-// every other one nothing was done.
+// Ask sends a request to a PC and waits for its answer, up to the operation's timeout. If
+// the error satisfies remote.IsUnanswered, the outcome is unknown. After any other error,
+// nothing was done.
 func (r *Requester) Ask(ctx context.Context, pc string, request remote.Request, args json.RawMessage) (remote.Value, error) {
 	frameType, capability := request.Operation.Frame()
 	status, err := r.opts.Transport.Of(pc)
@@ -163,7 +163,7 @@ func (r *Requester) Ask(ctx context.Context, pc string, request remote.Request, 
 	return remote.Value{}, remote.ErrUnanswered(status.Name, request.Operation)
 }
 
-// isTo reports whether that can be the answer.
+// isTo reports whether value can answer the request.
 func isTo(value remote.Value, request remote.Request) bool {
 	if request.Operation.IsRead() {
 		return value.Part != nil && len(value.Part.Data) <= remote.MaxPartBytes && value.Part.Size >= 0
@@ -171,7 +171,7 @@ func isTo(value remote.Value, request remote.Request) bool {
 	return value.State != nil && value.State.Job == request.Job
 }
 
-// take gives an answer to whoever waits for it, if it comes from whom was asked.
+// take delivers an answer to its waiting caller, if it comes from the PC that was asked.
 func (r *Requester) take(from remote.PC, response remote.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,13 +181,13 @@ func (r *Requester) take(from remote.PC, response remote.Response) {
 	}
 }
 
-// Follow says that there is something to follow.
+// Follow signals that there are jobs to follow.
 func (r *Requester) Follow() {
 	r.more.Notify()
 }
 
-// follow polls the jobs that there are, one at a time of each PC, so that a PC that
-// does not answer holds up no other.
+// follow polls the jobs, one at a time for each PC. A PC that does not answer thus delays
+// no other.
 func (r *Requester) follow() {
 	tick := time.NewTicker(r.opts.Pace.Gap)
 	defer tick.Stop()
@@ -210,8 +210,8 @@ func (r *Requester) follow() {
 	}
 }
 
-// dropEnded gives up the polls whose link has ended, so that they do not hold up the next
-// ones for as long as an answer may take.
+// dropEnded cancels the polls whose link has ended, so that they do not delay the next
+// ones until their timeout.
 func (r *Requester) dropEnded() {
 	r.mu.Lock()
 	polls := maps.Clone(r.polling)
@@ -223,8 +223,8 @@ func (r *Requester) dropEnded() {
 	}
 }
 
-// due picks of each PC that can be asked the job that was asked for longest ago, where
-// it is time, and notes that it is asked for now.
+// due picks for each idle PC the job whose last poll is oldest, if it is time. It marks
+// that job as polled now.
 func (r *Requester) due(jobs []job.Job) []job.Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,8 +248,8 @@ func (r *Requester) due(jobs []job.Job) []job.Job {
 	return slices.Collect(maps.Values(next))
 }
 
-// after is how long a job that was asked for is left alone: one that a usage limit has
-// ended may be continued there, some time.
+// after returns the poll interval of a job. A job ended by a usage limit may be continued
+// later, and is polled rarely.
 func (r *Requester) after(one job.Job) time.Duration {
 	if one.State == job.Limit && one.ResultSent {
 		return remote.LimitPoll
@@ -257,10 +257,10 @@ func (r *Requester) after(one job.Job) time.Duration {
 	return r.opts.Pace.Every
 }
 
-// poll asks for the state of a job, and fetches what came of it.
+// poll requests the state of a job, and fetches its missing results.
 func (r *Requester) poll(one job.Job) {
 	ctx, drop := context.WithCancel(r.tasks.Context())
-	status, _ := r.opts.Transport.Of(one.Mirror.PC) // its error Ask has, too
+	status, _ := r.opts.Transport.Of(one.Mirror.PC) // Ask returns the same error
 	r.mu.Lock()
 	r.polling[one.Mirror.PC] = polling{status.Since, drop}
 	r.mu.Unlock()
@@ -286,7 +286,7 @@ func (r *Requester) poll(one job.Job) {
 func (r *Requester) fetch(ctx context.Context, one job.Job, run int) error {
 	request := remote.Request{Operation: remote.Control, Job: one.Remote.Name, Peer: peerOf(one), Control: remote.ControlArgs{Result: run}}
 	value, err := r.Ask(ctx, one.Mirror.PC, request, nil)
-	if code := bridge.CodeOf(err); code == bridge.NotFound || code == bridge.Storage { // it will not come any more
+	if code := bridge.CodeOf(err); code == bridge.NotFound || code == bridge.Storage { // it will never come
 		lost := runs.NewEnvelope(one.Name, run, job.Outcome{State: job.Failed, Ended: job.EndFailed}, "", runs.Evidence{}, time.Time{})
 		lost.Error = one.Remote.Host + " cannot tell what came of this run: " + err.Error()
 		return r.opts.Jobs.Came(r.tasks.Context(), one.Name, lost)
@@ -302,20 +302,20 @@ func (r *Requester) fetch(ctx context.Context, one job.Job, run int) error {
 		switch code := bridge.CodeOf(err); {
 		case err == nil:
 			value.Result = &whole
-		case code == bridge.Unavailable || code == bridge.Busy || code == bridge.Conflict: // it is read later
+		case code == bridge.Unavailable || code == bridge.Busy || code == bridge.Conflict: // read later
 			return err
-		default: // what is known of it is told
+		default: // the shortened result is used
 			r.opts.Log.Warn("a result could not be read whole", "host", one.Remote.Host, "job", one.Name, "err", err)
 		}
 	}
 	return r.opts.Jobs.Came(r.tasks.Context(), one.Name, *value.Result)
 }
 
-// maxWholeBytes bounds a result that is taken whole: it has to be read here by itself
-// with what is added to it.
+// maxWholeBytes limits a result that is fetched whole: with the data added here, it must
+// stay readable as one envelope.
 const maxWholeBytes = runs.MaxEnvelopeBytes - 4096
 
-// partial is what was read of a result when its PC did not answer.
+// partial is the part of a result that was read before its PC stopped answering.
 type partial struct {
 	job  string
 	run  int
@@ -323,7 +323,7 @@ type partial struct {
 	data []byte
 }
 
-// taken is what was read already of that result. Of each PC one is kept.
+// taken returns and forgets what was already read of that result. There is one partial per PC.
 func (r *Requester) taken(one job.Job, run int, of *string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -342,7 +342,7 @@ func (r *Requester) keep(one job.Job, p partial) {
 	r.partials[one.Mirror.PC] = p
 }
 
-// whole reads by parts a result that one frame does not carry.
+// whole reads a result in parts that does not fit one frame.
 func (r *Requester) whole(ctx context.Context, one job.Job, run int) (result runs.Envelope, err error) {
 	host := one.Remote.Host
 	request := remote.Request{Operation: remote.ReadResult, Job: one.Remote.Name, Peer: peerOf(one), Control: remote.ControlArgs{Result: run}}
@@ -351,13 +351,13 @@ func (r *Requester) whole(ctx context.Context, one job.Job, run int) (result run
 		request.From = int64(len(data))
 		value, err := r.Ask(ctx, one.Mirror.PC, request, nil)
 		if err != nil {
-			if bridge.CodeOf(err) == bridge.Unavailable { // it is read on from here
+			if bridge.CodeOf(err) == bridge.Unavailable { // reading resumes from here
 				r.keep(one, partial{one.Name, run, request.Of, data})
 			}
 			return result, err
 		}
 		part := value.Part
-		if data == nil && part.Size <= maxWholeBytes { // growing would hold it twice
+		if data == nil && part.Size <= maxWholeBytes { // growing would hold the data twice
 			data = make([]byte, 0, max(0, part.Size))
 		}
 		data, request.Of = append(data, part.Data...), part.Of
@@ -375,6 +375,5 @@ func (r *Requester) whole(ctx context.Context, one job.Job, run int) (result run
 	}
 }
 
-// peerOf is who a PC hears to be asking for a job: whoever gave it, by the identity
-// that was recorded with it.
+// peerOf returns the requesting peer for a job: the supervisor that was recorded with it.
 func peerOf(one job.Job) remote.Peer { return remote.Peer{Supervisor: one.Supervisor} }

@@ -12,32 +12,31 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// overlap is how far before what is known to be here another PC is asked again, in
-// milliseconds: its clock may have been put back since. What is here already is not
-// stored a second time.
+// overlap is how far before the last known decision a request to another PC starts, in
+// milliseconds. The other PC's clock may have been set back. Known decisions are not
+// stored twice.
 const overlap = 24 * 60 * 60 * 1000
 
 // syncState is how far decisions were exchanged on this link.
 type syncState struct {
-	looked   bool  // said holds
-	said     int64 // the last decision that was recorded before this link, or told on it
+	looked   bool  // said is valid
+	said     int64 // the last decision recorded before this link, or sent on it
 	asked    bool
 	answered bool
-	question flight         // of a PC that has answered: where it does not, it is asked again
-	since    remote.Cursor  // what was asked for last
-	resume   *remote.Cursor // what to ask for next, where more came than this PC takes at once
-	later    flight         // they could not be stored: they are asked for again then
+	question flight         // to a PC that has answered before: without an answer it is sent again
+	since    remote.Cursor  // the cursor of the last request
+	resume   *remote.Cursor // the next cursor, after more came than this PC takes at once
+	later    flight         // decisions could not be stored: they are requested again then
 }
 
-// mayShare reports whether decisions are exchanged with that PC, as far as this one
-// is concerned.
+// mayShare reports whether this PC allows the exchange of decisions with that PC, and
+// that PC supports it.
 func (p *pair) mayShare() bool {
 	return p.status.Can(remote.DecisionsCapability) && p.allows(remote.ShareDecisions, p.pc.Name) == nil
 }
 
-// sendDecisions asks for what was decided there, once on each link, and tells what is
-// decided here from then on. What was decided before, and what did not arrive, the
-// other PC asks for.
+// sendDecisions requests that PC's decisions, once on each link, and sends those made
+// here from then on. The other PC requests earlier ones, and those that did not arrive.
 func (p *pair) sendDecisions(ctx context.Context) error {
 	if due := p.sync.question; !due.again.IsZero() && !due.isOut(p.opts.Now()) {
 		p.sync.asked, p.sync.question = false, flight{}
@@ -53,7 +52,7 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 	}
 	if p.overrun.told.Swap(false) {
 		p.sync.asked = false
-		p.hold(&p.sync.later) // it may go on like that
+		p.hold(&p.sync.later) // it may continue like that
 	}
 	if !p.sync.asked && !p.sync.later.isOut(p.opts.Now()) {
 		since := remote.Cursor{CreatedAt: max(p.upTo-overlap, 0)}
@@ -85,16 +84,16 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 	return nil
 }
 
-// decidedFor returns a decision as a PC can read it: an older Bridge there gets a
-// withdrawal as a decision whose text says so.
+// decidedFor returns a decision in a form that the PC can read. An older Bridge gets a
+// withdrawal as a decision whose text states it.
 func decidedFor(pc remote.Status, rev decision.Revision) (remote.Decided, error) {
 	decided, err := remote.DecidedOf(rev)
 	decided.Withdrawn = decided.Withdrawn && pc.Can(remote.WithdrawalsCapability)
 	return decided, err
 }
 
-// mark returns the last decision that was recorded here. The first one on a link is where
-// telling begins: what was decided before is in each answer on it.
+// mark returns the last decision recorded here. The first mark on a link is where sending
+// begins: each answer on the link holds the earlier ones.
 func (p *pair) mark(ctx context.Context) (last int64, err error) {
 	last, err = p.opts.DB.Remote().LastDecision(ctx)
 	if err == nil && !p.sync.looked {
@@ -103,8 +102,8 @@ func (p *pair) mark(ctx context.Context) (last int64, err error) {
 	return last, err
 }
 
-// overrun is what the frames were about that were dropped because too many waited: what
-// they told is asked for again, and what they asked is answered after the others.
+// overrun records the frames that were dropped because too many waited. What they sent is
+// requested again, and what they requested is answered after the others.
 type overrun struct {
 	told  atomic.Bool
 	asked atomic.Pointer[remote.Cursor]
@@ -130,8 +129,8 @@ func (p *pair) ask(ctx context.Context, since remote.Cursor) error {
 	return p.sendSync(ctx, remote.Sync{Kind: remote.SyncRequest, Since: &since})
 }
 
-// dropOver reports whether a PC has brought more decisions than this one takes in this
-// time (SEC-12). What comes is dropped then, and asked for again later.
+// dropOver reports whether a PC has sent more decisions than this PC accepts in this time
+// (SEC-12). Further decisions are then dropped, and requested again later.
 func (s *syncState) dropOver(taken *remote.Allowance, now time.Time) bool {
 	if taken.Left(remote.DecisionLimit, now) > 0 {
 		return false
@@ -150,8 +149,8 @@ func (p *pair) sendSync(ctx context.Context, s remote.Sync) error {
 	return p.send(ctx, remote.DecisionsFrame, payload, err)
 }
 
-// takeSync takes a frame about decisions. Nothing is said to a PC with which the owner
-// does not share them, and nothing of it is kept.
+// takeSync processes a frame about decisions. It sends and stores nothing for a PC with
+// which the owner does not share decisions.
 func (p *pair) takeSync(ctx context.Context, data []byte) error {
 	if err := p.allows(remote.ShareDecisions, p.pc.Name); err != nil {
 		return err
@@ -171,8 +170,8 @@ func (p *pair) takeSync(ctx context.Context, data []byte) error {
 	return p.takeState(ctx, in)
 }
 
-// answer sends what comes after a place. A PC that asks may have been allowed to
-// answer just now: what it was asked before is asked again, if it never answered.
+// answer sends the decisions after a cursor. The asking PC may only now be allowed to
+// answer: if it never answered, this PC's request is sent again.
 func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
 	if _, err := p.mark(ctx); err != nil {
 		return err
@@ -202,8 +201,8 @@ func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
 	return p.sendSync(ctx, out)
 }
 
-// takeState keeps what another PC has decided and asks for the rest. The sessions
-// hear of it at the end: what an earlier part says a later one may replace.
+// takeState stores another PC's decisions and requests the rest. Sessions are notified at
+// the end, because a later part may replace an earlier decision.
 func (p *pair) takeState(ctx context.Context, in remote.Sync) error {
 	p.sync.answered, p.sync.question = true, flight{}
 	err := p.keep(ctx, in.Decisions, !in.More)

@@ -7,28 +7,28 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// A team can have a thousand PCs, and something changes here many times a second: what
-// each change costs must not grow with those that it does not concern. So one look finds
-// the PCs for which there is something to do, and only these are woken; for a PC for
-// which there never was anything, nothing runs at all.
+// A team can have a thousand PCs, and changes here happen many times a second. The cost
+// of a change must not grow with the PCs that it does not concern. Therefore one check
+// finds the PCs that need work and wakes only these. No goroutine runs for a PC that
+// never needed any.
 
-// seen is what the last look saw.
+// seen is the state at the last check.
 type seen struct {
-	ways    map[string]wayTo // by identity
+	ways    map[string]wayTo // by id
 	policy  remote.Policy
 	decided int64
 }
 
-// wayTo is how it stood with a PC.
+// wayTo is the state of the way to a PC.
 type wayTo struct {
 	name  string
 	up    bool
 	since time.Time
 }
 
-// settled is how long changes gather before all of them are looked at: every message sent
-// on this PC is one, and a look for each took an eighth of the broker's work. What waits
-// for a PC does not wait for that: it is woken by itself (Waiting).
+// settled is how long changes gather before one check covers all of them. Each message
+// sent on this PC is a change, and a check for each took an eighth of the broker's work.
+// Mail for a PC does not wait for the check: Waiting wakes the PC.
 const settled = 50 * time.Millisecond
 
 func (s *Sharing) settle() {
@@ -39,8 +39,8 @@ func (s *Sharing) settle() {
 	}
 }
 
-// follow has the PCs looked at for which something is different, or waits, and ends the
-// waiting for those that are known no more.
+// follow wakes the PCs for which something changed or waits, and refuses mail that waits
+// for PCs no longer known.
 func (s *Sharing) follow() {
 	if s.team != nil {
 		s.team.wake()
@@ -69,8 +69,8 @@ func (s *Sharing) follow() {
 	s.complain(err)
 }
 
-// look finds out for which PCs something waits, and whether something is different that
-// concerns all of them.
+// look finds the PCs for which something waits, and whether something changed that
+// concerns all PCs.
 func (s *Sharing) look(now *seen) (pending map[string]bool, forAll bool) {
 	policy, err := s.opts.Policy()
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *Sharing) look(now *seen) (pending map[string]bool, forAll bool) {
 	return pending, err != nil || now.decided != s.seen.decided || !reflect.DeepEqual(now.policy, s.seen.policy)
 }
 
-// rouse has a PC looked at; begin says that there is something to do for it, also where
-// nothing runs for it yet.
+// rouse wakes a PC. begin is set if there is work for it, so that a goroutine starts if
+// none runs yet.
 func (s *Sharing) rouse(status remote.Status, begin bool) {
 	p := s.begun(status.ID)
 	if p == nil && begin {

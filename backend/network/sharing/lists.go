@@ -12,21 +12,21 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// views is what a PC has shown of itself. It is asked by many at once.
+// views is what a PC has shown of itself. Many goroutines read it at once.
 type views struct {
 	mu     sync.Mutex
-	window remote.Window // of its questions to this PC
+	window remote.Window // of its requests to this PC
 	list   remote.List
-	asOf   int64         // when the list came; 0 for never
+	asOf   int64         // when the list arrived; 0 for never
 	shift  int64         // how far its clock was behind then
-	failed string        // why there is nothing newer
-	rid    string        // of the question under way, "" for none
-	came   chan struct{} // closed when that is answered
+	failed string        // why there is no newer list
+	rid    string        // of the pending request, "" for none
+	came   chan struct{} // closed when the request is answered
 }
 
 func newViews() *views { return &views{} }
 
-// Lists is what all paired PCs show of themselves, asked for where it is not fresh.
+// Lists returns what all paired PCs show of themselves. It requests lists that are not fresh.
 func (s *Sharing) Lists(ctx context.Context) api.NetworkLists {
 	all := s.opts.Transport.Status()
 	lists := api.NetworkLists{Peers: make([]api.PCList, len(all))}
@@ -38,7 +38,7 @@ func (s *Sharing) Lists(ctx context.Context) api.NetworkLists {
 	return lists
 }
 
-// Sessions is broker.Pairs': the sessions of linked PCs that take messages from here.
+// Sessions implements broker.Pairs: the sessions of linked PCs that accept messages from here.
 func (s *Sharing) Sessions(ctx context.Context) []api.RemoteSession {
 	var sessions []api.RemoteSession
 	for _, pc := range s.Lists(ctx).Peers {
@@ -51,7 +51,7 @@ func (s *Sharing) Sessions(ctx context.Context) []api.RemoteSession {
 
 const errNoLink = "there is no link to it now"
 
-// list is what one PC shows.
+// list returns what one PC shows.
 func (s *Sharing) list(ctx context.Context, status remote.Status) api.PCList {
 	answer := api.PCList{Name: status.Name, ID: status.ID, Up: status.Up, Sessions: []api.RemoteSession{}, Jobs: []api.RemoteJob{}}
 	p := s.begun(status.ID)
@@ -88,8 +88,8 @@ func (s *Sharing) list(ctx context.Context, status remote.Status) api.PCList {
 	return answer
 }
 
-// refresh asks for the list, unless it is fresh, and waits for the answer for a while.
-// Who comes while it is asked for waits along.
+// refresh requests the list, unless it is fresh, and waits for the answer up to
+// Pace.Answer. Concurrent callers wait for the same answer.
 func (v *views) refresh(ctx context.Context, s *Sharing, id string) {
 	v.mu.Lock()
 	if v.asOf != 0 && v.failed == "" && s.now()-v.asOf < s.opts.Pace.Fresh.Milliseconds() {
@@ -123,13 +123,13 @@ func (v *views) refresh(ctx context.Context, s *Sharing, id string) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.rid == rid { // nobody waits for it any more
+	if v.rid == rid { // no answer is expected any more
 		v.failed, v.rid = err.Error(), ""
 		close(v.came)
 	}
 }
 
-// takeView takes a question about this PC's list, or the answer to its own.
+// takeView processes a request for this PC's list, or the answer to its own request.
 func (p *pair) takeView(ctx context.Context, data []byte) error {
 	in, err := remote.ParseView(data)
 	if err != nil {
@@ -154,18 +154,18 @@ func (v *views) take(in remote.View, host string, now int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if in.Rid != v.rid {
-		return // not asked for, or given up
+		return // not requested, or given up
 	}
 	v.rid = ""
 	close(v.came)
-	if in.Error != nil { // what was shown before is not any more
+	if in.Error != nil { // the list shown before is no longer shown
 		v.failed, v.list, v.asOf = host+" says: "+in.Error.Message, remote.List{}, 0
 		return
 	}
 	v.failed, v.list, v.asOf, v.shift = "", *in.List, now, now-in.Now
 }
 
-// show is what the owner shows to that PC now.
+// show returns the list that the owner shows to that PC now.
 func (p *pair) show(ctx context.Context) (remote.List, error) {
 	p.views.mu.Lock()
 	err := p.views.window.Take(remote.State, p.opts.Now())

@@ -10,16 +10,16 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// sendLetters sends the first letters that wait, unless some are under way. Whether
-// they arrived only the answer tells: until then they wait, and are sent again by the
-// same ids.
+// sendLetters sends the first waiting letters, unless some are in flight. Only the answer
+// shows whether they arrived: until then they wait, and are sent again under the same
+// ids.
 func (p *pair) sendLetters(ctx context.Context) error {
 	if p.letters.isOut(p.opts.Now()) || !p.status.Can(remote.MessagesCapability) {
 		return nil
 	}
 	p.letters.again = time.Time{}
 	if p.atHub > 0 {
-		return nil // what lies at the hub goes first
+		return nil // letters at the hub go first
 	}
 	letters, payload, err := p.nextLetters(ctx)
 	if err == nil && len(letters) == 0 {
@@ -32,7 +32,7 @@ func (p *pair) sendLetters(ctx context.Context) error {
 	return nil
 }
 
-// nextLetters are the first letters that wait, as many as fit together.
+// nextLetters returns the first waiting letters, as many as fit into one frame.
 func (p *pair) nextLetters(ctx context.Context) (letters []remote.Letter, payload []byte, err error) {
 	waiting, err := p.opts.DB.Remote().Waiting(ctx, p.pc.ID, remote.MaxLetters, remote.MaxLetterBytes)
 	if err != nil || len(waiting) == 0 {
@@ -50,8 +50,8 @@ func (p *pair) nextLetters(ctx context.Context) (letters []remote.Letter, payloa
 	return out.Letters, payload, err
 }
 
-// sendReceipts tells what became of the letters that came, as far as their owner may
-// write here: what was taken back is told no more.
+// sendReceipts sends the outcome of received letters, if their sender may still write
+// here. Once the owner revokes that, no more receipts are sent.
 func (p *pair) sendReceipts(ctx context.Context) error {
 	mayWrite := p.allows(remote.ShareMessages, p.pc.Name) == nil
 	if p.receipts.isOut(p.opts.Now()) || !p.status.Can(remote.MessagesCapability) || !mayWrite {
@@ -69,7 +69,7 @@ func (p *pair) sendReceipts(ctx context.Context) error {
 	return nil
 }
 
-// nextReceipts is what became of letters that came, and is not told yet.
+// nextReceipts returns the outcomes of received letters that were not sent yet.
 func (p *pair) nextReceipts(ctx context.Context) (news []store.RemoteReceipt, payload []byte, err error) {
 	news, err = p.opts.DB.Remote().News(ctx, p.pc.ID, remote.MaxReceipts)
 	if err != nil || len(news) == 0 {
@@ -87,7 +87,7 @@ func (p *pair) nextReceipts(ctx context.Context) (news []store.RemoteReceipt, pa
 	return news, payload, err
 }
 
-// takeMail takes a frame of messages.
+// takeMail processes a frame of messages.
 func (p *pair) takeMail(ctx context.Context, data []byte) error {
 	in, err := remote.ParseMail(data)
 	if err != nil {
@@ -114,8 +114,8 @@ func (p *pair) takeMail(ctx context.Context, data []byte) error {
 	}
 }
 
-// takeLetters stores letters in their order and says of each that it is stored, or
-// why not. A passing reason holds back those behind it, too.
+// takeLetters stores letters in order and answers for each that it is stored, or why not.
+// A temporary failure also holds back the letters behind it.
 func (p *pair) takeLetters(ctx context.Context, in remote.Mail) error {
 	out, _, err := p.keepLetters(ctx, in.Letters, in.Shift(p.now()))
 	if err != nil {
@@ -125,9 +125,9 @@ func (p *pair) takeLetters(ctx context.Context, in remote.Mail) error {
 	return p.send(ctx, remote.MessagesFrame, payload, err)
 }
 
-// keepLetters stores letters and makes the answer. One that came before and was taken is
-// answered as then, whatever is allowed or can be reached by now. later is the passing
-// reason that holds back the last one answered and those behind it.
+// keepLetters stores letters and returns the answer. A letter that was accepted before
+// gets the same answer, whatever is allowed or reachable now. later is the temporary
+// failure that holds back the last answered letter and those behind it.
 func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift int64) (out remote.Mail, later, err error) {
 	failed := make([]error, len(letters))
 	var asked []remote.Letter
@@ -145,7 +145,7 @@ func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift i
 	for i, err := range p.opts.Broker.TakeFrom(ctx, p.pc, asked, shift) {
 		failed[places[i]] = err
 	}
-	for i, letter := range letters { // most are new and taken, and need no question
+	for i, letter := range letters { // most are new and stored, and need no query
 		if failed[i] != nil && letter.Check() == nil {
 			if has, err := p.opts.DB.Remote().Has(ctx, letter.ID, p.pc.ID); err != nil || has {
 				failed[i] = err
@@ -153,7 +153,7 @@ func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift i
 		}
 	}
 	if ctx.Err() != nil {
-		return out, nil, ctx.Err() // what was not stored because this ends is no answer
+		return out, nil, ctx.Err() // letters not stored because of the end get no answer
 	}
 	out.Now = p.now()
 	for i, letter := range letters {
@@ -168,7 +168,7 @@ func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift i
 	return out, nil, nil
 }
 
-// mayTake refuses a letter.
+// mayTake fails if a letter is invalid or not allowed.
 func (p *pair) mayTake(letter remote.Letter) error {
 	if err := letter.Check(); err != nil {
 		return err
@@ -176,8 +176,8 @@ func (p *pair) mayTake(letter remote.Letter) error {
 	return p.allows(remote.ShareMessages, p.pc.Name)
 }
 
-// takeArrivals records what the other PC says of letters. What it could not store for
-// a passing reason waits on.
+// takeArrivals records the other PC's answers to letters. Letters that it could not store
+// for a temporary reason keep waiting.
 func (p *pair) takeArrivals(ctx context.Context, arrivals []remote.Arrival) error {
 	later, err := p.recordArrivals(ctx, arrivals)
 	if err != nil || later {
@@ -188,8 +188,8 @@ func (p *pair) takeArrivals(ctx context.Context, arrivals []remote.Arrival) erro
 	return err
 }
 
-// recordArrivals stores what the other PC says of letters; later says that it could not
-// store all.
+// recordArrivals stores the other PC's answers to letters. later is set if that PC could
+// not store all.
 func (p *pair) recordArrivals(ctx context.Context, arrivals []remote.Arrival) (later bool, err error) {
 	var crossed []store.Crossed
 	for _, arrival := range arrivals {
@@ -211,7 +211,7 @@ func (p *pair) recordArrivals(ctx context.Context, arrivals []remote.Arrival) (l
 	return later, nil
 }
 
-// takeReceipts records what became of letters there, by this PC's clock.
+// takeReceipts records the outcome of letters there, by this PC's clock.
 func (p *pair) takeReceipts(ctx context.Context, in remote.Mail) error {
 	out, err := p.recordReceipts(ctx, in, in.Shift(p.now()))
 	if err != nil {
@@ -221,7 +221,7 @@ func (p *pair) takeReceipts(ctx context.Context, in remote.Mail) error {
 	return p.send(ctx, remote.MessagesFrame, payload, err)
 }
 
-// recordReceipts stores what became of letters there and makes the answer.
+// recordReceipts stores the outcome of letters there and returns the answer.
 func (p *pair) recordReceipts(ctx context.Context, in remote.Mail, shift int64) (out remote.Mail, err error) {
 	now := p.now()
 	receipts := make([]store.RemoteReceipt, len(in.Receipts))

@@ -9,35 +9,35 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// maxFrames is how many frames of one PC wait to be worked on. Of letters, receipts
-// and lists at most one each is under way, and an answer to each.
+// maxFrames is how many frames of one PC may wait for processing. At most one frame each
+// of letters, receipts and lists is in flight, and an answer to each.
 const maxFrames = 16
 
-// pair is what goes on with one paired PC: one goroutine that takes its frames one
-// after the other and sends what waits for it. Its fields are that goroutine's own,
-// but for the channels and what was overrun.
+// pair handles one other PC in one goroutine, which processes its frames in order and
+// sends what waits for it. Only that goroutine uses the fields, except the channels,
+// overrun and views.
 type pair struct {
 	*Sharing
 	pc    remote.PC
 	in    chan remote.Frame
-	awake lifecycle.Signal // look again
+	awake lifecycle.Signal // check again
 	lay   chan storedMail
 
 	overrun overrun // of decisions
 
-	status   remote.Status // when it was last looked at
+	status   remote.Status // at the last check
 	letters  flight        // letters that were sent and not answered
-	receipts flight        // receipts that were sent and not noted
+	receipts flight        // receipts that were sent and not acknowledged
 	sync     syncState
-	upTo     int64 // when the last decision was made there before which all are here; 0 at first
+	upTo     int64 // the time there up to which all decisions are here; 0 at first
 	views    *views
-	decided  remote.Allowance // of its decisions that were new here
-	written  remote.Allowance // of its messages
+	decided  remote.Allowance // for its decisions that are new here
+	written  remote.Allowance // for its messages
 
-	atHub     int64     // since when the first letter lies at the hub; 0 where none does
-	noneThere bool      // none does, and only this goroutine has one lie there
-	spooled   flight    // what the spool did not take
-	news      time.Time // when something was heard of letters by way of the spool
+	atHub     int64     // since when the first letter is at the hub; 0 for none
+	noneThere bool      // no letter is at the hub, and only this goroutine adds one
+	spooled   flight    // what the spool did not accept
+	news      time.Time // when the spool last brought something about letters
 }
 
 func newPair(s *Sharing, pc remote.PC) *pair {
@@ -69,22 +69,21 @@ func (p *pair) run() {
 	}
 }
 
-// refresh looks how it stands with the link. What was under way on another one is not
-// any more.
+// refresh reads the state of the link. What was in flight on another link no longer is.
 func (p *pair) refresh() {
 	status, err := p.opts.Transport.Of(p.pc.ID)
 	if err != nil || !status.Up {
 		p.status, p.letters, p.receipts, p.sync = remote.Status{}, flight{}, flight{}, syncState{}
 		return
 	}
-	if !status.Since.Equal(p.status.Since) || !p.status.Up { // another link: nothing is under way on it
+	if !status.Since.Equal(p.status.Since) || !p.status.Up { // another link: nothing is in flight on it
 		p.letters, p.receipts, p.sync = flight{}, flight{}, syncState{}
 	}
 	p.status = status
 	p.pc.Name = status.Name
 }
 
-// look sends what there is to send now.
+// look sends what can be sent now.
 func (p *pair) look() {
 	p.refresh()
 	p.spool()
@@ -103,7 +102,7 @@ func (p *pair) look() {
 		}
 		if err == nil {
 			if !part.flight.isOut(p.opts.Now()) {
-				part.flight.again = time.Time{} // nothing is under way, nothing to come back for
+				part.flight.again = time.Time{} // nothing is in flight or to retry
 			}
 			continue
 		}
@@ -137,8 +136,7 @@ func (p *pair) send(ctx context.Context, frameType string, payload []byte, err e
 	return p.opts.Transport.Send(ctx, p.pc.ID, remote.Frame{Type: frameType, Payload: payload})
 }
 
-// nextTry is how long until something that was not answered is sent again; 0 for
-// nothing.
+// nextTry returns how long until something unanswered is sent again; 0 for nothing.
 func (p *pair) nextTry() time.Duration {
 	next := time.Duration(0)
 	for _, f := range []flight{p.letters, p.receipts, p.sync.question, p.sync.later, p.spooled} {
@@ -152,23 +150,23 @@ func (p *pair) nextTry() time.Duration {
 	return next
 }
 
-// flight is what was sent on this link and is not answered: one frame at a time, so
-// that everything stays in its order.
+// flight is a frame that was sent on this link and is not answered. One at a time keeps
+// the order.
 type flight struct {
-	again time.Time     // when it is sent again; zero when nothing is under way
-	pause time.Duration // how long it was held back the last time; zero when it was not
+	again time.Time     // when it is sent again; zero when nothing is in flight
+	pause time.Duration // the last backoff; zero if there was none
 }
 
-// isOut reports whether an answer is still waited for, or what fails is held back.
+// isOut reports whether an answer is still awaited, or a retry is held back.
 func (f flight) isOut(now time.Time) bool { return !f.again.IsZero() && now.Before(f.again) }
 
 func (p *pair) begin(f *flight) { f.again = p.opts.Now().Add(p.opts.Pace.Resend) }
 
-// What failed for a passing reason is held back, at first for the first pause; that
-// doubles with each time, up to the longest.
+// After a temporary failure, a retry waits for firstPause. The pause doubles with each
+// failure up to longestPause.
 const firstPause, longestPause = 500 * time.Millisecond, 5 * time.Second
 
-// hold holds back what failed on either side for a passing reason.
+// hold schedules a retry after a temporary failure on either side.
 func (p *pair) hold(f *flight) {
 	f.pause = min(max(2*f.pause, firstPause), longestPause)
 	f.again = p.opts.Now().Add(f.pause)

@@ -1,8 +1,8 @@
-// Package sharing is what paired PCs do for each other besides jobs, over whichever
-// transport brings their frames: messages cross to sessions of the other PC and what
-// became of them comes back, decisions for all sessions are exchanged, and each shows
-// the other a list of its sessions and jobs. The owner's policy is asked anew for
-// each; the rules are those of remote, and what is durable is in the store.
+// Package sharing exchanges everything but jobs with other PCs, over any transport of
+// frames. Messages go to sessions of the other PC and their receipts come back. Decisions
+// for all sessions are exchanged. Each PC shows the other a list of its sessions and
+// jobs. The owner's policy is checked each time; the rules are in remote, and durable
+// data is in the store.
 package sharing
 
 import (
@@ -21,80 +21,80 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// Broker is what sharing needs of this PC's broker.
+// Broker is the part of this PC's broker that sharing uses.
 type Broker interface {
-	// Watch brings a signal whenever something changed, until stop is called.
+	// Watch returns a channel that gets a signal after changes, until stop is called.
 	Watch() (changes <-chan struct{}, stop func())
-	// TakeFrom stores letters for the sessions that they name, each once, and tells of
+	// TakeFrom stores letters for the sessions that they name, each once. It returns for
 	// each why it is not stored.
 	TakeFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error
-	// Import stores decisions of another PC, each once, and tells the sessions of those
-	// that are new and current.
+	// Import stores decisions of another PC, each once, and notifies the sessions of new
+	// and current ones.
 	Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error)
-	// Tell tells the sessions of decisions of other PCs, once each, and says which of them
-	// there was a session for.
+	// Tell notifies the sessions of decisions of other PCs, once each. heard holds the
+	// ids for which there was a session.
 	Tell(ctx context.Context, news []decision.News) (heard map[string]bool, err error)
 	Peers(ctx context.Context) ([]api.Peer, error)
 	Changed()
 }
 
-// Options say what sharing works with. All are required but Team, Spool, Jobs, Refused,
-// Waits and Pace.
+// Options configures a [Sharing]. All fields except Team, Spool, Jobs, Refused, Waits and
+// Pace are required.
 type Options struct {
 	Transport pairing.Transport
-	// Spool keeps messages for PCs that are away; nil where they wait here alone.
+	// Spool stores messages for PCs that are away; nil if they wait only here.
 	Spool pairing.Spool
-	// Team is the way to the decisions of this PC's team; false while there is none.
+	// Team returns the access to the decisions of this PC's team; false while there is none.
 	Team func() (pairing.TeamStream, bool)
-	// Policy is what the owner of this PC allows now.
+	// Policy returns what the owner of this PC allows now.
 	Policy func() (remote.Policy, error)
 	DB     *store.DB
 	Broker Broker
-	// Jobs lists the delegated jobs of this PC; nil where there are none.
+	// Jobs returns the delegated jobs of this PC; nil if there are none.
 	Jobs func() []api.JobView
-	// Refused is told of messages and decisions of a PC that were not taken.
+	// Refused is called for messages and decisions of a PC that were refused.
 	Refused func(from remote.PC, why error)
-	// Waits is told how many decisions wait for the team's hub, which is reached, and why;
-	// 0 says that none does for such a reason. nil is told nothing.
+	// Waits is called with the number of decisions that wait for the team's connected
+	// hub, and the reason; 0 if none waits for such a reason. It may be nil.
 	Waits func(decisions int, why error)
 	Now   func() time.Time
 	Log   *slog.Logger
 	Pace  Pace
 }
 
-// Pace is how long sharing waits for others.
+// Pace sets the intervals and timeouts of sharing.
 type Pace struct {
-	Look   time.Duration // how often the settings are looked at
-	Resend time.Duration // what was not answered for so long is sent again
-	Recall time.Duration // what lies in the spool so long beside a PC that is there is sent to it
-	Held   time.Duration // what the spool did not take is offered to it again
-	Answer time.Duration // how long a list is waited for
-	Fresh  time.Duration // how old a list may be that is shown as the present one
+	Look   time.Duration // how often the settings are checked
+	Resend time.Duration // an unanswered frame is sent again after this time
+	Recall time.Duration // letters at the hub are recalled after this time if the PC does not take them
+	Held   time.Duration // what the spool refused is offered again after this time
+	Answer time.Duration // how long to wait for a list
+	Fresh  time.Duration // the maximum age of a list that counts as current
 }
 
 var usualPace = Pace{Look: 5 * time.Second, Resend: 20 * time.Second, Recall: time.Minute, Held: 30 * time.Second, Answer: 1500 * time.Millisecond, Fresh: 5 * time.Second}
 
-// Capabilities are what this PC can do with paired ones by this package.
+// Capabilities returns what this PC supports with other PCs by this package.
 func Capabilities() []string {
 	return []string{remote.MessagesCapability, remote.DecisionsCapability, remote.WithdrawalsCapability, remote.DashboardCapability}
 }
 
-// Sharing does it for all paired PCs.
+// Sharing handles the exchange with all other PCs.
 type Sharing struct {
 	opts Options
 
 	team *team // nil without Options.Team
 
-	seen   seen             // by the goroutine that follows, and by no other
-	sooner lifecycle.Signal // look again
+	seen   seen             // used by the follow goroutine only
+	sooner lifecycle.Signal // check again
 
-	mu    sync.Mutex // guards below
+	mu    sync.Mutex // guards the fields below
 	pairs map[string]*pair
 
 	tasks *lifecycle.Tasks
 }
 
-// New makes it; Run begins.
+// New returns a sharing; Run starts it.
 func New(opts Options) *Sharing {
 	if opts.Pace == (Pace{}) {
 		opts.Pace = usualPace
@@ -107,7 +107,7 @@ func New(opts Options) *Sharing {
 	return s
 }
 
-// Run follows what changes until Close.
+// Run starts to process changes, until Close.
 func (s *Sharing) Run() {
 	if s.team != nil {
 		s.tasks.Go(s.team.run)
@@ -131,15 +131,15 @@ func (s *Sharing) Run() {
 	})
 }
 
-// Close ends it. What waits is in the store.
+// Close stops it. Waiting data is in the store.
 func (s *Sharing) Close() {
-	s.mu.Lock() // nothing is begun after
+	s.mu.Lock() // no goroutine starts after this
 	s.tasks.Cancel()
 	s.mu.Unlock()
 	s.tasks.Wait()
 }
 
-// pair is what runs for one PC; nil once this ends.
+// pair returns the pair of one PC and starts it if needed; nil after Close.
 func (s *Sharing) pair(pc remote.PC) *pair {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,21 +155,21 @@ func (s *Sharing) pair(pc remote.PC) *pair {
 	return p
 }
 
-// begun is what runs for a PC; nil where nothing does.
+// begun returns the running pair of a PC; nil if there is none.
 func (s *Sharing) begun(id string) *pair {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pairs[id]
 }
 
-// FrameTypes are those of the frames that Take is for.
+// FrameTypes returns the types of the frames that Take processes.
 func FrameTypes() []string {
 	return []string{remote.MessagesFrame, remote.DecisionsFrame, remote.DashboardFrame}
 }
 
-// Take takes a frame that came from a PC, as the transport has proved it. It does not
-// wait: what a PC sends faster than it is worked on is dropped. Letters and receipts are
-// sent again, decisions asked for again.
+// Take queues a frame from a PC, whose identity the transport has verified. It does not
+// block: frames that arrive faster than they are processed are dropped. Letters and
+// receipts are sent again, decisions requested again.
 func (s *Sharing) Take(from remote.PC, frame remote.Frame) {
 	p := s.pair(remote.PC{ID: from.ID, Name: from.Name})
 	if p == nil {
@@ -188,9 +188,9 @@ func (s *Sharing) Take(from remote.PC, frame remote.Frame) {
 	}
 }
 
-// refused tells of a frame, or of a part of one, that was not taken. What only could not be
-// taken now, or what a right sender cannot know before, such as a session that is gone, is
-// none; a list that is not shown is asked for again and again, and its asker told each time.
+// refused reports a refused frame or part of one. Temporary failures do not count, and neither
+// do errors that a correct sender cannot foresee, such as a session that is gone. Refused list
+// requests do not count either: their sender repeats them and gets the error each time.
 func (s *Sharing) refused(from remote.PC, frameType string, why error) {
 	counts := []bridge.Code{bridge.Denied, bridge.Invalid, bridge.TooLarge, bridge.Unauthorized, bridge.Busy}
 	if s.opts.Refused != nil && frameType != remote.DashboardFrame && slices.Contains(counts, bridge.CodeOf(why)) {
@@ -198,7 +198,7 @@ func (s *Sharing) refused(from remote.PC, frameType string, why error) {
 	}
 }
 
-// PC is broker.Pairs': a paired PC to which messages can be sent, now or later.
+// PC implements broker.Pairs: a PC to which messages can be sent, now or later.
 func (s *Sharing) PC(name string) (remote.PC, error) {
 	for _, status := range s.opts.Transport.Status() {
 		if status.Name != name {
@@ -212,7 +212,7 @@ func (s *Sharing) PC(name string) (remote.PC, error) {
 	return remote.PC{}, bridge.Errorf(bridge.NotFound, "no PC named %q is paired with this one or in its team", name)
 }
 
-// Waiting is broker.Pairs'.
+// Waiting implements broker.Pairs.
 func (s *Sharing) Waiting(pc string) {
 	if p := s.begun(pc); p != nil {
 		p.wake()
@@ -221,7 +221,7 @@ func (s *Sharing) Waiting(pc string) {
 	s.sooner.Notify()
 }
 
-// allows asks the owner's policy as it is now. What cannot be read allows nothing.
+// allows checks the owner's present policy. It fails with Denied if the settings cannot be read.
 func (s *Sharing) allows(share remote.Share, name string) error {
 	policy, err := s.opts.Policy()
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// A PC of the team that is away takes its messages from the hub when it comes back
-// (HUB-05). Both ways to it carry the letters in their order from the first that was not
-// answered on, and each counts once by its id: so whichever way is quicker, what is stored
-// there is always the beginning of what was sent. While letters lie at the hub, and the
-// PC is heard to take them, new ones go behind them; where it takes none, they are sent
-// to it from here.
+// A PC of the team that was away receives its messages from the hub when it returns
+// (HUB-05). Both ways carry the letters in order from the first unanswered one, and each
+// counts once by its id. So the other PC always stores a prefix of what was sent,
+// whichever way is faster. While letters are at the hub and the PC takes them, new ones
+// follow there; if it takes none, they are sent directly.
 
-// Keeps is broker.Pairs'.
+// Keeps implements broker.Pairs.
 func (s *Sharing) Keeps() []string {
 	if s.opts.Spool == nil {
 		return nil
@@ -25,7 +24,7 @@ func (s *Sharing) Keeps() []string {
 	return s.opts.Spool.Keeps()
 }
 
-// spool has the hub keep what cannot be sent now.
+// spool gives the hub what cannot be sent now.
 func (p *pair) spool() {
 	p.atHub = 0
 	if p.opts.Spool == nil {
@@ -62,8 +61,8 @@ func (p *pair) spool() {
 	p.spooled = flight{}
 }
 
-// recall has letters wait here again that lie at the hub beside a PC that is there and
-// takes none, or that the hub will not have much longer: this store has them whole.
+// recall makes letters at the hub wait here again. It does so if a connected PC takes
+// none there, or if the hub will soon delete them.
 func (p *pair) recall(ctx context.Context) error {
 	now := p.opts.Now()
 	last := p.status.Since
@@ -114,16 +113,16 @@ func (p *pair) spoolReceipts(ctx context.Context) error {
 		return err
 	}
 	p.wake()
-	return p.opts.DB.Remote().Noted(ctx, p.pc.ID, news) // it is durable on its way
+	return p.opts.DB.Remote().Noted(ctx, p.pc.ID, news) // the spool has it durably
 }
 
-// notTaken reports whether the hub did not take something, or this PC does not give it to
-// the hub for that PC.
+// notTaken reports whether the hub refused something, or this PC may not give it to the
+// hub for that PC.
 func notTaken(err error) bool {
 	return slices.Contains([]bridge.Code{bridge.Busy, bridge.TooLarge, bridge.Unsupported}, bridge.CodeOf(err))
 }
 
-// spoolFailed has it tried again later, and the senders see why, where the hub said so.
+// spoolFailed schedules a retry. Senders see the reason if the hub gave one.
 func (p *pair) spoolFailed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -138,7 +137,7 @@ func (p *pair) spoolFailed(ctx context.Context, err error) {
 	p.tellHeld(ctx, words)
 }
 
-// tellHeld has the senders see why their messages for the PC wait; "" is that it is away.
+// tellHeld shows senders why their messages for the PC wait; "" means that it is away.
 func (p *pair) tellHeld(ctx context.Context, words string) {
 	changed, err := p.opts.DB.Remote().RecordHeld(ctx, p.pc.ID, words)
 	if err != nil && ctx.Err() == nil {
@@ -149,15 +148,15 @@ func (p *pair) tellHeld(ctx context.Context, words string) {
 	}
 }
 
-// storedMail is what lay at the hub.
+// storedMail is a frame that was stored at the hub.
 type storedMail struct {
 	in   remote.Mail
 	at   time.Time // when it was stored there
 	done chan error
 }
 
-// TakeStored takes a frame that lay at the hub since then, and returns when what it says
-// is stored here. What lay there may be old: nothing but messages counts.
+// TakeStored processes a frame that the hub has stored since then, and returns after its content is
+// stored here. It may be old, so only messages count. It fails with Invalid or Unavailable.
 func (s *Sharing) TakeStored(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
 	if frame.Type != remote.MessagesFrame {
 		return bridge.Errorf(bridge.Invalid, "%q is nothing that may lie in a hub", frame.Type)
@@ -189,8 +188,8 @@ func (s *Sharing) TakeStored(ctx context.Context, from remote.PC, frame remote.F
 	}
 }
 
-// takeStored takes what lay at the hub. Letters are answered by the same way before they
-// are taken out there: otherwise nobody would ever tell their sender.
+// takeStored processes stored mail. It answers letters through the hub before they are
+// removed there: otherwise their sender would never get an answer.
 func (p *pair) takeStored(mail storedMail) error {
 	ctx, in := p.tasks.Context(), mail.in
 	p.news = p.opts.Now()
@@ -212,11 +211,11 @@ func (p *pair) takeStored(mail storedMail) error {
 		_, err := p.recordReceipts(ctx, in, shift)
 		return err
 	}
-	return nil // nothing else is told by way of the hub
+	return nil // nothing else goes through the hub
 }
 
-// answerStored has the hub keep an answer. One that it does not take is not waited for:
-// when both PCs are there, the sender asks again.
+// answerStored stores an answer at the hub. It ignores a refusal: when both PCs are
+// connected, the sender asks again.
 func (p *pair) answerStored(ctx context.Context, out remote.Mail) error {
 	payload, err := remote.EncodeMail(out)
 	if err == nil {

@@ -13,35 +13,35 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// team is this PC's part in the decisions of its team (HUB-06): one goroutine that reads
-// the team's stream on from where the store is, and puts there what was decided here. Its
-// fields are that goroutine's own, but for the channel.
+// team exchanges the decisions of this PC's team in one goroutine (HUB-06). It reads the
+// team's stream from the store's position, and publishes decisions made here. Only that
+// goroutine uses the fields, except the channel.
 type team struct {
 	*Sharing
-	awake lifecycle.Signal // look again
+	awake lifecycle.Signal // check again
 
 	seen  teamLook
-	again time.Time       // when it is looked at, whatever is seen; zero for at once
-	pause time.Duration   // how long it was held back the last time
-	said  map[string]bool // the decisions that the stream acknowledged and that did not come back by it yet
-	quiet bool            // a session is missing that there is something to tell
-	waits waits           // as Options.Waits was told
+	again time.Time       // when to check without a signal; zero for at once
+	pause time.Duration   // the last backoff
+	said  map[string]bool // decisions that the stream acknowledged and that it did not return yet
+	quiet bool            // something waits for a session to notify
+	waits waits           // the last call of Options.Waits
 }
 
-// waits are decisions that the team's hub does not have, although it is reached.
+// waits counts decisions that the team's hub does not have, although it is connected.
 type waits struct {
 	count int
 	why   string
 }
 
-// teamLook is what a look saw. When it is the same there is nothing to do.
+// teamLook is the state at a check. If it is unchanged, there is nothing to do.
 type teamLook struct {
 	team  string
 	heard uint64
 	last  int64
 }
 
-// recheck is how often the stream is looked at although nothing was heard of it.
+// recheck is how often the stream is checked without a signal.
 const recheck = time.Minute
 
 func newTeam(s *Sharing) *team {
@@ -70,7 +70,7 @@ func (t *team) run() {
 	}
 }
 
-// look does what there is to do.
+// look exchanges decisions if something changed.
 func (t *team) look(ctx context.Context) error {
 	way, up := t.opts.Team()
 	if !up || t.allows(remote.ShareDecisions, remote.TeamShare(way.Team)) != nil {
@@ -102,8 +102,8 @@ func (t *team) look(ctx context.Context) error {
 	return nil
 }
 
-// exchange reads the stream to its end, puts into it what it does not have, reads that
-// back in its place, and tells the sessions.
+// exchange reads the stream to its end, publishes what the stream lacks, reads that back
+// in order, and notifies the sessions.
 func (t *team) exchange(ctx context.Context, way pairing.TeamStream, name string) error {
 	place, err := t.read(ctx, way, name)
 	if err != nil {
@@ -124,7 +124,7 @@ func (t *team) exchange(ctx context.Context, way pairing.TeamStream, name string
 	return saying
 }
 
-// tellWaits has the owner see which decisions the hub does not have, and why: what it
+// tellWaits shows the owner how many decisions the hub lacks, and why. What a hub
 // refuses, such as while its disk is full, may stay refused for long.
 func (t *team) tellWaits(ctx context.Context, why error) {
 	if t.opts.Waits == nil || ctx.Err() != nil {
@@ -134,7 +134,7 @@ func (t *team) tellWaits(ctx context.Context, why error) {
 	if why != nil {
 		own, err := t.opts.DB.Remote().ForTeam(ctx)
 		if err != nil {
-			return // the store's own trouble is told elsewhere
+			return // errors of the store are reported elsewhere
 		}
 		for _, one := range own {
 			if !t.said[one.ID] {
@@ -153,8 +153,8 @@ func (t *team) tellWaits(ctx context.Context, why error) {
 	t.opts.Broker.Changed()
 }
 
-// read reads what is new in the stream. Where it is another one than before, or went back
-// to an earlier state, it is read from its beginning.
+// read reads new messages of the stream. If the stream is another one than before, or an
+// earlier state of it, it reads from the beginning.
 func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (store.TeamPlace, error) {
 	place, err := t.opts.DB.Remote().TeamPlace(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (s
 	return t.readOn(ctx, way, place, said)
 }
 
-// readOn stores what was read behind a place, and what comes after it.
+// readOn stores the messages read after a place, and those that follow.
 func (t *team) readOn(ctx context.Context, way pairing.TeamStream, place store.TeamPlace, said []hub.Said) (store.TeamPlace, error) {
 	for {
 		if len(said) > 0 {
@@ -205,7 +205,7 @@ func (t *team) readOn(ctx context.Context, way pairing.TeamStream, place store.T
 	}
 }
 
-// keep stores a part of the stream with the place that it reaches to.
+// keep stores a part of the stream with the place that it reaches.
 func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said, upTo store.TeamPlace) error {
 	var list []store.TeamDecision
 	places := map[uint64]hub.Said{}
@@ -240,14 +240,14 @@ func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said
 	return nil
 }
 
-// refuse counts what another PC put into the stream for nothing.
+// refuse counts an invalid message that another PC published.
 func refuse(way pairing.TeamStream, one hub.Said, why hub.Why, err error) {
 	if !one.Own {
 		way.Refuse(one, why, err)
 	}
 }
 
-// decidedIn is the decision in one place of the stream.
+// decidedIn returns the decision of one message of the stream.
 func decidedIn(one hub.Said, way pairing.TeamStream) (store.TeamDecision, error) {
 	if one.Refused != nil {
 		return store.TeamDecision{}, one.Refused
@@ -266,7 +266,7 @@ func decidedIn(one hub.Said, way pairing.TeamStream) (store.TeamDecision, error)
 	return decided, nil
 }
 
-// say puts what was decided here into the stream, in its order.
+// say publishes the decisions made here, in order.
 func (t *team) say(ctx context.Context, way pairing.TeamStream) error {
 	own, err := t.opts.DB.Remote().ForTeam(ctx)
 	if err != nil || len(own) == 0 {
@@ -299,8 +299,8 @@ func (t *team) say(ctx context.Context, way pairing.TeamStream) error {
 	return nil
 }
 
-// tell tells the sessions what is new. What only those could be told of who decided at
-// the same time waits for a session.
+// tell notifies the sessions of new decisions. News about concurrent decisions (Beside)
+// waits until there is a session to notify.
 func (t *team) tell(ctx context.Context) error {
 	news, told, err := t.opts.DB.Remote().TeamNews(ctx)
 	if err != nil {
@@ -314,7 +314,7 @@ func (t *team) tell(ctx context.Context) error {
 	}
 	t.quiet = false
 	for _, one := range news {
-		if heard[one.ID] || one.Beside == nil { // who comes later is caught up with what is in force
+		if heard[one.ID] || one.Beside == nil { // later sessions are caught up with what is in force
 			told = append(told, one.ID)
 		} else {
 			t.quiet = true

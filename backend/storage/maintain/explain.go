@@ -8,7 +8,7 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// Task names something that is done with a home when the owner asks for it.
+// Task names a maintenance task that the owner can request.
 type Task string
 
 // The tasks. Those that change the home ask for consent first (STO-09).
@@ -23,9 +23,8 @@ const (
 	TaskReplace Task = "replace" // by `bridge serve --new-store`
 )
 
-// Explain says in sentences what a task is going to do in this home, for whoever
-// is asked to consent. A restore and a merge are told of the set, the newest when
-// it is "".
+// Explain describes in sentences what a task is going to do in this home, for a person
+// who must consent. set is the set of a restore or merge, the newest if it is "".
 func (m Maintenance) Explain(task Task, set string) string {
 	if set == "" || set == "latest" {
 		set = "the newest one"

@@ -1,16 +1,16 @@
-// Package maintain joins what keeps a home's storage trustworthy (rows STO): it
-// gives every part the same home, clock and settings, and says in sentences what
-// each work is going to do. The parts are check, the doctor's report; snapshot, sets
-// of copies; restore, what brings a home back from them; archive, what is put away;
-// lease, who may write; and inventory, what a home and its copies hold.
+// Package maintain combines the maintenance of a home's storage (rows STO). Every part
+// gets the same home, clock and settings; each task is described in sentences. The parts
+// are check, the doctor's report; snapshot, sets of copies; restore, recovery from them;
+// archive, data that is moved away; lease, permission to write; and inventory, the
+// content of a home and its copies.
 //
-// Every change is prepared under a pending name, verified, and published by one
-// rename; what it replaces is on the disk elsewhere first. A crash at any step
-// leaves the old state, the new one, or both.
+// Every change is prepared under a pending name, verified, and published by one rename;
+// the replaced data is saved first. A crash at any step leaves the old state, the new
+// one, or both.
 //
-// Words: a snapshot is a full copy of the managed files; a recovery set holds
-// what a restore displaced; a lease says that a process writes; the maintenance
-// lock says that maintenance does; a restore test is a restore into a scratch home.
+// Terms: a snapshot is a full copy of the managed files; a recovery set holds what a
+// restore displaced; a lease marks a writing process; the maintenance lock marks running
+// maintenance; a restore test is a restore into a scratch home.
 package maintain
 
 import (
@@ -30,34 +30,33 @@ import (
 	"bridge/backend/storage/maintain/snapshot"
 )
 
-// Maintenance is what is done to keep one home. All fields are required unless
-// they say otherwise.
+// Maintenance maintains one home. All fields are required unless stated otherwise.
 type Maintenance struct {
 	Home config.Home
-	// Program says in leases and locks who works, as "bridge doctor".
+	// Program names the program in leases and locks, such as "bridge doctor".
 	Program string
 	Now     func() time.Time
-	// InBroker says that this process is the home's broker and has its lock.
+	// InBroker is set if this process is the home's broker and has its lock.
 	InBroker bool
-	// Retention is how many snapshots stay in place; 0 keeps all there (seed 8).
+	// Retention is how many snapshots stay in place; 0 keeps all (seed 8).
 	Retention int
-	// ArchiveAge is how old what the archive takes must be; 0 takes nothing.
+	// ArchiveAge is the minimum age of archived data; 0 archives nothing.
 	ArchiveAge time.Duration
-	// OnProgress, when set, hears how far long work is: what, done of all bytes or rows.
+	// OnProgress, if set, gets the progress of long work: what, done of all bytes or rows.
 	OnProgress func(what string, done, all int64)
 
-	// step, when set, is told each step before it happens; an error makes the
-	// step fail, and a test may end the process there.
+	// step, if set, is called before each step; an error makes the step fail. A test may
+	// end the process there.
 	step func(name string) error
 }
 
-// New returns the maintenance of a home by the settings. Program names the caller in leases
-// and locks, as in "bridge doctor".
+// New returns the maintenance of a home by the settings. Program names the caller in
+// leases and locks, as in "bridge doctor".
 func New(home config.Home, program string, settings config.Settings, now func() time.Time) Maintenance {
 	return Maintenance{Home: home, Program: program, Now: now, Retention: settings.BackupRetention, ArchiveAge: settings.ArchiveAge}
 }
 
-// Worker is who does this work.
+// Worker returns the worker for leases, locks and steps.
 func (m Maintenance) Worker() lease.Worker {
 	worker := lease.Worker{
 		Home: m.Home, Program: m.Program, Now: m.Now, OnProgress: m.OnProgress, Step: m.step,
@@ -70,8 +69,8 @@ func (m Maintenance) Worker() lease.Worker {
 }
 
 // lockBroker takes the lock by which brokers are elected. It fails with Denied while a
-// broker has it. Where there is no such file no broker has it, and the maintenance lock
-// keeps a new broker away.
+// broker has it. If the file does not exist, no broker has the lock, and the maintenance
+// lock prevents a new broker.
 func lockBroker(home config.Home) (unlock func() error, err error) {
 	if _, err := os.Lstat(home.BrokerLock()); errors.Is(err, fs.ErrNotExist) {
 		return func() error { return nil }, nil
@@ -86,18 +85,18 @@ func lockBroker(home config.Home) (unlock func() error, err error) {
 	return lock.Release, nil
 }
 
-// Snapshots makes sets of copies of the home.
+// Snapshots returns the maker of sets of copies.
 func (m Maintenance) Snapshots() snapshot.Maker {
 	return snapshot.Maker{Worker: m.Worker(), Retention: m.Retention}
 }
 
-// Doctor looks through the home.
+// Doctor returns the doctor of the home.
 func (m Maintenance) Doctor() check.Doctor { return check.Doctor{Worker: m.Worker()} }
 
-// Restores brings the home back from sets of copies.
+// Restores returns the restorer of the home.
 func (m Maintenance) Restores() restore.Restorer { return restore.Restorer{Worker: m.Worker()} }
 
-// Archive moves what the home needs no more.
+// Archive returns the mover of data that the home no longer needs.
 func (m Maintenance) Archive() archive.Mover {
 	return archive.Mover{Worker: m.Worker(), Age: m.ArchiveAge}
 }

@@ -12,13 +12,13 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// MaxBytes bounds rules.json.
+// MaxBytes limits rules.json.
 const MaxBytes = maxBytes
 
-// TakenBackSince is a restored rules.json in which no rule holds that the present one has
-// as taken back: what the owner took back, no older copy gives again. kept counts those
-// rules, and again those that hold in it while the present file does not have them at
-// all. A file that this build does not know is not touched: merged is nil.
+// TakenBackSince returns a restored rules.json in which every rule is revoked that the
+// present file has as revoked: no older copy may grant it again. kept counts those rules,
+// and again the live ones that the present file lacks. A file that this build does not
+// know stays unchanged: merged is nil.
 func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, kept, again int, err error) {
 	var old, now file
 	if !isKnown(restored, &old) {
@@ -53,8 +53,8 @@ func isKnown(data []byte, into *file) bool {
 	return disk.DecodeJSON(data, into) == nil && into.Version == config.RulesVersion
 }
 
-// SaysRestored tells of the rules of a restored file what their owner must know, "" where
-// there is nothing.
+// SaysRestored returns what the owner must know of the rules of a restored file, "" for
+// nothing.
 func SaysRestored(kept, again int) string {
 	said := ""
 	if kept > 0 {

@@ -1,7 +1,7 @@
-// Package rules keeps the standing rules of the owner (row NED-04) in rules.json, and
-// tells before somebody is asked whether one of them allows what an agent asks for. Each
-// use is counted, durably, and logged. Only the owner's guarded page makes a rule or
-// takes one back; what is under way by a rule that was taken back is asked again.
+// Package rules keeps the owner's standing rules (row NED-04) in rules.json. Before a
+// person is asked, it determines whether a rule allows an agent's request. Each use is
+// counted durably, and logged. Only the owner's guarded page creates or revokes a rule.
+// Requests in progress under a revoked rule are asked again.
 package rules
 
 import (
@@ -26,35 +26,35 @@ import (
 )
 
 const (
-	// maxBytes bounds what is read: rule.MaxLive of the longest requests, as the longest
-	// JSON escapes, and what was taken back.
+	// maxBytes limits what is read: rule.MaxLive of the longest requests, with the
+	// longest JSON escapes, and the revoked rules.
 	maxBytes = 64 << 20
-	// keptEnded is how many rules that hold no more are kept in the file.
+	// keptEnded is how many ended rules are kept in the file.
 	keptEnded = 100
 )
 
-// Options says what Rules work with. All fields are required.
+// Options configures [Rules]. All fields are required.
 type Options struct {
 	Path string // of rules.json
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Rules are those of one home. Its methods may be called concurrently.
+// Rules are the rules of one home. Its methods may be called concurrently.
 type Rules struct {
 	opts Options
 
-	mu     sync.Mutex // guards below, and is held while the file is written
+	mu     sync.Mutex // guards the fields below, and is held while the file is written
 	list   []rule.Rule
-	broken error // why the file cannot be used: then no rule holds, and none is made
+	broken error // why the file is unusable: then no rule applies, and none is created
 	undo   []Undo
 }
 
-// Undo takes answers back that a rule gave and that have not been handed over: what they
-// answered is asked again. It is called after the rule holds no more.
+// Undo revokes the answers of a rule that were not handed over yet: their requests are
+// asked again. It is called after the rule has ended.
 type Undo func(ruleID string) Undone
 
-// Undone says what became of the answers of a rule that was taken back.
+// Undone reports the outcome of the answers of a revoked rule.
 type Undone struct {
 	Asked  []string // approvals that are asked again
 	Handed []string // approvals whose agent may have acted on the answer already
@@ -65,8 +65,8 @@ type file struct {
 	Rules   []rule.Rule `json:"rules"`
 }
 
-// Open reads the rules. A file that cannot be used is left as it is: then everything is
-// asked, and whoever lists the rules is told why.
+// Open reads the rules. An unusable file stays unchanged: then every request is asked,
+// and Live returns the reason.
 func Open(opts Options) *Rules {
 	r := &Rules{opts: opts}
 	var stored file
@@ -86,12 +86,12 @@ func Open(opts Options) *Rules {
 	return r
 }
 
-// OnTakenBack has undo called with each rule that is taken back. Call it before anything
-// is asked.
+// OnTakenBack registers undo, which is called with each revoked rule. Call it before the
+// first request.
 func (r *Rules) OnTakenBack(undo Undo) { r.undo = append(r.undo, undo) }
 
-// Handed names the approvals that a rule answered and that are not over: their agents may
-// act on it, or have.
+// Handed returns the ids of the approvals that a rule answered and that are not settled:
+// their agents may act on the answer, or have acted.
 func Handed(all []job.Approval, ruleID string) (ids []string) {
 	for _, approval := range all {
 		if approval.AnsweredBy == job.ByRule+ruleID && !approval.IsSettled() {
@@ -101,7 +101,7 @@ func Handed(all []job.Approval, ruleID string) (ids []string) {
 	return ids
 }
 
-// Live lists the rules that hold, in the order in which they were made.
+// Live returns the rules in force, in order of creation. The error is why the file is unusable.
 func (r *Rules) Live() ([]rule.Rule, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *Rules) Live() ([]rule.Rule, error) {
 	return slices.DeleteFunc(slices.Clone(r.list), func(one rule.Rule) bool { return !one.IsLive(at) }), r.broken
 }
 
-// Find returns a rule by its id, also one that holds no more.
+// Find returns a rule by its id, even an ended one.
 func (r *Rules) Find(id string) (rule.Rule, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,9 +124,9 @@ func (r *Rules) indexLocked(id string) int {
 	return slices.IndexFunc(r.list, func(one rule.Rule) bool { return one.ID == id })
 }
 
-// Allow tells which rule allows the request, before anybody is asked. The use by that
-// job or session is on the disk when it returns; where it cannot be counted, no rule
-// allows it.
+// Allow returns the rule that allows the request, before a person is asked. The use by
+// that job or session is on the disk when it returns. If it cannot be counted, no rule
+// allows the request.
 func (r *Rules) Allow(request rule.Request, by string) (rule.Rule, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,8 +147,8 @@ func (r *Rules) Allow(request rule.Request, by string) (rule.Rule, bool) {
 	return used, true
 }
 
-// staysInside looks where the operands that nobody spelled out really lead: a link in
-// the folder may lead out of it.
+// staysInside checks where operands without a fixed value really lead: a link in the
+// folder may lead out of it.
 func staysInside(one rule.Rule, request rule.Request) bool {
 	operands := one.Operands(request)
 	if len(operands) == 0 {
@@ -166,7 +166,7 @@ func staysInside(one rule.Rule, request rule.Request) bool {
 	return true
 }
 
-// leadsInto reports whether each path that an operand may name lies inside place.
+// leadsInto reports whether each path that an operand may name is inside place.
 func leadsInto(place, from, operand string) bool {
 	for name := range strings.FieldsFuncSeq(operand, func(r rune) bool { return r == ':' || r == ',' }) {
 		name = filepath.FromSlash(name)
@@ -185,8 +185,8 @@ func leadsInto(place, from, operand string) bool {
 	return true
 }
 
-// Make makes a rule durable, on the owner's word about a request. It holds when it
-// returns.
+// Make creates a rule durably, by the owner's decision on a request. The rule is in force
+// when Make returns. It fails with Conflict if there are too many rules.
 func (r *Rules) Make(request rule.Request, wish rule.Wish) (rule.Rule, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,9 +214,9 @@ func (r *Rules) Make(request rule.Request, wish rule.Wish) (rule.Rule, error) {
 	return made, nil
 }
 
-// TakeBack ends a rule, at once: when it returns, nothing is allowed by it any more, and
-// what it had answered without it having been handed over is asked again. Again it is no
-// error.
+// TakeBack ends a rule at once: when it returns, the rule allows nothing any more.
+// Answers by it that were not handed over are asked again. A repeated call succeeds. It
+// fails with NotFound for an unknown id.
 func (r *Rules) TakeBack(id string) (rule.Rule, Undone, error) {
 	taken, err := r.end(id)
 	if err != nil {
@@ -252,13 +252,13 @@ func (r *Rules) end(id string) (rule.Rule, error) {
 	return list[at], nil
 }
 
-// Holds reports whether an answer by that rule still counts.
+// Holds reports whether an answer by that rule is still valid.
 func (r *Rules) Holds(id string) bool {
 	found, has := r.Find(id)
 	return has && found.TakenBack == 0
 }
 
-// saveLocked makes that list the present one, on the disk first.
+// saveLocked stores the list on the disk and then uses it.
 func (r *Rules) saveLocked(list []rule.Rule) error {
 	at := r.opts.Now()
 	ended := 0

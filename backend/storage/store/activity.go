@@ -8,12 +8,12 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// briefChars is how much of a body a brief list has: enough to know it by.
+// briefChars is how many characters of a body a brief list has.
 const briefChars = 200
 
-// Since returns the newest messages that were sent at a time, Unix milliseconds, or
-// later, the newest first, with the beginning of their bodies. The archive beside the
-// store is not asked: what is in there is old.
+// Since returns the newest messages sent at since, in Unix milliseconds, or later, newest
+// first, with the beginning of their bodies. It does not read the archive, because
+// archived messages are old.
 func (r *Reader) Since(ctx context.Context, since int64, limit int) (history []mail.HistoryRow, err error) {
 	err = r.read(ctx, func(v view) error {
 		stamps, err := v.newest(ctx, limit)
@@ -38,18 +38,18 @@ func (r *Reader) Since(ctx context.Context, since int64, limit int) (history []m
 	return history, err
 }
 
-// Hour counts what an hour brought. From is its begin, Unix milliseconds.
+// Hour counts the messages and wakes of an hour. From is its begin, Unix milliseconds.
 type Hour struct {
 	From            int64
 	Messages, Wakes int
 }
 
-// millisPerHour is one.
+// millisPerHour is the number of milliseconds in an hour.
 const millisPerHour = 60 * 60 * 1000
 
-// Hours counts the messages and the wakes of each of the last hours up to a time, the
-// oldest first. A message counts as for CountSince; a wake is one session woken once,
-// by however much mail of these hours.
+// Hours returns the messages and wakes of each of the last hours before now, oldest
+// first. Messages count as in CountSince. A wake is one session woken once, by any amount
+// of mail from these hours.
 func (r *Reader) Hours(ctx context.Context, now int64, hours int) (counted []Hour, err error) {
 	since := now - int64(hours)*millisPerHour
 	err = r.read(ctx, func(v view) error {
@@ -71,8 +71,8 @@ func (r *Reader) Hours(ctx context.Context, now int64, hours int) (counted []Hou
 	return counted, err
 }
 
-// perHour counts the different values of what in each hour since a time, of messages
-// that were sent since then.
+// perHour counts the distinct values of what in each hour since a time, of messages sent
+// since then.
 func (v view) perHour(ctx context.Context, hour, what, from string, since int64, count func(hour int64, n int), hours int) error {
 	rows, err := v.Query(ctx, "SELECT "+hour+" AS hour, count(DISTINCT "+what+") "+from+" AND "+sentSince+" GROUP BY hour", since, millisPerHour)
 	return sqlitex.Each(rows, err, func(rows *sql.Rows) error {

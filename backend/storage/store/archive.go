@@ -15,12 +15,12 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// archiveName is the archive's file beside the primary store.
+// archiveName is the name of the archive's file in the store's folder.
 const archiveName = "archive.db"
 
-// withArchive adds to the newest messages of the primary store those of the
-// archive: history reads across both (STO-12, STO-15). A message may have
-// deliveries in both, and after an interrupted archiving the same one twice.
+// withArchive merges the newest messages of the primary store with those of the archive:
+// history covers both (STO-12, STO-15). A message may have deliveries in both. After an
+// interrupted move to the archive, it may have the same one twice.
 func (r *Reader) withArchive(ctx context.Context, limit int, own []mail.HistoryRow, ask func(*Reader) ([]mail.HistoryRow, error)) ([]mail.HistoryRow, error) {
 	all, err := r.joinArchive(ctx, limit, own, ask)
 	if errors.Is(err, schema.ErrArchive) {
@@ -46,8 +46,8 @@ func (r *Reader) joinArchive(ctx context.Context, limit int, own []mail.HistoryR
 	return r.whole(ctx, archive, mail.Newest(own, old, limit))
 }
 
-// whole gives each row the deliveries of both stores: which one a delivery is in
-// says nothing about the others of its message.
+// whole sets the deliveries of each row from both stores, because the deliveries of one
+// message may be in different stores.
 func (r *Reader) whole(ctx context.Context, archive *Reader, rows []mail.HistoryRow) ([]mail.HistoryRow, error) {
 	own, err := r.byID(ctx, rows)
 	if err != nil {
@@ -82,8 +82,8 @@ func (r *Reader) byID(ctx context.Context, rows []mail.HistoryRow) (map[string]m
 	return byID, err
 }
 
-// archive returns the reader of the archive beside the store, nil where there
-// is none. It is the reader's own and closed with it.
+// archive returns the reader of the archive in the store's folder, nil if there is none.
+// It belongs to r and is closed with it.
 func (r *Reader) archive(ctx context.Context) (*Reader, error) {
 	path := filepath.Join(filepath.Dir(r.path), archiveName)
 	if filepath.Base(r.path) == archiveName {
@@ -103,12 +103,12 @@ func (r *Reader) archive(ctx context.Context) (*Reader, error) {
 	return r.archived, nil
 }
 
-// archiveReader reads the archive at path.
+// archiveReader returns a reader of the archive at path.
 func archiveReader(path string) *Reader {
 	return &Reader{path: path, file: sqlitex.NewReadOnly(path, sqlitex.Attachment{}, false)}
 }
 
-// ofArchive marks an error of the archive's file as such.
+// ofArchive marks an error of the archive's file with schema.ErrArchive.
 func ofArchive(path string, err error) error {
 	code := bridge.CodeOf(err)
 	if err == nil || filepath.Base(path) != archiveName || code != bridge.Storage && code != bridge.Unsupported {

@@ -7,8 +7,8 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// AtHub tells since when the first message for a PC, in their order, lies at the team's
-// hub; 0 where none does.
+// AtHub returns since when the first message for a PC, in order, is at the team's hub, in
+// Unix milliseconds; 0 for none.
 func (d Remote) AtHub(ctx context.Context, pc string) (since int64, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT changed_at FROM remote_outbox WHERE pc = ?1 AND state = '"+crossingAtHub+"' ORDER BY place LIMIT 1", pc)
@@ -17,7 +17,7 @@ func (d Remote) AtHub(ctx context.Context, pc string) (since int64, err error) {
 	return since, err
 }
 
-// RecordAtHub stores that the team's hub has those messages now.
+// RecordAtHub records that the team's hub has those messages.
 func (d Remote) RecordAtHub(ctx context.Context, pc string, ids []string) error {
 	now := d.now().UnixMilli()
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
@@ -31,8 +31,7 @@ func (d Remote) RecordAtHub(ctx context.Context, pc string, ids []string) error 
 	})
 }
 
-// RecordHeld stores why the messages for a PC wait on; "" for no reason but that it is
-// away.
+// RecordHeld records why the messages for a PC wait; "" means only that it is away.
 func (d Remote) RecordHeld(ctx context.Context, pc, words string) (changed int64, err error) {
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 		changed, err = t.Exec("UPDATE remote_outbox SET words = nullif(?2, '') WHERE pc = ?1 AND state = ?3 AND words IS NOT nullif(?2, '')", pc, words, crossingWaiting)
@@ -41,8 +40,8 @@ func (d Remote) RecordHeld(ctx context.Context, pc, words string) (changed int64
 	return changed, err
 }
 
-// Recall has what lies at the hub for a PC wait here again: this store has it whole, and
-// what the PC does take from there counts once.
+// Recall makes messages at the hub wait here again for a PC. This store has them whole,
+// and messages that the PC still takes from the hub count once.
 func (d Remote) Recall(ctx context.Context, pc string) error {
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		_, err := t.Exec("UPDATE remote_outbox SET state = ?2, changed_at = NULL, words = NULL WHERE pc = ?1 AND state = ?3", pc, crossingWaiting, crossingAtHub)

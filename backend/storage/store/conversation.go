@@ -7,8 +7,8 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// Conversation returns the messages from or to a peer created before the given
-// Unix milliseconds (0: all), newest first.
+// Conversation returns the messages from or to a peer created before the given Unix
+// milliseconds (0: all), newest first.
 func (r *Reader) Conversation(ctx context.Context, peerID string, before int64, limit int) ([]mail.HistoryRow, error) {
 	if before == 0 {
 		before = 1<<63 - 1
@@ -25,8 +25,8 @@ func (r *Reader) Conversation(ctx context.Context, peerID string, before int64, 
 	return r.withArchive(ctx, limit, rows, ask)
 }
 
-// conversation returns the queries for the peer ?1 before ?2: the index of
-// peers and the messages after it. A schema without the index is walked whole.
+// conversation returns the queries for the peer ?1 before ?2: by the index of peers, and
+// the messages after it. A schema without the index is scanned whole.
 func (l layout) conversation() []string {
 	const bound = "(recipient = ?1 OR from_id = ?1) AND created_at < ?2 ORDER BY created_at DESC, rowid DESC"
 	var queries []string

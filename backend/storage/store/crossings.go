@@ -8,24 +8,24 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// Crossings is what a look through the tables about paired PCs found.
+// Crossings is the result of a check of the tables about paired PCs.
 type Crossings struct {
-	Odd     []UnreadableRow // rows that cannot mean what they say
+	Odd     []UnreadableRow // rows with impossible content
 	Waiting []Queue
 }
 
-// Queue is what waits for one paired PC.
+// Queue describes the messages that wait for one paired PC.
 type Queue struct {
-	Host  string // as the senders called it
+	Host  string // as the senders named it
 	Count int
-	Since int64 // when the oldest was written, Unix milliseconds
+	Since int64 // creation of the oldest, Unix milliseconds
 }
 
-// maxOdd bounds the rows that are named of one kind.
+// maxOdd limits the reported rows of one kind.
 const maxOdd = 100
 
-// oddCrossings are the rows that no Bridge leaves like this, by their table: what names
-// one, why it is odd, and whether a newer release may have written it.
+// oddCrossings are queries for rows that no Bridge writes, by table. Each returns the
+// row's name and what is wrong, and states whether a newer release may have written it.
 var oddCrossings = []struct {
 	table, query string
 	newer        bool
@@ -46,8 +46,8 @@ var oddCrossings = []struct {
 		WHERE NOT EXISTS (SELECT 1 FROM decisions d WHERE d.id = w.decision_id)`, false},
 }
 
-// InspectCrossings looks through the tables about paired PCs of the store at path, like
-// transfer.Inspect. A store without them has nothing to look at.
+// InspectCrossings checks the tables about paired PCs of the store at path, like
+// transfer.Inspect. It returns an empty result for a store without them.
 func InspectCrossings(ctx context.Context, path string, live bool) (found Crossings, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		found = Crossings{}

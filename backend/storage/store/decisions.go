@@ -15,14 +15,14 @@ import (
 	"bridge/backend/storage/store/upgrade"
 )
 
-// RecordDecision stores a revision, its receipts and the messages of notify in
-// one transaction (DEC-10). It keeps rev's source message only if that is
-// stored (DEC-09) and sets what rev supersedes: the newest revision of its
-// topic (DEC-07). A withdrawal, and a revision that names what it supersedes, replace what
-// is in force as [decision.Revision.Replace] says, else nothing is stored. It returns the
-// revision as stored and what was really queued: a session with a receipt is passed over.
-// notify runs inside the write, perhaps twice: it must not wait for another write and has
-// no effect but what it returns. A revision that is stored already is returned unchanged.
+// RecordDecision stores a revision, its receipts and the messages of notify in one
+// transaction (DEC-10). It keeps rev's source message only if that is stored (DEC-09),
+// and sets what rev supersedes: the newest revision of its topic (DEC-07). A withdrawal,
+// or a revision that names what it supersedes, must replace what is in force as
+// [decision.Revision.Replace] requires; else nothing is stored. It returns the revision
+// as stored and the queued notifications: a session with a receipt gets none. notify runs
+// inside the write, perhaps twice: it must not wait for another write and must have no
+// side effects. A revision that is stored already is returned unchanged.
 func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify func(decision.Revision) []decision.Notification) (decision.Revision, []decision.Notification, error) {
 	var stored decision.Revision
 	var queued []decision.Notification
@@ -45,8 +45,8 @@ func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify f
 	return stored, queued, nil
 }
 
-// withKnownSource drops a source message that is stored nowhere, the archive
-// included. Messages move and never leave, so what is found here stays true.
+// withKnownSource drops a source message that neither the store nor the archive has.
+// Messages move but are never deleted, so a found source stays valid.
 func (d *DB) withKnownSource(ctx context.Context, rev decision.Revision) (decision.Revision, error) {
 	if rev.SourceMessageID == nil {
 		return rev, nil
@@ -93,11 +93,11 @@ func recordDecision(t *sqlitex.Tx, rev decision.Revision, notices string, notify
 	return rev, queued, err
 }
 
-// errNotWithdrawn keeps a decision and its mark from being written to two files.
+// errNotWithdrawn prevents that a decision and its mark are written to two files.
 var errNotWithdrawn = bridge.Errorf(bridge.Unavailable, "Bridge cannot withdraw decisions while an older Bridge of this home runs, or a table of its store is lost: `bridge doctor` says more")
 
-// dropUntold leaves only the receipts of those sessions that were told of a withdrawn
-// decision by its number alone (SEC-12).
+// dropUntold clears the message of sessions that only got the count of imported
+// decisions, not the withdrawn one itself: they get a receipt alone (SEC-12).
 func dropUntold(t *sqlitex.Tx, withdrawn string, notifications []decision.Notification) error {
 	for i, n := range notifications {
 		counted, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decision_deliveries WHERE decision_id = ?1 AND session_key = ?2 AND message_id = '')", withdrawn, n.SessionKey)
@@ -123,9 +123,9 @@ func storedDecision(t *sqlitex.Tx, rev decision.Revision) (decision.Revision, []
 	return all[at], []decision.Notification{}, nil
 }
 
-// follow has rev come after the newest revision of its topic. Where another PC has
-// decided on it, too, the clocks of others have a say in their order (newestFirst), and
-// may be ahead: what is decided here and now counts all the same.
+// follow makes rev the newest revision of its topic. If another PC has decided on the
+// topic too, the order depends on other clocks (newestFirst), which may be ahead. follow
+// then raises rev's time, so that this decision is the newest.
 func follow(t *sqlitex.Tx, rev *decision.Revision) error {
 	mixed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE topic = ?1 AND instr(author_name, '/') > 0)", rev.Topic)
 	if err != nil {
@@ -162,8 +162,8 @@ func markWithdrawn(t *sqlitex.Tx, id string) error {
 	return err
 }
 
-// queueNotifications stores the receipts that are new and, with each, its message
-// by the statement notices.
+// queueNotifications stores the new receipts and, with each, its message by the statement
+// notices.
 func queueNotifications(t *sqlitex.Tx, notices string, notifications []decision.Notification) ([]decision.Notification, error) {
 	queued := []decision.Notification{}
 	for _, n := range notifications {
@@ -183,9 +183,8 @@ func queueNotifications(t *sqlitex.Tx, notices string, notifications []decision.
 	return queued, nil
 }
 
-// NotifyDecisions queues notifications of decisions recorded earlier, in one
-// transaction and with the same receipts (DEC-12, DEC-13). It returns what was
-// really queued.
+// NotifyDecisions queues notifications of decisions recorded earlier, in one transaction
+// and with the same receipts (DEC-12, DEC-13). It returns the queued ones.
 func (d *DB) NotifyDecisions(ctx context.Context, notifications []decision.Notification) (queued []decision.Notification, err error) {
 	if len(notifications) == 0 {
 		return []decision.Notification{}, nil
@@ -206,7 +205,7 @@ func (d *DB) NotifyDecisions(ctx context.Context, notifications []decision.Notif
 // insertOutbox is insertMessage into the outbox.
 var insertOutbox = strings.Replace(insertMessage, "INTO messages", "INTO sidecar.outbox", 1)
 
-// sendOutbox gives the notices that were just stored in the sidecar to their recipients.
+// sendOutbox moves the notices that were just stored in the sidecar to their recipients.
 func (d *DB) sendOutbox(ctx context.Context) error {
 	if d.notices != insertOutbox {
 		return nil
@@ -214,8 +213,8 @@ func (d *DB) sendOutbox(ctx context.Context) error {
 	return d.writer.Do(ctx, upgrade.FlushOutbox)
 }
 
-// LinkDecisionReceipts gives the session key toKey every receipt of fromKey:
-// they are the same session (DEC-12).
+// LinkDecisionReceipts copies every receipt of fromKey to the session key toKey: both are
+// the same session (DEC-12).
 func (d *DB) LinkDecisionReceipts(ctx context.Context, fromKey, toKey string) error {
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		_, err := t.Exec(`INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at)
@@ -224,11 +223,11 @@ func (d *DB) LinkDecisionReceipts(ctx context.Context, fromKey, toKey string) er
 	})
 }
 
-// maxNotices bounds the notices of one topic: each session that starts gets its own.
+// maxNotices limits the notices of one topic: each session that starts gets its own.
 const maxNotices = 1_000
 
-// DecisionNotices returns the messages that told sessions of the revisions of a
-// topic, the newest first, archived ones too.
+// DecisionNotices returns the messages that notified sessions of the revisions of a
+// topic, newest first, with archived ones.
 func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.HistoryRow, error) {
 	var ids []string
 	err := r.read(ctx, func(v view) error {
@@ -274,8 +273,8 @@ func eachID(rows *sql.Rows, err error, with func(id string)) error {
 	})
 }
 
-// Decisions returns the revisions that lookup asks for, newest first: the
-// current ones, or with History all (DEC-08).
+// Decisions returns the revisions that match lookup, newest first: the current ones, or
+// with History all (DEC-08).
 func (r *Reader) Decisions(ctx context.Context, lookup decision.Lookup) (found []decision.Revision, err error) {
 	err = r.read(ctx, func(v view) error {
 		found = []decision.Revision{}
@@ -297,7 +296,7 @@ func (r *Reader) Decisions(ctx context.Context, lookup decision.Lookup) (found [
 	return found, err
 }
 
-// widened is lookup with every word of the sessions that it asks for.
+// widened returns lookup with all names and ids of the sessions that it lists.
 func widened(ctx context.Context, v view, lookup decision.Lookup) (decision.Lookup, error) {
 	if lookup.Scope == nil || len(lookup.Scope.Sessions) == 0 {
 		return lookup, nil
@@ -310,7 +309,7 @@ func widened(ctx context.Context, v view, lookup decision.Lookup) (decision.Look
 	return lookup.Widen(known), err
 }
 
-// revisions returns every revision of a topic, or of all ("" ), newest first.
+// revisions returns every revision of a topic, or of all (""), newest first.
 func revisions(ctx context.Context, q sqlitex.Querier, topic string) ([]decision.Revision, error) {
 	var all []decision.Revision
 	err := eachRevision(ctx, q, topic, func(rev decision.Revision, unread error) {
@@ -321,9 +320,9 @@ func revisions(ctx context.Context, q sqlitex.Querier, topic string) ([]decision
 	return all, err
 }
 
-// eachRevision calls with for the revisions of a topic, or of all, newest first.
-// unread says why one cannot be used. It still replaced what came before it: the
-// owner's earlier word does not come back because a later one is damaged.
+// eachRevision calls with for the revisions of a topic, or of all, newest first. unread
+// is why one is unusable. It still replaces earlier ones: a damaged later decision does
+// not restore an earlier one.
 func eachRevision(ctx context.Context, q sqlitex.Querier, topic string, with func(rev decision.Revision, unread error)) error {
 	all, err := readRevisions(ctx, q, topic)
 	for _, one := range all {
@@ -332,8 +331,8 @@ func eachRevision(ctx context.Context, q sqlitex.Querier, topic string, with fun
 	return err
 }
 
-// readRevisions returns the revisions of a topic, or of all, newest first. A Reader meets
-// stores of every version.
+// readRevisions returns the revisions of a topic, or of all, newest first. A Reader may
+// read a store of any version.
 func readRevisions(ctx context.Context, q sqlitex.Querier, topic string) (all []decision.Placed, err error) {
 	team, withdrawn := "NULL, NULL FROM decisions", "false, "
 	_, writes := q.(*sqlitex.Tx)

@@ -13,23 +13,23 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// ExpireRule says which messages are too old (MSG-12). Times are Unix
-// milliseconds of creation; 0 turns a rule off.
+// ExpireRule defines which messages are too old (MSG-12). Times are Unix milliseconds of
+// creation; 0 disables a rule.
 type ExpireRule struct {
-	TTLBefore    int64    // older mail leaves, read or not
-	QueuedBefore int64    // older unread mail leaves when its recipient is not live
-	Live         []string // peer ids whose mail the queue rule spares
-	Team         []string // PCs whose mail the queue rule spares
-	Limit        int      // most rows one call moves; at least 1
+	TTLBefore    int64    // older mail expires, read or not
+	QueuedBefore int64    // older unread mail expires if its recipient is not live
+	Live         []string // peer ids exempt from the queue rule
+	Team         []string // PCs exempt from the queue rule
+	Limit        int      // most rows that one call moves; at least 1
 }
 
-// archiveMove is one row that is to leave, and why.
+// archiveMove is one row to archive, and the reason.
 type archiveMove struct {
 	mail.Mark
 	reason string
 }
 
-// The reasons of rows that expired, with the words for people; ReasonRead is the other.
+// The reasons of expired rows, with their texts for people; ReasonRead is the other reason.
 const (
 	reasonTTL    = "ttl"
 	reasonQueued = "queue-age"
@@ -40,11 +40,11 @@ var expiryWords = map[string]string{
 	reasonQueued: "waited too long for its session",
 }
 
-// expireStep bounds one transaction of Expire, so that sends are not held up.
+// expireStep limits one transaction of Expire, so that sends are not delayed.
 const expireStep = 500
 
-// RuleAt is the rule of these ages at a moment, to be followed in steps; an age of 0
-// keeps mail for good.
+// RuleAt returns the rule for these ages at a moment, to be applied in steps; an age of 0
+// keeps mail forever.
 func RuleAt(now time.Time, ttl, queued time.Duration) ExpireRule {
 	rule := ExpireRule{Limit: expireStep}
 	if ttl > 0 {
@@ -56,10 +56,10 @@ func RuleAt(now time.Time, ttl, queued time.Duration) ExpireRule {
 	return rule
 }
 
-// Expire moves old mail to the archive: each row is copied, and leaves only
-// when the archive holds exactly that row. A row whose identity the archive
-// has with other content stays. It returns the marks of those that expired
-// unread. A store that keeps an older schema keeps its mail too.
+// Expire moves old mail to the archive. It copies each row, and deletes it only if the
+// archive holds exactly that row. A row whose identity the archive has with other content
+// stays. It returns the marks of unread mail that expired. A store that keeps an older
+// schema keeps its mail too.
 func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, err error) {
 	if d.deferred() {
 		return []mail.Mark{}, nil
@@ -82,7 +82,7 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 		if len(moves) == 0 {
 			return nil
 		}
-		if err := schema.FollowMessages(t); err != nil { // what leaves must be in the lists first
+		if err := schema.FollowMessages(t); err != nil { // expired rows must be in the lists first
 			return err
 		}
 		for _, move := range moves {
@@ -102,15 +102,15 @@ func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, er
 	return marks, nil
 }
 
-// expired lists what leaves. Both halves walk the index of unread mail, one
-// recipient after the other; of read mail the time of reading must be old too.
+// expired returns the rows to archive. Both halves use the index of unread mail, one
+// recipient after the other. For read mail, the time of reading must be old too.
 func expired(t *sqlitex.Tx, rule ExpireRule, live, team string) ([]archiveMove, error) {
 	const moved = `NOT EXISTS (SELECT 1 FROM archived_messages a WHERE a.id = m.id AND a.recipient = m.recipient AND NOT (` + schema.SameArchived + `))`
-	// What has left for another PC grows old there, from when it came. A PC of the team is
-	// known, also while it or the hub is away (HUB-05).
+	// Mail sent to another PC ages there, from its arrival. A PC of the team stays known
+	// while it or the hub is away (HUB-05).
 	const crossed = `(EXISTS (SELECT 1 FROM remote_outbox o WHERE o.message_id = m.id AND o.recipient = name AND (o.state <> '` + crossingWaiting + `' OR o.pc IN (SELECT value FROM json_each(?5))))
 		OR EXISTS (SELECT 1 FROM remote_inbox i WHERE i.message_id = m.id AND i.arrived_at >= ?2))`
-	// A row that cannot be named by its identity stays where it is: it would stop the rest.
+	// A row without a usable identity stays: it would block the others.
 	const named = `typeof(m.id) = 'text' AND typeof(name) = 'text'`
 	rows, err := t.Query(context.Background(), everyRecipient+`
 		SELECT m.id, m.recipient, iif(m.created_at < ?1, '`+reasonTTL+`', '`+reasonQueued+`')
@@ -132,8 +132,8 @@ func expired(t *sqlitex.Tx, rule ExpireRule, live, team string) ([]archiveMove, 
 	return moves, err
 }
 
-// archive copies one row and then removes it. The removal asks for the copy
-// itself, so that no row can leave without one.
+// archive copies one row and then deletes it. The delete statement requires the copy, so
+// that no row is lost.
 func archive(t *sqlitex.Tx, move archiveMove) error {
 	if move.reason != schema.ReasonRead {
 		if err := markStage(t, bridge.StageExpired, move.Mark); err != nil {

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/storage/store/cache"
 )
 
-// Rehand replaces what is known of a hand-over: an attempt was noted before its
-// outcome was known.
+// Rehand replaces the data of a handover: an attempt was recorded before its outcome was
+// known.
 func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(mark) }, func(t *sqlitex.Tx) error {
 		_, err := t.Exec("UPDATE delivery_stages SET handed_at = ?3, handed_by = ?4 WHERE message_id = ?1 AND recipient = ?2",
@@ -22,15 +22,15 @@ func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 	})
 }
 
-// Unhand takes a hand-over back that certainly did not happen: the message is
-// ordinary unread mail again.
+// Unhand reverts a handover that certainly did not happen: the message is ordinary unread
+// mail again.
 func (d *DB) Unhand(ctx context.Context, messageID, recipient string) error {
 	return d.writer.DoFor(ctx, func() []cache.Touch { return []cache.Touch{{Message: messageID, Recipient: recipient}} }, func(t *sqlitex.Tx) error {
 		return unhand(t, messageID, recipient, 0)
 	})
 }
 
-// unhand takes back what was handed over at a time, Unix milliseconds, or whenever that was (0).
+// unhand reverts a handover of that time, Unix milliseconds, or of any time (0).
 func unhand(t *sqlitex.Tx, messageID, recipient string, at int64) error {
 	changed, err := t.Exec("UPDATE delivery_stages SET handed_at = NULL, handed_by = NULL WHERE message_id = ?1 AND recipient = ?2 AND (?3 = 0 OR handed_at = ?3)", messageID, recipient, at)
 	if err == nil && changed > 0 {
@@ -39,8 +39,7 @@ func unhand(t *sqlitex.Tx, messageID, recipient string, at int64) error {
 	return err
 }
 
-// UnhandThese is Unhand of several, as they were read: what was handed over anew
-// meanwhile stays so.
+// UnhandThese is Unhand for several deliveries as they were read: a newer handover stays.
 func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 	if len(handed) == 0 {
 		return nil
@@ -55,8 +54,8 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 	})
 }
 
-// AppendHanded stores a message that is handed over in the same moment, in one
-// transaction: no hook may show what the CLI's own queue was asked to show.
+// AppendHanded stores a message and its handover in one transaction: no hook may show a
+// message that the CLI's own queue got.
 func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
 	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Sent(message) }, func(t *sqlitex.Tx) error {
 		_, fresh, err := appendSend(t, []bridge.Message{message})

@@ -10,8 +10,8 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// Import stores decisions of a paired PC that are not here, in one commit,
-// and returns how many that were (RMT-22). What each supersedes here is found here.
+// Import stores the missing decisions of a paired PC in one commit, and returns their
+// number (RMT-22). It determines here what each supersedes.
 func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc string) (fresh int, err error) {
 	if d.deferred() {
 		return 0, errBesideOlder
@@ -45,8 +45,8 @@ func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc st
 	return fresh, err
 }
 
-// learnWithdrawn marks a withdrawal that came from that PC before, while this PC or a link
-// between them did not know the mark.
+// learnWithdrawn marks an earlier withdrawal from that PC. At that time, this PC or a
+// link between them did not know the mark.
 func learnWithdrawn(t *sqlitex.Tx, rev decision.Revision, pc string) error {
 	if !rev.Withdrawn {
 		return nil
@@ -69,8 +69,8 @@ func importDecision(t *sqlitex.Tx, rev decision.Revision, pc string, now int64) 
 	return err
 }
 
-// Imported returns what came from a paired PC and is the newest on its topic: decisions in
-// force, and withdrawals.
+// Imported returns the decisions from a paired PC that are the newest on their topics:
+// those in force, and withdrawals.
 func (d Remote) Imported(ctx context.Context, pc string) (newest []decision.Revision, err error) {
 	from := map[string]bool{}
 	err = d.read(ctx, func(v view) error {
@@ -85,8 +85,8 @@ func (d Remote) Imported(ctx context.Context, pc string) (newest []decision.Revi
 	return slices.DeleteFunc(decision.Newest(all), func(rev decision.Revision) bool { return !from[rev.ID] }), err
 }
 
-// LastDecision counts the decisions that were ever recorded here, so that a change is
-// seen without reading them.
+// LastDecision returns the number of the last recorded decision, so that a change is
+// detected without reading them.
 func (d Remote) LastDecision(ctx context.Context) (last int64, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT ifnull(max(revision), 0) FROM decisions")
@@ -95,8 +95,7 @@ func (d Remote) LastDecision(ctx context.Context) (last int64, err error) {
 	return last, err
 }
 
-// Shareable returns the decisions for all sessions that were made on this PC, in the
-// order that all PCs see.
+// Shareable returns this PC's decisions for all sessions, in the order that all PCs see.
 func (d Remote) Shareable(ctx context.Context) ([]decision.Revision, error) {
 	all, err := d.Decisions(ctx, decision.Lookup{History: true})
 	own := slices.DeleteFunc(all, func(rev decision.Revision) bool {
@@ -106,8 +105,8 @@ func (d Remote) Shareable(ctx context.Context) ([]decision.Revision, error) {
 	return own, err
 }
 
-// DecidedAfter is Shareable of what was recorded after the decision that LastDecision
-// counted as the last.
+// DecidedAfter returns the decisions of Shareable that were recorded after the one that
+// LastDecision returned.
 func (d Remote) DecidedAfter(ctx context.Context, last int64) ([]decision.Revision, error) {
 	after := map[string]bool{}
 	err := d.read(ctx, func(v view) error {

@@ -22,21 +22,21 @@ const (
 		(id, recipient, from_id, from_name, from_agent, to_target, conversation_id, reply_to, hop, body, created_at, read_at)
 		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, ''), ?9, ?10, ?11, nullif(?12, 0)`
 	idStored = `EXISTS (SELECT 1 FROM messages WHERE id = ?1) OR EXISTS (SELECT 1 FROM archived_messages WHERE id = ?1)`
-	// insertFirst stores nothing when the id is known: asking and storing in
-	// one statement is measurably cheaper than in two.
+	// insertFirst stores nothing if the id is known: one statement is measurably cheaper
+	// than two.
 	insertFirst = insertMessage + ` WHERE NOT (` + idStored + `)`
 )
 
-// Append stores one send: the rows of one message, one per recipient, in one
-// durable transaction (MSG-04). A send that is stored already, in the archive
-// too, answers with the stored rows and fresh=false; the same id with another
-// sender, target, reply or body is bridge.Conflict. A reply also marks the
-// message it answers as answered by its sender.
+// Append stores one send in one durable transaction: the rows of one message, one per
+// recipient (MSG-04). If the send is stored already, also in the archive, it returns the
+// stored rows and fresh=false. It fails with bridge.Conflict if the id has another
+// sender, target, reply or body. A reply also marks the message that it answers as
+// answered by its sender.
 func (d *DB) Append(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
 	return d.append(ctx, msgs, func(*sqlitex.Tx) error { return nil })
 }
 
-// append is Append with something that is stored in the same commit, if the send is
+// append is Append with an additional write beside in the same commit, if the send is
 // new.
 func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sqlitex.Tx) error) (rows []bridge.Message, fresh bool, err error) {
 	if err := checkSend(msgs); err != nil {
@@ -50,7 +50,7 @@ func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sql
 		return err
 	})
 	if bridge.CodeOf(err) == bridge.Storage {
-		// The disk failed at the commit: only looking tells whether it is stored.
+		// The disk failed at the commit: only reading shows whether it is stored.
 		if stored, lookErr := d.storedSend(ctx, msgs); lookErr == nil && len(stored) == len(msgs) {
 			return stored, true, nil
 		}
@@ -101,14 +101,14 @@ func appendSend(t *sqlitex.Tx, msgs []bridge.Message) (rows []bridge.Message, fr
 	return slices.Clone(msgs), true, nil
 }
 
-// insert stores one row by insertMessage or insertFirst and returns how many.
+// insert stores one row by insertMessage or insertFirst and returns the number of rows.
 func insert(t *sqlitex.Tx, statement string, m bridge.Message) (int64, error) {
 	return t.Exec(statement, m.ID, m.Recipient, m.From.ID, m.From.Name, string(m.From.Agent), m.To,
 		m.ConversationID, m.ReplyTo, m.Hop, m.Body, m.CreatedAt, m.ReadAt)
 }
 
-// sameSend returns the stored rows of msg's id, or Conflict when they say
-// something else.
+// sameSend returns the stored rows of msg's id. It fails with Conflict if their content
+// differs.
 func sameSend(q sqlitex.Querier, msg bridge.Message) ([]bridge.Message, error) {
 	found, err := deliveriesOf(context.Background(), q, fullLayout, []string{msg.ID})
 	if err != nil {
@@ -121,7 +121,7 @@ func sameSend(q sqlitex.Querier, msg bridge.Message) ([]bridge.Message, error) {
 	return rows, sameWords(msg, rows)
 }
 
-// sameWords refuses a send whose id is stored with other content.
+// sameWords fails with Conflict if msg's id is stored with other content.
 func sameWords(msg bridge.Message, rows []bridge.Message) error {
 	for _, stored := range rows {
 		if stored.From.ID != msg.From.ID || stored.To != msg.To || stored.ReplyTo != msg.ReplyTo || stored.Body != msg.Body {
@@ -131,10 +131,10 @@ func sameWords(msg bridge.Message, rows []bridge.Message) error {
 	return nil
 }
 
-// SentBefore returns the rows of a message that is stored already, wherever it
-// is by now, the archive beside the store included; none when its id is new. The
-// same id with other content is bridge.Conflict. An archive that cannot be read
-// is bridge.Unavailable: the message may be in it (MSG-04, MSG-05).
+// SentBefore returns the rows of a message that is stored already, in the store or the
+// archive; none if its id is new. It fails with bridge.Conflict if the id has other
+// content. It fails with bridge.Unavailable if the archive is unreadable: the message may
+// be in it (MSG-04, MSG-05).
 func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Message, error) {
 	if err := d.writer.StillThere(); err != nil {
 		return nil, err
@@ -154,8 +154,8 @@ func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Messa
 	return rows, sameWords(msg, rows)
 }
 
-// Sent is Find for those who must not take an archive that cannot be read for a
-// message that is nowhere: that is bridge.Unavailable (MSG-12).
+// Sent is Find for callers that must distinguish a missing message from an unreadable
+// archive: then it fails with bridge.Unavailable (MSG-12).
 func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, error) {
 	found, err := r.sent(ctx, messageID)
 	switch {
@@ -169,13 +169,13 @@ func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, e
 	return found[0], nil
 }
 
-// sent is one message, wherever it is by now, or none. Of an archive that cannot
-// be read it says so, unless the store itself has the message.
+// sent returns one message from the store or the archive, or none. It fails for an
+// unreadable archive, unless the store itself has the message.
 func (r *Reader) sent(ctx context.Context, messageID string) ([]mail.HistoryRow, error) {
 	one := func(r *Reader) ([]mail.HistoryRow, error) {
 		return r.history(ctx, func(view) ([]sqlitex.Stamp, error) { return []sqlitex.Stamp{{ID: messageID}}, nil })
 	}
-	// The store first: what leaves it meanwhile is in the archive by then.
+	// The store first: a message that leaves it meanwhile is in the archive by then.
 	own, err := one(r)
 	if err != nil {
 		return nil, err
@@ -199,8 +199,8 @@ func (d *DB) storedSend(ctx context.Context, msgs []bridge.Message) (rows []brid
 	return rows, err
 }
 
-// Find returns one message with all its deliveries, archived ones too, or
-// bridge.NotFound.
+// Find returns one message with all its deliveries, including archived ones, or fails
+// with bridge.NotFound.
 func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, error) {
 	one := func(r *Reader) ([]mail.HistoryRow, error) {
 		return r.history(ctx, func(view) ([]sqlitex.Stamp, error) { return []sqlitex.Stamp{{ID: messageID}}, nil })
@@ -218,8 +218,8 @@ func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, e
 	return rows[0], nil
 }
 
-// Recent returns the newest messages first, in the order in which they were
-// stored, archived ones among them by their time.
+// Recent returns the newest messages first, in the order in which they were stored, with
+// archived ones among them by time.
 func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
 	rows, err := r.recent(ctx, limit)
 	if err != nil {
@@ -239,7 +239,7 @@ func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 	})
 }
 
-// newest names the newest messages of this store, the newest first.
+// newest returns the stamps of the newest messages of this store, newest first.
 func (v view) newest(ctx context.Context, limit int) ([]sqlitex.Stamp, error) {
 	var queries []string
 	if v.layout.messages {
@@ -252,17 +252,17 @@ func (v view) newest(ctx context.Context, limit int) ([]sqlitex.Stamp, error) {
 	return sqlitex.NewestStamps(ctx, v, limit, queries)
 }
 
-// What is one message for people, and the rows sent at ?1 or later: what came last
-// stands last, so that few more are read than are counted. Only the table of messages
-// has these columns where they are used.
+// oneMessage is the identity of one message for people. sentSince selects rows sent at ?1
+// or later: the newest rows are last, so that little more is read than counted. Only the
+// table of messages has these columns there.
 var oneMessage = fmt.Sprintf("CASE WHEN hop = %d AND ifnull(reply_to, '') = '' AND conversation_id LIKE '%s%%' THEN conversation_id ELSE id END",
 	bridge.DecisionHop, bridge.DecisionConversation)
 
 const sentSince = `created_at >= ?1 AND (messages.rowid < 0 OR
 	messages.rowid > ifnull((SELECT last.rowid FROM messages last WHERE last.rowid >= 0 AND ifnull(last.created_at, 0) < ?1 ORDER BY last.rowid DESC LIMIT 1), -1))`
 
-// CountSince counts the messages sent at since, Unix milliseconds, or later. One
-// with many recipients is one, and so are all notices of one decision.
+// CountSince counts the messages sent at since, Unix milliseconds, or later. A message
+// with many recipients counts once, as do all notices of one decision.
 func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err error) {
 	err = r.read(ctx, func(v view) error {
 		count = 0
@@ -275,21 +275,20 @@ func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err er
 	return count, err
 }
 
-// Unread returns what the recipient has not read, oldest first, with what was
-// handed already among it. Where there is more than limit, what first names is
-// chosen before the rest; first sees everything but the body, and nil names
-// nothing.
+// Unread returns the recipient's unread messages, oldest first, including handed ones. If
+// there are more than limit, those that first selects are chosen before the rest. first
+// gets everything but the body; nil selects none.
 func (r *Reader) Unread(ctx context.Context, recipient string, limit int, first func(mail.Delivery) bool) ([]mail.Delivery, error) {
 	return r.unread(ctx, recipient, limit, first, "")
 }
 
-// Waiting is Unread without what was handed: however much of that is never
-// confirmed, it does not stand before what still waits.
+// Waiting is Unread without handed messages: any number of unconfirmed ones does not
+// block those that wait.
 func (r *Reader) Waiting(ctx context.Context, recipient string, limit int, first func(mail.Delivery) bool) ([]mail.Delivery, error) {
 	return r.unread(ctx, recipient, limit, first, " AND s.handed_at IS NULL")
 }
 
-// Handed lists the oldest unread messages of the recipient that were handed over.
+// Handed returns the oldest unread messages of the recipient that were handed over.
 func (r *Reader) Handed(ctx context.Context, recipient string, limit int) ([]mail.Delivery, error) {
 	return r.unread(ctx, recipient, limit, nil, " AND s.handed_at IS NOT NULL")
 }
@@ -303,7 +302,7 @@ func (r *Reader) unread(ctx context.Context, recipient string, limit int, first 
 		if !v.layout.stages {
 			further = "" // nothing was ever handed there
 		}
-		// A sum, for SQLite prepares a statement anew whenever a bare limit is bound.
+		// A sum, because SQLite prepares a statement again for each bound bare limit.
 		const inOrder = " ORDER BY m.created_at, m.rowid LIMIT ?2 + 0"
 		where := "m.recipient = ?1 AND m.read_at IS NULL" + further
 		if unread, err = v.deliveries(ctx, v.layout.live("messages m", where+inOrder), recipient, limit); err != nil {
@@ -334,9 +333,8 @@ func (v view) deliveries(ctx context.Context, query string, args ...any) ([]mail
 	return found, err
 }
 
-// preferred walks everything that a query of layout.heads gives, oldest first,
-// and returns the places of limit messages as JSON: what first names, then the
-// oldest of the rest.
+// preferred reads all rows of a query of layout.heads, oldest first, and returns the row
+// ids of limit messages as JSON: those that first selects, then the oldest of the rest.
 func (v view) preferred(ctx context.Context, query, recipient string, limit int, first func(mail.Delivery) bool) (string, error) {
 	const all = -1
 	var named, others []int64
@@ -363,23 +361,23 @@ func (v view) preferred(ctx context.Context, query, recipient string, limit int,
 	return string(places), err
 }
 
-// UnreadCount returns how many messages the recipient has not read.
+// UnreadCount returns the number of the recipient's unread messages.
 func (r *Reader) UnreadCount(ctx context.Context, recipient string) (int, error) {
 	return r.countUnread(ctx, "count(*)", recipient, "", "")
 }
 
-// WaitingCount is UnreadCount without what was handed: a host that has it has yet
-// to show that it read on.
+// WaitingCount is UnreadCount without handed messages: a host has those, but has not yet
+// shown that it read them.
 func (r *Reader) WaitingCount(ctx context.Context, recipient string) (int, error) {
 	return r.countUnread(ctx, "count(*)", recipient, "", " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)")
 }
 
-// UnreadBytes is how many bytes the unread bodies have that a recipient has from that sender.
+// UnreadBytes returns the bytes of a recipient's unread bodies from that sender.
 func UnreadBytes(ctx context.Context, r *Reader, recipient, from string) (int, error) {
 	return r.countUnread(ctx, "ifnull(sum(octet_length(m.body)), 0)", recipient, from, "")
 }
 
-// countUnread counts what is from that sender, "" for all, and fits further, a condition about the stages of delivery.
+// countUnread counts unread mail from that sender ("" for all) with a further stage condition.
 func (r *Reader) countUnread(ctx context.Context, what, recipient, from, further string) (count int, err error) {
 	err = r.read(ctx, func(v view) error {
 		if !v.layout.messages {
@@ -394,8 +392,8 @@ func (r *Reader) countUnread(ctx context.Context, what, recipient, from, further
 	return count, err
 }
 
-// everyRecipient lists the distinct recipients by one index step each: a
-// GROUP BY would walk every message.
+// everyRecipient lists the distinct recipients by one index step each: a GROUP BY would
+// read every message.
 const everyRecipient = `WITH RECURSIVE recipients (name) AS (
 	SELECT min(recipient) FROM messages
 	UNION ALL
@@ -412,7 +410,7 @@ func (r *Reader) UnreadCounts(ctx context.Context) (map[string]int, error) {
 	})
 }
 
-// unreadCounts is UnreadCounts of some recipients, of all of them (nil).
+// unreadCounts is UnreadCounts of some recipients, or of all (nil).
 func (v view) unreadCounts(ctx context.Context, of []string) (map[string]int, error) {
 	counts := map[string]int{}
 	if !v.layout.messages {
@@ -420,7 +418,7 @@ func (v view) unreadCounts(ctx context.Context, of []string) (map[string]int, er
 	}
 	recipients, args := everyRecipient, []any{}
 	if of != nil {
-		list, _ := json.Marshal(of) // it always can be
+		list, _ := json.Marshal(of) // it can always be encoded
 		recipients, args = "WITH recipients (name) AS (SELECT value FROM json_each(?1))", []any{string(list)}
 	}
 	rows, err := v.Query(ctx, recipients+`
@@ -435,8 +433,8 @@ func (v view) unreadCounts(ctx context.Context, of []string) (map[string]int, er
 	})
 }
 
-// history returns the messages that pick chooses, in its order, with all their
-// deliveries: one query finds the ids, one reads the rows.
+// history returns the messages that pick selects, in its order, with all their
+// deliveries. One query finds the ids, one reads the rows.
 func (r *Reader) history(ctx context.Context, pick func(view) ([]sqlitex.Stamp, error)) (history []mail.HistoryRow, err error) {
 	err = r.read(ctx, func(v view) error {
 		history = []mail.HistoryRow{}
@@ -478,15 +476,15 @@ func group(ids []string, found []*storedDelivery) []mail.HistoryRow {
 	return history
 }
 
-// storedDelivery is a delivery as it is stored, with its place in its table.
+// storedDelivery is a delivery as it is stored, with its row id.
 type storedDelivery struct {
 	mail.Delivery
 	archived bool
 	row      int64
 }
 
-// deliveriesOf returns the deliveries of the given messages, those of one
-// message in the order in which they were stored, archived ones last.
+// deliveriesOf returns the deliveries of the given messages. Those of one message are in
+// stored order, archived ones last.
 func deliveriesOf(ctx context.Context, q sqlitex.Querier, l layout, ids []string) ([]*storedDelivery, error) {
 	var selects []string
 	if l.messages {
@@ -524,15 +522,15 @@ func deliveriesOf(ctx context.Context, q sqlitex.Querier, l layout, ids []string
 const (
 	stageJoin = " LEFT JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient"
 	wayJoin   = " LEFT JOIN delivery_ways w ON w.message_id = m.id AND w.recipient = m.recipient"
-	// handedWay is the way and the process of a hand-over, as far as they are of
-	// the one that the stages know: an older program may have made another.
+	// handedWay is the transport and the process of a handover, if they belong to the one
+	// in the stages: an older program may have recorded another.
 	handedWay = "iif(w.handed_at IS s.handed_at, w.handed_via, NULL), iif(w.handed_at IS s.handed_at, w.handed_to, NULL)"
 )
 
-// live selects deliveries from messages m, archived from archived_messages m.
+// live returns a query for deliveries from messages m, archived one from archived_messages m.
 func (l layout) live(from, where string) string { return l.current(l.body(), from, where) }
 
-// heads is live with empty bodies: a long list is walked without reading them.
+// heads is live with empty bodies: a long list is read without them.
 func (l layout) heads(from, where string) string { return l.current("''", from, where) }
 
 func (l layout) current(body, from, where string) string {
@@ -546,7 +544,7 @@ func (l layout) archived(from, where string) string {
 		ifnull(m.archived_at, 0), ifnull(m.archive_reason, '')` + l.stageColumns() + " FROM " + from + l.stageJoin() + " WHERE " + where
 }
 
-// body is the whole one, or where the list is to be brief its beginning.
+// body returns the column of the body, or of its beginning for a brief list.
 func (l layout) body() string {
 	if l.brief {
 		return fmt.Sprintf("substr(m.body, 1, %d)", briefChars)
@@ -585,7 +583,7 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 	var hop int64
 	var at [5]int64
 	var by [5]string
-	var via [5]string // of answers and expiries the words are all there is
+	var via [5]string // answers and expiries have only evidence texts
 	err := rows.Scan(sqlitex.Text(&d.ID), sqlitex.Text(&d.Recipient), sqlitex.Text(&d.From.ID), sqlitex.Text(&d.From.Name), sqlitex.Text((*string)(&d.From.Agent)), sqlitex.Text(&d.To),
 		sqlitex.Text(&d.ConversationID), &replyTo, sqlitex.Number(&hop), sqlitex.Text(&d.Body), sqlitex.Number(&d.CreatedAt), sqlitex.Number(&d.ReadAt), &d.row, sqlitex.Maybe(&archivedAt), &archiveReason,
 		sqlitex.Number(&at[0]), sqlitex.Text(&by[0]), sqlitex.Number(&at[1]), sqlitex.Text(&by[1]), sqlitex.Number(&at[2]), sqlitex.Text(&by[2]), sqlitex.Number(&at[3]), sqlitex.Text(&by[3]), sqlitex.Number(&at[4]), sqlitex.Text(&by[4]),
@@ -599,7 +597,7 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 		*fact = mail.Fact{At: at[i], Via: wayOf(stages[i], via[i], by[i]), Evidence: by[i], Process: fact.Process}
 	}
 	if !d.Consumed.Happened() {
-		d.Consumed.At = d.ReadAt // read before stages were kept
+		d.Consumed.At = d.ReadAt // read before stages were recorded
 	}
 	if d.archived && d.ReadAt == 0 && !d.Expired.Happened() {
 		d.Expired = mail.Fact{At: archivedAt.Int64, Evidence: archiveReason.String}
@@ -607,7 +605,7 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 	return d, nil
 }
 
-// wayOf is the stored way; without one the words tell.
+// wayOf returns the stored transport; without one it derives it from the text.
 func wayOf(stage bridge.Stage, via, words string) mail.Via {
 	if via != "" {
 		return mail.Via(via)

@@ -9,7 +9,7 @@ import (
 	"bridge/backend/storage/store/cache"
 )
 
-// Peer is what the store knows of a session that was here.
+// Peer is the store's data of a session that was here.
 type Peer struct {
 	ID        string // peer id
 	Name      string // its latest name
@@ -18,8 +18,8 @@ type Peer struct {
 	SeenAt    int64  // Unix milliseconds
 }
 
-// SavePeer stores a peer's name, host session and time. The name is its own
-// from then on.
+// SavePeer stores a peer's name, host session and time. The peer owns the name from then
+// on. It fails with Invalid without an id and a name.
 func (d *DB) SavePeer(ctx context.Context, peer Peer) error {
 	if peer.ID == "" || peer.Name == "" {
 		return bridge.Errorf(bridge.Invalid, "a peer needs an id and a name")
@@ -51,10 +51,9 @@ func savePeer(t *sqlitex.Tx, peer Peer) error {
 		"INSERT OR IGNORE INTO peer_last_seen (name, seen_at) VALUES (?1, ?2)", peer.Name, peer.SeenAt)
 }
 
-// upsert changes the row that is there, or adds it. It leans on no key of the
-// table: the tables of peers are known by their columns alone, and a store from
-// elsewhere may have other keys on them, or none (VER-01). Where such a key is
-// narrower than ours, the row that was there first stays.
+// upsert updates the existing row, or inserts one. It depends on no key of the table: the
+// tables of peers are known by their columns only, and a foreign store may have other
+// keys or none (VER-01). If such a key is narrower than ours, the first row stays.
 func upsert(t *sqlitex.Tx, update, insert string, args ...any) error {
 	changed, err := t.Exec(update, args...)
 	if err != nil || changed > 0 {
@@ -64,9 +63,8 @@ func upsert(t *sqlitex.Tx, update, insert string, args ...any) error {
 	return err
 }
 
-// Peers returns every peer that was here, the one seen last first. Identities
-// of the field's own form, a JSON array that describes a process, are no peer
-// ids and are passed over.
+// Peers returns every peer that was here, last seen first. It skips foreign identities in
+// the form of a JSON array that describes a process: they are no peer ids.
 func (r *Reader) Peers(ctx context.Context) ([]Peer, error) {
 	return r.looks.Peers(func() (peers []Peer, err error) {
 		err = r.read(ctx, func(v view) (err error) {

@@ -13,26 +13,25 @@ import (
 	"bridge/backend/storage/store/upgrade"
 )
 
-// Reader answers questions from bridge.db and cannot change it: its
-// connections are read-only and it has no method that writes (DEC-19). It works
-// beside a live broker and with none, on every schema version up to
-// schema.Version: what an older one lacks is an empty list. Its methods may be
-// called concurrently.
+// Reader reads bridge.db and cannot change it: its connections are read-only and it has
+// no method that writes (DEC-19). It works with or without a live broker, on every schema
+// version up to schema.Version. Tables that an older version lacks are returned as empty
+// lists. Its methods may be called concurrently.
 type Reader struct {
 	path string
-	own  bool // beside the writer of this process: the schema is whole
+	own  bool // in the process of the writer: the schema is complete
 	file *sqlitex.ReadOnly
 
-	index *fulltext.Index // nil where none is kept
+	index *fulltext.Index // nil if there is none
 	looks cache.Looks[Peer]
 
 	archiveMu sync.Mutex
-	archived  *Reader // of the archive beside the store; nil until history needs it
+	archived  *Reader // of the archive; nil until history needs it
 }
 
-// OpenReader opens the store at path for reading. It migrates nothing. With no
-// file errors.Is(err, fs.ErrNotExist); a newer or foreign file is
-// bridge.Unsupported.
+// OpenReader opens the store at path for reading, without migration. It fails with
+// fs.ErrNotExist if there is no file, and with bridge.Unsupported for a newer or foreign
+// file.
 func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := schema.Identify(ctx, path); err != nil {
 		return nil, err
@@ -45,8 +44,7 @@ func (r *Reader) Close() error {
 	return errors.Join(r.file.Close(), r.closeArchive())
 }
 
-// read runs ask with a view of the store. ask may run again and sets its
-// results anew each time.
+// read runs ask with a view of the store. ask may run again and must reset its results.
 func (r *Reader) read(ctx context.Context, ask func(view) error) error {
 	err := r.file.Read(ctx, func(pool *sqlitex.ReadPool) (err error) {
 		v := view{pool, fullLayout}
@@ -61,17 +59,17 @@ func (r *Reader) read(ctx context.Context, ask func(view) error) error {
 	return ofArchive(r.path, err)
 }
 
-// view is what one question sees.
+// view is the state of the store that one query sees.
 type view struct {
 	*sqlitex.ReadPool
 	layout layout
 }
 
-// layout says which tables the schema has; a Reader meets every version.
+// layout states which tables the schema has; a Reader may read any version.
 type layout struct {
 	messages, archive, stages, ways, peers, decisions, receipts, names, seen, records, outbox, imports, team, withdrawn bool
 
-	brief bool // of a body its beginning is enough
+	brief bool // only the beginning of a body is needed
 }
 
 var fullLayout = layout{

@@ -12,20 +12,19 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// Reassign gives the unread mail of one peer id to another: a process that
-// stood under an id of its own turned out to be a host session known before. A
-// message that the other already has stays where it is.
+// Reassign moves the unread mail of one peer id to another: a process with a temporary id
+// turned out to be a known host session. A message that the other id already has stays.
 func (d *DB) Reassign(ctx context.Context, from, to string) error {
 	return d.reassign(ctx, from, to, math.MinInt64, "")
 }
 
-// ReassignMessage is Reassign of one message.
+// ReassignMessage is [DB.Reassign] for one message.
 func (d *DB) ReassignMessage(ctx context.Context, messageID, from, to string) error {
 	return d.reassign(ctx, from, to, math.MinInt64, messageID)
 }
 
-// reassign is Reassign of what was sent at since, Unix milliseconds, or later, and of
-// one message alone where it is named.
+// reassign is Reassign for mail sent at since, Unix milliseconds, or later, and only for
+// one message if only is set.
 func (d *DB) reassign(ctx context.Context, from, to string, since int64, only string) error {
 	if from == to || from == "" || to == "" {
 		return nil
@@ -52,12 +51,11 @@ func (d *DB) reassign(ctx context.Context, from, to string, since int64, only st
 	})
 }
 
-// ClaimByName gives peer the unread mail that other programs of the same layout
-// left under a name (VER-01): they address mail by name, and their records say
-// which host session had which name. Only the same host session of the same
-// agent claims it. Of a name that others had too it gets what was sent since it
-// was the last to take it: a reused name inherits nothing (MSG-12). While older
-// programs are alive the mail stays theirs (VER-04).
+// ClaimByName gives peer the unread mail that other programs of the same layout stored
+// under a name (VER-01). They address mail by name, and record which host session had
+// which name. Only the same host session of the same agent claims it. If others had the
+// name too, it gets the mail sent since it last took the name: a reused name inherits
+// nothing (MSG-12). While older programs run, the mail stays theirs (VER-04).
 func (d *DB) ClaimByName(ctx context.Context, peer Peer) error {
 	if peer.SessionID == "" || d.deferred() {
 		return nil
@@ -82,15 +80,15 @@ func (d *DB) ClaimByName(ctx context.Context, peer Peer) error {
 	return nil
 }
 
-// nameClaim says that a host session had a name; at is when that was learned.
+// nameClaim records that a host session had a name; at is when that was learned.
 type nameClaim struct {
 	agent   bridge.AgentKind
-	session string // "" where it was not recorded
+	session string // "" if not recorded
 	at      int64  // Unix milliseconds
 }
 
-// lastClaim returns since when the peer's host session was the last to have the
-// name, the beginning of time where no other ever had it.
+// lastClaim returns since when the peer's host session was the last to have the name. If
+// no other ever had it, that is math.MinInt64.
 func lastClaim(all []nameClaim, peer Peer) (since int64, mine bool) {
 	isMine := func(c nameClaim) bool { return c.agent == peer.Agent && c.session == peer.SessionID }
 	others := int64(math.MinInt64)
@@ -111,11 +109,11 @@ func lastClaim(all []nameClaim, peer Peer) (since int64, mine bool) {
 	return since, mine
 }
 
-// ownIdentity is the form of Bridge's own peer ids. Their mail is addressed to
-// them, never to a name.
+// ownIdentity is the form of Bridge's own peer ids. Their mail is addressed to them,
+// never to a name.
 const ownIdentity = "'________-____-____-____-____________'"
 
-// nameClaims lists by name what the records of other programs say.
+// nameClaims returns by name what the records of other programs contain.
 func (d *DB) nameClaims(ctx context.Context) (claims map[string][]nameClaim, err error) {
 	err = d.read(ctx, func(v view) error {
 		claims = map[string][]nameClaim{}
@@ -156,7 +154,7 @@ func (d *DB) nameClaims(ctx context.Context) (claims map[string][]nameClaim, err
 	return claims, err
 }
 
-// bindings lists the host sessions that an identity of another program had.
+// bindings returns the host sessions that identities of other programs had.
 func (v view) bindings(ctx context.Context) (map[string][]nameClaim, error) {
 	bound := map[string][]nameClaim{}
 	rows, err := v.Query(ctx, "SELECT identity, session_id, ifnull(learned_at, 0) FROM session_bindings WHERE session_id <> '' AND identity NOT LIKE "+ownIdentity)
@@ -169,8 +167,8 @@ func (v view) bindings(ctx context.Context) (map[string][]nameClaim, error) {
 	})
 }
 
-// described takes agent and name from an identity that describes a process:
-// a JSON array of agent, process id, its creation, folder and name.
+// described returns agent and name from an identity that describes a process: a JSON
+// array of agent, process id, its creation, folder and name.
 func described(identity string) (agent bridge.AgentKind, name string) {
 	var parts []any
 	if json.Unmarshal([]byte(identity), &parts) != nil || len(parts) != 5 {

@@ -10,9 +10,9 @@ import (
 	"bridge/backend/storage/store/cache"
 )
 
-// Record stores that deliveries were woken, handed or consumed. The first fact
-// about a delivery wins, a repeated one changes nothing, an unknown delivery is
-// passed over. Consumed also sets read_at, in the archive too (MSG-06).
+// Record records that deliveries were woken, handed or consumed. The first fact about a
+// delivery is kept, a repeated one changes nothing, and an unknown delivery is ignored.
+// Consumed also sets read_at, in the archive too (MSG-06).
 func (d *DB) Record(ctx context.Context, stage bridge.Stage, marks []mail.Mark) error {
 	if stage != bridge.StageWoken && stage != bridge.StageHanded && stage != bridge.StageConsumed {
 		return bridge.Errorf(bridge.Internal, "the stage %q is not recorded by a mark", stage)
@@ -69,7 +69,7 @@ func markStage(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) error {
 	return markWay(t, stage, mark)
 }
 
-// markWay stores by which way a delivery reached the stage that was just marked.
+// markWay stores the transport by which a delivery reached the stage that was just marked.
 func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 	switch stage {
 	case bridge.StageHanded:
@@ -80,16 +80,15 @@ func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 		via := string(stage) + "_via"
 		_, err = t.Exec(`INSERT INTO delivery_ways (message_id, recipient, `+via+`) VALUES (?1, ?2, ?3)
 			ON CONFLICT (message_id, recipient) DO UPDATE SET `+via+` = excluded.`+via, mark.MessageID, mark.Recipient, string(mark.Via))
-	default: // of an answer and an expiry there is one way
+	default: // answers and expiries have only one way
 	}
 	return err
 }
 
-// ConsumeHanded marks everything that was handed to the recipient up to the
-// given time and is still unread as consumed: its session was active after it.
-// What is shown later, if at all, is left (mail.Via.ShownLater), and so is what
-// earlier says was handed to a process before the one that was active. It returns
-// what it marked.
+// ConsumeHanded marks unread mail as consumed that was handed to the recipient up to the
+// given time: its session was active later. It skips mail that is shown later, if at all
+// (mail.Via.ShownLater). It also skips mail for which earlier returns true: it was handed
+// to a process before the active one. It returns the marks.
 func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
 	err = d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}

@@ -21,35 +21,35 @@ const (
 	crossingExpired = "expired"
 )
 
-// crossingOpen are the states, for SQL, of what the other PC has said nothing of.
+// crossingOpen lists for SQL the states that the other PC has not answered.
 const crossingOpen = "'" + crossingWaiting + "', '" + crossingAtHub + "'"
 
-// RemoteReceipt is what is known of a message that came from a paired PC, or that
-// such a PC tells of one that went there. News counts what became known.
+// RemoteReceipt is the state of a message from a paired PC, or that PC's report on a
+// message sent there. News counts the known facts.
 type RemoteReceipt struct {
 	ID    string
 	News  int64
 	Marks map[bridge.Stage]mail.Fact
 }
 
-// Crossed is what a paired PC says of a message that was sent to it: it has it, or
-// will not take it.
+// Crossed is a paired PC's answer to a message sent to it: it has the message or refuses
+// it.
 type Crossed struct {
 	ID      string
-	Refused string // why, "" where it has the message
+	Refused string // the reason, "" if it has the message
 }
 
 // Remote is the part of the store about paired PCs.
 type Remote struct{ *DB }
 
-// Remote is what the store has of paired PCs.
+// Remote returns the part of the store about paired PCs.
 func (d *DB) Remote() Remote { return Remote{d} }
 
-// errBesideOlder keeps what must hold together from being written across two files.
+// errBesideOlder prevents that data of one commit is written across two files.
 var errBesideOlder = bridge.Errorf(bridge.Unavailable, "nothing goes to other PCs or comes from them while an older Bridge of this home is running, or a table of its store is lost: `bridge doctor` says more")
 
-// Append is DB.Append of a message to a session of a paired PC, by its identity:
-// the message and its place in the queue for that PC are one commit (RMT-21).
+// Append is DB.Append for a message to a session of a paired PC, given by id. The message
+// and its place in the queue for that PC are one commit (RMT-21).
 func (d Remote) Append(ctx context.Context, msg bridge.Message, pc string) (rows []bridge.Message, fresh bool, err error) {
 	if d.deferred() {
 		return nil, false, errBesideOlder
@@ -60,13 +60,13 @@ func (d Remote) Append(ctx context.Context, msg bridge.Message, pc string) (rows
 	})
 }
 
-// Waiting returns the messages that wait for a paired PC, in their order: as
-// many as there are up to limit and up to so many bytes of text, but one at least.
+// Waiting returns the messages that wait for a paired PC, in order: up to limit messages
+// and limitBytes bytes of text, but at least one.
 func (d Remote) Waiting(ctx context.Context, pc string, limit, limitBytes int) (waiting []bridge.Message, err error) {
 	err = d.read(ctx, func(v view) error {
 		waiting = []bridge.Message{}
 		rows, err := v.Query(ctx, layout{}.live("remote_outbox o CROSS JOIN messages m ON m.id = o.message_id AND m.recipient = o.recipient",
-			"o.pc = ?1 AND o.state = '"+crossingWaiting+"' ORDER BY o.place LIMIT ?2"), pc, limit) // without stages: a letter tells none
+			"o.pc = ?1 AND o.state = '"+crossingWaiting+"' ORDER BY o.place LIMIT ?2"), pc, limit) // without stages: letters have none
 		if err != nil {
 			return err
 		}
@@ -86,8 +86,8 @@ func (d Remote) Waiting(ctx context.Context, pc string, limit, limitBytes int) (
 	return waiting, err
 }
 
-// RecordCrossed stores what a paired PC says of messages that were sent to it. Of a
-// message that never was it says nothing that counts.
+// RecordCrossed stores a paired PC's answers to messages sent to it. It ignores unknown
+// messages.
 func (d Remote) RecordCrossed(ctx context.Context, pc string, answers []Crossed) error {
 	now := d.now().UnixMilli()
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
@@ -100,9 +100,9 @@ func (d Remote) RecordCrossed(ctx context.Context, pc string, answers []Crossed)
 	})
 }
 
-// crossed finds the row by its message: by the PC SQLite would walk all that wait.
+// crossed finds the row by its message: by the PC, SQLite would scan all waiting rows.
 func crossed(t *sqlitex.Tx, pc string, answer Crossed, now int64) error {
-	if answer.Refused == "" { // it has it, whatever was said or thought before
+	if answer.Refused == "" { // the PC has it, whatever was recorded before
 		_, err := t.Exec("UPDATE remote_outbox SET state = ?3, changed_at = ?4, words = NULL WHERE message_id = ?2 AND +pc = ?1 AND +state <> ?3",
 			pc, answer.ID, crossingArrived, now)
 		return err
@@ -118,7 +118,7 @@ const everyPC = `WITH RECURSIVE pcs (pc) AS (
 	UNION ALL
 	SELECT (SELECT min(o.pc) FROM remote_outbox o WHERE o.pc > pcs.pc) FROM pcs WHERE pcs.pc IS NOT NULL) `
 
-// Pending are the PCs that have not said to have what waits for them, or not noted news.
+// Pending returns the PCs that have not confirmed their waiting messages, or not noted news.
 func (d Remote) Pending(ctx context.Context) (pcs map[string]bool, err error) {
 	pcs = map[string]bool{}
 	return pcs, d.read(ctx, func(v view) error {
@@ -132,7 +132,7 @@ func (d Remote) Pending(ctx context.Context) (pcs map[string]bool, err error) {
 	})
 }
 
-// RefuseStrangers ends the waiting for all PCs but those, and counts what had waited.
+// RefuseStrangers refuses the waiting messages for all PCs but those, and returns their number.
 func (d Remote) RefuseStrangers(ctx context.Context, pcs []string, words string) (refused int64, err error) {
 	known, err := json.Marshal(append([]string{}, pcs...))
 	if err != nil {
@@ -155,9 +155,9 @@ func (d Remote) RefuseStrangers(ctx context.Context, pcs []string, words string)
 	return refused, err
 }
 
-// Take stores messages that came from a paired PC in their order, each once, in one
-// commit. They are read in that order, too, however long each frame took. fresh are those that were not here before; refused has for each of msgs why
-// it is not stored: an id that is another message's is bridge.Conflict.
+// Take stores messages from a paired PC in order, each once, in one commit. They are also
+// read in that order, however long each frame took. fresh are the new ones. refused holds
+// for each of msgs why it is not stored: Conflict if another message has its id.
 func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (fresh []bridge.Message, refused []error, err error) {
 	if d.deferred() {
 		return nil, nil, errBesideOlder
@@ -188,7 +188,7 @@ func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (fre
 	return fresh, refused, err
 }
 
-// takeOnce stores a message unless it came before, also where that went to the archive.
+// takeOnce stores a message unless it came before, even if that is archived.
 func takeOnce(t *sqlitex.Tx, msg bridge.Message, pc string) (first bool, err error) {
 	from := ""
 	rows, err := t.Query(context.Background(), "SELECT pc FROM remote_inbox WHERE message_id = ?1", msg.ID)
@@ -203,7 +203,7 @@ func takeOnce(t *sqlitex.Tx, msg bridge.Message, pc string) (first bool, err err
 	return first, err
 }
 
-// Has reports whether a message of that id came from that PC already.
+// Has reports whether a message with that id came from that PC already.
 func (d Remote) Has(ctx context.Context, messageID, pc string) (has bool, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT EXISTS (SELECT 1 FROM remote_inbox WHERE message_id = ?1 AND pc = ?2)", messageID, pc)
@@ -212,8 +212,7 @@ func (d Remote) Has(ctx context.Context, messageID, pc string) (has bool, err er
 	return has, err
 }
 
-// News returns what became of messages that came from a paired PC and that it
-// has not noted yet.
+// News returns the outcomes of messages from a paired PC that the PC has not noted yet.
 func (d Remote) News(ctx context.Context, pc string, limit int) (news []RemoteReceipt, err error) {
 	stages := []bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed, bridge.StageAnswered, bridge.StageExpired}
 	err = d.read(ctx, func(v view) error {
@@ -240,7 +239,7 @@ func (d Remote) News(ctx context.Context, pc string, limit int) (news []RemoteRe
 	return news, err
 }
 
-// Noted stores what a paired PC has noted of News.
+// Noted records what a paired PC has noted of News.
 func (d Remote) Noted(ctx context.Context, pc string, noted []RemoteReceipt) error {
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		for _, one := range noted {
@@ -252,7 +251,7 @@ func (d Remote) Noted(ctx context.Context, pc string, noted []RemoteReceipt) err
 	})
 }
 
-// RecordReceipts stores what a paired PC tells of messages that were sent to it.
+// RecordReceipts stores a paired PC's reports on messages sent to it.
 func (d Remote) RecordReceipts(ctx context.Context, pc string, receipts []RemoteReceipt) error {
 	now := d.now().UnixMilli()
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
@@ -270,7 +269,7 @@ func recordReceipt(t *sqlitex.Tx, pc string, receipt RemoteReceipt, now int64) e
 	rows, err := t.Query(context.Background(), "SELECT recipient FROM remote_outbox WHERE message_id = ?2 AND +pc = ?1", pc, receipt.ID)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&recipient) })
 	if err != nil || recipient == "" {
-		return err // it tells of what this PC never sent there
+		return err // a report on a message that this PC never sent there
 	}
 	if err := crossed(t, pc, Crossed{ID: receipt.ID}, now); err != nil {
 		return err
@@ -292,8 +291,8 @@ func recordReceipt(t *sqlitex.Tx, pc string, receipt RemoteReceipt, now int64) e
 	return nil
 }
 
-// cross adds to each delivery to a session of a paired PC how far it came. Only such
-// a recipient has a slash in its name.
+// cross adds to each delivery to a session of a paired PC how far it came. Only such a
+// recipient has a slash in its name.
 func (v view) cross(ctx context.Context, history []mail.HistoryRow) error {
 	var ids []string
 	for _, row := range history {
@@ -304,7 +303,7 @@ func (v view) cross(ctx context.Context, history []mail.HistoryRow) error {
 	if len(ids) == 0 || !v.layout.outbox {
 		return nil
 	}
-	list, _ := json.Marshal(ids) // it always can be
+	list, _ := json.Marshal(ids) // it can always be encoded
 	found := map[string]mail.Crossing{}
 	rows, err := v.Query(ctx, `SELECT o.message_id, o.recipient, o.state, o.changed_at, o.words FROM json_each(?1) wanted
 		CROSS JOIN remote_outbox o ON o.message_id = wanted.value`, string(list))

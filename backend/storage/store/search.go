@@ -10,11 +10,10 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// Search returns the messages whose body holds query literally, created before
-// the given Unix milliseconds (0: all), newest first, across the store and the
-// archive (STO-12). With an index it reads only what may hold the query, and
-// what the index does not reach yet; without one it reads back until it has
-// enough.
+// Search returns the messages whose body contains query literally, created before the
+// given Unix milliseconds (0: all), newest first, across the store and the archive
+// (STO-12). With an index it reads only candidates and rows that the index does not cover
+// yet. Without one it reads backwards until it has enough.
 func (r *Reader) Search(ctx context.Context, query string, before int64, limit int) ([]mail.HistoryRow, error) {
 	if before == 0 {
 		before = math.MaxInt64
@@ -49,7 +48,7 @@ func (s indexedStore) Read(ctx context.Context, archive bool, ask func(fulltext.
 	return reader.read(ctx, func(v view) error { return ask(v) })
 }
 
-// Has reports whether the state has a table that is indexed (View).
+// Has reports whether the schema has that indexed table (View).
 func (v view) Has(table string) bool {
 	switch table {
 	case "messages":
@@ -78,8 +77,8 @@ func (r *Reader) scan(ctx context.Context, query string, before int64, limit int
 	return r.withArchive(ctx, limit, rows, ask)
 }
 
-// search returns the queries for bodies that hold ?1 before ?2, each in the
-// order of its table, so that none has to sort what it finds.
+// search returns the queries for bodies that contain ?1 before ?2. Each is in the order
+// of its table, so that none needs a sort.
 func (l layout) search() []string {
 	var queries []string
 	if l.messages {

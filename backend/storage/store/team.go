@@ -16,20 +16,20 @@ import (
 // TeamPlace is how far this PC has read its team's stream of decisions (HUB-06).
 type TeamPlace struct {
 	Team     string // the hub and the team's name
-	Stream   string // tells the stream from another one of that team
-	Sequence uint64 // of the last that was read
-	Mark     string // tells it from what another stream has there
-	since    int64  // the last decision that was recorded here before this PC took part
+	Stream   string // identifies the stream
+	Sequence uint64 // of the last message read
+	Mark     string // differs from that of another stream at this sequence
+	since    int64  // the last decision recorded here before this PC took part
 }
 
 // TeamDecision is a decision of the team's stream.
 type TeamDecision struct {
 	decision.Revision
-	PC       string // who says so
-	Own      bool   // that is this PC
+	PC       string // the deciding PC
+	Own      bool   // PC is this PC
 	Sequence uint64
-	Number   int64  // of the proof
-	Follows  string // the decision that its PC had before it, "" for none
+	Number   int64  // of the signature
+	Follows  string // the decision that its PC had before, "" for none
 }
 
 // TeamPlace returns how far this PC has read; the zero place before it took part.
@@ -47,9 +47,9 @@ func (d Remote) TeamPlace(ctx context.Context) (place TeamPlace, err error) {
 	return place, err
 }
 
-// RestartTeam has the stream read from its beginning: this PC takes part from now on, or
-// another one is in its place. The decisions stay; the stream gives them their order
-// anew, and what of this PC's it does not have goes up again.
+// RestartTeam resets the stream's position: this PC takes part from now on, or the stream
+// is another one. The decisions stay. The stream orders them again, and this PC's
+// decisions that it lacks are published again.
 func (d Remote) RestartTeam(ctx context.Context, team, stream string) error {
 	if d.deferred() {
 		return errBesideOlder
@@ -65,9 +65,9 @@ func (d Remote) RestartTeam(ctx context.Context, team, stream string) error {
 	})
 }
 
-// ImportTeam stores what was read of the stream, up to a place, in one commit. What is
-// here already gets its order; what cannot be what it says it is counts for nothing, here
-// as everywhere, and refused says why.
+// ImportTeam stores messages of the stream, up to a place, in one commit. Known decisions
+// get their order. Invalid ones are ignored, as on every PC; refused holds the reasons by
+// sequence.
 func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPlace) (fresh int, refused map[uint64]error, err error) {
 	if d.deferred() {
 		return 0, nil, errBesideOlder
@@ -103,7 +103,7 @@ func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPl
 func importTeam(t *sqlitex.Tx, one TeamDecision, now int64) (fresh bool, err error) {
 	placed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE decision_id = ?1 AND sequence IS NOT NULL)", one.ID)
 	if err != nil || placed {
-		return false, err // a double: the first one counts
+		return false, err // a duplicate: the first one counts
 	}
 	passed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE pc = ?1 AND number >= ?2 AND sequence IS NOT NULL)", one.PC, one.Number)
 	if err == nil && passed {
@@ -114,7 +114,7 @@ func importTeam(t *sqlitex.Tx, one TeamDecision, now int64) (fresh bool, err err
 	}
 	known, err := knows(t, one)
 	if err == nil && !known && one.Own {
-		err = insertDecision(t, one.Revision) // this PC's, of a store that it lost
+		err = insertDecision(t, one.Revision) // this PC's, from a store that it lost
 	} else if err == nil && !known {
 		err = importDecision(t, one.Revision, one.PC, now)
 	} else if err == nil {
@@ -129,8 +129,8 @@ func importTeam(t *sqlitex.Tx, one TeamDecision, now int64) (fresh bool, err err
 	return true, err
 }
 
-// knows reports whether a decision is here. An id that is another decision's is
-// bridge.Conflict.
+// knows reports whether a decision is here. It fails with Conflict if another decision
+// has the id.
 func knows(t *sqlitex.Tx, one TeamDecision) (known bool, err error) {
 	rows, err := t.Query(context.Background(), "SELECT topic = ?2 AND body = ?3 AND (instr(author_name, '/') = 0) = ?4 FROM decisions WHERE id = ?1", one.ID, one.Topic, one.Text, one.Own)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
@@ -145,7 +145,7 @@ func knows(t *sqlitex.Tx, one TeamDecision) (known bool, err error) {
 	return known, err
 }
 
-// TeamNumber is the number of what the stream has last of a PC.
+// TeamNumber returns the number of a PC's last decision in the stream.
 func (d Remote) TeamNumber(ctx context.Context, pc string) (number int64, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT ifnull(max(number), 0) FROM team_decisions WHERE pc = ?1", pc)
@@ -154,8 +154,8 @@ func (d Remote) TeamNumber(ctx context.Context, pc string) (number int64, err er
 	return number, err
 }
 
-// ForTeam returns the decisions of this PC that the stream does not have, in the order in
-// which they were made.
+// ForTeam returns the decisions of this PC that the stream lacks, in the order of their
+// creation.
 func (d Remote) ForTeam(ctx context.Context) (own []decision.Placed, err error) {
 	place, err := d.TeamPlace(ctx)
 	if err != nil {
@@ -166,8 +166,8 @@ func (d Remote) ForTeam(ctx context.Context) (own []decision.Placed, err error) 
 	return own, err
 }
 
-// eachTopic calls with for each topic that has revisions, or for that one, with them in
-// their order, the oldest first.
+// eachTopic calls with for each topic that has revisions, or for that one, with the
+// revisions in order, oldest first.
 func eachTopic(ctx context.Context, r *Reader, topic string, with func([]decision.Placed)) error {
 	var all []decision.Placed
 	err := r.read(ctx, func(v view) (err error) {
@@ -183,8 +183,8 @@ func eachTopic(ctx context.Context, r *Reader, topic string, with func([]decisio
 	return err
 }
 
-// Together returns, of the revisions of a topic, those that PCs of the team made at the
-// same time: to each, by its id, the one that came next in the stream.
+// Together returns the revisions of a topic that PCs of the team made concurrently: for
+// each id, the id of the next one in the stream.
 func (r *Reader) Together(ctx context.Context, topic string) (next map[string]string, err error) {
 	next = map[string]string{}
 	err = eachTopic(ctx, r, topic, func(topic []decision.Placed) {
@@ -198,8 +198,8 @@ func (r *Reader) Together(ctx context.Context, topic string) (next map[string]st
 	return next, err
 }
 
-// BesideOwn returns the decisions of others that came last in the team's stream and were
-// made at the same time as one of this PC's: that one, by their ids.
+// BesideOwn returns, by id, other PCs' decisions that are last in the team's stream and
+// concurrent with one of this PC's. The value is that own decision.
 func (d Remote) BesideOwn(ctx context.Context) (beside map[string]*decision.Revision, err error) {
 	beside = map[string]*decision.Revision{}
 	err = eachTopic(ctx, d.Reader, "", func(topic []decision.Placed) {
@@ -213,11 +213,11 @@ func (d Remote) BesideOwn(ctx context.Context) (beside map[string]*decision.Revi
 	return beside, err
 }
 
-// TeamNews returns what the sessions of this PC are to be told of the team's decisions,
-// the oldest of each topic first: those of others that are in force, withdrawals that count,
-// and those that were made at the same time as one of this PC's. silent are those of which there is nothing
-// to tell. Where this PC's own word on a topic has no place in the stream yet, nothing is
-// told of the topic: only then it is known what was decided at the same time.
+// TeamNews returns the news for this PC's sessions of the team's decisions, oldest of
+// each topic first. News are others' decisions in force, valid withdrawals, and decisions
+// concurrent with one of this PC's. silent are decisions without news. If this PC's own
+// decision on a topic has no place in the stream yet, the topic is skipped: only its
+// place shows which decisions are concurrent.
 func (d Remote) TeamNews(ctx context.Context) (news []decision.News, silent []string, err error) {
 	untold := map[string]bool{}
 	err = d.read(ctx, func(v view) error {
@@ -256,7 +256,7 @@ func (d Remote) TeamNews(ctx context.Context) (news []decision.News, silent []st
 	return news, silent, err
 }
 
-// TeamTold notes that there is nothing more to tell of those decisions.
+// TeamTold records that no news remain of those decisions.
 func (d Remote) TeamTold(ctx context.Context, ids []string) error {
 	list, err := json.Marshal(append([]string{}, ids...))
 	if err != nil || len(ids) == 0 {

@@ -10,24 +10,24 @@ import (
 	"bridge/backend/storage/store/cache"
 )
 
-// Transcripts of delegated jobs are among the records of conversations, so that
-// search finds them and a full snapshot has them (JOB-25). A source of ours is named
-// by transcriptSource and its job; other programs' sources are left alone.
+// Transcripts of delegated jobs are stored among the records of conversations. So search
+// finds them and a full snapshot holds them (JOB-25). Bridge's sources are named by
+// transcriptSource and the job; other programs' sources stay unchanged.
 const transcriptSource = "run:"
 
-// Transcript is a piece of what was said in the runs of a job: the lines of its file
-// from byte From to byte Upto.
+// Transcript is a piece of the transcript of a job's runs: the lines of its file from
+// byte From to byte Upto.
 type Transcript struct {
 	Job        string
 	Agent      bridge.AgentKind
 	Session    string // of the agent's CLI
-	Project    string // the folder that it worked in
+	Project    string // the job's working folder
 	Path       string // of the file, relative to the home
 	From, Upto int64
 	Lines      []TranscriptLine
 }
 
-// TranscriptLine is one line that holds words. Offset is the byte where it begins.
+// TranscriptLine is one line with text. Offset is the byte where it begins.
 type TranscriptLine struct {
 	Offset int64
 	At     int64 // Unix milliseconds
@@ -35,12 +35,12 @@ type TranscriptLine struct {
 	Body   string
 }
 
-// keepsTranscripts asks whether the store has the tables: one that older programs
-// still read may not.
+// keepsTranscripts queries whether the store has the tables: one that older programs
+// still read may lack them.
 const keepsTranscripts = "SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'conversation_records')"
 
-// TranscriptUpto is how many bytes of the job's transcript the store has. ok is false
-// where it can keep none for now.
+// TranscriptUpto returns how many bytes of the job's transcript the store has. ok is
+// false if it cannot store transcripts now.
 func (d *DB) TranscriptUpto(ctx context.Context, job string) (upto int64, ok bool, err error) {
 	err = d.read(ctx, func(v view) error {
 		upto, ok = 0, v.layout.records
@@ -53,8 +53,8 @@ func (d *DB) TranscriptUpto(ctx context.Context, job string) (upto int64, ok boo
 	return upto, ok, err
 }
 
-// KeepTranscript stores the next piece of a job's transcript, all of it or nothing. A
-// piece that does not begin where the last one ended is Conflict.
+// KeepTranscript stores the next piece of a job's transcript atomically. It fails with Conflict if
+// the piece does not begin where the last one ended, and with Unsupported without the tables.
 func (d *DB) KeepTranscript(ctx context.Context, t Transcript) error {
 	return d.writer.DoFor(ctx, cache.Nothing, func(tx *sqlitex.Tx) error {
 		has, err := tx.Exists(keepsTranscripts)
@@ -104,7 +104,7 @@ type Said struct {
 	Body  string
 }
 
-// saidNamed returns the given lines of transcripts by their ids, those that are stored.
+// saidNamed returns the stored ones of the given transcript lines, by their ids.
 func (r *Reader) saidNamed(ctx context.Context, ids []string) (found map[string]Said, err error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -13,21 +13,21 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// UnreadableRow is a row that questions pass over, or a part of one that they do.
+// UnreadableRow is a row that queries skip, wholly or in part.
 type UnreadableRow struct {
 	Table string
-	Key   string // what names the row: an id, or its place
+	Key   string // names the row: an id or a row number
 	Topic string // of a decision
 	Why   string // continues a sentence about the row
-	Newer bool   // it may be the form of a newer release
-	// Replaced says of a decision that a later one of its topic holds anyway.
+	Newer bool   // it may be of a newer release
+	// Replaced is set for a decision that a later one of its topic replaces anyway.
 	Replaced bool
 }
 
-// UnreadableDecisions lists the decisions that nobody is told of because they
-// cannot be read, the newest first: of a topic its whole history, of all of them
-// ("") what no later decision replaces. Whom they are for nobody knows, so that
-// no scope leaves them out.
+// UnreadableDecisions returns the decisions of which no session is notified because they
+// are unreadable, newest first. For a topic it returns its whole history, for all topics
+// ("") those that no later decision replaces. Their scope is unknown, so no scope
+// excludes them.
 func (r *Reader) UnreadableDecisions(ctx context.Context, topic string) (found []UnreadableRow, err error) {
 	err = r.read(ctx, func(v view) (err error) {
 		found = []UnreadableRow{}
@@ -53,9 +53,9 @@ func unreadableDecisions(ctx context.Context, q sqlitex.Querier, topic string) (
 	return found, err
 }
 
-// jsonColumns are those that hold JSON in the databases of a home, besides the
-// scopes of decisions. form says, in SQL, which values c claim to be JSON; one
-// that is whole but of another shape may be a newer release's.
+// jsonColumns are the columns that hold JSON in the databases of a home, besides the
+// scopes of decisions. form selects, in SQL, the values c that claim to be JSON. A valid
+// value of another shape may be of a newer release.
 var jsonColumns = []struct{ table, column, form, shape string }{
 	{"session_bindings", "identity", `c LIKE '[%'`, `json_array_length(c) = 5`},
 	{"peer_names", "identity", `c LIKE '[%'`, `json_array_length(c) = 5`},
@@ -63,8 +63,8 @@ var jsonColumns = []struct{ table, column, form, shape string }{
 	{"questions", "record", `true`, `json_type(c) = 'object'`},
 }
 
-// UnreadableRows looks through the database at path, like Inspect, for rows whose
-// JSON cannot be read.
+// UnreadableRows returns the rows of the database at path whose JSON is unreadable. It
+// reads the file like Inspect.
 func UnreadableRows(ctx context.Context, path string, live bool) (found []UnreadableRow, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		found = []UnreadableRow{}

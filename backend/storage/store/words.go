@@ -12,18 +12,18 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// WordQuery asks for messages, decisions and lines of jobs' transcripts by their words.
+// WordQuery selects messages, decisions and lines of jobs' transcripts by their words.
 type WordQuery struct {
 	Words  search.Query
 	Kinds  []search.Kind
 	Before int64 // Unix milliseconds, exclusive; 0 for no bound
-	Skip   int   // hits before the first one wanted
+	Skip   int   // hits to skip before the first
 	Limit  int
-	// Fits chooses among the hits; nil takes all.
+	// Fits filters the hits; nil accepts all.
 	Fits func(WordHit) bool
 }
 
-// WordHit is one of Message, Decision and Said, by its kind.
+// WordHit holds a Message, a Decision or a Said, depending on its kind.
 type WordHit struct {
 	Kind     search.Kind
 	ID       string
@@ -33,12 +33,11 @@ type WordHit struct {
 	Said     Said
 }
 
-// SearchWords returns what holds all the words, the best first by BM25 and the
-// newer of equals, and how many rows the index is behind. It ranks the newest
-// 2,000 of each kind that fit, by those words that are
-// in at most 2,000 documents; where all are in more, the newest come first. There
-// is nothing behind those.
-// Without an index it fails with a sentence that says why.
+// SearchWords returns the hits that contain all the words, best first by BM25. Among
+// equals, newer ones come first. behind is how many rows the index lacks. It ranks the
+// newest 2,000 hits of each kind, by those words that are in at most 2,000 documents. If
+// all words are in more, the newest come first. It returns no hits beyond those. It fails
+// without an index, with a sentence that states why.
 func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, behind int64, err error) {
 	ranked, behind, err := r.index.Rank(ctx, fulltext.WordQuery{Words: q.Words, Kinds: q.Kinds, Before: q.Before, Most: q.Skip + q.Limit, Choosy: q.Fits != nil})
 	if err != nil {
@@ -66,8 +65,8 @@ func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, 
 	return hits, behind, nil
 }
 
-// hits reads what the documents stand for, in their order. What the store does
-// not have any more, after an older state was restored, is left out.
+// hits reads the content of the documents, in order. It omits documents that the store no
+// longer has after an older state was restored.
 func (r *Reader) hits(ctx context.Context, documents []fulltext.Ranked) ([]WordHit, error) {
 	ids := map[search.Kind][]string{}
 	for _, one := range documents {
@@ -104,7 +103,7 @@ func (r *Reader) hits(ctx context.Context, documents []fulltext.Ranked) ([]WordH
 	return hits, nil
 }
 
-// inOrder returns the given messages, those that are stored, in the order of the ids.
+// inOrder returns the stored ones of the given messages, in the order of the ids.
 func (r *Reader) inOrder(ctx context.Context, ids []string) ([]mail.HistoryRow, error) {
 	found, err := r.named(ctx, ids)
 	rows := make([]mail.HistoryRow, 0, len(ids))
@@ -116,8 +115,8 @@ func (r *Reader) inOrder(ctx context.Context, ids []string) ([]mail.HistoryRow, 
 	return rows, err
 }
 
-// named returns the given messages, those that are stored, whole over the store
-// and the archive.
+// named returns the stored ones of the given messages, with their deliveries from the
+// store and the archive.
 func (r *Reader) named(ctx context.Context, ids []string) (map[string]mail.HistoryRow, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -147,7 +146,7 @@ func (r *Reader) named(ctx context.Context, ids []string) (map[string]mail.Histo
 	return found, err
 }
 
-// revisionsNamed returns the given revisions of decisions, those that are stored.
+// revisionsNamed returns the stored ones of the given revisions of decisions.
 func (r *Reader) revisionsNamed(ctx context.Context, ids []string) (map[string]decision.Revision, error) {
 	found := map[string]decision.Revision{}
 	if len(ids) == 0 {

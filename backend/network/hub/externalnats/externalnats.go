@@ -1,7 +1,7 @@
-// Package externalnats is a NATS server of a team's own, as one of its PCs reaches it in place of
-// bridge-hub (HUB-01): where it is, with which credentials, and whether it is set up as
-// `bridge-hub permissions` says. Nothing is taken from such a server on trust: who is in
-// the team the roster tells, which the team's own key has sealed.
+// Package externalnats connects a PC to a team's own NATS server instead of bridge-hub
+// (HUB-01): its URLs, the credentials, and a check of its setup as `bridge-hub
+// permissions` describes it. Such a server is not trusted: the members are in the roster,
+// which the team's own key seals.
 package externalnats
 
 import (
@@ -21,18 +21,18 @@ import (
 const (
 	maxURLs     = 8
 	maxURLChars = 200
-	// MaxFileBytes bounds a file of credentials or certificates.
+	// MaxFileBytes limits a file of credentials or certificates.
 	MaxFileBytes = 64 << 10
 )
 
-// Access is how somebody gets into such a server. Creds is a secret.
+// Access is the access to such a server. Creds is secret.
 type Access struct {
 	Creds string `json:"creds"`           // a file of credentials: a JWT and its seed, or a seed alone
-	CA    string `json:"ca,omitempty"`    // certificates in PEM that sign the server's; "" is the system's
-	Plain bool   `json:"plain,omitempty"` // its owner said that nats:// may go beyond this machine
+	CA    string `json:"ca,omitempty"`    // PEM certificates that sign the server's; "" for the system's
+	Plain bool   `json:"plain,omitempty"` // its owner allows nats:// beyond this machine
 }
 
-// Check refuses what no server can be reached by.
+// Check fails for URLs or credentials that cannot work.
 func (a Access) Check(urls []string) error {
 	if len(urls) == 0 || len(urls) > maxURLs {
 		return bridge.Errorf(bridge.Invalid, "a NATS server has 1 to %d URLs", maxURLs)
@@ -60,7 +60,7 @@ func checkURL(text string, plain bool) error {
 	return nil
 }
 
-// shown is a foreign text without what a URL may carry as a secret.
+// shown returns a foreign text without the secret that a URL may contain.
 func shown(text string) string {
 	if start, end := strings.Index(text, "://"), strings.LastIndex(text, "@"); end > start && start >= 0 {
 		text = text[:start+3] + "..." + text[end:]
@@ -68,8 +68,8 @@ func shown(text string) string {
 	return text[:min(len(text), maxURLChars)]
 }
 
-// Options are those by which NATS is told who comes, and this PC that it is the right
-// server. They name no secret in any error.
+// Options returns the NATS options that authenticate this PC and verify the server. No
+// error contains a secret.
 func (a Access) Options() ([]nats.Option, error) {
 	login, err := a.login()
 	if err != nil {
@@ -88,7 +88,7 @@ func (a Access) Options() ([]nats.Option, error) {
 
 var errCreds = bridge.Errorf(bridge.Invalid, "the credentials file has neither a user's JWT and seed nor a user's seed")
 
-// Key is the public half of the key that the credentials have.
+// Key returns the public half of the key in the credentials.
 func (a Access) Key() (string, error) {
 	pair, err := nkeys.ParseDecoratedUserNKey([]byte(a.Creds))
 	if err != nil {

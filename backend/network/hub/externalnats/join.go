@@ -18,22 +18,21 @@ import (
 	"bridge/backend/network/link"
 )
 
-// Place is a PC's in a team with a server of its own.
+// Place is a PC's place in a team with its own server.
 type Place struct {
 	Team   string
 	Self   string // the PC's identity
-	Roster string // the identity of the key that seals the roster, as the team's owner told it
+	Roster string // the identity of the key that seals the roster, from the team's owner
 	URLs   []string
 	Access Access
 }
 
-// Answer is how long the server is waited for.
+// answer is the timeout of the server's answers.
 const answer = 10 * time.Second
 
-// Look finds out whether the PC has that place, and is told in one sentence what is
-// missing: nothing is written on the server. seen is the number of what this PC has read
-// of itself in the roster before, 0 for nothing; the name is the one that the team has for
-// it.
+// Look checks whether the PC has that place, and returns its name in the team. The error
+// names in one sentence what is missing. Look writes nothing on the server. seen is the
+// number of the PC's roster entry that it read before, 0 for none.
 func (p Place) Look(ctx context.Context, seen int64) (name string, err error) {
 	if err := subject.CheckTeam(p.Team); err != nil {
 		return "", err
@@ -59,7 +58,7 @@ func (p Place) Look(ctx context.Context, seen int64) (name string, err error) {
 	return s.checkMembership(ctx, seen)
 }
 
-// CheckRoster refuses what is no key of a team.
+// CheckRoster fails with Invalid if key is not the id of a team's key.
 func CheckRoster(key string) error {
 	if subject.CheckPC(key) != nil {
 		return bridge.Errorf(bridge.Invalid, "%q is no fingerprint of a team's key: that has 64 hexadecimal digits, and `bridge-hub roster print` shows it", key)
@@ -67,7 +66,7 @@ func CheckRoster(key string) error {
 	return nil
 }
 
-// Connect reaches the server and refuses one that is too old. Its errors are for people.
+// Connect connects to the server. It fails for one that is too old. Its errors are for people.
 func Connect(urls []string, access Access, more ...nats.Option) (*nats.Conn, error) {
 	options, err := access.Options()
 	if err != nil {
@@ -93,7 +92,7 @@ func Connect(urls []string, access Access, more ...nats.Option) (*nats.Conn, err
 	return conn, nil
 }
 
-// The oldest NATS server that a team can use.
+// The oldest NATS server version that a team can use.
 const oldestMajor, oldestMinor = 2, 12
 
 func checkVersion(version string) error {
@@ -104,8 +103,8 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// probe finds out by trying whether the server allows this PC what it needs, and no more
-// (HUB-02). What it tries is refused by the streams or heard by nobody.
+// probe checks by attempts whether the server allows this PC what it needs, and nothing
+// more (HUB-02). The streams refuse the attempts, or they have no receiver.
 func (p Place) probe(ctx context.Context) error {
 	var mu sync.Mutex
 	refused := map[string]bool{}
@@ -133,7 +132,7 @@ func (p Place) probe(ctx context.Context) error {
 		err = conn.FlushWithContext(ctx)
 	}
 	conn.Close()
-	<-closed // behind all that was refused
+	<-closed // after all refusals were received
 	if err != nil {
 		return bridge.WithCause(bridge.Unavailable, err, "the NATS server ended the connection: "+err.Error())
 	}
@@ -150,12 +149,12 @@ func (p Place) probe(ctx context.Context) error {
 	return nil
 }
 
-// violation is how the server says that it does not allow something.
+// violation matches the server's error for something that it does not allow.
 var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]*)"`)
 
-// try is something that is done to see whether the server allows it.
+// try is an attempt that shows whether the server allows something.
 type try struct {
-	hear bool // or else say
+	hear bool // subscribe, else publish
 	at   string
 }
 
@@ -178,11 +177,11 @@ func (t try) on(conn *nats.Conn) error {
 		_, err := conn.Subscribe(t.at, func(*nats.Msg) {})
 		return err
 	}
-	// No stream stores it, an inbox and an answer's sender make nothing of it.
+	// No stream stores it; an inbox and the sender of an answer ignore it.
 	return conn.PublishMsg(&nats.Msg{Subject: t.at, Data: []byte("+WPI"), Header: nats.Header{"Nats-Expected-Stream": []string{"none"}}})
 }
 
-// tries are what this PC has to be allowed, and what would be too much.
+// tries returns what this PC must be allowed, and what it must not be allowed.
 func (p Place) tries() (needed, excess []try) {
 	nobody := strings.Repeat("0", len(p.Self))
 	allowed := subject.For(p.Team, p.Self)
@@ -205,19 +204,19 @@ func (p Place) tries() (needed, excess []try) {
 	return needed, excess
 }
 
-// server is one that lets this PC do what it needs.
+// server is a server that allows this PC what it needs.
 type server struct {
 	conn  *nats.Conn
 	place Place
 }
 
-// The engine's codes of what is missing.
+// The engine's error codes for missing objects.
 const (
 	codeNoStream   = 10059
 	codeNoConsumer = 10014
 )
 
-// asked is an answer of the engine about something that it has.
+// asked is the engine's answer about a stream or consumer.
 type asked struct {
 	Config struct {
 		Direct    bool   `json:"allow_direct"`
@@ -257,7 +256,7 @@ func (s server) ask(ctx context.Context, api, what string) (found asked, err err
 	return found, bridge.Errorf(bridge.Unsupported, "the NATS server cannot tell of %s: %s", what, found.Error.Description)
 }
 
-// checkStreams refuses a server that lacks what a team needs.
+// checkStreams fails if the server lacks what a team needs.
 func (s server) checkStreams(ctx context.Context) error {
 	team := s.place.Team
 	for _, one := range []struct{ stream, what string }{
@@ -284,7 +283,7 @@ func (s server) checkStreams(ctx context.Context) error {
 	return err
 }
 
-// checkMembership refuses a PC that the team's key has not named.
+// checkMembership returns the PC's name. It fails if the team's key has not named the PC.
 func (s server) checkMembership(ctx context.Context, seen int64) (name string, err error) {
 	p := s.place
 	bucket := subject.RosterBucket(p.Team)
@@ -314,7 +313,7 @@ func (s server) checkMembership(ctx context.Context, seen int64) (name string, e
 	return member.Name, nil
 }
 
-// unnamed says why the roster does not have this PC.
+// unnamed returns the reason for which the roster lacks this PC.
 func (s server) unnamed(ctx context.Context, stream string) error {
 	found, err := s.ask(ctx, "STREAM.INFO."+stream, "the team's roster, "+stream)
 	if err != nil {
@@ -326,7 +325,7 @@ func (s server) unnamed(ctx context.Context, stream string) error {
 	return bridge.Errorf(bridge.Denied, "this PC is not in the team's roster: the team's owner runs `bridge-hub roster add NAME %s`", s.place.Self)
 }
 
-// unsealed says what is wrong with an entry that the team's key has not sealed.
+// unsealed returns the error for an entry that the team's key has not sealed.
 func unsealed(roster string, entry []byte) error {
 	if by := subject.SealedBy(entry); by != "" && by != roster {
 		return bridge.Errorf(bridge.Denied, "the roster is signed by another key (%s) than the one given as --roster (%s)", link.Fingerprint(by), link.Fingerprint(roster))

@@ -1,8 +1,7 @@
-// Package join is how a PC becomes one of a team (HUB-03): it proves the hub's one-time
-// code without showing it, on a connection of two proved identities, hands over the key
-// with which it will log in to NATS, and learns where and as whom. Both sides of it are
-// here; what a message looks like, and why a code of eight characters is enough, is
-// link's matter.
+// Package join lets a PC join a team (HUB-03). The PC proves the hub's one-time code
+// without revealing it, on a connection of two verified identities. It sends the key for
+// its NATS logins, and gets the team's addresses and its name. Both sides are here;
+// package link defines the messages, and why a code of eight characters suffices.
 package join
 
 import (
@@ -25,7 +24,7 @@ import (
 )
 
 const (
-	// Port is where a hub usually takes PCs in, NATSPort where they talk to it.
+	// Port is the default port for enrolment, NATSPort that for NATS.
 	Port     = 4779
 	NATSPort = 4780
 
@@ -34,39 +33,39 @@ const (
 	maxWordBytes = 2 << 10
 )
 
-// request is what a PC hands over with its proof.
+// request is what a PC sends with its proof.
 type request struct {
 	Key string `json:"key"` // the public one of NATS: U and 55 letters and digits
-	// Opens says that it opens what is sealed to the key that its certificate proves.
+	// Opens is set if it can open what is sealed to its certificate's key.
 	Opens bool `json:"opens,omitempty"`
 }
 
-// Answer is what the hub tells a PC that it took in.
+// Answer is the hub's answer to an admitted PC.
 type Answer struct {
 	Team string `json:"team"`
-	Name string `json:"name"` // what the team calls this PC
-	// URLs are where NATS is, tls://host:port. Without any it is at Port of the machine
-	// that the PC has just talked to.
+	Name string `json:"name"` // of this PC in the team
+	// URLs are the addresses of NATS, tls://host:port. Without any, NATS is at Port of
+	// the machine where the PC enrolled.
 	URLs []string `json:"urls,omitempty"`
 	Port int      `json:"port,omitempty"`
 }
 
-// Membership is what a PC keeps of it. The seed is a secret.
+// Membership is what a PC stores of its team. The seed is secret.
 type Membership struct {
 	Team     string            `json:"team"`
 	Name     string            `json:"name"`
-	Hub      string            `json:"hub"`               // the identity that every URL has to prove: link.Pinned
+	Hub      string            `json:"hub"`               // the identity that every URL must prove: link.Pinned
 	Address  string            `json:"address,omitempty"` // where it joined
 	URLs     []string          `json:"urls"`
 	Seed     string            `json:"seed,omitempty"` // its key for NATS
 	JoinedAt bridge.UnixMillis `json:"joinedAt"`
-	// Access is that to a NATS server of the team's own, in place of Seed. Hub is the
-	// identity of the key that seals the roster then, and the URLs do not prove it. It has
-	// a secret, too.
+	// Access replaces Seed for the team's own NATS server. Hub is then the identity of
+	// the key that seals the roster, and the URLs do not prove it. Access holds a secret,
+	// too.
 	Access *externalnats.Access `json:"access,omitempty"`
 }
 
-// Key is the public half of this PC's key for NATS.
+// Key returns this PC's public key for NATS. It fails with Storage if the seed is damaged.
 func (m Membership) Key() (string, error) {
 	if m.Access != nil {
 		return m.Access.Key()
@@ -78,18 +77,18 @@ func (m Membership) Key() (string, error) {
 	return pair.PublicKey()
 }
 
-// PC is one that knew the code.
+// PC is a PC that knew the code.
 type PC struct {
-	ID   string // as its certificate proves it
-	Name string // as it calls itself
+	ID   string // proved by its certificate
+	Name string // its own name
 	Key  string // its public key for NATS
-	Box  string // as subject.Member has it
+	Box  string // as in subject.Member
 }
 
-// Join makes this PC one of the team whose hub is at that address, by the code that the
-// hub shows. The hub has recorded it, and record has returned, when Join does. After an
-// error the PC belongs to no team that it knows of; the hub may know it already, and
-// takes it in again by another code.
+// Join makes this PC a member of the team whose hub is at that address, by the hub's
+// code. When Join returns, the hub has recorded it and record has returned. After an
+// error this PC knows no team. The hub may know the PC already, and admits it again by
+// another code.
 func Join(ctx context.Context, identity link.Identity, name, address, code string, record func(Membership) error) error {
 	address, err := withPort(address)
 	if err != nil {
@@ -122,7 +121,7 @@ func Join(ctx context.Context, identity link.Identity, name, address, code strin
 	})
 }
 
-// withPort adds the usual port to an address without one.
+// withPort adds the default port to an address without one. It fails with Invalid for a bad one.
 func withPort(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	var wrong *net.AddrError
@@ -158,7 +157,7 @@ func parseAnswer(data []byte, address string) (Membership, error) {
 	return m, CheckURLs(m.URLs)
 }
 
-// CheckURLs refuses places at which no NATS of a team can be.
+// CheckURLs fails for URLs at which no NATS of a team can be.
 func CheckURLs(urls []string) error {
 	if len(urls) > maxURLs {
 		return bridge.Errorf(bridge.TooLarge, "a team has at most %d URLs", maxURLs)
@@ -175,9 +174,9 @@ func CheckURLs(urls []string) error {
 	return nil
 }
 
-// Serve takes in a PC that knows the invitation's code, on a connection that a listener
-// of link with Hub set has proved. accept makes durable that the PC belongs to the team
-// and says what it is told; its error is told to the PC and takes nothing in.
+// Serve admits a PC that knows the invitation's code, on a connection verified by a link
+// listener with Hub set. accept records the membership durably and returns the answer. If
+// accept fails, its error is sent to the PC, which is not admitted.
 func Serve(conn *tls.Conn, identity link.Identity, team string, invitation *link.Invitation, accept func(PC) (Answer, error)) (PC, error) {
 	var taken PC
 	_, err := invitation.AdmitPC(conn, identity, team, func(pair link.Pair, offer []byte) ([]byte, error) {

@@ -1,7 +1,7 @@
-// Package provision is what a team needs of its NATS server, and who is in the team: streams,
-// inboxes, and the roster of a team that has a server of its own (HUB-01). The team's
-// owner keeps that roster in a home of its own, with the key that seals it, which the
-// server never has; the server only shows what was sealed.
+// Package provision creates what a team needs on its NATS server: streams, inboxes, and
+// the roster of a team with its own server (HUB-01). The team's owner keeps that roster
+// in a separate home, with the key that seals it. The server never has that key; it only
+// shows sealed entries.
 package provision
 
 import (
@@ -28,19 +28,19 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// PC is what the roster has of one.
+// PC is the roster's entry of one PC.
 type PC struct {
 	ID string `json:"id"`
 	subject.Member
-	Number int64 `json:"number"` // of two words about a PC the one with the larger number counts
+	Number int64 `json:"number"` // of two entries of a PC, the larger number is valid
 }
 
-// Settings are where the team's server is.
+// Settings describe the team's server.
 type Settings struct {
 	Team     string              `json:"team"`
 	URLs     []string            `json:"urls"`
-	Access   externalnats.Access `json:"access"`   // of the owner: a secret
-	MaxBytes int64               `json:"maxBytes"` // that the team's streams take of the server's disk
+	Access   externalnats.Access `json:"access"`   // of the owner: secret
+	MaxBytes int64               `json:"maxBytes"` // disk limit of the team's streams
 	Replicas int                 `json:"replicas"` // how many of its nodes keep each message
 }
 
@@ -56,10 +56,10 @@ const (
 type file struct {
 	Version int `json:"version"`
 	Settings
-	PCs map[string]PC `json:"pcs"` // by identity, those that were removed, too
+	PCs map[string]PC `json:"pcs"` // by id, including removed ones
 }
 
-// Roster is a team's, in its owner's home. It is this process's alone until Close.
+// Roster is a team's roster in its owner's home. This process holds it exclusively until Close.
 type Roster struct {
 	dir  string
 	now  func() time.Time
@@ -68,8 +68,8 @@ type Roster struct {
 	lock *sqlitex.Lock
 }
 
-// Init makes a roster in that folder once the server has what the team needs. With one
-// that is there already it changes where the server is.
+// Init creates a roster in that folder after the server has what the team needs. If there
+// is a roster already, it changes the server's settings.
 func Init(ctx context.Context, dir string, set Settings, now func() time.Time) (*Roster, error) {
 	if err := set.check(); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (s Settings) check() error {
 	return s.Access.Check(s.URLs)
 }
 
-// Open reads the roster of that folder; NotFound where Init never was.
+// Open reads the roster of that folder. It fails with NotFound before Init.
 func Open(ctx context.Context, dir string, now func() time.Time) (*Roster, error) {
 	if _, err := disk.ReadLimited(path(dir), maxBytes); errors.Is(err, fs.ErrNotExist) {
 		return nil, bridge.Errorf(bridge.NotFound, "there is no roster in %s: `bridge-hub roster init` makes one", dir)
@@ -158,7 +158,7 @@ func open(ctx context.Context, dir string, now func() time.Time) (*Roster, error
 	return r, nil
 }
 
-// Close gives the roster to others.
+// Close releases the roster.
 func (r *Roster) Close() { _ = r.lock.Release() }
 
 func (r *Roster) save() error {
@@ -168,13 +168,13 @@ func (r *Roster) save() error {
 	return nil
 }
 
-// Key is the identity of the key that seals it, which each PC is told out of band.
+// Key returns the identity of the key that seals the roster. PCs get it out of band.
 func (r *Roster) Key() string { return r.key.ID }
 
-// Settings are where the team's server is.
+// Settings returns the settings of the team's server.
 func (r *Roster) Settings() Settings { return r.file.Settings }
 
-// PCs are those of the team, by name.
+// PCs returns the members of the team, sorted by name.
 func (r *Roster) PCs() []PC {
 	var list []PC
 	for _, pc := range r.file.PCs {
@@ -186,9 +186,9 @@ func (r *Roster) PCs() []PC {
 	return list
 }
 
-// Add takes a PC into the team by its identity, or by its key, which has that, or gives it
-// another name. Only to who is there by its key others can seal before it was heard. After an error it may be
-// recorded here and not be known to the team: the error says so.
+// Add adds a PC by its id, or by its key, from which the id follows, or renames it.
+// Others can seal data before the PC's first announcement only if Add got its key. After
+// an error the PC may be recorded here and unknown to the team: the error states that.
 func (r *Roster) Add(ctx context.Context, name, id string) (PC, error) {
 	if err := remote.CheckName(name); err != nil {
 		return PC{}, err
@@ -212,8 +212,8 @@ func (r *Roster) Add(ctx context.Context, name, id string) (PC, error) {
 	return r.put(ctx, PC{ID: id, Member: member})
 }
 
-// Remove ends a PC's membership: no PC of the team hears it any more. That it can still
-// reach the server its administrator has to end.
+// Remove ends a PC's membership: no PC of the team accepts its messages any more. The
+// server's administrator must end its access to the server.
 func (r *Roster) Remove(ctx context.Context, text string) (PC, error) {
 	pc, err := r.find(text)
 	if err != nil {
@@ -223,12 +223,12 @@ func (r *Roster) Remove(ctx context.Context, text string) (PC, error) {
 	return r.put(ctx, pc)
 }
 
-// find is the PC that people mean.
+// find returns the PC with that name or id.
 func (r *Roster) find(text string) (PC, error) {
 	return subject.FindPC(r.PCs(), text, func(pc PC) (name, id string) { return pc.Name, pc.ID })
 }
 
-// put records a word about a PC and then tells the team.
+// put records a PC's entry and then publishes it to the team.
 func (r *Roster) put(ctx context.Context, pc PC) (PC, error) {
 	pc.Number = r.now().UnixNano()
 	for _, other := range r.file.PCs {
@@ -248,7 +248,7 @@ func (r *Roster) put(ctx context.Context, pc PC) (PC, error) {
 	return pc, nil
 }
 
-// Publish makes the server have all that the team needs, and show this roster.
+// Publish makes the server have all that the team needs, and publishes this roster.
 func (r *Roster) Publish(ctx context.Context) error {
 	return r.on(ctx, func(e Engine) error {
 		for _, pc := range slices.SortedFunc(maps.Values(r.file.PCs), func(a, b PC) int { return cmp.Compare(a.Number, b.Number) }) {
@@ -260,7 +260,7 @@ func (r *Roster) Publish(ctx context.Context) error {
 	})
 }
 
-// tell has the server show a word about a PC, and keep what waits for it or nothing.
+// tell publishes a PC's entry, and creates or deletes its inbox.
 func (r *Roster) tell(ctx context.Context, e Engine, pc PC) error {
 	if !pc.Removed {
 		if err := e.MakeInbox(ctx, pc.ID); err != nil {
@@ -281,7 +281,7 @@ func (r *Roster) tell(ctx context.Context, e Engine, pc PC) error {
 	return err
 }
 
-// on does something with the server, on which the team's streams are.
+// on runs do with the server, after the team's streams are created.
 func (r *Roster) on(ctx context.Context, do func(Engine) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -301,7 +301,7 @@ func (r *Roster) on(ctx context.Context, do func(Engine) error) error {
 	return refusal(do(e))
 }
 
-// refusal tells an error of the engine for people.
+// refusal returns an error of the engine for people.
 func refusal(err error) error {
 	switch {
 	case err == nil || bridge.CodeOf(err) != bridge.Internal:

@@ -12,21 +12,21 @@ import (
 
 const (
 	ackWait    = time.Minute
-	maxUnacked = 1 // what a PC did not acknowledge comes first, whatever breaks off
+	maxUnacked = 1 // unacknowledged messages come first after any interruption
 	duplicates = 2 * time.Minute
-	// maxPresence is how many bytes of presence the engine keeps in its memory at most.
+	// maxPresence limits the bytes of presence.
 	maxPresence = 32 << 20
 )
 
-// Engine is a team's part of a NATS server, with the rights of who administers it.
+// Engine is a team's part of a NATS server, with administrator rights.
 type Engine struct {
 	JS       jetstream.JetStream
 	Team     string
-	MaxBytes int64 // that the team's streams take of the disk, all together
+	MaxBytes int64 // disk limit of all the team's streams
 	Replicas int   // how many nodes keep each message
 }
 
-// Streams are those that keep messages and decisions.
+// Streams returns the streams for messages and decisions.
 func (e Engine) Streams() []jetstream.StreamConfig {
 	list := []jetstream.StreamConfig{
 		{
@@ -44,11 +44,11 @@ func (e Engine) Streams() []jetstream.StreamConfig {
 	return list
 }
 
-// Buckets are those of the roster and of presence.
+// Buckets returns the buckets of the roster and of presence.
 func (e Engine) Buckets() []jetstream.KeyValueConfig {
-	// Presence is out of date before a restart is over. What several nodes keep together is
-	// on their disks nevertheless: one that comes back without what it had agreed to counts
-	// for nothing when the next one goes, and then the last one stores nothing any more.
+	// Presence is stale after a restart. Replicated presence is on disk nevertheless. A
+	// node that returns without what it agreed to does not count when the next one fails.
+	// Then the last node stores nothing.
 	presence := jetstream.MemoryStorage
 	if e.Replicas > 1 {
 		presence = jetstream.FileStorage
@@ -59,7 +59,7 @@ func (e Engine) Buckets() []jetstream.KeyValueConfig {
 	}
 }
 
-// Inbox is the durable consumer of what waits for a PC.
+// Inbox returns the durable consumer of the messages for a PC.
 func Inbox(team, pc string) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: subject.Consumer(pc), FilterSubject: subject.Inbox(team, pc),
@@ -67,15 +67,15 @@ func Inbox(team, pc string) jetstream.ConsumerConfig {
 	}
 }
 
-// IsInbox reports whether a consumer is set as Inbox says, as far as that says anything.
+// IsInbox reports whether a consumer has the settings that Inbox sets.
 func IsInbox(is jetstream.ConsumerConfig, team, pc string) bool {
 	wanted := Inbox(team, pc)
 	return is.Durable == wanted.Durable && is.FilterSubject == wanted.FilterSubject && is.AckPolicy == wanted.AckPolicy &&
 		is.AckWait == wanted.AckWait && is.MaxDeliver == wanted.MaxDeliver && is.MaxAckPending == wanted.MaxAckPending
 }
 
-// Make makes the streams and buckets, or sets them right. each runs every step, for who
-// wants to bound it; nil runs it as it is.
+// Make creates the streams and buckets, or updates them. each runs every step, for
+// callers that limit its time; nil runs the steps directly.
 func (e Engine) Make(ctx context.Context, each func(context.Context, func(context.Context) error) error) error {
 	if each == nil {
 		each = func(ctx context.Context, step func(context.Context) error) error { return step(ctx) }
@@ -95,8 +95,8 @@ func (e Engine) Make(ctx context.Context, each func(context.Context, func(contex
 	return nil
 }
 
-// makeBucket makes one, or sets it right. That of presence is replaced where an earlier hub
-// had it elsewhere: everybody says again that it is there.
+// makeBucket creates or updates a bucket. It replaces presence if an earlier hub had it
+// in another storage: all PCs announce themselves again.
 func (e Engine) makeBucket(ctx context.Context, config jetstream.KeyValueConfig) error {
 	name := subject.BucketStream(config.Bucket)
 	stream, err := e.JS.Stream(ctx, name)
@@ -110,13 +110,13 @@ func (e Engine) makeBucket(ctx context.Context, config jetstream.KeyValueConfig)
 	return err
 }
 
-// MakeInbox makes what waits for a PC be kept for it.
+// MakeInbox creates the consumer that keeps the messages for a PC.
 func (e Engine) MakeInbox(ctx context.Context, pc string) error {
 	_, err := e.JS.CreateOrUpdateConsumer(ctx, subject.MessageStream(e.Team), Inbox(e.Team, pc))
 	return err
 }
 
-// Forget takes out what a PC has sent and nobody took yet, what waits for it, and its
+// Forget deletes a PC's untaken messages, the messages that wait for it, and its
 // presence.
 func (e Engine) Forget(ctx context.Context, pc string) error {
 	stream, err := e.JS.Stream(ctx, subject.MessageStream(e.Team))

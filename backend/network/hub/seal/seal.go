@@ -1,8 +1,8 @@
-// Package seal seals what one PC of a team says to another, so that whoever carries it
-// cannot read it (network.hub.seal): NaCl's anonymous box, to the X25519 key that belongs
-// to the receiver's Ed25519 key. That is the key whose SHA-256 is the PC's identity, so
-// nobody can put another one in its place. Who said it a box does not tell: the signature
-// over it does.
+// Package seal encrypts messages from one PC of a team to another, so that carriers
+// cannot read them (network.hub.seal). It uses NaCl's anonymous box, to the X25519 key
+// that belongs to the receiver's Ed25519 key. The SHA-256 of that Ed25519 key is the PC's
+// identity, so the key cannot be replaced. A box does not identify its sender: the
+// signature over it does.
 package seal
 
 import (
@@ -22,20 +22,20 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// mark begins what is sealed. No frame begins so: as its length it would be 4 GB.
+// mark begins sealed data. No frame begins with it: as a frame's length it would be 4 GB.
 const mark = "\xffbox1"
 
-// Overhead is how many bytes longer something is when it is sealed.
+// Overhead is how many bytes sealing adds.
 const Overhead = len(mark) + sha256.Size + box.AnonymousOverhead
 
-// IsSealed reports whether that claims to be sealed.
+// IsSealed reports whether body has the mark of sealed data.
 func IsSealed(body []byte) bool {
 	return strings.HasPrefix(string(body[:min(len(body), len(mark))]), mark)
 }
 
-// Seal seals a body to the PC with that public key, as certificates carry it, for what is
-// said under that subject: under another it cannot be opened, so nobody who cannot read it
-// says it as the own.
+// Seal encrypts a body to the PC with that public key, as certificates hold it, for one
+// subject. It cannot be opened under another subject, so a PC that cannot read it cannot
+// republish it as its own.
 func Seal(key []byte, subject string, body []byte) ([]byte, error) {
 	public, err := exchange(key)
 	if err != nil {
@@ -46,7 +46,7 @@ func Seal(key []byte, subject string, body []byte) ([]byte, error) {
 	return box.SealAnonymous(sealed, slices.Concat(under[:], body), public, rand.Reader)
 }
 
-// Open opens what was sealed to that key and said under that subject.
+// Open decrypts data sealed to that key under that subject. It fails with Invalid for any other.
 func Open(private ed25519.PrivateKey, subject string, sealed []byte) ([]byte, error) {
 	key, err := x509.MarshalPKIXPublicKey(private.Public())
 	if err != nil {
@@ -56,7 +56,7 @@ func Open(private ed25519.PrivateKey, subject string, sealed []byte) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	digest := sha512.Sum512(private.Seed()) // of which Ed25519, too, makes its secret
+	digest := sha512.Sum512(private.Seed()) // from which Ed25519 derives its secret, too
 	secret := [32]byte(digest[:])           // X25519 clamps it as Ed25519 does
 	under := sha256.Sum256([]byte(subject))
 	if IsSealed(sealed) {
@@ -67,7 +67,7 @@ func Open(private ed25519.PrivateKey, subject string, sealed []byte) ([]byte, er
 	return nil, bridge.Errorf(bridge.Invalid, "it is not sealed to this PC's key, or was said under another subject")
 }
 
-// exchange is the X25519 key that belongs to an Ed25519 key: u = (1+y)/(1-y), of RFC 7748.
+// exchange returns the X25519 key of an Ed25519 key: u = (1+y)/(1-y), see RFC 7748.
 func exchange(key []byte) (*[32]byte, error) {
 	parsed, err := x509.ParsePKIXPublicKey(key)
 	public, right := parsed.(ed25519.PublicKey)
@@ -92,17 +92,17 @@ func exchange(key []byte) (*[32]byte, error) {
 
 var errKey = bridge.Errorf(bridge.Invalid, "that is no key of a PC")
 
-// Text is a key as it is written.
+// Text returns the written form of a key.
 func Text(key []byte) string { return base64.StdEncoding.EncodeToString(key) }
 
-// KeyOf is the key of the PC of that identity, as Text writes it, where that is its own.
+// KeyOf decodes a key written by Text. is reports whether it belongs to the PC with that id.
 func KeyOf(id, text string) (key []byte, is bool) {
 	key, err := base64.StdEncoding.Strict().DecodeString(text)
 	sum := sha256.Sum256(key)
 	return key, err == nil && hex.EncodeToString(sum[:]) == id
 }
 
-// Parse reads a key as Text writes it, and says whose it is.
+// Parse decodes a key written by [Text], and returns it with its PC's id.
 func Parse(text string) (key []byte, id string, err error) {
 	key, err = base64.StdEncoding.Strict().DecodeString(text)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// announce tells the team about one PC, sealed with the hub's key.
+// announce publishes the roster entry of one PC to the team, sealed with the hub's key.
 func (s *Server) announce(ctx context.Context, pc string, member subject.Member) error {
 	body, err := member.Encode()
 	if err != nil {
@@ -34,15 +34,15 @@ func (s *Server) announce(ctx context.Context, pc string, member subject.Member)
 	return err
 }
 
-// words are what the hub has said to the team about a PC, by their numbers.
+// words are the numbers of the hub's announcements about a PC.
 type words struct {
 	newest  int64   // of all nodes
-	unheard []int64 // this node's own, oldest first, that it has not heard itself say
+	unheard []int64 // this node's own, oldest first, that it has not received back
 }
 
-// read is what an entry of the roster says, where it is the hub's newest word. An older one
-// of this node's own, on its way, is right too: the newest comes behind it. Were that put
-// right, two on their way would follow each other for good.
+// read returns the content of a roster entry, if it is the hub's newest announcement. An
+// older announcement of this node in flight is valid too: the newest follows it. If it
+// were repaired, two in flight would repair each other forever.
 func (s *Server) read(pc, at string, data []byte) (member subject.Member, err error) {
 	body, number, err := subject.Open(s.ID(), at, data)
 	if err == nil {
@@ -58,13 +58,13 @@ func (s *Server) read(pc, at string, data []byte) (member subject.Member, err er
 	if own < 0 && number < said.newest {
 		return subject.Member{}, bridge.Errorf(bridge.Conflict, "it is older than what the hub has said since")
 	}
-	// By another node, where it is new.
+	// If the number is new, another node announced it.
 	s.said[pc] = words{newest: max(said.newest, number), unheard: said.unheard[own+1:]}
 	return member, nil
 }
 
-// mendRoster makes the roster say what the registry does, and keeps it so: a PC can have
-// the engine write an answer over an entry, which it cannot seal.
+// mendRoster makes the roster match the registry, and keeps it so. A PC can make the
+// engine write an answer over an entry, but cannot seal it.
 func (s *Server) mendRoster(ctx context.Context) error {
 	bucket := subject.RosterBucket(s.opts.Settings.Team)
 	stream, err := s.js.Stream(ctx, subject.BucketStream(bucket))
@@ -77,7 +77,7 @@ func (s *Server) mendRoster(ctx context.Context) error {
 		if err == nil {
 			var member subject.Member
 			if member, err = s.read(pc.ID, at, raw.Data); err == nil && member != pc.member() {
-				err = jetstream.ErrMsgNotFound // not that one
+				err = jetstream.ErrMsgNotFound // another content
 			}
 		}
 		if err == nil {
@@ -90,7 +90,7 @@ func (s *Server) mendRoster(ctx context.Context) error {
 	_, err = s.conn.Subscribe(subject.BucketKey(bucket, "*"), func(msg *nats.Msg) {
 		pc, err := subject.ParseBucketKey(bucket, msg.Subject)
 		if err != nil {
-			return // no PC looks there
+			return // no PC reads that key
 		}
 		if _, err := s.read(pc, msg.Subject, msg.Data); err != nil {
 			s.opts.Log.Error("an entry of the roster is not this hub's own, and counts for nothing", "key", pc, "err", err)
@@ -100,7 +100,7 @@ func (s *Server) mendRoster(ctx context.Context) error {
 	return err
 }
 
-// restate says again what is true of a PC.
+// restate announces the true entry of a PC again.
 func (s *Server) restate(id string) {
 	member := subject.Member{Name: "unknown", Removed: true}
 	for _, pc := range s.roster.list() {

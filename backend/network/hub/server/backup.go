@@ -21,8 +21,8 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Backup is what a backup holds, backup.json in its folder. The folder has the hub's
-// keys, too: it is as secret as the home.
+// Backup describes a backup, backup.json in its folder. The folder also holds the hub's
+// keys: it is as secret as the home.
 type Backup struct {
 	Version int               `json:"version"`
 	Team    string            `json:"team"`
@@ -30,9 +30,9 @@ type Backup struct {
 	Streams []BackupStream    `json:"streams"`
 }
 
-// BackupStream is one stream of the engine's, as the engine itself wrote it out.
+// BackupStream is one stream of the engine, as the engine exported it.
 type BackupStream struct {
-	Login  string          `json:"login"` // whose account it is in
+	Login  string          `json:"login"` // of the stream's account
 	Name   string          `json:"name"`
 	SHA256 string          `json:"sha256"`
 	Bytes  int64           `json:"bytes"`
@@ -50,12 +50,12 @@ const (
 
 func (s BackupStream) file() string { return s.Name + ".snapshot" }
 
-// hubFiles are what a hub is besides its streams, within the home.
+// hubFiles returns the files of a hub other than its streams, relative to the home.
 func hubFiles() []string {
 	return []string{"hub.json", "admin.nk", filepath.Join("network", "identity.pem")}
 }
 
-// kept are the streams of a backup. Presence is out of date at once.
+// kept returns the streams of a backup. It excludes presence, which would be stale.
 func kept(team string) []BackupStream {
 	return []BackupStream{
 		{Login: registryLogin, Name: subject.BucketStream(registryBucket)},
@@ -65,8 +65,8 @@ func kept(team string) []BackupStream {
 	}
 }
 
-// Backup writes everything of the hub's into a new folder, while the hub goes on, and
-// restores it into a hub of its own beside the home before it says that it is there.
+// Backup writes the whole state of the hub into a new folder, while the hub runs. Before
+// it publishes that folder, it restores the backup into a temporary hub to verify it.
 func (c *Client) Backup(ctx context.Context, folder string, now time.Time) (Backup, error) {
 	folder, err := disk.CanonicalTarget(folder)
 	if err != nil {
@@ -113,12 +113,12 @@ func (c *Client) write(ctx context.Context, folder string, b *Backup) error {
 	return disk.WriteJSON(filepath.Join(folder, "backup.json"), b)
 }
 
-// engineError is how the engine refuses.
+// engineError is an error answer of the engine.
 type engineError struct {
 	Description string `json:"description"`
 }
 
-// call asks the engine's own interface.
+// call sends a request to the engine's API.
 func call(ctx context.Context, conn *nats.Conn, operation string, request, into any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
@@ -140,7 +140,7 @@ func call(ctx context.Context, conn *nats.Conn, operation string, request, into 
 	return json.Unmarshal(msg.Data, into)
 }
 
-// snapshot has the engine write a stream out, and checks each message as it does.
+// snapshot exports a stream of the engine to a file. The engine checks each message.
 func snapshot(ctx context.Context, conn *nats.Conn, folder string, stream *BackupStream) (err error) {
 	chunks, err := conn.SubscribeSync(conn.NewInbox())
 	if err != nil {
@@ -188,7 +188,7 @@ func snapshot(ctx context.Context, conn *nats.Conn, folder string, stream *Backu
 	return err
 }
 
-// verify restores a backup into a hub that is thrown away again.
+// verify restores a backup into a temporary hub.
 func verify(ctx context.Context, folder string, beside Home) error {
 	at, err := os.MkdirTemp(beside.dir, "verify-")
 	if err != nil {
@@ -198,7 +198,7 @@ func verify(ctx context.Context, folder string, beside Home) error {
 	return errors.Join(err, os.RemoveAll(at))
 }
 
-// Restore makes a home of a backup. The home must be none yet.
+// Restore creates a home from a backup. It fails with Conflict if the home has a hub.
 func Restore(ctx context.Context, folder string, home Home) error {
 	var b Backup
 	if err := disk.ReadJSON(filepath.Join(folder, "backup.json"), maxBackupBytes, &b); err != nil {
@@ -235,7 +235,7 @@ func (s *Server) restore(ctx context.Context, folder string, b Backup) (err erro
 	if s.opts.Settings, err = home.Load(); err != nil {
 		return err
 	}
-	s.opts.Settings.Cluster, s.opts.Settings.Peers = "", nil // the other nodes catch up when it is served
+	s.opts.Settings.Cluster, s.opts.Settings.Peers = "", nil // other nodes catch up when it is served
 	if s.keys, err = home.openKeys(); err != nil {
 		return err
 	}
@@ -261,13 +261,13 @@ func (s *Server) restore(ctx context.Context, folder string, b Backup) (err erro
 	return nil
 }
 
-// counts are what must be the same after a restore.
+// counts must be the same after a restore.
 type counts struct {
 	Messages uint64 `json:"messages"`
 	Last     uint64 `json:"last_seq"`
 }
 
-// readBack hands a stream to the engine and sees that all of it is there.
+// readBack imports a stream into the engine and checks that it is complete.
 func readBack(ctx context.Context, conn *nats.Conn, folder string, stream BackupStream) error {
 	path := filepath.Join(folder, stream.file())
 	if sum, _, err := disk.Checksum(path); err != nil || sum != stream.SHA256 {
@@ -301,7 +301,7 @@ func readBack(ctx context.Context, conn *nats.Conn, folder string, stream Backup
 	return nil
 }
 
-// upload sends a file in chunks, each when the one before was taken.
+// upload sends a file in chunks, each after the one before was accepted.
 func upload(ctx context.Context, conn *nats.Conn, path, to string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -324,7 +324,7 @@ func upload(ctx context.Context, conn *nats.Conn, path, to string) error {
 		if len(bytes.TrimSpace(answer.Data)) > 0 && json.Unmarshal(answer.Data, &refused) == nil && refused.Error != nil {
 			return errors.New(refused.Error.Description)
 		}
-		if n == 0 { // that was the end
+		if n == 0 { // the end
 			return nil
 		}
 	}

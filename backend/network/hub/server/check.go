@@ -14,16 +14,16 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Finding is what a check found.
+// Finding is one result of a check.
 type Finding struct {
 	What string `json:"what"`
 	Bad  bool   `json:"bad"`
 }
 
-// nearlyFull is the share of its room from which a hub is worth a look, in percent.
+// nearlyFull is the share of the storage limit, in percent, from which Check reports a finding.
 const nearlyFull = 80
 
-// Check looks at a home and at the hub that runs there, and changes nothing.
+// Check checks a home and its running hub, and changes nothing.
 func Check(ctx context.Context, h Home) []Finding {
 	set, err := h.Load()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func Check(ctx context.Context, h Home) []Finding {
 	return append(found, checkStatus(status)...)
 }
 
-// checkFiles looks at what must be there and at who else may read it.
+// checkFiles checks that the required files exist and that only their owner can read them.
 func (h Home) checkFiles() []Finding {
 	var wrong []Finding
 	for _, name := range append(hubFiles(), ".", "network", "store") {
@@ -70,7 +70,7 @@ func (h Home) checkFiles() []Finding {
 	if len(wrong) > 0 {
 		return wrong
 	}
-	if _, err := h.openKeys(); err != nil { // all of them are there, so none is made
+	if _, err := h.openKeys(); err != nil { // all of them exist, so none is created
 		return []Finding{{What: err.Error(), Bad: true}}
 	}
 	return []Finding{{What: "the hub's keys are there, and nobody else's to read"}}

@@ -15,8 +15,8 @@ import (
 	"bridge/backend/network/link"
 )
 
-// cluster sets up this node of a hub of three (HUB-07). All of them have the hub's
-// identity, and show it to each other: nobody without it gets in.
+// cluster configures this node of a three-node hub (HUB-07). All nodes have the hub's
+// identity and prove it to each other: no other node is admitted.
 func (s *Server) cluster(o *natsserver.Options) error {
 	set := s.opts.Settings
 	host, text, err := net.SplitHostPort(set.Cluster)
@@ -40,15 +40,15 @@ func (s *Server) cluster(o *natsserver.Options) error {
 	return nil
 }
 
-// The engine never answers what it is asked while it elects a leader, nor of two nodes
-// that ask for the same at once the second: so no request waits long, and each is made
-// again.
+// While the engine elects a leader, it never answers requests. If two nodes request the
+// same at once, it never answers the second. So each request has a short timeout and is
+// retried.
 const (
 	engineTimeout = 3 * time.Second
 	settleEvery   = 250 * time.Millisecond
 )
 
-// once gives one request to the engine its time.
+// once runs one request to the engine with its timeout.
 func (s Settings) once(ctx context.Context, ask func(context.Context) error) error {
 	limit := startTimeout
 	if s.Cluster != "" {
@@ -59,8 +59,8 @@ func (s Settings) once(ctx context.Context, ask func(context.Context) error) err
 	return ask(ctx)
 }
 
-// elected is nil where this node may ask for the team's streams: one of three makes them,
-// the registry last, and the others come after it.
+// elected returns nil if this node may request the team's streams. One of three nodes
+// creates them, the registry last; the others follow. Until then it fails with Unavailable.
 func (s Settings) elected(engine *natsserver.Server) error {
 	if s.Cluster == "" || engine.JetStreamIsLeader() || engine.JetStreamIsStreamAssigned(registryAccount, subject.BucketStream(registryBucket)) {
 		return nil

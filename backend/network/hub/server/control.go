@@ -17,8 +17,8 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Who administers a hub does so through its NATS, from its home and with the key there:
-// no PC may publish to these subjects.
+// A hub is administered through its NATS, from its home and with the key there: no PC may
+// publish to these subjects.
 const (
 	controlRoot  = "bridge.hub."
 	opInvite     = "invite"
@@ -32,21 +32,21 @@ const (
 	maxControlBytes = 1 << 20
 )
 
-// Member is a PC of the team as people see it.
+// Member is a PC of the team, for people.
 type Member struct {
 	PC
-	Up bool `json:"up"` // connected to this node, or at another one by its own word
-	// Before is another PC that had its name before and was removed; left out for nobody.
+	Up bool `json:"up"` // connected to this node, or announced by the PC itself at another
+	// Before is a removed PC that had its name before; omitted if there is none.
 	Before *Former `json:"before,omitempty"`
 }
 
-// BeforeWords says that another PC had its name, for people.
+// BeforeWords describes for people that another PC had its name.
 func (m Member) BeforeWords() string {
 	return fmt.Sprintf("%s (%s) is another PC than the %s (%s) that was removed on %s",
 		m.Name, link.Fingerprint(m.ID), m.Name, link.Fingerprint(m.Before.ID), time.UnixMilli(m.Before.RemovedAt).UTC().Format("2006-01-02 15:04 MST"))
 }
 
-// Invited is an invitation, with its code.
+// Invited is an invitation with its code.
 type Invited struct {
 	ID        string            `json:"id"`
 	Code      string            `json:"code"`
@@ -54,21 +54,21 @@ type Invited struct {
 	ExpiresAt bridge.UnixMillis `json:"expiresAt"`
 }
 
-// Invitation is what became of an invitation.
+// Invitation is the outcome of an invitation.
 type Invitation struct {
 	State      link.InvitationState `json:"state"`
 	WrongCodes int                  `json:"wrongCodes"`
-	PC         string               `json:"pc,omitempty"` // the name of who used it
+	PC         string               `json:"pc,omitempty"` // the name of the PC that used it
 }
 
-// answer is what comes back for a request.
+// answer is the answer to a request.
 type answer struct {
 	Code  bridge.Code     `json:"code,omitempty"`
 	Error string          `json:"error,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// serveControl answers whoever administers the hub.
+// serveControl serves the requests of administrators.
 func (s *Server) serveControl() error {
 	operations := map[string]func(context.Context, []byte) (any, error){
 		opInvite:     func(context.Context, []byte) (any, error) { return s.invite(), nil },
@@ -83,7 +83,7 @@ func (s *Server) serveControl() error {
 			s.tasks.Go(func() {
 				ctx, cancel := context.WithTimeout(s.tasks.Context(), controlTimeout)
 				defer cancel()
-				_ = msg.Respond(encode(run(ctx, msg.Data))) // whoever asked may have gone
+				_ = msg.Respond(encode(run(ctx, msg.Data))) // the requester may have gone
 			})
 		})
 		if err != nil {
@@ -101,11 +101,11 @@ func encode(value any, err error) []byte {
 	if err != nil {
 		a = answer{Code: bridge.CodeOf(err), Error: err.Error()}
 	}
-	data, _ := json.Marshal(a) // it always can be
+	data, _ := json.Marshal(a) // it can always be encoded
 	return data
 }
 
-// invite opens an invitation; an earlier one ends.
+// invite opens an invitation and ends an earlier one.
 func (s *Server) invite() Invited {
 	invitation := link.NewInvitation(s.opts.Now)
 	s.mu.Lock()
@@ -126,7 +126,7 @@ func (s *Server) withdraw(id string) {
 
 func (s *Server) state(id string) Invitation {
 	invitation := s.openInvitation()
-	if invitation == nil || invitation.ID != id { // another one took its place
+	if invitation == nil || invitation.ID != id { // another one replaced it
 		return Invitation{State: link.InvitationExpired}
 	}
 	state := Invitation{State: invitation.State(), WrongCodes: invitation.WrongCodes()}
@@ -150,7 +150,7 @@ func (s *Server) members(ctx context.Context) ([]Member, error) {
 	return members, nil
 }
 
-// Client administers the hub of a home that runs.
+// Client administers the running hub of a home.
 type Client struct {
 	home    Home
 	set     Settings
@@ -160,10 +160,10 @@ type Client struct {
 	js      jetstream.JetStream
 }
 
-// ErrNotRunning says that no hub runs in that home.
+// ErrNotRunning reports that no hub runs in that home.
 var ErrNotRunning = bridge.Errorf(bridge.Unavailable, "no hub runs there: start it with `bridge-hub serve`")
 
-// Dial reaches the hub that runs in a home.
+// Dial connects to the hub that runs in a home. It fails with ErrNotRunning if there is none.
 func Dial(h Home) (*Client, error) {
 	set, err := h.Load()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,7 +191,7 @@ func Dial(h Home) (*Client, error) {
 	return c, nil
 }
 
-// login opens a connection of the hub's own key.
+// login opens a connection with the hub's own key.
 func (c *Client) login(login string) (*nats.Conn, error) {
 	conn, err := nats.Connect(c.running.NATS, nats.Secure(link.Pinned(c.keys.identity.ID)), nats.TLSHandshakeFirst(), c.keys.login(), nats.NoReconnect(), nats.Timeout(controlTimeout), nats.Name(login))
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *Client) login(login string) (*nats.Conn, error) {
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
 
-// ask sends one request; value is what the answer is read into.
+// ask sends one request and decodes the answer into value.
 func (c *Client) ask(ctx context.Context, operation, text string, value any) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
@@ -221,22 +221,22 @@ func (c *Client) ask(ctx context.Context, operation, text string, value any) err
 	return json.Unmarshal(got.Value, value)
 }
 
-// Invite opens an invitation. Invitation says what became of it; Withdraw ends it.
+// Invite opens an invitation. Invitation returns its outcome; Withdraw ends it.
 func (c *Client) Invite(ctx context.Context) (invited Invited, err error) {
 	return invited, c.ask(ctx, opInvite, "", &invited)
 }
 
-// Invitation is what became of an invitation.
+// Invitation returns the outcome of an invitation.
 func (c *Client) Invitation(ctx context.Context, id string) (state Invitation, err error) {
 	return state, c.ask(ctx, opInvitation, id, &state)
 }
 
-// Withdraw ends an invitation that nobody used.
+// Withdraw ends an unused invitation.
 func (c *Client) Withdraw(ctx context.Context, id string) error {
 	return c.ask(ctx, opWithdraw, id, new(any))
 }
 
-// PCs are those of the team.
+// PCs returns the PCs of the team.
 func (c *Client) PCs(ctx context.Context) (members []Member, err error) {
 	return members, c.ask(ctx, opPCs, "", &members)
 }
@@ -246,7 +246,7 @@ func (c *Client) Remove(ctx context.Context, name string) (pc PC, err error) {
 	return pc, c.ask(ctx, opRemove, name, &pc)
 }
 
-// Status is how the hub is.
+// Status returns the status of the hub.
 func (c *Client) Status(ctx context.Context) (status Status, err error) {
 	return status, c.ask(ctx, opStatus, "", &status)
 }

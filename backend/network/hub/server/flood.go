@@ -10,8 +10,8 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// The engine has no limit to how much a client may publish, so the hub has one: far
-// above what a PC sends that moves files, far below what keeps the others waiting.
+// The engine does not limit how much a client may publish, so the hub does. The limits
+// are far above a PC that sends files, and far below what would delay the others.
 const (
 	floodEvery      = time.Second
 	floodWindow     = 5                // of floodEvery
@@ -21,7 +21,7 @@ const (
 	mostConnections = 4 * MaxPCs
 )
 
-// banned says until when a PC stays out, and why.
+// banned states until when a PC is banned, and why.
 type banned struct {
 	until time.Time
 	now   func() time.Time
@@ -35,16 +35,16 @@ func (b banned) err() error {
 	return bridge.Errorf(bridge.Busy, "it stays out until %s: %s", b.until.UTC().Format("15:04:05 MST"), b.why)
 }
 
-// flow is what one connection has sent at one moment.
+// flow is what one connection has sent up to one moment.
 type flow struct{ messages, bytes int64 }
 
-// flood watches what connections send. It is asked from one goroutine.
+// flood watches what connections send. Only one goroutine uses it.
 type flood struct {
-	seen map[uint64][]flow // by connection, the oldest first
+	seen map[uint64][]flow // by connection, oldest first
 }
 
-// look takes in what connections have sent by now, and answers which of them sent too
-// much within the window.
+// look records what connections have sent by now, and returns those that sent too much
+// within the window.
 func (f *flood) look(sent map[uint64]flow) map[uint64]flow {
 	over := map[uint64]flow{}
 	for connection := range f.seen {
@@ -55,7 +55,7 @@ func (f *flood) look(sent map[uint64]flow) map[uint64]flow {
 	for connection, now := range sent {
 		seen := f.seen[connection]
 		if len(seen) == 0 {
-			seen = append(seen, flow{}) // it began within this look
+			seen = append(seen, flow{}) // it began since the last look
 		}
 		grown := flow{now.messages - seen[0].messages, now.bytes - seen[0].bytes}
 		if grown.messages > maxPublished || grown.bytes > maxSentBytes {
@@ -69,7 +69,7 @@ func (f *flood) look(sent map[uint64]flow) map[uint64]flow {
 	return over
 }
 
-// watchFloods throws out PCs that flood, until ctx ends.
+// watchFloods bans PCs that flood the hub, until ctx ends.
 func (s *Server) watchFloods(ctx context.Context) {
 	watch := flood{seen: map[uint64][]flow{}}
 	tick := time.NewTicker(s.opts.FloodEvery)
@@ -82,7 +82,7 @@ func (s *Server) watchFloods(ctx context.Context) {
 		}
 		connections, err := s.engine.Connz(&natsserver.ConnzOptions{Limit: mostConnections})
 		if err != nil {
-			continue // it is ending
+			continue // the engine is ending
 		}
 		sent := map[uint64]flow{}
 		for _, c := range connections.Conns {
@@ -96,7 +96,7 @@ func (s *Server) watchFloods(ctx context.Context) {
 	}
 }
 
-// ban throws a connection's PC out for a while, and returns its identity.
+// ban disconnects and bans a connection's PC for floodBan, and returns its id.
 func (r *roster) ban(connection uint64, grown flow, now func() time.Time) (id string) {
 	r.mu.Lock()
 	id = r.online[connection]

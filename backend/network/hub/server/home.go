@@ -1,10 +1,10 @@
-// Package server is a team's hub (rows HUB): NATS JetStream in this process, set to sync
-// before it acknowledges, with one account for the team and one key a PC. It takes PCs in
-// by a code, lets each speak under its own identity only, and throws out what is removed,
-// at once. What passes through it and whom it is for is its clients' matter.
+// Package server is a team's hub (rows HUB): NATS JetStream in this process, with sync
+// before each acknowledgement, one account for the team and one key per PC. It admits PCs
+// by a code, allows each to publish under its own id only, and disconnects removed ones
+// at once. It does not interpret what passes through it.
 //
-// Who belongs to the team stands in a bucket of the engine itself: every node of a hub of
-// three has it, and what was enrolled is as durable as what was sent.
+// The members of the team are in a bucket of the engine itself. So every node of a
+// three-node hub has them, and an enrolment is as durable as a message.
 package server
 
 import (
@@ -26,10 +26,10 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// Home is the folder of one node of a hub. Nothing in it is for others' eyes.
+// Home is the folder of one node of a hub. All of it is private.
 type Home struct{ dir string }
 
-// At is the home in that folder; "" is ~/.bridge-hub. It touches nothing.
+// At returns the home in that folder; "" means ~/.bridge-hub. It creates nothing.
 func At(folder string) (Home, error) {
 	if folder == "" {
 		user, err := os.UserHomeDir()
@@ -45,7 +45,7 @@ func At(folder string) (Home, error) {
 	return Home{dir: dir}, nil
 }
 
-// Dir is the folder itself.
+// Dir returns the folder itself.
 func (h Home) Dir() string { return h.dir }
 
 func (h Home) settings() string { return filepath.Join(h.dir, "hub.json") }
@@ -55,10 +55,10 @@ func (h Home) lock() string     { return filepath.Join(h.dir, "hub.lock") }
 func (h Home) running() string  { return filepath.Join(h.dir, "running.json") }
 func (h Home) store() string    { return filepath.Join(h.dir, "store") }
 
-// Logs is the folder of Log, where the hub writes what it did.
+// Logs returns the folder of the hub's logs.
 func (h Home) Logs() string { return filepath.Join(h.dir, "logs") }
 
-// Log is the newest of them.
+// Log returns the newest log file.
 func (h Home) Log() string { return filepath.Join(h.Logs(), "hub.log") }
 
 const (
@@ -67,36 +67,36 @@ const (
 	maxSeedBytes     = 200
 )
 
-// Settings are what a hub is set to, hub.json.
+// Settings are the settings of a hub, hub.json.
 type Settings struct {
 	Version int    `json:"version"`
 	Team    string `json:"team"`
-	// Node is this node's name; the nodes of one hub have different ones.
+	// Node is this node's name; each node of a hub has its own.
 	Node string `json:"node"`
-	// Listen is the address of both ports; "" is all of the machine's.
+	// Listen is the address of both ports; "" means all addresses of the machine.
 	Listen string `json:"listen"`
-	// Port is where PCs are taken in, NATSPort where they talk to it. 0 takes a free one.
+	// Port is where PCs enrol, NATSPort where they connect to NATS. 0 takes a free one.
 	Port     int `json:"port"`
 	NATSPort int `json:"natsPort"`
-	// URLs are what PCs are told; without any they come to the machine where they enrolled.
+	// URLs are given to PCs; without any, PCs use the machine where they enrolled.
 	URLs []string `json:"urls,omitempty"`
-	// MaxBytes bounds what the hub stores; beyond it the hub refuses, and senders keep
-	// theirs.
+	// MaxBytes limits what the hub stores. Beyond it the hub refuses messages, and
+	// senders keep them.
 	MaxBytes int64 `json:"maxBytes"`
-	// Cluster is host:port where the other nodes come in; "" for a hub of one node. Peers
-	// are those of the others.
+	// Cluster is host:port where the other nodes connect; "" for a hub of one node. Peers
+	// are those addresses of the others.
 	Cluster string   `json:"cluster,omitempty"`
 	Peers   []string `json:"peers,omitempty"`
 }
 
-// Usual are the settings of a hub that nobody has set.
+// Usual returns the default settings of a hub.
 func Usual() Settings {
 	return Settings{
 		Version: settingsVersion, Team: "team", Node: "hub-1", Port: join.Port, NATSPort: join.NATSPort, MaxBytes: 16 << 30,
 	}
 }
 
-// replicas is how many nodes keep each message.
+// replicas returns how many nodes keep each message.
 func (s Settings) replicas() int {
 	if s.Cluster == "" {
 		return 1
@@ -104,10 +104,10 @@ func (s Settings) replicas() int {
 	return 3
 }
 
-// minBytes is what a hub needs for anything at all.
+// minBytes is the minimum storage of a hub.
 const minBytes = 64 << 20
 
-// check refuses settings that no hub can run with.
+// check fails for settings that no hub can run with.
 func (s Settings) check() error {
 	if s.Version != settingsVersion {
 		return bridge.Errorf(bridge.Unsupported, "hub.json is of version %d: this hub knows %d", s.Version, settingsVersion)
@@ -132,7 +132,7 @@ func (s Settings) check() error {
 	return join.CheckURLs(s.URLs)
 }
 
-// Load reads what the hub is set to; fs.ErrNotExist where it never ran.
+// Load reads the hub's settings. It fails with fs.ErrNotExist if it never ran.
 func (h Home) Load() (Settings, error) {
 	var s Settings
 	err := disk.ReadJSON(h.settings(), maxSettingsBytes, &s)
@@ -145,7 +145,7 @@ func (h Home) Load() (Settings, error) {
 	return s, s.check()
 }
 
-// save keeps what the hub is set to. The team of a hub that has PCs is never another.
+// save stores the hub's settings. It fails with Conflict for another team.
 func (h Home) save(s Settings) error {
 	if err := s.check(); err != nil {
 		return err
@@ -166,18 +166,18 @@ func (h Home) save(s Settings) error {
 }
 
 func jsonOf(s Settings) []byte {
-	text, _ := json.Marshal(s) // it always can be
+	text, _ := json.Marshal(s) // it can always be encoded
 	return text
 }
 
 // keys are the hub's secrets.
 type keys struct {
-	identity link.Identity // what PCs pin
-	admin    nkeys.KeyPair // of who administers the hub from this home
+	identity link.Identity // pinned by PCs
+	admin    nkeys.KeyPair // of the administrator in this home
 	adminKey string        // its public half
 }
 
-// openKeys reads the hub's keys, or makes them.
+// openKeys reads the hub's keys, or creates them.
 func (h Home) openKeys() (keys, error) {
 	identity, err := link.OpenIdentity(h.network())
 	if err != nil {
@@ -210,12 +210,12 @@ func (h Home) makeAdmin() ([]byte, error) {
 	return seed, err
 }
 
-// acquire makes this process the only one that runs the hub of this home.
+// acquire locks the home for this process. It fails with Conflict if a hub runs in it.
 func (h Home) acquire(ctx context.Context) (*sqlitex.Lock, error) {
 	if err := disk.MakeDir(h.dir); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(h.dir, disk.PrivateDir); err != nil { // it may have been there before
+	if err := os.Chmod(h.dir, disk.PrivateDir); err != nil { // it may have existed before
 		return nil, bridge.WithCause(bridge.Storage, err, "the home folder "+h.dir+" cannot be closed to others: "+disk.Reason(err))
 	}
 	lock, err := sqlitex.AcquireLock(ctx, h.lock())
@@ -225,10 +225,10 @@ func (h Home) acquire(ctx context.Context) (*sqlitex.Lock, error) {
 	return lock, err
 }
 
-// Running is where the hub of a home is while it runs. What an earlier run left says
-// where nobody is, or where somebody is who cannot prove the hub's identity.
+// Running states where the running hub of a home is. Data of an earlier run may point to
+// nothing, or to a process that cannot prove the hub's identity.
 type Running struct {
 	PID       int      `json:"pid"`
 	Addresses []string `json:"addresses"` // where PCs enrol
-	NATS      string   `json:"nats"`      // where the hub itself is reached from this machine
+	NATS      string   `json:"nats"`      // the hub's address on this machine
 }

@@ -11,22 +11,22 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// word is what a PC says of itself that the hub goes by.
+// word is the part of a PC's announcement that the hub uses.
 type word struct {
 	Left  string `json:"left"`  // it leaves the team: the public half of its key for NATS
-	Opens bool   `json:"opens"` // it opens what is sealed to its key
+	Opens bool   `json:"opens"` // it can open what is sealed to its key
 }
 
-// hearWords takes PCs out of the team that say so themselves (HUB-03), and notes the keys
-// of those that open what is sealed: whichever node they say it to, one of the nodes does
-// it.
+// hearWords removes PCs that announce that they leave the team (HUB-03), and records the
+// keys of PCs that can open sealed data. Whichever node receives an announcement, one
+// node processes it.
 func hearWords(s *Server) error {
 	bucket := subject.PresenceBucket(s.opts.Settings.Team)
 	_, err := s.conn.QueueSubscribe(subject.BucketKey(bucket, "*"), "words", func(msg *nats.Msg) {
 		var said word
 		id, err := subject.ParseBucketKey(bucket, msg.Subject)
 		if err != nil || json.Unmarshal(msg.Data, &said) != nil || said.Left == "" && !said.Opens {
-			return // it is nothing that the hub goes by
+			return // nothing for the hub
 		}
 		do := noteBox
 		if said.Left != "" {
@@ -53,8 +53,8 @@ func hearWords(s *Server) error {
 	return err
 }
 
-// takeOut takes a PC out of the team by its own wish. That it is no word of an earlier
-// membership, which the engine's answers can repeat, the key tells.
+// takeOut removes a PC from the team by its own wish. The key shows that the announcement
+// is not of an earlier membership, which the engine's answers can repeat.
 func takeOut(ctx context.Context, s *Server, id string, said word, _ subject.Proof) error {
 	pc, err := s.roster.find(id)
 	if err == nil && pc.Key != said.Left {
@@ -69,13 +69,13 @@ func takeOut(ctx context.Context, s *Server, id string, said word, _ subject.Pro
 	return err
 }
 
-// noteBox records the key of a PC that joined before it could open anything.
+// noteBox records the key of a PC that joined before it could open sealed data.
 func noteBox(ctx context.Context, s *Server, id string, _ word, proof subject.Proof) error {
 	s.enrolling.Lock()
 	defer s.enrolling.Unlock()
 	pc, err := s.roster.find(id)
 	if err != nil || pc.Box != "" {
-		return nil // it has gone, or the key is there by now
+		return nil // it has left, or the key is recorded by now
 	}
 	pc.Box = seal.Text(proof.Key)
 	if err := record(ctx, s, pc); err != nil {

@@ -11,22 +11,22 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// A PC that ends says goodbye. Of one that breaks off the hub knows first, by its
-// connection, and tells the team: in a large one a PC's own word counts for minutes
-// (subject.Rarely).
+// A PC that ends announces that. If a PC disconnects without it, the hub knows first, by
+// the connection, and informs the team. In a large team, a PC's own announcement is valid
+// for minutes (subject.Rarely).
 
-// awayAfter is how long a PC may be without a connection before the team is told: less
-// than that a change of networks takes.
+// awayAfter is how long a PC may be without a connection before the team is informed. A
+// change of networks takes less.
 const awayAfter = 10 * time.Second
 
-// absent are the PCs that were connected to this node and are not.
+// absent tracks the PCs that were connected to this node and are not now.
 type absent struct {
 	before map[string]bool
 	since  map[string]time.Time
 }
 
-// look takes in who is connected now and who has come since the last look, and answers
-// who has not been connected for so long.
+// look records the PCs connected now and since the last look. It returns the ids of those
+// that have been disconnected for at least after.
 func (a *absent) look(up, came map[string]bool, now time.Time, after time.Duration) (gone []string) {
 	for _, there := range []map[string]bool{a.before, came} {
 		for id := range there {
@@ -47,7 +47,7 @@ func (a *absent) look(up, came map[string]bool, now time.Time, after time.Durati
 	return gone
 }
 
-// watchLeft tells the team of PCs that have gone without a goodbye, until ctx ends.
+// watchLeft informs the team of PCs that left without announcing it, until ctx ends.
 func (s *Server) watchLeft(ctx context.Context) {
 	watch := absent{since: map[string]time.Time{}}
 	tick := time.NewTicker(s.opts.AwayAfter / 5)
@@ -58,7 +58,7 @@ func (s *Server) watchLeft(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		came := s.roster.arrived() // before who is up: whoever comes in between is in one of them
+		came := s.roster.arrived() // before up: a PC that connects in between is in one of them
 		for _, id := range watch.look(s.roster.up(), came, s.opts.Now(), s.opts.AwayAfter) {
 			if err := s.tellLeft(ctx, id); err != nil && ctx.Err() == nil {
 				s.opts.Log.Warn("the team could not be told that a PC has gone", "id", id, "err", err)
@@ -67,8 +67,8 @@ func (s *Server) watchLeft(ctx context.Context) {
 	}
 }
 
-// tellLeft says that a PC has gone, in place of the last word of that PC. One that has
-// said something meanwhile, by another node, is there.
+// tellLeft replaces a PC's last announcement by the hub's that it has left. A PC that
+// announced itself meanwhile, by another node, is present.
 func (s *Server) tellLeft(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func (s *Server) tellLeft(ctx context.Context, id string) error {
 	}
 	last, err := stream.GetLastMsgForSubject(ctx, at)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil // its word counts no more
+		return nil // its announcement has expired
 	}
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *Server) tellLeft(ctx context.Context, id string) error {
 	}
 	proof, err := subject.ParseProof(last.Header.Get)
 	if err != nil || json.Unmarshal(last.Data, &word) != nil || word.Gone {
-		return nil // it said goodbye, or the hub did, or it was nothing that anybody hears
+		return nil // the PC or the hub announced it already, or the entry is invalid
 	}
 	body, err := json.Marshal(subject.Left{Gone: true, Number: proof.Number})
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// engineLog takes what the engine logs, and names the PC that a line is about: its own
-// lines know connections and keys only.
+// engineLog writes the engine's log, and adds the PC that a line is about: the engine's
+// lines name connections and keys only.
 type engineLog struct {
 	log   *slog.Logger
 	named func(connection uint64) (id, name string)
-	// refused is told what the engine did not take of a PC. The engine may hold its locks.
+	// refused is called for refusals of a PC. The engine may hold its locks.
 	refused func(pc, why string)
-	// failed is told of each warning and error. The engine may hold its locks.
+	// failed is called for each warning and error. The engine may hold its locks.
 	failed func(line string)
 }
 
@@ -40,27 +40,27 @@ func (l engineLog) write(level slog.Level, format string, args []any) {
 	l.log.Log(context.Background(), level, line, pc...)
 }
 
-// Noticef is what the engine says of its course.
+// Noticef logs the engine's progress.
 func (l engineLog) Noticef(format string, v ...any) { l.write(slog.LevelInfo, format, v) }
 
-// Warnf is what may need somebody.
+// Warnf logs what may need attention.
 func (l engineLog) Warnf(format string, v ...any) {
 	l.failed(fmt.Sprintf(format, v...))
 	l.write(slog.LevelWarn, format, v)
 }
 
-// Errorf is what went wrong, and what was refused.
+// Errorf logs errors and refusals.
 func (l engineLog) Errorf(format string, v ...any) {
 	l.failed(fmt.Sprintf(format, v...))
 	l.write(slog.LevelError, format, v)
 }
 
-// Fatalf is what the engine cannot go on after. It does not end the process: who opened
-// the hub sees that it does not come up, or has ended.
+// Fatalf logs an error after which the engine cannot continue. It does not end the
+// process: Open fails then, or Done is closed.
 func (l engineLog) Fatalf(format string, v ...any) { l.write(slog.LevelError, format, v) }
 
-// Debugf is for whoever looks for a fault.
+// Debugf logs debugging output.
 func (l engineLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, format, v) }
 
-// Tracef would be every message.
+// Tracef drops the log of every message.
 func (l engineLog) Tracef(string, ...any) {}

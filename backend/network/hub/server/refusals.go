@@ -13,10 +13,10 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// refusal is something that the engine, or the hub, did not take of a PC.
+// refusal is something that the engine, or the hub, refused a PC.
 type refusal struct{ pc, why string }
 
-// refusals wait to be counted; what finds no room is not: who does that is named already.
+// refusals queues refusals for counting. If it is full, they are dropped: the PC is named already.
 type refusals chan refusal
 
 func (r refusals) note(pc, why string) {
@@ -26,7 +26,7 @@ func (r refusals) note(pc, why string) {
 	}
 }
 
-// refusedBy is why the engine refused what its line is about; "" where it did not.
+// refusedBy returns the reason for which the engine refused something; "" if it did not.
 func refusedBy(line string) string {
 	line = strings.ToLower(line)
 	switch {
@@ -38,8 +38,8 @@ func refusedBy(line string) string {
 	return ""
 }
 
-// countRefusals tells every node, and so the team, what a PC was refused here: the first
-// time, the second, the fourth.
+// countRefusals publishes to every node, and so to the team, what a PC was refused here:
+// at the first, second, fourth refusal and so on.
 func countRefusals(ctx context.Context, s *Server) {
 	counts := map[refusal]int64{}
 	for {
@@ -71,14 +71,14 @@ func tellRefused(s *Server, one refusal, count int64) error {
 	return s.conn.Publish(at, data)
 }
 
-// numbered is what a node told last of one reason.
+// numbered is what a node last reported for one reason.
 type numbered struct {
 	subject.Refusal
 
 	number int64
 }
 
-// hearRefused takes what a node, this one as well, has refused a PC.
+// hearRefused records what any node, including this one, has refused a PC.
 func (b *board) hearRefused(node, pc string, msg *nats.Msg) {
 	var one numbered
 	body, number, err := subject.Open(b.ID(), msg.Subject, msg.Data)
@@ -87,7 +87,7 @@ func (b *board) hearRefused(node, pc string, msg *nats.Msg) {
 	}
 	of := b.refused[pc]
 	if err != nil || number <= of[node+" "+one.Why].number {
-		return // no node has said that, or not now
+		return // not sealed by a node, or not new
 	}
 	if of == nil {
 		of = map[string]numbered{}

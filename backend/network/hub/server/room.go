@@ -13,36 +13,36 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// The engine does not survive a full disk: a stream that once could not be written takes
-// nothing any more, and whoever sends to it hears nothing, until JetStream is started
-// anew. So the hub has the engine refuse what PCs send before the disk is full, which
-// they are told, and starts JetStream anew where the disk was full all the same.
+// The engine does not survive a full disk. A stream that once failed to write accepts
+// nothing and answers nothing until JetStream is restarted. So the hub makes the engine
+// refuse PCs' messages before the disk is full, which PCs see as errors. If the disk was
+// full nevertheless, the hub restarts JetStream.
 const (
 	roomEvery = 250 * time.Millisecond
-	// keepFree is how much of the disk is left free: more than is written between two looks,
-	// and what the hub itself needs to take PCs out, and messages.
+	// keepFree is how many bytes of the disk stay free. It exceeds what is written
+	// between two checks, and what the hub needs to remove PCs and messages.
 	keepFree = 64 << 20
-	// mendPause lies between two attempts to start JetStream anew.
+	// mendPause is the pause between two attempts to restart JetStream.
 	mendPause = 10 * time.Second
 )
 
-// room watches how much of the disk is free.
+// room watches the free space of the disk.
 type room struct {
 	s    *Server
 	hurt atomic.Bool // the engine could not write
-	// toldFull is full, in Unix milliseconds, for whoever asks: also while JetStream is
-	// started anew, which may take long.
+	// toldFull is full in Unix milliseconds, readable without the lock. A restart of
+	// JetStream may hold the lock for long.
 	toldFull atomic.Int64
 
-	mu     sync.Mutex // guards below, and who may have the team's account store
-	full   time.Time  // since when nothing is taken; zero while there is room
+	mu     sync.Mutex // guards the fields below, and whether the team's account may store
+	full   time.Time  // since when storing is refused; zero while there is room
 	mended time.Time
 }
 
-// broken are the engine's words for that it stores nothing more.
+// broken are the engine's messages for when it stops storing.
 var broken = []string{"ritical write error", "will be DISABLED", "disabling JetStream"}
 
-// hear takes the engine's word that it could not write.
+// hear checks a log line for the engine's message that it could not write.
 func (r *room) hear(line string) {
 	for _, words := range broken {
 		if strings.Contains(line, words) {
@@ -51,7 +51,7 @@ func (r *room) hear(line string) {
 	}
 }
 
-// watch looks after the room until ctx ends.
+// watch checks the free space until ctx ends.
 func (r *room) watch(ctx context.Context) {
 	tick := time.NewTicker(r.s.opts.RoomEvery)
 	defer tick.Stop()
@@ -65,12 +65,12 @@ func (r *room) watch(ctx context.Context) {
 	}
 }
 
-// look does what the room on the disk asks for now.
+// look applies the present free space: it stops or resumes storing, or restarts JetStream.
 func (r *room) look(ctx context.Context) {
 	s := r.s
 	free, err := disk.Free(s.opts.Home.store())
 	if err != nil {
-		return // nothing can be said of it
+		return // unknown
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *room) look(ctx context.Context) {
 		s.opts.Log.Error("the disk is full: nothing more is stored until there is room, and senders keep theirs", "free", bridge.Size(free), "needed", bridge.Size(keep))
 		r.limitLocked()
 		return
-	case isFull && free < keep+keep/4: // or it would come and go
+	case isFull && free < keep+keep/4: // hysteresis
 		return
 	}
 	if r.hurt.Load() || !s.engine.JetStreamEnabled() {
@@ -107,8 +107,8 @@ func (r *room) look(ctx context.Context) {
 	}
 }
 
-// limitLocked has the engine take what the team's account sends, or refuse it. Of a hub of
-// three the engine itself takes a node out whose disk is full: the others go on.
+// limitLocked makes the engine accept or refuse what the team's account sends. In a
+// three-node hub the engine itself removes a node whose disk is full: the others continue.
 func (r *room) limitLocked() {
 	if r.s.opts.Settings.Cluster != "" {
 		return
@@ -126,8 +126,8 @@ func (r *room) limitLocked() {
 	}
 }
 
-// lift lets the hub itself store a word, in what is left free for that, until the
-// function that it returns is called.
+// lift lets the hub itself store data in the reserved space, until the returned function
+// is called.
 func (r *room) lift() func() {
 	r.mu.Lock()
 	full := r.full
@@ -144,12 +144,12 @@ func (r *room) lift() func() {
 	}
 }
 
-// mend starts JetStream anew, which reads what is on the disk, and ends the connections of
-// PCs: what they asked for is forgotten, and they ask again.
+// mend restarts JetStream, which reads the disk, and disconnects PCs: their pending
+// requests are lost, and they repeat them.
 func (r *room) mend(ctx context.Context) error {
 	s := r.s
 	s.opts.Log.Warn("the engine could not write: JetStream is started anew")
-	r.hurt.Store(false) // what it says from here on counts
+	r.hurt.Store(false) // later messages count again
 	if err := s.engine.ShutdownJetStream(); err != nil {
 		return err
 	}

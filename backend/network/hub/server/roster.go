@@ -18,64 +18,64 @@ import (
 	"bridge/backend/network/link"
 )
 
-// The hub keeps who belongs to the team in an account of its own, where nothing of a PC's
-// can come, not even as the answer to a question (see package subject). What it says of
-// that to the team, it signs. No team can be called like that account.
+// The hub keeps the members of the team in a separate account. Nothing of a PC can get
+// there, not even as the answer to a request (see package subject). The hub signs what it
+// announces of them. No team can have the name of that account.
 const (
 	registryAccount = "HUB"
 	registryLogin   = "registry"
 	registryBucket  = "members"
 )
 
-// PC is one that belongs to the team, as the registry keeps it.
+// PC is a member of the team, as the registry stores it.
 type PC struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
 	Key        string            `json:"key"` // its public key for NATS
 	EnrolledAt bridge.UnixMillis `json:"enrolledAt"`
-	Box        string            `json:"box,omitempty"` // as subject.Member has it
+	Box        string            `json:"box,omitempty"` // as in subject.Member
 }
 
-// Former is a PC that belongs to the team no more.
+// Former is a PC that was removed from the team.
 type Former struct {
 	ID        string `json:"id"`
 	RemovedAt int64  `json:"removedAt"` // milliseconds since 1970
 }
 
-// member is what the team is told of it.
+// member returns the PC's roster entry.
 func (pc PC) member() subject.Member { return subject.Member{Name: pc.Name, Box: pc.Box} }
 
 const (
-	// MaxPCs bounds a team.
+	// MaxPCs limits the PCs of a team.
 	MaxPCs = 2000
-	// maxConnections is how many one PC may have: one, and what it left behind when it
+	// maxConnections limits the connections of one PC: one, and those left over after it
 	// lost the network.
 	maxConnections = 4
-	// knownWithin is how long somebody waits who comes before the registry was read: less
-	// than the engine gives a login.
+	// knownWithin is how long a login waits for the registry to be read: less than the
+	// engine's login timeout.
 	knownWithin = 4 * time.Second
 )
 
-// roster is who belongs to the team and who of them is connected. The engine asks it
-// about every connection.
+// roster tracks the members of the team and their connections. The engine queries it for
+// every connection.
 type roster struct {
 	team     string
 	adminKey string
 	log      *slog.Logger
 	engine   func() *natsserver.Server
-	known    chan struct{} // closed when the registry was read
+	known    chan struct{} // closed when the registry has been read
 
 	mu     sync.Mutex
-	pcs    map[string]PC     // by identity
-	byKey  map[string]string // identity by public key
-	online map[uint64]string // identity by connection; it may have ended
-	banned map[string]banned // by identity
-	came   map[string]bool   // identities that connected since arrived was asked
-	// former are the last that were removed, by name.
+	pcs    map[string]PC     // by id
+	byKey  map[string]string // id by public key
+	online map[uint64]string // id by connection; the connection may have ended
+	banned map[string]banned // by id
+	came   map[string]bool   // ids that connected since the last call of arrived
+	// former holds the last removed PC for each name.
 	former map[string]Former
 
-	// names are the PCs of connections, as the log calls them. The engine logs while it holds locks
-	// of its own, which mu must not wait for.
+	// names holds the PC of each connection, as logged. The engine logs while it holds
+	// locks that mu must not wait for.
 	names sync.Map
 }
 
@@ -86,8 +86,8 @@ func newRoster(team, adminKey string, log *slog.Logger, engine func() *natsserve
 	}
 }
 
-// Check says whether a connection may be, and as whom (HUB-02). It is the engine's
-// question before anything else is heard.
+// Check reports whether a connection is allowed, and registers its user (HUB-02). The
+// engine calls it before it processes anything else.
 func (r *roster) Check(c natsserver.ClientAuthentication) bool {
 	opts := c.GetOpts()
 	if c.Kind() != natsserver.CLIENT || !signedBy(opts.Nkey, opts.Sig, c.GetNonce()) {
@@ -134,8 +134,8 @@ func addressOf(c natsserver.ClientAuthentication) string {
 	return "this process"
 }
 
-// signedBy reports whether the holder of the key has signed what the server asked for on
-// this very connection.
+// signedBy reports whether the holder of the key has signed the server's nonce for this
+// connection.
 func signedBy(key, signature string, nonce []byte) bool {
 	if len(nonce) == 0 || !nkeys.IsValidPublicUserKey(key) {
 		return false
@@ -150,7 +150,7 @@ func signedBy(key, signature string, nonce []byte) bool {
 	return err == nil && public.Verify(nonce, sig) == nil
 }
 
-// admit takes a connection of a PC in. Whoever removes the PC afterwards finds it.
+// admit registers a connection of a PC, so that a later removal of the PC finds it.
 func (r *roster) admit(key string, connection uint64) (PC, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +169,7 @@ func (r *roster) admit(key string, connection uint64) (PC, error) {
 	return pc, nil
 }
 
-// connectionsLocked are those of one PC that have not ended.
+// connectionsLocked returns the open connections of one PC.
 func (r *roster) connectionsLocked(id string) []uint64 {
 	var own []uint64
 	for connection, of := range r.online {
@@ -183,19 +183,19 @@ func (r *roster) connectionsLocked(id string) []uint64 {
 	return own
 }
 
-// named is the PC that a connection belongs to, and what the log calls it; "" for none.
+// named returns the PC of a connection and its name in the log; "" for none.
 func (r *roster) named(connection uint64) (id, name string) {
 	stored, _ := r.names.Load(connection)
 	pc, _ := stored.([2]string)
 	return pc[0], pc[1]
 }
 
-// put takes in what the bucket says of a PC.
+// put applies a PC's entry of the registry.
 func (r *roster) put(pc PC) {
 	r.mu.Lock()
 	var stale []uint64
 	if before, known := r.pcs[pc.ID]; known && before.Key != pc.Key {
-		delete(r.byKey, before.Key) // it joined again: the earlier key opens nothing
+		delete(r.byKey, before.Key) // it joined again: the earlier key is invalid
 		stale = r.connectionsLocked(pc.ID)
 	}
 	r.pcs[pc.ID], r.byKey[pc.Key] = pc, pc.ID
@@ -203,7 +203,7 @@ func (r *roster) put(pc PC) {
 	r.kick(stale)
 }
 
-// drop ends a PC's membership, its connections with it.
+// drop ends a PC's membership and its connections.
 func (r *roster) drop(id string) {
 	r.mu.Lock()
 	pc, known := r.pcs[id]
@@ -217,10 +217,10 @@ func (r *roster) drop(id string) {
 	r.kick(stale)
 }
 
-// kick ends connections. It holds no lock: the engine logs as it does it.
+// kick ends connections. The caller must hold no lock, because the engine logs meanwhile.
 func (r *roster) kick(connections []uint64) {
 	for _, connection := range connections {
-		_ = r.engine().DisconnectClientByID(connection) // it may have ended by itself
+		_ = r.engine().DisconnectClientByID(connection) // it may have ended already
 	}
 }
 
@@ -235,8 +235,8 @@ func (r *roster) kickAll() {
 	r.kick(all)
 }
 
-// wasRemoved notes whom the roster says to be in the team no more, with the number of
-// that word: the time of it, in nanoseconds.
+// wasRemoved records a PC that the roster marks as removed. number is the time of that
+// announcement, in nanoseconds.
 func (r *roster) wasRemoved(id, name string, number int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,8 +245,8 @@ func (r *roster) wasRemoved(id, name string, number int64) {
 	}
 }
 
-// before is who had the name of a PC before it and was removed; nil for nobody, and for
-// that PC itself, which joined again.
+// before returns the removed PC that had the name of a PC before; nil if there is none,
+// or if it is that PC itself, which joined again.
 func (r *roster) before(pc PC) *Former {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,14 +256,14 @@ func (r *roster) before(pc PC) *Former {
 	return nil
 }
 
-// list is everybody of the team, by name.
+// list returns all PCs of the team, sorted by name.
 func (r *roster) list() []PC {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.pcs), func(a, z PC) int { return strings.Compare(a.Name, z.Name) })
 }
 
-// up are the PCs that are connected to this node.
+// up returns the PCs that are connected to this node.
 func (r *roster) up() map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,8 +276,8 @@ func (r *roster) up() map[string]bool {
 	return up
 }
 
-// arrived are the PCs that connected to this node since this was asked last, also those
-// that have gone again.
+// arrived returns the PCs that connected to this node since its last call, even if they
+// have disconnected.
 func (r *roster) arrived() map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -286,12 +286,12 @@ func (r *roster) arrived() map[string]bool {
 	return came
 }
 
-// find is the PC that people mean.
+// find returns the PC with that name or id.
 func (r *roster) find(text string) (PC, error) {
 	return subject.FindPC(r.list(), text, func(pc PC) (name, id string) { return pc.Name, pc.ID })
 }
 
-// judge refuses a PC that cannot be taken in.
+// judge fails with Conflict or TooLarge for a PC that cannot join.
 func (r *roster) judge(asks join.PC) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

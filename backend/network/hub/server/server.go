@@ -27,28 +27,28 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// Options say what a hub works with.
+// Options configures a [Server].
 type Options struct {
 	Home     Home
 	Settings Settings
 	Now      func() time.Time
 	Log      *slog.Logger
-	// FloodEvery is how often it looks for floods; 0 is once a second.
+	// FloodEvery is how often floods are checked; 0 means once a second.
 	FloodEvery time.Duration
-	// AwayAfter is after how long without a connection the team is told that a PC has
-	// gone; 0 is ten seconds.
+	// AwayAfter is how long a PC may be without a connection before the team is informed;
+	// 0 means ten seconds.
 	AwayAfter time.Duration
-	// KeepFree is how many bytes of the disk stay free: below them the hub stores nothing
-	// more; 0 is 64 MiB.
+	// KeepFree is how many bytes of the disk stay free: below that, the hub stores
+	// nothing; 0 means 64 MiB.
 	KeepFree int64
-	// RoomEvery is how often it looks how much that is; 0 is four times a second.
+	// RoomEvery is how often the free space is checked; 0 means four times a second.
 	RoomEvery time.Duration
-	// StatusWait is how long each stream is asked for its part of the hub's status; 0 is
-	// three seconds.
+	// StatusWait is the timeout of each stream's part of the hub's status; 0 means three
+	// seconds.
 	StatusWait time.Duration
 }
 
-// Server is one node of a hub that runs.
+// Server is one running node of a hub.
 type Server struct {
 	opts   Options
 	keys   keys
@@ -56,20 +56,20 @@ type Server struct {
 	engine *natsserver.Server
 	roster *roster
 	room   *room
-	// refusals are to be counted and told.
+	// refusals queues refusals for counting and publishing.
 	refusals refusals
-	conn     *nats.Conn // the hub's own in the team's account, within this process
+	conn     *nats.Conn // the hub's connection to the team's account, within this process
 	js       jetstream.JetStream
-	own      *nats.Conn         // the one in the registry's account
+	own      *nats.Conn         // the connection to the registry's account
 	pcs      jetstream.KeyValue // the registry
 	door     *link.Listener
 	since    time.Time
 
-	enrolling sync.Mutex // one PC is taken in at a time
+	enrolling sync.Mutex // held while one PC enrols
 
 	mu         sync.Mutex
 	invitation *link.Invitation
-	said       map[string]words // to the team, about each PC, by identity
+	said       map[string]words // announcements to the team, by PC id
 
 	tasks   *lifecycle.Tasks
 	closing sync.Once
@@ -80,8 +80,8 @@ const (
 	maxSubscriptions = 256 // of one connection
 )
 
-// Open starts the hub of a home and returns when PCs can come. A hub of three nodes
-// waits for a second one first.
+// Open starts the hub of a home and returns when PCs can connect. A three-node hub first
+// waits for a second node.
 func Open(ctx context.Context, opts Options) (*Server, error) {
 	if opts.FloodEvery == 0 {
 		opts.FloodEvery = floodEvery
@@ -138,7 +138,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 
 func (s *Server) running() *natsserver.Server { return s.engine }
 
-// engineOptions are how NATS runs here.
+// engineOptions returns the configuration of the NATS server.
 func (s *Server) engineOptions() (*natsserver.Options, error) {
 	set := s.opts.Settings
 	o := &natsserver.Options{}
@@ -152,8 +152,8 @@ func (s *Server) engineOptions() (*natsserver.Options, error) {
 	if o.Port == 0 {
 		o.Port = natsserver.RANDOM_PORT
 	}
-	// Its door opens when it knows who belongs to the team. In a cluster the engine opens
-	// its doors together, and who comes too soon waits at the roster.
+	// The client port opens once the members are known. In a cluster the engine opens all
+	// ports together, and early clients wait in the roster.
 	o.DontListen = set.Cluster == ""
 	o.NoSigs = true
 	o.JetStream, o.StoreDir, o.SyncAlways = true, s.opts.Home.store(), true
@@ -173,7 +173,7 @@ func (s *Server) engineOptions() (*natsserver.Options, error) {
 	return o, nil
 }
 
-// startEngine starts NATS, without its door.
+// startEngine starts NATS, without its client port.
 func (s *Server) startEngine() error {
 	o, err := s.engineOptions()
 	if err != nil {
@@ -190,12 +190,12 @@ func (s *Server) startEngine() error {
 	return nil
 }
 
-// login is how the hub's own key opens a connection.
+// login returns the login option of the hub's own key.
 func (k keys) login() nats.Option {
 	return nats.Nkey(k.adminKey, func(nonce []byte) ([]byte, error) { return k.admin.Sign(nonce) })
 }
 
-// prepare makes what the team's account needs and learns who belongs to the team.
+// prepare creates what the team's account needs and reads the members of the team.
 func (s *Server) prepare(ctx context.Context) (err error) {
 	var registry jetstream.JetStream
 	if s.conn, s.js, err = s.connect(teamLogin); err == nil {
@@ -219,7 +219,7 @@ func (s *Server) prepare(ctx context.Context) (err error) {
 	}
 }
 
-// settle does what prepare is for, once.
+// settle makes one attempt of prepare.
 func (s *Server) settle(ctx context.Context, registry jetstream.JetStream) error {
 	err := s.opts.Settings.elected(s.engine)
 	if err == nil {
@@ -234,7 +234,7 @@ func (s *Server) settle(ctx context.Context, registry jetstream.JetStream) error
 	return s.learn(ctx)
 }
 
-// team is what the team's account has.
+// team returns the team's part of the engine.
 func (s *Server) team() provision.Engine {
 	set := s.opts.Settings
 	return provision.Engine{JS: s.js, Team: set.Team, MaxBytes: set.MaxBytes, Replicas: set.replicas()}
@@ -279,7 +279,7 @@ func (s *Server) learn(ctx context.Context) (err error) {
 			if !more {
 				return bridge.Errorf(bridge.Storage, "the hub's registry cannot be read")
 			}
-			if entry == nil { // that was all there is by now
+			if entry == nil { // that was the present content
 				s.tasks.Go(func() { s.follow(life, watch) })
 				if err := s.mendInboxes(ctx); err != nil {
 					return err
@@ -311,7 +311,7 @@ func (s *Server) follow(life context.Context, watch jetstream.KeyWatcher) {
 	}
 }
 
-// apply takes in one entry of the registry.
+// apply applies one entry of the registry.
 func (s *Server) apply(entry jetstream.KeyValueEntry) {
 	var pc PC
 	if entry.Operation() != jetstream.KeyValuePut {
@@ -326,8 +326,8 @@ func (s *Server) apply(entry jetstream.KeyValueEntry) {
 	s.roster.put(pc)
 }
 
-// mendInboxes makes the consumers that are missing, after a crash in the middle of an
-// enrolment as a rule, and brings those of an older hub up to date.
+// mendInboxes creates missing consumers, usually after a crash during an enrolment, and
+// updates those of an older hub.
 func (s *Server) mendInboxes(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, subject.MessageStream(s.opts.Settings.Team))
 	if err != nil {
@@ -351,7 +351,7 @@ func (s *Server) mendInboxes(ctx context.Context) error {
 	return nil
 }
 
-// open lets PCs in, and whoever administers the hub from its home.
+// open opens the hub to PCs, and to administrators from its home.
 func (s *Server) open(ctx context.Context) error {
 	set := s.opts.Settings
 	s.room.look(ctx)
@@ -392,7 +392,7 @@ func (s *Server) open(ctx context.Context) error {
 	return disk.WriteJSON(s.opts.Home.running(), running)
 }
 
-// NATSPort is where PCs talk to the hub.
+// NATSPort returns the port where PCs connect to NATS.
 func (s *Server) NATSPort() int {
 	return s.engine.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert,errcheck // it listens on tcp
 }
@@ -405,20 +405,20 @@ func (s *Server) localURL() string {
 	return "tls://" + net.JoinHostPort(host, strconv.Itoa(s.NATSPort()))
 }
 
-// Addresses are where PCs enrol.
+// Addresses returns the addresses where PCs enrol.
 func (s *Server) Addresses() []string { return s.door.Addresses() }
 
-// ID is the identity that the hub's PCs pin.
+// ID returns the identity that the hub's PCs pin.
 func (s *Server) ID() string { return s.keys.identity.ID }
 
-// Done is closed when the engine has ended, by itself or by Close.
+// Done returns a channel that is closed when the engine has ended, for any reason.
 func (s *Server) Done() <-chan struct{} {
 	done := make(chan struct{})
 	go func() { s.engine.WaitForShutdown(); close(done) }()
 	return done
 }
 
-// Close ends the hub. What it has acknowledged is on the disk already.
+// Close ends the hub. Acknowledged data is on the disk already.
 func (s *Server) Close() { s.closing.Do(s.close) }
 
 func (s *Server) close() {
@@ -441,14 +441,14 @@ func (s *Server) close() {
 	}
 }
 
-// openInvitation is the invitation that is open; nil for none.
+// openInvitation returns the last invitation; nil for none.
 func (s *Server) openInvitation() *link.Invitation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.invitation
 }
 
-// joining serves a PC that comes with a code.
+// joining serves a PC that enrols with a code.
 func (s *Server) joining(conn *tls.Conn, invitation *link.Invitation) {
 	pc, err := join.Serve(conn, s.keys.identity, s.opts.Settings.Team, invitation, s.accept)
 	if err != nil {
@@ -458,8 +458,8 @@ func (s *Server) joining(conn *tls.Conn, invitation *link.Invitation) {
 	s.opts.Log.Info("a PC joined the team", "pc", pc.Name, "id", pc.ID)
 }
 
-// accept takes a PC in: it has an inbox, stands in the registry, and the team knows,
-// before it is told so.
+// accept enrols a PC. Before the PC gets the answer, it has an inbox, is in the registry,
+// and is announced to the team.
 func (s *Server) accept(asks join.PC) (join.Answer, error) {
 	s.enrolling.Lock()
 	defer s.enrolling.Unlock()
@@ -477,14 +477,14 @@ func (s *Server) accept(asks join.PC) (join.Answer, error) {
 		s.opts.Log.Error("a PC could not be recorded", "pc", pc.Name, "err", err)
 		return join.Answer{}, bridge.Errorf(bridge.Storage, "the hub could not record this PC: its log has the reason")
 	}
-	s.roster.put(pc) // the bucket says so in a moment, but the PC may be quicker
+	s.roster.put(pc) // the registry's update follows, but the PC may be faster
 	if before := s.roster.before(pc); before != nil {
 		s.opts.Log.Warn("a PC joined under the name of another one that was removed", "pc", pc.Name, "id", pc.ID, "removed", before.ID)
 	}
 	return join.Answer{Team: s.opts.Settings.Team, Name: pc.Name, URLs: s.opts.Settings.URLs, Port: s.NATSPort()}, nil
 }
 
-// record has the registry and the team know a PC.
+// record stores a PC in the registry and announces it to the team.
 func record(ctx context.Context, s *Server, pc PC) error {
 	value, err := json.Marshal(pc)
 	if err == nil {
@@ -496,9 +496,9 @@ func record(ctx context.Context, s *Server, pc PC) error {
 	return err
 }
 
-// remove ends a PC's membership at once (HUB-03): what it sent and nobody took yet goes,
-// too, and what waits for it; their senders still have it. By its own wish the PC hears
-// that it is done before its connection ends.
+// remove ends a PC's membership at once (HUB-03). It also deletes the PC's untaken
+// messages and those that wait for it; their senders still have them. With wish, the PC
+// receives the announcement before its connection ends.
 func (s *Server) remove(ctx context.Context, text string, wish bool) (PC, error) {
 	s.enrolling.Lock()
 	defer s.enrolling.Unlock()

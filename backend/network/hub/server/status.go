@@ -16,7 +16,7 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// Status is how a node of a hub is.
+// Status is the status of a node of a hub.
 type Status struct {
 	Team      string            `json:"team"`
 	Node      string            `json:"node"`
@@ -24,27 +24,27 @@ type Status struct {
 	Since     bridge.UnixMillis `json:"since"`
 	PCs       int               `json:"pcs"`
 	Up        int               `json:"up"`
-	Waiting   uint64            `json:"waiting"`   // messages that nobody has taken yet
+	Waiting   uint64            `json:"waiting"`   // messages not taken yet
 	Decisions uint64            `json:"decisions"` // the number of decisions
 	Bytes     uint64            `json:"bytes"`     // stored
 	MaxBytes  int64             `json:"maxBytes"`
 	Replicas  int               `json:"replicas"`
-	Behind    []string          `json:"behind"` // nodes of three that do not have everything
-	// Full is since when the disk is full; left out while there is room.
+	Behind    []string          `json:"behind"` // incomplete nodes of a three-node hub
+	// Full is since when the disk is full; omitted while there is room.
 	Full bridge.UnixMillis `json:"full,omitempty"`
-	// Unanswered are the streams that did not tell how they are: what is counted of them
-	// above lacks that.
+	// Unanswered are the streams that did not report their status: the counts above
+	// exclude them.
 	Unanswered []Unanswered `json:"unanswered"`
-	// Namesakes are PCs that have the name of another one that was removed.
+	// Namesakes are PCs that have the name of another, removed PC.
 	Namesakes []Member `json:"namesakes"`
 }
 
-// Unanswered is a stream of the hub's NATS that did not tell how it is.
+// Unanswered is a stream of the hub's NATS that did not report its status.
 type Unanswered struct {
-	Kind  string `json:"kind"`            // what it keeps: messages, decisions, roster, presence or registry
-	Of    string `json:"of"`              // whose it is: the team's name, or "hub" for the hub's own
-	Asked int64  `json:"asked"`           // for how long it was asked, in milliseconds
-	Error string `json:"error,omitempty"` // what came in place of an answer; nothing as a rule
+	Kind  string `json:"kind"`            // its content: messages, decisions, roster, presence or registry
+	Of    string `json:"of"`              // its owner: the team's name, or "hub"
+	Asked int64  `json:"asked"`           // how long the hub waited, in milliseconds
+	Error string `json:"error,omitempty"` // the error instead of an answer; usually empty
 }
 
 // The kinds of a hub's streams.
@@ -56,7 +56,7 @@ const (
 	KindRegistry  = "registry"
 )
 
-// Words says it for people.
+// Words describes it for people.
 func (u Unanswered) Words() string {
 	whose := u.Of
 	if u.Kind == KindRegistry {
@@ -73,7 +73,7 @@ func (s Status) Lacks(kind string) bool {
 	return slices.ContainsFunc(s.Unanswered, func(u Unanswered) bool { return u.Kind == kind })
 }
 
-// FullWords says that the disk is full, for people.
+// FullWords describes for people that the disk is full.
 func (s Status) FullWords() string {
 	since := time.UnixMilli(s.Full).UTC().Format("2006-01-02 15:04 MST")
 	if s.Replicas > 1 {
@@ -82,8 +82,8 @@ func (s Status) FullWords() string {
 	return fmt.Sprintf("the disk is full since %s: the hub stores nothing more until there is room, and senders keep theirs", since)
 }
 
-// status asks all streams at once, each for its time: one that does not answer, as one of
-// three nodes without the others, takes nothing away from the rest.
+// status queries all streams at once, each with its timeout. One that does not answer, as
+// on one of three nodes without the others, does not affect the rest.
 func (s *Server) status(ctx context.Context) Status {
 	set := s.opts.Settings
 	status := Status{
@@ -136,7 +136,7 @@ func (s *Server) status(ctx context.Context) Status {
 	return status
 }
 
-// add takes in what a stream told; nil is nothing.
+// add adds the report of a stream; nil adds nothing.
 func (s *Status) add(kind string, info *jetstream.StreamInfo) {
 	if info == nil {
 		return
@@ -151,7 +151,7 @@ func (s *Status) add(kind string, info *jetstream.StreamInfo) {
 	s.Behind = append(s.Behind, behind(info)...)
 }
 
-// unanswered says of what a stream was asked that it did not come.
+// unanswered describes a stream that did not answer.
 func unanswered(kind, team string, asked time.Duration, err error) Unanswered {
 	u := Unanswered{Kind: kind, Of: team, Asked: asked.Milliseconds()}
 	if kind == KindRegistry {
@@ -183,7 +183,7 @@ func bucketInfo(ctx context.Context, bucket jetstream.KeyValue) (*jetstream.Stre
 	return told.StreamInfo(), nil
 }
 
-// sayThere adds the PCs that say they are there, at whichever node.
+// sayThere adds the PCs that announce themselves as present, at any node.
 func sayThere(ctx context.Context, s *Server, up map[string]bool) error {
 	presence, err := s.js.KeyValue(ctx, subject.PresenceBucket(s.opts.Settings.Team))
 	if err != nil {
@@ -193,17 +193,17 @@ func sayThere(ctx context.Context, s *Server, up map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	defer s.tasks.Go(func() { _ = watch.Stop() }) // it asks the engine, and waits for that as long as it likes
+	defer s.tasks.Go(func() { _ = watch.Stop() }) // it calls the engine without a timeout
 	now := s.opts.Now()
 	for {
 		select {
 		case entry, more := <-watch.Updates():
-			if !more || entry == nil { // that was all
+			if !more || entry == nil { // that was the whole content
 				return ctx.Err()
 			}
 			var word struct {
-				Session string `json:"session"` // the hub's own word has none
-				Gone    bool   `json:"gone"`    // its last word
+				Session string `json:"session"` // empty in the hub's own announcement
+				Gone    bool   `json:"gone"`    // its last announcement
 				Life    int    `json:"life"`    // seconds
 			}
 			life := subject.PresenceLife
@@ -219,7 +219,7 @@ func sayThere(ctx context.Context, s *Server, up map[string]bool) error {
 	}
 }
 
-// behind are the nodes that lack something of a stream.
+// behind returns the nodes that lack something of a stream.
 func behind(info *jetstream.StreamInfo) []string {
 	var nodes []string
 	if info.Cluster != nil {

@@ -14,41 +14,41 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// board is what this node tells its PCs of who is there (subject.There). One goroutine
-// has it, and hears everything by one channel: so what it answers is never older than
-// what it tells afterwards.
+// board is the presence that this node publishes to its PCs (subject.There). One
+// goroutine owns it and receives everything by one channel. So an answer is never older
+// than a later publication.
 type board struct {
 	*Server
 	came   chan *nats.Msg
 	subs   []*nats.Subscription
-	missed int      // words, so far, for which there was no room in came
+	missed int      // messages so far for which came had no room
 	routes []uint64 // to the other nodes
 
-	lines  map[string]*subject.Line // by identity
-	behind bool                     // it lacks something that the buckets have
-	again  bool                     // and it may: another node was not heard for a while
-	fresh  map[string]bool          // identities of which there is something new to tell
-	still  map[string]bool          // and those that said once more what they had said
-	// refused is what each PC was refused, by node and reason.
+	lines  map[string]*subject.Line // by id
+	behind bool                     // it lacks data that the buckets have
+	again  bool                     // it may lack data: another node was disconnected for a while
+	fresh  map[string]bool          // ids with changes to publish
+	still  map[string]bool          // ids that repeated their last announcement
+	// refused holds what each PC was refused, by node and reason.
 	refused map[string]map[string]numbered
-	told    time.Time // when something was told
+	told    time.Time // when the board was last published
 }
 
 const (
 	boardRoom = 1 << 16
-	// A change is told at once, and what comes within the pause after it together.
+	// A change is published at once; changes within the pause after it are published together.
 	tellPause, tellPausePerPC = 20 * time.Millisecond, time.Millisecond
-	// stillPause is how long it may wait that a PC is there as before.
+	// stillPause is how long a repeated announcement may wait.
 	stillPause = subject.PresenceLife / 6
-	// behindPause is how long it waits until it reads again what could not be read.
+	// behindPause is how long to wait before a failed read is retried.
 	behindPause = time.Second
-	// routesPause is how often it is looked whether a node was cut off meanwhile.
+	// routesPause is how often the routes to other nodes are checked for changes.
 	routesPause = 5 * time.Second
-	// maxToldBytes is about how much one message has; more goes into another one.
+	// maxToldBytes is about the size of one message; the rest goes into another one.
 	maxToldBytes = 256 << 10
 )
 
-// showBoard begins to tell PCs who is there.
+// showBoard starts to publish presence to PCs.
 func showBoard(ctx context.Context, s *Server) error {
 	b := &board{Server: s, came: make(chan *nats.Msg, boardRoom), lines: map[string]*subject.Line{}, fresh: map[string]bool{}, still: map[string]bool{}, refused: map[string]map[string]numbered{}}
 	team := s.opts.Settings.Team
@@ -63,7 +63,7 @@ func showBoard(ctx context.Context, s *Server) error {
 		b.subs = append(b.subs, sub)
 	}
 	b.behind = true
-	b.mend(ctx) // or it tries again
+	b.mend(ctx) // or it retries
 	s.tasks.Go(func() { b.run(s.tasks.Context()) })
 	return nil
 }
@@ -90,7 +90,7 @@ func (b *board) run(ctx context.Context) {
 	}
 }
 
-// wait is how long until there is something to tell.
+// wait returns how long until there is something to publish.
 func (b *board) wait() (wait time.Duration, any bool) {
 	switch since := b.opts.Now().Sub(b.told); {
 	case len(b.fresh) > 0:
@@ -103,14 +103,14 @@ func (b *board) wait() (wait time.Duration, any bool) {
 	return 0, false
 }
 
-// present are the routes to the other nodes that there are, in order.
+// present returns the present routes to the other nodes, in order.
 func (b *board) present() (routes []uint64) {
 	if b.opts.Settings.Cluster == "" {
 		return nil
 	}
 	are, err := b.engine.Routez(nil)
 	if err != nil {
-		return b.routes // it ends
+		return b.routes // the engine ends
 	}
 	for _, route := range are.Routes {
 		routes = append(routes, route.Rid)
@@ -119,8 +119,8 @@ func (b *board) present() (routes []uint64) {
 	return routes
 }
 
-// follow has the buckets read again when there are other routes: what was said by another
-// node meanwhile did not come here.
+// follow schedules another read of the buckets if the routes have changed: data from
+// another node may not have arrived here meanwhile.
 func (b *board) follow(present []uint64) {
 	if !slices.Equal(b.routes, present) {
 		b.routes, b.again = present, true
@@ -152,7 +152,7 @@ func (b *board) line(pc string) *subject.Line {
 	return b.lines[pc]
 }
 
-// enter takes what the roster says of a PC. What the hub has not sealed says nothing.
+// enter applies a PC's roster entry. It ignores entries that the hub has not sealed.
 func (b *board) enter(pc, at string, data []byte) {
 	body, number, err := subject.Open(b.ID(), at, data)
 	if err != nil {
@@ -168,8 +168,8 @@ func (b *board) enter(pc, at string, data []byte) {
 	}
 }
 
-// hear takes a word of presence: the PC's own, as its signature proves, or the hub's that
-// it has gone.
+// hear applies a presence announcement: the PC's own, verified by its signature, or the
+// hub's that the PC has left.
 func (b *board) hear(pc, at string, header nats.Header, data []byte, when time.Time) {
 	if header.Get(subject.HeaderKey) == "" {
 		b.hearLeft(pc, at, data)
@@ -192,7 +192,7 @@ func (b *board) hear(pc, at string, header nats.Header, data []byte, when time.T
 	line.Word, line.Key, line.Signature = data, proof.Key, proof.Signature
 }
 
-// maxWordBytes bounds a PC's word of itself.
+// maxWordBytes limits a PC's announcement of itself.
 const maxWordBytes = 16 << 10
 
 func (b *board) hearLeft(pc, at string, data []byte) {
@@ -207,7 +207,7 @@ func (b *board) hearLeft(pc, at string, data []byte) {
 	}
 }
 
-// catchUp reads what the buckets have.
+// catchUp reads the buckets.
 func (b *board) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -220,8 +220,8 @@ func (b *board) catchUp(ctx context.Context) error {
 	return err
 }
 
-// readAll reads what a bucket had when it began: what comes meanwhile is heard, and might
-// never end. PCs wait, so no request to the engine waits long.
+// readAll reads what a bucket held at the start. Later messages arrive by subscription, and
+// reading them might never end. PCs wait, so each request to the engine has a short timeout.
 func (b *board) readAll(ctx context.Context, bucket string, each func(pc string, msg *jetstream.RawStreamMsg)) error {
 	once := b.opts.Settings.once
 	var stream jetstream.Stream
@@ -253,11 +253,11 @@ func (b *board) readAll(ctx context.Context, bucket string, each func(pc string,
 	return nil
 }
 
-// mend reads the buckets again where words were missed.
+// mend reads the buckets again if messages were missed. It reports success.
 func (b *board) mend(ctx context.Context) bool {
 	missed := 0
 	for _, sub := range b.subs {
-		n, _ := sub.Dropped() // it is 0 for one that has ended
+		n, _ := sub.Dropped() // it is 0 after the subscription has ended
 		missed += n
 	}
 	if missed == b.missed && !b.behind {
@@ -272,11 +272,11 @@ func (b *board) mend(ctx context.Context) bool {
 	return err == nil
 }
 
-// tell tells the PCs of this node what is different.
+// tell publishes the changes to the PCs of this node.
 func (b *board) tell(ctx context.Context) {
 	b.told = b.opts.Now()
 	if b.mend(ctx) && b.again {
-		b.again = b.catchUp(ctx) != nil // what it knows it tells meanwhile
+		b.again = b.catchUp(ctx) != nil // it publishes what it knows meanwhile
 	}
 	var lines [][]byte
 	for pc := range b.fresh {
@@ -296,8 +296,8 @@ func (b *board) tell(ctx context.Context) {
 	}
 }
 
-// answer tells one PC everything. It goes where that PC alone listens: it could name any
-// subject, and the hub may publish to all.
+// answer sends everything to one PC. It checks that only that PC receives the reply
+// subject: the PC could name any subject, and the hub may publish to all.
 func (b *board) answer(ctx context.Context, pc, to string) {
 	if !strings.HasPrefix(to, subject.InboxPrefix(pc)+".") || !b.mend(ctx) {
 		return
@@ -314,7 +314,7 @@ func (b *board) answer(ctx context.Context, pc, to string) {
 	}
 }
 
-// add puts a line behind the others. Of whom the roster does not know, nothing is told.
+// add appends a line. It omits PCs that the roster does not know.
 func (b *board) add(parts [][]byte, line subject.Line) [][]byte {
 	if line.Entry == 0 && line.Name == "" && len(line.Word) > 0 {
 		return parts
@@ -323,11 +323,11 @@ func (b *board) add(parts [][]byte, line subject.Line) [][]byte {
 		parts = append(parts, nil)
 	}
 	last := &parts[len(parts)-1]
-	*last, _ = line.Append(*last) // a key of the bucket is an identity
+	*last, _ = line.Append(*last) // a key of the bucket is an id
 	return parts
 }
 
-// say tells lines under a subject, signed with the hub's key.
+// say publishes lines under a subject, signed with the hub's key.
 func (b *board) say(at string, more bool, lines []byte) {
 	now := b.opts.Now()
 	data := subject.EncodeTold(now, more, lines)

@@ -1,14 +1,14 @@
 package subject
 
-// Permissions are what the server lets one PC do; everything else is refused.
+// Permissions lists what the server allows one PC; everything else is refused.
 type Permissions struct {
 	Publish   []string
 	Subscribe []string
 }
 
-// For lists what one PC of a team may do: speak under its own identity, take what waits
-// in its own inbox, read decisions, presence and who is in the team, and hear what is
-// meant for it. It makes, changes and lists nothing of the engine's.
+// For returns what one PC of a team may do. It may publish under its own id, and receive
+// from its own inbox. It may read decisions, presence and the roster, and receive frames
+// for it. It may not create, change or list objects of the engine.
 func For(team, pc string) Permissions {
 	messages, decisions := MessageStream(team), DecisionStream(team)
 	presence, roster := BucketStream(PresenceBucket(team)), BucketStream(RosterBucket(team))
@@ -19,11 +19,11 @@ func For(team, pc string) Permissions {
 			Subject{Team: team, From: pc, To: "*", Sort: Message}.String(),
 			Subject{Team: team, From: pc, Sort: Decision}.String(),
 			BucketKey(PresenceBucket(team), pc),
-			// Its inbox: to know it, to ask for what waits, to acknowledge it.
+			// Its inbox: the consumer's state, the waiting messages, the acknowledgements.
 			api + "CONSUMER.INFO." + messages + "." + Consumer(pc),
 			api + "CONSUMER.MSG.NEXT." + messages + "." + Consumer(pc),
 			"$JS.ACK." + messages + "." + Consumer(pc) + ".>",
-			// What everybody in the team may read.
+			// What every PC of the team may read.
 			api + "STREAM.INFO." + decisions,
 			api + "DIRECT.GET." + decisions,
 			api + "STREAM.INFO." + presence,

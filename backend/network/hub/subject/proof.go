@@ -11,7 +11,7 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// The headers of a Proof.
+// The headers of a [Proof].
 const (
 	HeaderKey       = "Bridge-Key"
 	HeaderNumber    = "Bridge-Number"
@@ -20,25 +20,25 @@ const (
 
 const signedLabel = "bridge-hub-v1"
 
-// Proof shows that a PC itself said something under a subject.
+// Proof shows that a PC itself published something under a subject.
 type Proof struct {
-	Key []byte // the PC's public key as certificates carry it; its SHA-256 is the identity
-	// Number grows with all that the PC says, beyond its restarts too: its clock in
-	// nanoseconds, or one more than the last. Who receives frames passes over one whose
-	// number it has seen or passed.
+	Key []byte // the PC's public key as certificates hold it; its SHA-256 is the id
+	// Number grows with every message of the PC, across restarts too: its clock in
+	// nanoseconds, or the last number plus one. A receiver of frames ignores numbers that
+	// are not above the last.
 	Number    int64
 	Signature []byte
 }
 
-// Signed is what a PC signs with its key: the subject, so that the words count under no
-// other, their number, and the words themselves.
+// Signed returns the data that a PC signs: the subject, so that the message is valid
+// under no other, the number, and the body's hash.
 func Signed(subject string, number int64, body []byte) []byte {
 	sum := sha256.Sum256(body)
 	text := signedLabel + "\n" + subject + "\n" + strconv.FormatInt(number, 10) + "\n" + hex.EncodeToString(sum[:])
 	return []byte(text)
 }
 
-// Check refuses words that the PC did not say under that subject.
+// Check fails with Unauthorized if the PC did not publish body under that subject.
 func (p Proof) Check(pc, subject string, body []byte) error {
 	sum := sha256.Sum256(p.Key)
 	if hex.EncodeToString(sum[:]) != pc {
@@ -52,7 +52,7 @@ func (p Proof) Check(pc, subject string, body []byte) error {
 	return nil
 }
 
-// Headers are the proof as it travels.
+// Headers returns the proof as headers.
 func (p Proof) Headers() map[string]string {
 	return map[string]string{
 		HeaderKey:       base64.StdEncoding.EncodeToString(p.Key),
@@ -61,7 +61,7 @@ func (p Proof) Headers() map[string]string {
 	}
 }
 
-// ParseProof reads a proof out of headers; get answers "" for one that is not there.
+// ParseProof reads a proof from headers; get returns "" for a missing one.
 func ParseProof(get func(header string) string) (p Proof, err error) {
 	if p.Key, err = base64.StdEncoding.Strict().DecodeString(get(HeaderKey)); err == nil {
 		p.Signature, err = base64.StdEncoding.Strict().DecodeString(get(HeaderSignature))

@@ -10,22 +10,22 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// Member is what the roster says of one PC of the team. The hub seals it with its own key
-// under the PC's BucketKey: what lies there and Open refuses, somebody has slipped in by
-// the engine's answers, and says nothing.
+// Member is the roster's entry of one PC of the team. The hub seals it with its own key
+// under the PC's BucketKey. An entry that Open refuses was injected by the engine's
+// answers, and is ignored.
 type Member struct {
 	Name string `json:"name"` // unique in the team
-	// Removed says that it belongs to the team no more. The hub writes that in place of
-	// deleting the key: a deletion cannot be signed.
+	// Removed is set if it is no longer in the team. The hub writes that instead of
+	// deleting the key, because a deletion cannot be signed.
 	Removed bool `json:"removed,omitempty"`
-	// Box is its public key, as box.Text writes it, where it opens what is sealed to it. It
-	// need not be believed: its SHA-256 is the PC's identity.
+	// Box is its public key, as box.Text writes it, if it can open what is sealed to that
+	// key. Its SHA-256 must be the PC's id.
 	Box string `json:"box,omitempty"`
 }
 
 const maxMemberBytes = 1 << 10
 
-// ParseMember reads an entry of the roster.
+// ParseMember decodes an entry of the roster.
 func ParseMember(data []byte) (m Member, err error) {
 	if err := bridge.DecodeAdditive(data, maxMemberBytes, &m); err != nil {
 		return Member{}, err
@@ -36,11 +36,11 @@ func ParseMember(data []byte) (m Member, err error) {
 	return m, nil
 }
 
-// Encode is the entry as it is written.
+// Encode returns the encoded entry.
 func (m Member) Encode() ([]byte, error) { return json.Marshal(m) }
 
-// sealed is an entry as it lies in the bucket. Its proof is within: the engine's own
-// client for buckets hands on no headers.
+// sealed is an entry as stored in the bucket. It contains its proof, because the engine's
+// own client for buckets drops headers.
 type sealed struct {
 	Body      []byte `json:"body"`
 	Key       []byte `json:"key"`
@@ -48,16 +48,16 @@ type sealed struct {
 	Signature []byte `json:"signature"`
 }
 
-// Seal makes an entry of the roster that the holder of the key has said under that
-// subject. Of two entries the one with the larger number counts.
+// Seal returns an entry of the roster, signed under that subject. Of two entries, the one
+// with the larger number is valid.
 func Seal(sign func(message []byte) (key, signature []byte), subject string, number int64, body []byte) ([]byte, error) {
 	s := sealed{Body: body, Number: number}
 	s.Key, s.Signature = sign(Signed(subject, number, body))
 	return json.Marshal(s)
 }
 
-// SealedBy is the identity of the key that an entry claims to be sealed with; "" for what
-// is no entry. It is no proof: Open is.
+// SealedBy returns the id of the key that an entry claims to be sealed with; "" if it is
+// no entry. Only [Open] verifies it.
 func SealedBy(data []byte) string {
 	var s sealed
 	if err := bridge.DecodeAdditive(data, 4*maxMemberBytes, &s); err != nil || len(s.Key) == 0 {
@@ -67,7 +67,7 @@ func SealedBy(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Open reads an entry that the hub of that identity has sealed under that subject.
+// Open returns the content of an entry that the hub with that id has sealed under that subject.
 func Open(hub, subject string, data []byte) (body []byte, number int64, err error) {
 	var s sealed
 	if err := bridge.DecodeAdditive(data, 4*maxMemberBytes, &s); err != nil {
@@ -80,15 +80,15 @@ func Open(hub, subject string, data []byte) (body []byte, number int64, err erro
 	return s.Body, s.Number, nil
 }
 
-// Left is what the hub says under a PC's key of presence when the PC's connections have
-// ended without a goodbye. It is sealed like an entry of the roster.
+// Left is the hub's entry under a PC's presence key after the PC disconnected without
+// announcing it. It is sealed like an entry of the roster.
 type Left struct {
 	Gone bool `json:"gone"`
-	// Number is that of the PC's last word: what it says with a larger one, it says after.
+	// Number is that of the PC's last announcement: a larger number is a later announcement.
 	Number int64 `json:"number"`
 }
 
-// ParseLeft reads the hub's word.
+// ParseLeft decodes the hub's entry.
 func ParseLeft(data []byte) (l Left, err error) {
 	if err := bridge.DecodeAdditive(data, maxMemberBytes, &l); err != nil {
 		return Left{}, err
@@ -99,12 +99,11 @@ func ParseLeft(data []byte) (l Left, err error) {
 	return l, nil
 }
 
-// minPrefix is how much of an identity names a PC.
+// minPrefix is the minimum length of an id's prefix that names a PC.
 const minPrefix = 12
 
-// FindPC is the one of a team's PCs that people mean: by its name, by its identity or
-// at least the first 12 digits of it, spaced as they are shown. NotFound where none or
-// several are meant.
+// FindPC returns the PC of a team with that name, id, or id prefix of at least 12 digits,
+// with or without spaces. It fails with NotFound if there is none or more than one.
 func FindPC[PC any](all []PC, text string, of func(PC) (name, id string)) (PC, error) {
 	var found []PC
 	start := strings.ReplaceAll(text, " ", "")

@@ -1,22 +1,21 @@
-// Package subject has the names under which the PCs of a team meet on NATS (rows
+// Package subject defines the names by which the PCs of a team communicate on NATS (rows
 // HUB): subjects, streams, buckets, consumers and headers, and what one PC may publish
-// and subscribe to. The hub and its clients both take them from here, and from nowhere
-// else.
+// and subscribe to. The hub and its clients use only these names.
 //
 //	bridge.v1.<team>.<from>.<to>.frame   a link's frame, at once or not at all
-//	bridge.v1.<team>.<from>.<to>.msg     what waits in the inbox of <to> until it is acknowledged
+//	bridge.v1.<team>.<from>.<to>.msg     a message in the inbox of <to>, until it is acknowledged
 //	bridge.v1.<team>.<from>.dec          a decision that its owner shares with the team
-//	$KV.bridge-<team>-presence.<pc>      that a PC is there; gone after LongestPresence
-//	$KV.bridge-<team>-pcs.<pc>           who belongs to the team; the hub alone writes it
-//	bridge.there.v1.<team>.<node>        what a node of a hub tells of both (There)
+//	$KV.bridge-<team>-presence.<pc>      the presence of a PC; it expires after LongestPresence
+//	$KV.bridge-<team>-pcs.<pc>           the roster of the team; only the hub writes it
+//	bridge.there.v1.<team>.<node>        a hub node's publication of both (There)
 //
-// <from>, <to> and <pc> are identities as link.Identity has them: 64 hexadecimal
-// digits, which are safe in a subject as they are.
+// <from>, <to> and <pc> are ids as in link.Identity: 64 hexadecimal digits, which are
+// valid in a subject.
 //
-// Who said something is told by its subject and never by its content (HUB-02), but the
-// subject alone is no proof: whoever may ask the engine for something also chooses where
-// the engine's answer goes, and no permission binds that choice. So each PC signs what it
-// says together with the subject, and whoever receives it asks Proof.Check.
+// The subject of a message names its sender, never its content (HUB-02). But the subject
+// is no proof: a client of the engine's API also chooses where the engine's answer goes,
+// and no permission restricts that choice. So each PC signs its messages together with
+// the subject, and receivers call Proof.Check.
 package subject
 
 import (
@@ -26,10 +25,10 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Sort is what a subject carries.
+// Sort is the kind of content of a subject.
 type Sort string
 
-// The sorts; there are no others.
+// The only sorts.
 const (
 	Frame    Sort = "frame"
 	Message  Sort = "msg"
@@ -38,29 +37,29 @@ const (
 
 const (
 	root = "bridge.v1."
-	// idDigits is the length of a PC's identity: SHA-256 in hexadecimal.
+	// idDigits is the length of a PC's id: SHA-256 in hexadecimal.
 	idDigits = 64
-	// MaxTeamChars bounds a team's name.
+	// MaxTeamChars limits a team's name.
 	MaxTeamChars = 32
 )
 
-// Limits of what the hub takes.
+// Limits of what the hub accepts.
 const (
-	// MaxFrameBytes bounds what one publication carries: a link's frame of 1 MiB.
+	// MaxFrameBytes limits one publication: a link's frame of 1 MiB.
 	MaxFrameBytes = 1 << 20
-	// MaxPayloadBytes is what the server lets through, with the headers.
+	// MaxPayloadBytes is the server's limit, with the headers.
 	MaxPayloadBytes = MaxFrameBytes + 16<<10
-	// PresenceEvery is how often a PC of a small team says that it is there, PresenceLife
-	// how long its word counts; see Rarely.
+	// PresenceEvery is how often a PC of a small team announces its presence,
+	// PresenceLife how long that is valid; see Rarely.
 	PresenceEvery = 10 * time.Second
 	PresenceLife  = 30 * time.Second
-	// LongestPresence is how long a word counts at most.
+	// LongestPresence is the longest validity of an announcement.
 	LongestPresence = PresenceLife * mostRarely
-	// MaxDecisionBytes bounds a decision with its headers.
+	// MaxDecisionBytes limits a decision with its headers.
 	MaxDecisionBytes = 64 << 10
-	// MaxWaiting bounds what waits from one PC for another; more is refused.
+	// MaxWaiting limits the messages that wait from one PC for another; more are refused.
 	MaxWaiting = 10_000
-	// KeepMessages is how long something waits for a PC at most.
+	// KeepMessages is how long a message waits for a PC at most.
 	KeepMessages = 30 * 24 * time.Hour
 )
 
@@ -69,17 +68,17 @@ const (
 	mostRarely = 25
 )
 
-// Rarely is how many times PresenceEvery lie between two words of a PC that it is there,
-// in a team of so many PCs: everybody hears everybody, so that what one PC hears would
-// grow with the team, and what the hub carries with its square. The hub tells at once of
-// those that it lost (Left).
+// Rarely returns the number of PresenceEvery intervals between two presence
+// announcements, for the size of the team. Every PC receives all announcements. Thus each
+// PC's traffic would grow with the team, and the hub's with its square. The hub reports
+// lost PCs at once (Left).
 func Rarely(pcs int) int { return min(max(pcs/smallTeam, 1), mostRarely) }
 
-// MessageID is the engine's own header for the unique id of a message. The engine
-// remembers it for a while only: what makes a message count once is the receiver's store.
+// MessageID is the engine's header for the unique id of a message. The engine remembers
+// it for a limited time; the receiver's store prevents duplicates.
 const MessageID = "Nats-Msg-Id"
 
-// Subject is a subject's parts. To is empty for a decision.
+// Subject holds the parts of a subject. To is empty for a decision.
 type Subject struct {
 	Team string
 	From string
@@ -87,7 +86,7 @@ type Subject struct {
 	Sort Sort
 }
 
-// String is the subject as it is published to.
+// String returns the subject as text.
 func (s Subject) String() string {
 	if s.Sort == Decision {
 		return root + s.Team + "." + s.From + "." + string(s.Sort)
@@ -95,7 +94,7 @@ func (s Subject) String() string {
 	return root + s.Team + "." + s.From + "." + s.To + "." + string(s.Sort)
 }
 
-// Parse reads a subject and refuses whatever String does not make.
+// Parse parses a subject. It fails with Invalid for text that String does not return.
 func Parse(text string) (Subject, error) {
 	rest, ours := strings.CutPrefix(text, root)
 	parts := strings.Split(rest, ".")
@@ -114,7 +113,7 @@ func Parse(text string) (Subject, error) {
 	return s, nil
 }
 
-// shown is a foreign text as a sentence may quote it.
+// shown returns a foreign text, shortened and quoted for a sentence.
 func shown(text string) string {
 	const most = 200
 	if len(text) > most {
@@ -123,8 +122,8 @@ func shown(text string) string {
 	return `"` + bridge.VisibleLine(text) + `"`
 }
 
-// CheckTeam refuses a name that no team may have: it is part of subjects, of streams and
-// of files.
+// CheckTeam fails with Invalid for a name that no team may have: it is part of subjects,
+// streams and files.
 func CheckTeam(name string) error {
 	if name == "" || len(name) > MaxTeamChars {
 		return bridge.Errorf(bridge.Invalid, "a team's name has 1 to %d characters", MaxTeamChars)
@@ -138,7 +137,7 @@ func CheckTeam(name string) error {
 	return nil
 }
 
-// CheckPC refuses what is no PC's identity.
+// CheckPC fails with Invalid if id is not a PC's id.
 func CheckPC(id string) error {
 	if len(id) != idDigits || strings.Trim(id, "0123456789abcdef") != "" {
 		return bridge.Errorf(bridge.Invalid, "%s is no PC's identity: that has %d hexadecimal digits", shown(id), idDigits)
@@ -146,43 +145,43 @@ func CheckPC(id string) error {
 	return nil
 }
 
-// MessageStream keeps what waits in inboxes, each message until it is acknowledged.
+// MessageStream returns the stream that keeps inbox messages until they are acknowledged.
 func MessageStream(team string) string { return "bridge-" + team + "-msg" }
 
-// MessageSubjects are those that MessageStream takes.
+// MessageSubjects returns the subjects of MessageStream.
 func MessageSubjects(team string) string { return root + team + ".*.*." + string(Message) }
 
-// Inbox filters what waits for one PC in MessageStream.
+// Inbox returns the filter for one PC's messages in MessageStream.
 func Inbox(team, pc string) string { return root + team + ".*." + pc + "." + string(Message) }
 
-// Frames filters the frames for one PC, which nothing keeps.
+// Frames returns the filter for the frames of one PC, which no stream keeps.
 func Frames(team, pc string) string { return root + team + ".*." + pc + "." + string(Frame) }
 
-// Consumer is the durable consumer of one PC's inbox in MessageStream. The hub makes it,
-// with Inbox as its filter: a PC that may make consumers can have any message of the
-// stream delivered, and to any subject.
+// Consumer returns the durable consumer of one PC's inbox in MessageStream. The hub
+// creates it, with Inbox as its filter. A PC that may create consumers could get any
+// message of the stream delivered, to any subject.
 func Consumer(pc string) string { return pc }
 
-// DecisionStream keeps all decisions of the team for ever, and its order is theirs. Each
-// PC reads on from the sequence that its own store remembers.
+// DecisionStream returns the stream that keeps all decisions of the team forever, in
+// their order. Each PC resumes from the sequence in its own store.
 func DecisionStream(team string) string { return "bridge-" + team + "-dec" }
 
-// DecisionSubjects are those that DecisionStream takes.
+// DecisionSubjects returns the subjects of DecisionStream.
 func DecisionSubjects(team string) string { return root + team + ".*." + string(Decision) }
 
-// PresenceBucket is the key-value bucket where each PC says that it is there.
+// PresenceBucket returns the key-value bucket of the presence announcements.
 func PresenceBucket(team string) string { return "bridge-" + team + "-presence" }
 
-// RosterBucket is the key-value bucket in which the hub keeps who belongs to the team.
+// RosterBucket returns the key-value bucket of the team's roster.
 func RosterBucket(team string) string { return "bridge-" + team + "-pcs" }
 
-// BucketStream is the stream that the engine keeps a bucket in.
+// BucketStream returns the engine's stream of a bucket.
 func BucketStream(bucket string) string { return "KV_" + bucket }
 
-// BucketKey is the subject of a key in a bucket; "*" is that of all.
+// BucketKey returns the subject of a key in a bucket; "*" matches all keys.
 func BucketKey(bucket, key string) string { return "$KV." + bucket + "." + key }
 
-// ParseBucketKey reads the PC out of a key's subject.
+// ParseBucketKey returns the PC of a key's subject. It fails with Invalid for another subject.
 func ParseBucketKey(bucket, text string) (pc string, err error) {
 	pc, ours := strings.CutPrefix(text, BucketKey(bucket, ""))
 	if !ours || CheckPC(pc) != nil {
@@ -191,5 +190,5 @@ func ParseBucketKey(bucket, text string) (pc string, err error) {
 	return pc, nil
 }
 
-// InboxPrefix is where the engine's answers to one PC go; no other PC may listen there.
+// InboxPrefix returns the prefix of the engine's answers to one PC; only that PC may subscribe.
 func InboxPrefix(pc string) string { return "_INBOX_" + pc }

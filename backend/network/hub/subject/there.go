@@ -9,47 +9,46 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// A hub that has a program beside its NATS tells who is there in lines, many at once and
-// with one signature: a PC that comes would otherwise read, and prove, two words of each
-// other one, and each of these a word of it. A NATS server alone has nobody who does that.
+// A hub program publishes presence in lines, many in one signed message. Otherwise each
+// new PC would have to read and verify two messages of each other PC, and each of these
+// one of it. A plain NATS server has no such program.
 
-// There is where one node of a hub tells the PCs that are connected to it what is
-// different.
+// There returns the subject where a hub's node publishes presence changes to its PCs.
 func There(team, node string) string { return "bridge.there.v1." + team + "." + node }
 
-// AskThere is where a PC asks a node for all lines. The answers are signed under the
-// subject that the PC has chosen for them, so that no earlier ones pass for them.
+// AskThere returns the subject where a PC requests all lines from a node. The answers are
+// signed under the PC's reply subject, so that earlier answers cannot replace them.
 func AskThere(team, node, pc string) string { return There(team, node) + "." + pc }
 
-// Refused is where a node tells the others what it has refused a PC, sealed like an entry
-// of the roster: a PC can have the engine's answers go there.
+// Refused returns the subject where a node reports what it refused a PC. Reports are
+// sealed like an entry of the roster, because a PC can direct the engine's answers there.
 func Refused(team, node, pc string) string { return refusedIn(team) + node + "." + pc }
 
 func refusedIn(team string) string { return "bridge.refused.v1." + team + "." }
 
-// ParseRefused reads Refused; ok is false for another subject.
+// ParseRefused parses a Refused subject; ok is false for another subject.
 func ParseRefused(team, at string) (node, pc string, ok bool) {
 	rest, ok := strings.CutPrefix(at, refusedIn(team))
 	node, pc, _ = strings.Cut(rest, ".")
 	return node, pc, ok
 }
 
-// Why something was refused.
+// The reasons of a refusal.
 const (
-	RefusedForbidden = "forbidden" // the PC may not say or hear that
+	RefusedForbidden = "forbidden" // the PC may not publish or subscribe there
 	RefusedTooLarge  = "too large"
-	RefusedFlooding  = "flooding" // and it was thrown out for a while
+	RefusedFlooding  = "flooding" // and it was banned for a while
 )
 
-// Refusal is what the hub has refused a PC for one reason since its nodes run. Last is in
-// Unix milliseconds, by the clock of a node.
+// Refusal counts what the hub refused a PC for one reason since its nodes started. Last
+// is in Unix milliseconds, by a node's clock.
 type Refusal struct {
 	Why   string            `json:"why"`
 	Count int64             `json:"count"`
 	Last  bridge.UnixMillis `json:"last"`
 }
 
-// ByHub is For with what a hub's own program has besides.
+// ByHub returns the permissions of For and those for a hub's own program.
 func ByHub(team, pc string) Permissions {
 	p := For(team, pc)
 	p.Publish = append(p.Publish, AskThere(team, "*", pc))
@@ -57,35 +56,35 @@ func ByHub(team, pc string) Permissions {
 	return p
 }
 
-// Line is what a hub tells of one PC.
+// Line is a hub's state of one PC.
 type Line struct {
 	PC string
-	// Entry is the number of what the roster says; Name, Removed and Box are that.
+	// Entry is the number of the roster's entry; Name, Removed and Box are its content.
 	Entry   int64
 	Name    string
 	Removed bool
 	Box     string
-	// Number is that of the PC's last word that it is there; 0 for none. At is when it
-	// came, by the clock of the hub's node, in Unix milliseconds.
+	// Number is that of the PC's last presence announcement; 0 for none. At is its
+	// arrival by the node's clock, in Unix milliseconds.
 	Number int64
 	At     int64
-	// Left says that it is not there any more, without a goodbye.
+	// Left is set if it disconnected without announcing it.
 	Left bool
-	// Word is what it said, as it signed it; empty where that is what it had said before.
+	// Word is the announcement as it was signed; empty if it is unchanged.
 	Word, Key, Signature []byte
-	// Refusals are all that there were; none says nothing.
+	// Refusals are all refusals; an empty list has no meaning.
 	Refusals []Refusal
 }
 
-// Told are lines that come together. Now is the node's clock in Unix milliseconds; More
-// says that the answer goes on.
+// Told is a message of lines. Now is the node's clock in Unix milliseconds; More is set
+// if another message follows.
 type Told struct {
 	Now   int64
 	More  bool
 	Lines []Line
 }
 
-// The marks of a line.
+// The flags of a line.
 const (
 	lineRemoved = 1 << iota
 	lineLeft
@@ -93,7 +92,7 @@ const (
 
 const toldVersion = 1
 
-// Append is the line as it travels, behind what is there already.
+// Append appends the encoded line to to. It fails with Invalid for a wrong id.
 func (l Line) Append(to []byte) ([]byte, error) {
 	id, err := hex.DecodeString(l.PC)
 	if err != nil || len(id) != idDigits/2 {
@@ -121,7 +120,7 @@ func (l Line) Append(to []byte) ([]byte, error) {
 	return to, nil
 }
 
-// EncodeTold puts lines together that Append has made.
+// EncodeTold returns a message of lines that Append has encoded.
 func EncodeTold(now time.Time, more bool, lines []byte) []byte {
 	head := []byte{toldVersion, 0}
 	if more {
@@ -130,7 +129,7 @@ func EncodeTold(now time.Time, more bool, lines []byte) []byte {
 	return append(binary.AppendVarint(head, now.UnixMilli()), lines...)
 }
 
-// ParseTold reads lines; their words and keys share data's memory.
+// ParseTold decodes a message of lines; their words and keys share data's memory.
 func ParseTold(data []byte) (t Told, err error) {
 	if len(data) < 2 || data[0] != toldVersion {
 		return t, bridge.Errorf(bridge.Unsupported, "the hub tells who is there in a form that this Bridge does not know")
@@ -146,7 +145,7 @@ func ParseTold(data []byte) (t Told, err error) {
 	return t, nil
 }
 
-// reader takes parts off the front of what is left.
+// reader reads values from the front of the rest.
 type reader struct {
 	rest  []byte
 	short bool

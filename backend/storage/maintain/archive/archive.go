@@ -1,6 +1,5 @@
-// Package archive moves what a home needs no more to where it is kept: messages
-// that are old to archive.db, and what writes that never ended left behind to
-// archive/orphaned. Nothing is deleted.
+// Package archive moves data that a home no longer needs. Old messages go to archive.db,
+// and leftovers of unfinished writes to archive/orphaned. It deletes nothing.
 package archive
 
 import (
@@ -11,21 +10,21 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// Mover moves what one home needs no more.
+// Mover moves data that one home no longer needs.
 type Mover struct {
 	Worker lease.Worker
-	// Age is how old messages must be for the archive to take them; 0 takes none.
+	// Age is the minimum age of archived messages; 0 archives none.
 	Age time.Duration
 }
 
-// Archived says what Messages moved.
+// Archived counts what Messages moved.
 type Archived struct {
 	Messages int `json:"messages"` // rows, one per recipient
 }
 
-// Messages moves messages older than Age to archive.db, also beside a live
-// broker: it works through the store's own locks, batch by batch, and its lock
-// keeps only other maintenance away (STO-07).
+// Messages moves messages older than Age to archive.db, even during a live broker. It
+// uses the store's own locks, batch by batch. Its lock blocks only other maintenance
+// (STO-07).
 func (m Mover) Messages(ctx context.Context) (done Archived, err error) {
 	if m.Age == 0 {
 		return done, nil

@@ -14,28 +14,27 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// Moved is a file that went into quarantine; both paths are absolute.
+// Moved is a file that was quarantined; both paths are absolute.
 type Moved struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// Fixed says what a fix did.
+// Fixed reports what a fix did.
 type Fixed struct {
 	Moved []Moved `json:"moved"`
-	// Ended are the folders of the jobs whose left processes were ended, absolute.
+	// Ended are the folders of the jobs whose leftover processes were ended, absolute.
 	Ended []string `json:"ended"`
 }
 
-// Fix moves what the doctor calls fixable, temporary files of writes that never
-// ended and leases of processes that are gone, to a new folder under
-// archive/orphaned, with the same bytes under the same relative path (STO-06). What a
-// dead runner of a job left running is ended (JOB-06).
-// Missing and damaged data is not its business. It refuses while writers live.
+// Fix moves what the doctor reports as fixable to a new folder under archive/orphaned:
+// temporary files of unfinished writes and leases of dead processes. Bytes and relative
+// paths stay the same (STO-06). It ends the processes that a job's dead runner left
+// (JOB-06). It does not handle missing and damaged data. It fails while writers live.
 func (m Mover) Fix(ctx context.Context) (Fixed, error) {
 	done := Fixed{Moved: []Moved{}, Ended: []string{}}
 	if _, err := check.HasStore(ctx, m.Worker.Home); errors.Is(err, check.ErrLost) {
-		return done, err // a lease or an index may be all that shows it
+		return done, err // a lease or an index may be the only evidence of it
 	}
 	err := m.Worker.Exclusively(lease.Fix, false, func() error {
 		report, err := check.Doctor{Worker: m.Worker}.Check(ctx)
@@ -56,7 +55,7 @@ func (m Mover) Fix(ctx context.Context) (Fixed, error) {
 	return done, err
 }
 
-// fix mends one finding; what is moved goes below target.
+// fix fixes one finding; it moves files below target.
 func (m Mover) fix(ctx context.Context, finding check.Finding, target string, done *Fixed) error {
 	from := inventory.JoinHome(m.Worker.Home.Dir(), finding.Path)
 	if finding.Code == check.ProcessesLeft {
@@ -72,7 +71,7 @@ func (m Mover) fix(ctx context.Context, finding check.Finding, target string, do
 	one := Moved{From: from, To: inventory.JoinHome(target, finding.Path)}
 	err := m.Worker.Files().Move(one.From, one.To)
 	if inventory.IsGone(err) && inventory.IsMissing(one.From) {
-		return nil // its process was just ending it, as one that asked for the same lock
+		return nil // its process was just removing it, such as one that requested the same lock
 	}
 	if err == nil {
 		done.Moved = append(done.Moved, one)

@@ -15,9 +15,9 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// checkBackups looks at the published sets and at what is beside them. Of the
-// newest of each kind every byte is read, of the others names and sizes: what
-// is restored is read whole in any case.
+// checkBackups checks the published sets and their folders. It reads every byte of the
+// newest set of each kind, and names and sizes of the others: a restore reads its set
+// whole anyway.
 func (k *checker) checkBackups(ctx context.Context) error {
 	if err := k.checkSets(ctx, "backups", inventory.SnapshotName, inventory.ReadManifest); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (k *checker) checkBackups(ctx context.Context) error {
 	return k.checkRecoveries()
 }
 
-// checkSets looks at the sets of one folder, whose manifests read reads.
+// checkSets checks the sets of one folder; read reads their manifests.
 func (k *checker) checkSets(ctx context.Context, folder string, name *regexp.Regexp, read func(dir string) (inventory.Manifest, error)) error {
 	found, err := k.listSets(folder, name)
 	if err != nil {
@@ -62,7 +62,7 @@ func (k *checker) checkTests() {
 		k.find(FileUnreadable, "backups/"+inventory.ResultsName, disk.Reason(err))
 	}
 	judged := map[string]bool{}
-	for _, result := range results { // the newest first
+	for _, result := range results { // newest first
 		inPlace := slices.IndexFunc(k.report.Backups, func(b inventory.Set) bool { return filepath.Base(b.Path) == result.Snapshot })
 		if !result.OK && !judged[result.Snapshot] && inPlace >= 0 {
 			k.find(TestFailed, k.report.Backups[inPlace].Path, "its last drill failed: "+result.Detail)
@@ -71,7 +71,7 @@ func (k *checker) checkTests() {
 	}
 }
 
-// listSets reports the published sets of a folder, and its strangers.
+// listSets reports the published sets of a folder, and unknown files in it.
 func (k *checker) listSets(folder string, name *regexp.Regexp) ([]inventory.Set, error) {
 	found, err := inventory.Sets(inventory.JoinHome(k.dir, folder), name)
 	if err != nil {
@@ -91,7 +91,7 @@ func (k *checker) listSets(folder string, name *regexp.Regexp) ([]inventory.Set,
 	return found, err
 }
 
-// checkBeside judges what lies in a folder of sets.
+// checkBeside reports an unknown entry in a folder of sets.
 func (k *checker) checkBeside(folder string, name *regexp.Regexp, entry fs.DirEntry) {
 	path := folder + "/" + entry.Name()
 	isSet := entry.IsDir() && (name.MatchString(entry.Name()) || inventory.RecoveryName.MatchString(entry.Name()))

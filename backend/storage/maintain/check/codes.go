@@ -2,8 +2,8 @@ package check
 
 import "maps"
 
-// Severity says what a finding means for the report's exit code: an error
-// makes it fail, a warning is shown.
+// Severity is the effect of a finding on the report's exit code: an error makes it fail,
+// a warning is only shown.
 type Severity string
 
 // The severities (STO-02).
@@ -15,8 +15,8 @@ const (
 // Code names a kind of finding.
 type Code string
 
-// The codes of findings. Their severity, whether `bridge doctor --fix` mends
-// them, and what to do, are in kinds.
+// The codes of findings. Their severity, whether `bridge doctor --fix` fixes them, and
+// what to do, are in kinds.
 const (
 	StoreLost          Code = "store-lost"
 	StoreReplaced      Code = "store-replaced"
@@ -83,7 +83,7 @@ const (
 	ProgramGone        Code = "program-gone"
 )
 
-// Kind is what is true of every finding of one code.
+// Kind holds the properties of all findings of one code.
 type Kind struct {
 	Severity Severity
 	Fixable  bool   // by `bridge doctor --fix`
@@ -92,14 +92,14 @@ type Kind struct {
 
 const restoreHint = "restore a snapshot with `bridge doctor --restore <snapshot>`; without one, keep a copy of the file and ask for help before you change it"
 
-// Kinds is the documented list of codes.
+// Kinds returns the documented list of codes.
 func Kinds() map[Code]Kind {
 	kinds := jobKinds()
 	maps.Copy(kinds, storeKinds())
 	return kinds
 }
 
-// jobKinds are those of delegated jobs.
+// jobKinds returns the kinds of delegated jobs.
 func jobKinds() map[Code]Kind {
 	return map[Code]Kind{
 		JobDamaged:       {Error, false, "everything else goes on; a snapshot from before has it whole, or mend it by hand"},
@@ -173,5 +173,5 @@ func storeKinds() map[Code]Kind {
 	}
 }
 
-// Hint says what to do about a finding of this code.
+// Hint returns what to do about a finding of this code.
 func (c Code) Hint() string { return Kinds()[c].Hint }

@@ -10,11 +10,11 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// stuckAfter is how long a message may wait for a paired PC before the doctor says so:
-// as long as mail waits for a session that is away, unless the owner says otherwise.
+// stuckAfter is how long a message may wait for a paired PC before the doctor reports it.
+// It equals the default time that mail waits for a session that is away.
 const stuckAfter = 24 * time.Hour
 
-// checkCrossings looks through what goes to paired PCs and comes from them.
+// checkCrossings checks the mail to and from paired PCs.
 func checkCrossings(ctx context.Context, k *checker) error {
 	one := inventory.Database{Name: inventory.Primary}
 	if k.quick || k.report.isDamaged(one.Name) || inventory.IsMissing(inventory.JoinHome(k.dir, one.Name)) {

@@ -11,8 +11,8 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// VerifyDatabase reads the whole database at path, which nobody writes, and
-// returns the rows of its tables. A damaged one is refused.
+// VerifyDatabase reads the whole database at path, which has no writer, and returns the
+// row counts of its tables. It fails with Storage for a damaged one.
 func VerifyDatabase(ctx context.Context, path string) (map[string]int, error) {
 	seen, err := transfer.Inspect(ctx, path, false)
 	if err != nil {
@@ -24,8 +24,8 @@ func VerifyDatabase(ctx context.Context, path string) (map[string]int, error) {
 	return transfer.Counts(ctx, path, false)
 }
 
-// Restorable refuses a database that is damaged, newer, or not what its
-// name says.
+// Restorable fails with Unsupported for a database that is damaged, newer, or not what
+// its name states.
 func Restorable(ctx context.Context, one inventory.Database, path string) error {
 	seen, err := transfer.Inspect(ctx, path, false)
 	if err != nil {
@@ -41,8 +41,8 @@ func Restorable(ctx context.Context, one inventory.Database, path string) error 
 	return nil
 }
 
-// RequireDatabases refuses a home that has lost a database, or has something else in
-// its place: a snapshot without it would pass for a whole one.
+// RequireDatabases fails with Storage if the home has lost a database, or another file
+// replaces it: a snapshot without it would look complete.
 func RequireDatabases(home config.Home) error {
 	k := &checker{dir: home.Dir()}
 	for _, one := range inventory.Databases {
@@ -54,8 +54,8 @@ func RequireDatabases(home config.Home) error {
 	return nil
 }
 
-// VerifyMessages reads a set of messages whole. progress hears how many bytes of
-// all were read.
+// VerifyMessages reads a set of messages whole. It calls progress with the bytes read and
+// all bytes.
 func VerifyMessages(ctx context.Context, dir string, progress func(done, all int64)) error {
 	m, err := inventory.ReadMessagesManifest(dir)
 	if err != nil {

@@ -18,17 +18,17 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// databaseLook is what a look through one database gave.
+// databaseLook is the result of the inspection of one database.
 type databaseLook struct {
 	seen transfer.Inspection
 	err  error
 }
 
-// looksAtOnce is how many databases are looked through at once: a look keeps one
+// looksAtOnce is how many databases are inspected at once: an inspection keeps one
 // processor busy.
 const looksAtOnce = 2
 
-// checkDatabases looks through every database that exists.
+// checkDatabases inspects every database that exists.
 func (k *checker) checkDatabases(ctx context.Context) error {
 	look := transfer.Inspect
 	if k.quick {
@@ -65,7 +65,7 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// checkPromise compares a sound database with what its version promises.
+// checkPromise compares a sound database with its version's promise.
 func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
 	if k.found(one.Name) && !k.report.awaitsUpgrade(one.Name) || one.Promise == "" {
 		return
@@ -79,8 +79,8 @@ func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
 	}
 }
 
-// codeOf says how much a lack matters. An archive has one table that matters; a
-// next archiving makes the rest.
+// codeOf returns the code of a lack. An archive has one essential table; the next
+// archiving creates the rest.
 func codeOf(one inventory.Database, lack schema.Lack) Code {
 	switch {
 	case one.Name == inventory.Archive && lack.Table != one.Table:
@@ -95,15 +95,15 @@ func codeOf(one inventory.Database, lack schema.Lack) Code {
 	return SchemaIncomplete
 }
 
-// awaitsUpgrade reports whether what was found of the path is no more than that
-// it waits for its upgrade.
+// awaitsUpgrade reports whether the findings of the path are only that it awaits its
+// upgrade.
 func (r Report) awaitsUpgrade(path string) bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool {
 		return f.Path == path && f.Code != DatabaseOlder && f.Code != UpgradeDeferred
 	})
 }
 
-// checkRows names the rows of a sound database that cannot be read.
+// checkRows reports the unreadable rows of a sound database.
 func (k *checker) checkRows(ctx context.Context, one inventory.Database) {
 	if k.quick || k.found(one.Name) {
 		return
@@ -128,8 +128,8 @@ func (k *checker) checkRows(ctx context.Context, one inventory.Database) {
 	}
 }
 
-// hasContent reports whether there is something to look through; that there is
-// not may be a finding.
+// hasContent reports whether there is a database to inspect; a missing one may be a
+// finding.
 func (k *checker) hasContent(one inventory.Database) bool {
 	logged := inventory.SizeOf(inventory.JoinHome(k.dir, one.Name)+"-wal") > 0
 	info, ok := k.regular(one.Name)
@@ -164,7 +164,7 @@ func (k *checker) findEmpty(one inventory.Database, bytes int64, logged bool) {
 	}
 }
 
-// judge turns what was seen into findings.
+// judge turns an inspection into findings.
 func (k *checker) judge(ctx context.Context, one inventory.Database, seen transfer.Inspection) {
 	if len(seen.Problems) > 0 {
 		k.findDamage(ctx, one, DatabaseDamaged, "the integrity check says: "+some(seen.Problems))
@@ -196,8 +196,8 @@ func (k *checker) judge(ctx context.Context, one inventory.Database, seen transf
 	}
 }
 
-// findUnreadable reports a database that could not be read: it is damaged, or the
-// system refused it.
+// findUnreadable reports a database that could not be read: it is damaged, or the system
+// refused access.
 func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, err error) {
 	if sqlitex.IsDamage(err) {
 		k.findDamage(ctx, one, DatabaseUnreadable, inventory.ShortErr(err))
@@ -206,8 +206,8 @@ func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, er
 	k.find(DatabaseUnreadable, one.Name, inventory.ShortErr(err))
 }
 
-// findDamage reports a damaged database. A search index is rebuilt, unless its
-// file says that it holds more.
+// findDamage reports a damaged database. A search index is rebuilt, unless its file holds
+// more.
 func (k *checker) findDamage(ctx context.Context, one inventory.Database, code Code, detail string) {
 	if one.Name != inventory.History || fulltext.HoldsMore(ctx, inventory.JoinHome(k.dir, inventory.History), k.live) {
 		k.find(code, one.Name, detail)
@@ -223,10 +223,10 @@ func (k *checker) findIndexDamaged(detail string) {
 	}
 }
 
-// farBehind is from how many rows on an index that is behind is worth a word.
+// farBehind is the number of unindexed rows from which checkIndex reports them.
 const farBehind = 10_000
 
-// checkIndex looks how far the search index is.
+// checkIndex checks how far the search index is.
 func (k *checker) checkIndex(ctx context.Context) error {
 	if k.found(inventory.History) || k.found(inventory.Primary) || k.found(inventory.Archive) {
 		return nil
@@ -252,7 +252,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 	return nil
 }
 
-// findOlder reports a store that waits for its upgrade, and for whom.
+// findOlder reports a store that awaits its upgrade, and the programs that it waits for.
 func (k *checker) findOlder(one inventory.Database, detail string) {
 	older, err := lease.OlderPrograms(k.worker.Home)
 	if err != nil {
@@ -265,7 +265,7 @@ func (k *checker) findOlder(one inventory.Database, detail string) {
 	k.find(DatabaseOlder, one.Name, detail)
 }
 
-// checkCompat reports a compatibility store beside a store that needs it no more.
+// checkCompat reports a compatibility store that its store no longer needs.
 func (k *checker) checkCompat(context.Context) error {
 	waits := false
 	for _, schema := range k.report.Schema {

@@ -11,9 +11,9 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// checkEmptied compares the store with the newest full snapshot: rows never leave
-// it but for the archive, so that a table which had some and has none was emptied
-// from outside. What was restored or merged after the snapshot may be older.
+// checkEmptied compares the store with the newest full snapshot. Rows leave it only for
+// the archive, so a table that had rows and has none was emptied from outside. A store
+// that was restored or merged after the snapshot may be older, and is skipped.
 func (k *checker) checkEmptied(ctx context.Context) error {
 	if k.quick || k.report.isDamaged(inventory.Primary) || inventory.IsMissing(inventory.JoinHome(k.dir, inventory.Primary)) {
 		return nil
@@ -47,13 +47,13 @@ func (k *checker) findEmptied(table string, rows int, snapshot inventory.Set) {
 	k.find(TableEmptied, inventory.Primary, fmt.Sprintf("the table %s is empty, and had %s in backups/%s", table, rowsText(rows), snapshot.Path))
 }
 
-// mayEmpty reports whether rows leave a table in the ordinary way: messages to the
-// archive, and what other programs keep as they like.
+// mayEmpty reports whether rows leave a table normally: messages to the archive, and rows
+// of other programs.
 func mayEmpty(table string) bool {
 	return table == "messages" || table == "archived_messages" || table == "job_delivery_routes" || strings.HasPrefix(table, "history_")
 }
 
-// checkMessagesLeft: what left the store is in the archive.
+// checkMessagesLeft checks that messages that left the store are in the archive.
 func (k *checker) checkMessagesLeft(ctx context.Context, then, now map[string]int, snapshot inventory.Set) error {
 	archived := 0
 	if !inventory.IsMissing(inventory.JoinHome(k.dir, inventory.Archive)) {
@@ -78,8 +78,7 @@ func rowsText(n int) string {
 	return fmt.Sprintf("%d rows", n)
 }
 
-// isDamaged reports whether a database cannot be counted: what is wrong with it has
-// been said.
+// isDamaged reports whether a database cannot be counted: its damage is already reported.
 func (r Report) isDamaged(path string) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
 		return f.Path == path && slices.Contains([]Code{

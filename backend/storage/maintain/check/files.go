@@ -16,14 +16,14 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// checkFiles walks the home once for sizes, links, rights, strangers and
+// checkFiles walks the home once for sizes, links, permissions, unknown files and
 // abandoned temporary files.
 func (k *checker) checkFiles(ctx context.Context) error {
 	bytes, folders := map[string]int64{}, config.Folders()
-	isOpen := k.checkRights(".") // else nobody reaches what is in it
+	isOpen := k.checkRights(".") // otherwise its content is inaccessible to others
 	err := k.walk(ctx, func(name string, entry fs.DirEntry) error {
 		top, rest, _ := strings.Cut(name, "/")
-		if inventory.IsAgents(name) { // whatever it is: its size alone counts
+		if inventory.IsAgents(name) { // whatever it is: only its size counts
 			if info, err := entry.Info(); err == nil && entry.Type().IsRegular() {
 				bytes[top] += info.Size()
 			}
@@ -67,12 +67,12 @@ func kindName(entry fs.DirEntry) string {
 	return "file"
 }
 
-// settled is how long a write takes at most: a younger temporary file may still
-// be one that a live process finishes.
+// settled is the maximum duration of a write: a live process may still finish a younger
+// temporary file.
 const settled = time.Hour
 
-// abandoned reports whether nobody finishes the write. Programs that keep no
-// leases are known by their records alone.
+// abandoned reports whether no process will finish the write. Programs without leases are
+// known only by their records.
 func (k *checker) abandoned(entry fs.DirEntry) bool {
 	info, err := entry.Info()
 	if err != nil {
@@ -85,8 +85,8 @@ func (k *checker) abandoned(entry fs.DirEntry) bool {
 	return err == nil && !k.live && len(older.Programs) == 0
 }
 
-// checkRights reports what others than the owner may read or write. Windows
-// keeps that in the home's own rights. It returns whether there is something.
+// checkRights reports a file that others than the owner may read or write. Windows has
+// that in the home's own permissions. It returns whether it reported one.
 func (k *checker) checkRights(name string) bool {
 	info, err := os.Lstat(filepath.Join(k.dir, name))
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {

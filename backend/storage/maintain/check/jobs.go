@@ -24,7 +24,7 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// entry is a job as the registry has it, with what only the doctor reads.
+// entry is a job of the registry, with members that only the doctor reads.
 type entry struct {
 	job.Job
 	Worktree struct {
@@ -33,24 +33,24 @@ type entry struct {
 	} `json:"worktree"`
 }
 
-// jobsChecker looks through the delegated jobs. What another program of the same
-// layout keeps of its jobs is read as far as it is ours, too: those have no runs.
+// jobsChecker checks the delegated jobs. Jobs of other programs with the same layout are
+// read as far as the layout is shared: they have no runs.
 type jobsChecker struct {
 	*checker
 	jobs     map[string]entry // by name, those of the registry
-	known    map[string]bool  // by name and by id, archived ones, too
-	complete bool             // known has them all
+	known    map[string]bool  // by name and by id, including archived ones
+	complete bool             // known is complete
 }
 
-// checkJobs looks at the registry against the folders, logs, questions and worktrees
-// of its jobs, and at what runs of them.
+// checkJobs compares the registry with the folders, logs, questions and worktrees of its
+// jobs, and checks their processes.
 func (k *checker) checkJobs(ctx context.Context) error {
 	c := &jobsChecker{checker: k, jobs: map[string]entry{}, known: map[string]bool{}}
 	c.readRegistry()
 	c.readArchive()
 	for _, folder := range []string{"jobs", "archive/jobs"} {
 		if k.quick && folder != "jobs" {
-			continue // of those there are ever more
+			continue // the archive only grows
 		}
 		for _, one := range k.list(folder) {
 			if err := ctx.Err(); err != nil {
@@ -71,7 +71,7 @@ func (k *checker) checkJobs(ctx context.Context) error {
 	return nil
 }
 
-// list is what lies right in a folder of the home.
+// list returns the entries of a folder of the home.
 func (k *checker) list(folder string) []fs.DirEntry {
 	entries, err := os.ReadDir(inventory.JoinHome(k.dir, folder))
 	if err != nil && !inventory.IsGone(err) && !k.found(folder) {
@@ -80,8 +80,7 @@ func (k *checker) list(folder string) []fs.DirEntry {
 	return entries
 }
 
-// readRegistry takes in jobs.json as far as it can be read; checkJSON says where it
-// cannot.
+// readRegistry reads the readable entries of jobs.json; checkJSON reports the rest.
 func (c *jobsChecker) readRegistry() {
 	data, err := disk.ReadLimited(inventory.JoinHome(c.dir, "jobs.json"), maxRegistryBytes)
 	var file struct{ Jobs []json.RawMessage }
@@ -98,7 +97,7 @@ func (c *jobsChecker) readRegistry() {
 		if json.Unmarshal(raw, &one.Job) != nil || json.Unmarshal(raw, &names) != nil {
 			continue
 		}
-		_ = json.Unmarshal(raw, &struct{ Worktree any }{&one.Worktree}) // what is none is left out
+		_ = json.Unmarshal(raw, &struct{ Worktree any }{&one.Worktree}) // an invalid one is skipped
 		switch _, twice := c.jobs[names.Name]; {
 		case names.Name == "":
 			c.find(JobDamaged, "jobs.json", fmt.Sprintf("jobs[%d] has no name", i))
@@ -112,7 +111,7 @@ func (c *jobsChecker) readRegistry() {
 	c.readWaiting()
 }
 
-// readWaiting takes in what waits until older programs let jobs.json be written
+// readWaiting reads the writes that wait until older programs permit changes of jobs.json
 // (VER-05).
 func (c *jobsChecker) readWaiting() {
 	const path = pendingFolder + "/" + job.PendingFile
@@ -133,16 +132,16 @@ func (c *jobsChecker) readWaiting() {
 	for _, waiting := range waiting.Jobs {
 		var one entry
 		if json.Unmarshal(waiting.Job, &one.Job) == nil {
-			_ = json.Unmarshal(waiting.Job, &struct{ Worktree any }{&one.Worktree}) // what is none is left out
+			_ = json.Unmarshal(waiting.Job, &struct{ Worktree any }{&one.Worktree}) // invalid: skipped
 			c.jobs[one.Name], c.known[one.Name], c.known[one.ID] = one, true, true
 		}
 	}
 }
 
-// maxRegistryBytes bounds jobs.json, as its reader does.
+// maxRegistryBytes limits jobs.json, like its reader.
 const maxRegistryBytes = 256 << 20
 
-// readArchive takes in the names of the jobs in the archive.
+// readArchive reads the names of the archived jobs.
 func (c *jobsChecker) readArchive() {
 	for _, one := range c.list("archive/jobs") {
 		if name, isEntry := strings.CutSuffix(one.Name(), ".json"); isEntry && !one.IsDir() {
@@ -151,14 +150,14 @@ func (c *jobsChecker) readArchive() {
 	}
 }
 
-// belongs reports a file or folder of a job that nobody knows.
+// belongs reports a file or folder of an unknown job.
 func (c *jobsChecker) belongs(name, path, what string) {
 	if c.complete && !c.known[name] {
 		c.find(JobUnknown, path, fmt.Sprintf("%s of %s, which neither the registry nor the archive has", what, name))
 	}
 }
 
-// checkFolder reads what lies in a job's folder as its users do.
+// checkFolder reads the files of a job's folder as their users do.
 func (c *jobsChecker) checkFolder(above, name string) {
 	folder := above + "/" + name
 	c.belongs(name, folder, "it is the folder")
@@ -191,7 +190,7 @@ func (c *jobsChecker) checkFolder(above, name string) {
 	c.checkResult(one, envelope, folder)
 }
 
-// parse reads a file of a job, where it is there. checkJSON says where it is no JSON.
+// parse reads a file of a job, if it exists. checkJSON reports invalid JSON.
 func (c *jobsChecker) parse(name string, limit int64, read func([]byte) error) {
 	data, err := disk.ReadLimited(inventory.JoinHome(c.dir, name), limit)
 	if errors.Is(err, disk.ErrTooLarge) {
@@ -206,7 +205,7 @@ func (c *jobsChecker) parse(name string, limit int64, read func([]byte) error) {
 	}
 }
 
-// readSpec reads a spec. One that was brought back from a copy is without its secret.
+// readSpec reads a spec. One that was restored from a copy lacks its secret.
 func (c *jobsChecker) readSpec(data []byte, name string) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -223,8 +222,8 @@ func (c *jobsChecker) readSpec(data []byte, name string) error {
 	return err
 }
 
-// checkRunnersJournal reads a runner's journal. A last line that its writer did not
-// finish was never acted on.
+// checkRunnersJournal reads a runner's journal. An unfinished last line never had an
+// effect.
 func (c *jobsChecker) checkRunnersJournal(name string) {
 	data, err := disk.ReadLimited(inventory.JoinHome(c.dir, name), maxRegistryBytes)
 	if err != nil {
@@ -246,8 +245,8 @@ func (c *jobsChecker) checkRunnersJournal(name string) {
 	}
 }
 
-// readEnvelope reads what came of a job's last run; the zero Envelope where nothing
-// can be told.
+// readEnvelope reads the result of a job's last run. It returns the zero Envelope if it
+// is unreadable.
 func (c *jobsChecker) readEnvelope(folder, name string) (envelope runs.Envelope) {
 	path := folder + "/envelope.json"
 	if size := inventory.SizeOf(inventory.JoinHome(c.dir, path)); size > runs.MaxEnvelopeBytes {
@@ -261,8 +260,8 @@ func (c *jobsChecker) readEnvelope(folder, name string) (envelope runs.Envelope)
 	return envelope
 }
 
-// checkResult compares what the registry says of a job's end with its envelope. A job
-// of another program has no run that is counted.
+// checkResult compares the registry's end of a job with its envelope. Jobs of other
+// programs have no counted run.
 func (c *jobsChecker) checkResult(one entry, envelope runs.Envelope, folder string) {
 	if one.Run == 0 || !one.State.IsEnded() || one.Remote != nil || c.found(folder+"/envelope.json") {
 		return
@@ -275,11 +274,11 @@ func (c *jobsChecker) checkResult(one entry, envelope runs.Envelope, folder stri
 	}
 }
 
-// checkProcesses looks for what a dead runner left.
+// checkProcesses reports the leftover processes of a dead runner.
 func (c *jobsChecker) checkProcesses(folder string) {
 	left, err := orphans.Of(inventory.JoinHome(c.dir, folder))
 	if err != nil || len(left) == 0 {
-		return // a state that cannot be read is a finding already
+		return // an unreadable state is already a finding
 	}
 	numbers := make([]string, len(left))
 	for i, process := range left {
@@ -291,7 +290,7 @@ func (c *jobsChecker) checkProcesses(folder string) {
 // sendTime is how long a live broker may take to send a result.
 const sendTime = time.Minute
 
-// checkEntry looks at a job of the registry.
+// checkEntry checks a job of the registry.
 func (c *jobsChecker) checkEntry(one entry) {
 	if one.Run == 0 || one.Remote != nil {
 		return
@@ -313,8 +312,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// checkLogs looks for runs without a log, and logs of nobody's run. No copy holds the
-// text of runs, so that a restore may leave many without: they are one finding.
+// checkLogs reports runs without a log, and logs without a job. No copy holds the text of
+// runs, so a restore may leave many runs without a log: they are one finding.
 func (c *jobsChecker) checkLogs() {
 	for _, one := range c.list("runs") {
 		if name, isLog := strings.CutSuffix(one.Name(), ".log"); isLog && job.IsName(name) {
@@ -334,8 +333,7 @@ func (c *jobsChecker) checkLogs() {
 	}
 }
 
-// checkApprovals looks for questions of nobody's job, and for open ones of a job that
-// has ended.
+// checkApprovals reports questions without a job, and open ones of a job that has ended.
 func (c *jobsChecker) checkApprovals() {
 	for _, file := range c.list("approvals") {
 		name := "approvals/" + file.Name()
@@ -358,13 +356,13 @@ func (c *jobsChecker) checkApprovals() {
 	}
 }
 
-// maxApprovalBytes bounds one approval, as its reader does.
+// maxApprovalBytes limits one approval, like its reader.
 const maxApprovalBytes = 1 << 20
 
-// worktreeName ends in the name of the job whose checkout it is.
+// worktreeName ends in the name of the checkout's job.
 var worktreeName = regexp.MustCompile(`-([a-z]+-(?:job|ask)-[0-9a-f]{8})$`)
 
-// checkWorktrees looks for checkouts of nobody's job.
+// checkWorktrees reports checkouts without a job.
 func (c *jobsChecker) checkWorktrees() {
 	for _, one := range c.list("worktrees") {
 		if named := worktreeName.FindStringSubmatch(one.Name()); named != nil && one.IsDir() {
@@ -373,10 +371,10 @@ func (c *jobsChecker) checkWorktrees() {
 	}
 }
 
-// registryLock is what other programs of the same layout hold while they write jobs.json.
+// registryLock is held by other programs of the same layout while they write jobs.json.
 const registryLock = "jobs.json.lock"
 
-// checkRegistryLock names the lock of a program that is gone: those programs wait for it.
+// checkRegistryLock reports the lock of a dead program: those programs wait for it.
 func (c *jobsChecker) checkRegistryLock() {
 	info, err := os.Lstat(filepath.Join(c.dir, registryLock))
 	if err != nil || c.worker.Now().Sub(info.ModTime()) < settled {

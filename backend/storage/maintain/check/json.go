@@ -21,15 +21,15 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// maxJSONBytes bounds what is read of one JSON file.
+// maxJSONBytes limits what is read of one JSON file.
 const maxJSONBytes = 64 << 20
 
 // jsonStore is a JSON file that Bridge knows by name.
 type jsonStore struct {
 	path    string
 	version int    // the newest form that this build knows
-	list    string // a member that must be a list of objects, "" where there is none
-	// read, when set, reads the members as their users do.
+	list    string // a member that must be a list of objects, "" for none
+	// read, if set, reads the members as their users do.
 	read func(config.Home, []byte) error
 }
 
@@ -82,8 +82,8 @@ func isStore(name string) bool {
 	return slices.ContainsFunc(jsonStores, func(one jsonStore) bool { return one.path == name })
 }
 
-// isManual reports whether the file is a result, or a receipt of one, that is too
-// large to be read by itself (JOB-04). That of a receipt becomes a finding here.
+// isManual reports whether the file is a result, or a receipt of one, that is too large
+// to be read automatically (JOB-04). It reports a receipt as a finding.
 func (k *checker) isManual(name string) bool {
 	size := inventory.SizeOf(inventory.JoinHome(k.dir, name))
 	if size <= runs.MaxEnvelopeBytes {
@@ -96,8 +96,8 @@ func (k *checker) isManual(name string) bool {
 	return path.Base(name) == "envelope.json"
 }
 
-// checkStore reads one file whole: parse, then version, then shape, because the
-// members of a newer form may mean something else.
+// checkStore reads one file whole: first parse, then version, then shape, because members
+// of a newer form may have another meaning.
 func (k *checker) checkStore(one jsonStore) {
 	data, ok := k.readJSON(one.path)
 	if !ok {
@@ -130,8 +130,8 @@ func (k *checker) checkStore(one jsonStore) {
 	}
 }
 
-// handEdited are the files that people edit: Bridge reads them with a byte order mark
-// before the document, too.
+// handEdited are the files that people edit: Bridge accepts a byte order mark before the
+// document.
 var handEdited = []string{"config.json", config.AutoWakeStore, config.RulesStore, config.NeedsStore}
 
 // readJSON returns the bytes of one JSON document.
@@ -178,15 +178,15 @@ func (k *checker) checkVersion(one jsonStore, raw json.RawMessage) bool {
 	return true
 }
 
-// pendingFolder is the journal of writes to JSON stores that wait.
+// pendingFolder is the journal of waiting writes to JSON stores.
 const pendingFolder = "pending-job-writes/v1"
 
-// checkPending reads a pending write as strictly as the broker that does it.
-// Those that can be read are one finding for each store.
+// checkPending reads a pending write as strictly as the broker that applies it. Readable
+// ones are one finding in total.
 func (k *checker) checkPending(name string) {
 	write, err := config.Shared{Home: k.worker.Home}.ReadPending(path.Base(name))
 	if inventory.IsGone(err) {
-		return // it was done meanwhile
+		return // it was applied meanwhile
 	}
 	if err != nil {
 		k.find(PendingDamaged, name, inventory.ShortErr(err))
@@ -195,7 +195,7 @@ func (k *checker) checkPending(name string) {
 	waits(k, write.Store)
 }
 
-// waits says, once for all stores, that there are writes that wait.
+// waits reports, once for all stores, that writes are waiting.
 func waits(k *checker, store string) {
 	if !k.found(pendingFolder) {
 		k.find(PendingWrites, pendingFolder, "writes to "+store+" and what comes after them wait until older programs have left")

@@ -10,9 +10,9 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// inQuarantine reports whether path, relative to the home, is one that Fix put
-// away, part of a set of backups, pending or published, or a file that another PC has
-// sent: those stay as they are, whatever they are called.
+// inQuarantine reports whether path, relative to the home, must stay unchanged, whatever
+// its name. That holds for quarantined files, files of pending or published sets of
+// backups, and files sent by another PC.
 func inQuarantine(path string) bool {
 	for _, folder := range []string{"archive/orphaned/", "backups/", "message-backups/", "inbox/", "network/incoming/"} {
 		if len(path) > len(folder) && path[:len(folder)] == folder {
@@ -22,28 +22,28 @@ func inQuarantine(path string) bool {
 	return false
 }
 
-// isAbandonable reports whether path is a temporary file that a fix may take.
+// isAbandonable reports whether path is a temporary file that a fix may move.
 func isAbandonable(path string) bool {
 	return !inQuarantine(path) && (disk.IsTemp(path) || isLeftover(path))
 }
 
-// leftoverForms are the names that other programs of the same layout give a file
-// while they write it: the file's name, then .tmp, .tmp-<anything>,
-// .tmp.<anything>, or numbers (a process, an id) and .tmp.
+// leftoverForms are the names that other programs of the same layout give a file while
+// they write it. They are the file's name, then .tmp, .tmp-<anything>, .tmp.<anything>,
+// or numbers (a process, an id) and .tmp.
 var leftoverForms = []*regexp.Regexp{
 	regexp.MustCompile(`^\.?(.+?)\.tmp(?:[-.].*)?$`),
 	regexp.MustCompile(`^\.?(.+?)(?:[.-][0-9][0-9a-f-]*)+\.tmp$`),
 }
 
-// leftoverFolders hold, each file for itself, what such programs write.
+// leftoverFolders hold separate files that such programs write.
 var leftoverFolders = append([]string{
 	"runs", "read-journal", "read-state", "message-waits", "sessions", "job-outcomes", "local-result-receipts",
 	"storage-capabilities", "plugin-sessions", "antigravity-hooks",
 }, jsonFolders...)
 
-// isLeftover reports whether path is named like the unfinished write of a file
-// that Bridge or an older program of the same layout keeps at that place. What
-// is merely called .tmp may be anybody's.
+// isLeftover reports whether path has the name of an unfinished write of a file of the
+// home. Bridge or an older program of the same layout must keep such a file there. Any
+// program may use a bare .tmp name.
 func isLeftover(path string) bool {
 	folder, name := filepath.ToSlash(filepath.Dir(path)), filepath.Base(path)
 	for _, form := range leftoverForms {
@@ -54,7 +54,7 @@ func isLeftover(path string) bool {
 	return false
 }
 
-// isStoredAt reports whether a file of that name is data of the home.
+// isStoredAt reports whether a file with that name is data of the home.
 func isStoredAt(folder, name string) bool {
 	extension := filepath.Ext(name)
 	if folder != "." {

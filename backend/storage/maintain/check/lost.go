@@ -19,37 +19,37 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// A store is lost when the home has had one and bridge.db is gone or empty
-// (STO-17). Nothing takes its place without the owner's word: what shows that
-// there was one may be all that is left, and a new store would hide the loss.
+// A store is lost if the home has had one and bridge.db is gone or empty (STO-17). No
+// store replaces it without the owner's consent: the evidence of it may be all that is
+// left, and a new store would hide the loss.
 
-// ErrLost is in every error that says that the home's store is lost.
+// ErrLost is in every error that reports a lost store.
 var ErrLost = errors.New("the store is lost")
 
-// HasStore reports whether the home has a store. It is false where none was made
-// yet, and Denied, with ErrLost, where one is lost: the sentence names what shows
-// that, and the commands that help. It changes nothing.
+// HasStore reports whether the home has a store. It returns false if none was created
+// yet. It fails with Denied and ErrLost if one is lost: the sentence names the evidence,
+// and the commands that help. It changes nothing.
 func HasStore(ctx context.Context, home config.Home) (bool, error) {
 	lost, has := FindLoss(ctx, home)
 	if lost == nil {
 		return has, nil
 	}
 	if err := lease.CheckFree(home); err != nil {
-		return false, err // maintenance that replaces the store, or was cut off there, says more
+		return false, err // replacing or interrupted maintenance gives a better reason
 	}
 	return false, lost.Refusal()
 }
 
-// Loss is a lost store.
+// Loss describes a lost store.
 type Loss struct {
 	home  config.Home
 	how   string   // it is gone, or empty
-	signs []string // what shows that there was one: paths in the home
+	signs []string // the evidence of a store: paths in the home
 }
 
-// FindLoss looks for the store, and where there is none for what shows that
-// there was one. Another process may be making the first one meanwhile: only what
-// is the same before and after counts.
+// FindLoss checks for the store, and if there is none, for evidence that there was one.
+// Another process may be creating the first one meanwhile: only a state that is the same
+// before and after counts.
 func FindLoss(ctx context.Context, home config.Home) (lost *Loss, has bool) {
 	writers, err := lease.Live(home)
 	live := err != nil || len(writers) > 0
@@ -76,12 +76,12 @@ func (l *Loss) detail() string {
 	return "it " + l.how + ", but " + listed(l.signs) + show + " that there was one; " + l.ways()
 }
 
-// Refusal is the one sentence that everybody says who would need a store.
+// Refusal returns the error of every operation that needs a store.
 func (l *Loss) Refusal() error {
 	return bridge.WithCause(bridge.Denied, ErrLost, fmt.Sprintf("the store %s is lost: %s", l.home.DB(), l.detail()))
 }
 
-// ways says which commands help.
+// ways returns the commands that help, as a text.
 func (l *Loss) ways() string {
 	anew := "`" + l.home.CommandLine("bridge", "serve", "--new-store") + "` begins with an empty store and keeps what is left"
 	back := func(flag, set string) string {
@@ -99,16 +99,16 @@ func (l *Loss) ways() string {
 	return "there is no snapshot of it: " + anew
 }
 
-// HasSnapshot reports whether a snapshot would bring the store back.
+// HasSnapshot reports whether a snapshot would restore the store.
 func (l *Loss) HasSnapshot() bool { return newestWhole(l.home, inventory.SnapshotName) != "" }
 
-// newestWhole names the newest full set that holds a store, as a command takes
-// it; "" without one.
+// newestWhole returns the newest full set that holds a store, as a command argument; ""
+// for none.
 func newestWhole(home config.Home, name *regexp.Regexp) string {
 	for _, folder := range []string{"backups", "backups/archive"} {
 		found, err := inventory.Sets(inventory.JoinHome(home.Dir(), folder), name)
 		if err != nil {
-			continue // the doctor names it
+			continue // the doctor reports it
 		}
 		for _, set := range found {
 			if !holdsStore(inventory.JoinHome(home.Dir(), folder+"/"+set.Path)) {
@@ -123,8 +123,8 @@ func newestWhole(home config.Home, name *regexp.Regexp) string {
 	return ""
 }
 
-// holdsStore reports whether a published full set has a store that can be
-// restored, as far as names and sizes tell.
+// holdsStore reports whether a published full set has a restorable store, by names and
+// sizes.
 func holdsStore(dir string) bool {
 	if inventory.RecoveryName.MatchString(filepath.Base(dir)) {
 		described, err := inventory.ReadRecovery(dir)
@@ -136,8 +136,8 @@ func holdsStore(dir string) bool {
 	return err == nil && manifest.Has(inventory.Primary) && manifest.CheckSizes(dir) == nil
 }
 
-// signsOf lists what shows that the home has had a store, one path of each kind.
-// What cannot be read counts: nobody but a store's owner has such files.
+// signsOf returns the evidence that the home has had a store, one path of each kind.
+// Unreadable files count: only a home with a store has such files.
 func signsOf(ctx context.Context, home config.Home, live bool, how string) []string {
 	var found []string
 	for _, suffix := range strayLogs[how] {
@@ -161,12 +161,12 @@ func signsOf(ctx context.Context, home config.Home, live bool, how string) []str
 	return append(found, leasesOfStore(home)...)
 }
 
-// strayLogs are the logs that cannot be those of what is in the store's place: the
-// making of a first store, cut off, leaves the others.
+// strayLogs are the logs that cannot belong to the file that is there now: an interrupted
+// first creation leaves the others.
 var strayLogs = map[string][]string{StoreGone: {"-wal", "-journal"}, StoreEmpty: {"-wal"}}
 
-// signFiles are files and folders that only work with a store leaves, as patterns
-// in the home.
+// signFiles are patterns of files and folders in the home that only work with a store
+// leaves.
 var signFiles = []string{
 	"backups/snapshot-*/" + inventory.Primary,
 	"backups/archive/snapshot-*/" + inventory.Primary,
@@ -179,7 +179,7 @@ var signFiles = []string{
 	"read-journal/*.json",
 }
 
-// newestMatch returns the last of what fits, by name; of a set its folder.
+// newestMatch returns the last match by name; for a set its folder.
 func newestMatch(dir, pattern string) string {
 	found, err := filepath.Glob(inventory.JoinHome(globEscape(dir), pattern))
 	if err != nil || len(found) == 0 {
@@ -192,15 +192,15 @@ func newestMatch(dir, pattern string) string {
 	return strings.TrimSuffix(filepath.ToSlash(path), "/"+inventory.Primary)
 }
 
-// globEscape makes a folder's name match itself alone.
+// globEscape escapes a folder's name so that it matches only itself.
 func globEscape(dir string) string {
 	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(dir)
 }
 
-// signDatabase is one whose rows show that there was a store.
+// signDatabase is a database whose rows show that there was a store.
 type signDatabase struct {
 	name string
-	says func(table string) bool // which tables' rows do
+	says func(table string) bool // selects the tables whose rows do
 }
 
 var signDatabases = []signDatabase{
@@ -229,7 +229,7 @@ func sizesKnowStore(home config.Home) bool {
 	return err == nil && slices.ContainsFunc(points, func(p SizePoint) bool { return p.Parts[inventory.Primary] > 0 })
 }
 
-// leasesOfStore lists the leases of programs that wrote to the store.
+// leasesOfStore returns the leases of programs that wrote to the store.
 func leasesOfStore(home config.Home) []string {
 	writers, err := lease.Writers(home)
 	if err != nil {
@@ -243,7 +243,7 @@ func leasesOfStore(home config.Home) []string {
 	return nil
 }
 
-// listed joins words as people do.
+// listed joins words for a sentence.
 func listed(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
@@ -261,18 +261,18 @@ func (k *checker) checkLoss(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // a folder that cannot be listed is a finding already
 	}
-	for _, set := range found { // the newest first
+	for _, set := range found { // newest first
 		path := "backups/" + set.Path
 		var described inventory.Recovery
 		err := disk.ReadJSON(inventory.JoinHome(k.dir, path+"/"+inventory.RecoveryFile), inventory.MaxManifestBytes, &described)
 		switch {
 		case err != nil, described.Work == lease.Merge, inventory.IsMissing(inventory.JoinHome(k.dir, path+"/"+inventory.OutcomeName)):
-			continue // the doctor names what is wrong with it elsewhere
+			continue // other checks report its errors
 		case described.Work == lease.Replacement:
 			k.find(StoreReplaced, path, "an earlier store of this home was lost, and its owner began with an empty one on "+
 				time.UnixMilli(set.CreatedAt).Format(time.DateOnly)+"; what was left of the lost one is kept here")
 		}
-		break // what is there now came from a restore, or was begun anew
+		break // the present store was restored or newly created
 	}
 	return nil
 }

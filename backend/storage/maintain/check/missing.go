@@ -9,15 +9,15 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// Why bridge.db is no store.
+// The reasons for which bridge.db is no store.
 const (
 	StoreGone  = "is gone"
 	StoreEmpty = "is empty"
 	StoreBare  = "is a database without tables"
 )
 
-// MissingStore says in words why bridge.db is no store, "" where there is something
-// in it or in its place: whether that can be used is not decided here.
+// MissingStore returns why bridge.db is no store, "" if it or another file has content
+// there: it does not check whether that is usable.
 func MissingStore(ctx context.Context, home config.Home, live bool) string {
 	info, err := os.Lstat(home.DB())
 	switch {

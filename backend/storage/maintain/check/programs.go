@@ -8,7 +8,7 @@ import (
 	"bridge/backend/core/needs"
 )
 
-// checkPrograms looks whether the programs that connected agents start are there.
+// checkPrograms checks whether the programs that connected agents start still exist.
 func checkPrograms(k *checker) error {
 	gone, err := programs.Gone(k.dir)
 	if err != nil {

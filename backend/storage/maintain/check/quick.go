@@ -15,10 +15,10 @@ type Summary struct {
 	OK         bool   `json:"ok"` // no finding is an error
 	Errors     int    `json:"errors"`
 	Warnings   int    `json:"warnings"`
-	LastBackup *int64 `json:"lastBackup"` // when the newest set of either kind was made, Unix milliseconds
+	LastBackup *int64 `json:"lastBackup"` // creation of the newest set of either kind, Unix milliseconds
 }
 
-// Summary sums the report up: the one rule for everybody who shows it.
+// Summary returns the report in numbers: the one rule for all displays of it.
 func (r Report) Summary() Summary {
 	sum := Summary{OK: r.OK, Errors: r.Count(Error), Warnings: r.Count(Warning)}
 	if len(r.Backups) > 0 {
@@ -27,15 +27,15 @@ func (r Report) Summary() Summary {
 	return sum
 }
 
-// Worse joins what two looks saw of one home: what either found is there.
+// Worse merges two reports on one home: a problem in either one counts.
 func (s Summary) Worse(other Summary) Summary {
 	s.Errors, s.Warnings = max(s.Errors, other.Errors), max(s.Warnings, other.Warnings)
 	s.OK = s.Errors == 0
 	return s
 }
 
-// Into adds to facts what a look at the home saw: errors of its storage, and agents whose
-// program is gone. What is known from an earlier look stays; since is when this look was.
+// Into adds a report on the home to facts: errors of its storage, and agents whose program
+// is gone. Known facts of an earlier report stay; since is the time of this report.
 func (r Report) Into(facts *needs.Facts, since int64) {
 	known, sum := &facts.Storage, r.Summary()
 	if known.Since == 0 {
@@ -54,7 +54,7 @@ func (r Report) Into(facts *needs.Facts, since int64) {
 	}
 }
 
-// first says the worst finding in words.
+// first returns the worst finding as a text.
 func (r Report) first() string {
 	if len(r.Findings) == 0 {
 		return ""
@@ -62,7 +62,7 @@ func (r Report) first() string {
 	return r.Findings[0].Path + ": " + r.Findings[0].Detail
 }
 
-// Words says it as a part of a sentence.
+// Words returns the summary as part of a sentence.
 func (s Summary) Words() string {
 	warned := bridge.Counted(s.Warnings, "warning")
 	switch {
@@ -76,25 +76,25 @@ func (s Summary) Words() string {
 	return "healthy"
 }
 
-// QuickStatus is how the storage stands at a quick look. What was never made is nil.
+// QuickStatus is the state of the storage at a quick check. Data that was never made is nil.
 type QuickStatus struct {
 	Summary
 	CheckedAt    int64                 `json:"checkedAt"`    // Unix milliseconds
 	LastSnapshot *inventory.Set        `json:"lastSnapshot"` // the newest full one
 	LastMessages *inventory.Set        `json:"lastMessages"` // the newest set of messages
-	LastTest     *inventory.TestResult `json:"lastProof"`    // the newest restore test that succeeded
-	// Report is what was seen.
+	LastTest     *inventory.TestResult `json:"lastProof"`    // the newest successful restore test
+	// Report is the underlying report.
 	Report Report `json:"-"`
 }
 
-// QuickCheck says how the storage stands, by a QuickReport. It changes nothing.
+// QuickCheck returns the state of the storage by a QuickReport. It changes nothing.
 func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
 	report, err := d.QuickReport(ctx)
 	if err != nil {
 		return QuickStatus{}, err
 	}
 	quick := QuickStatus{Summary: report.Summary(), CheckedAt: report.CheckedAt, Report: report}
-	for i, set := range report.Backups { // the newest first
+	for i, set := range report.Backups { // newest first
 		name := filepath.Base(set.Path)
 		switch {
 		case quick.LastSnapshot == nil && inventory.SnapshotName.MatchString(name):
@@ -109,7 +109,7 @@ func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
 	return quick, nil
 }
 
-// TestResults returns the recorded results of restore tests, the newest first.
+// TestResults returns the recorded results of restore tests, newest first.
 func (d Doctor) TestResults() ([]inventory.TestResult, error) {
 	return inventory.TestResults(d.Worker.Home.Backups())
 }

@@ -1,7 +1,7 @@
-// Package check is the doctor: it looks through a home and says what is wrong with
-// its storage, with a code, a severity and a hint for each finding, and changes
-// nothing (rows STO). It also says whether the home's store is lost and what brings
-// it back, judges copies of databases, and records how the home grows.
+// Package check is the doctor. It reports what is wrong with a home's storage, with a
+// code, a severity and a hint for each finding. It changes nothing (rows STO). It also
+// determines whether the home's store is lost and what restores it, verifies copies of
+// databases, and records the home's growth.
 package check
 
 import (
@@ -22,34 +22,34 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// Report is the doctor's report (seed 2.7). Paths are relative to the home,
-// with slashes; times are Unix milliseconds. No list is nil.
+// Report is the doctor's report (seed 2.7). Paths are relative to the home, with slashes;
+// times are Unix milliseconds. No list is nil.
 type Report struct {
 	CheckedAt  bridge.UnixMillis `json:"checkedAt"`
 	OK         bool              `json:"ok"` // no finding is an error
 	Schema     []Schema          `json:"schema"`
 	Findings   []Finding         `json:"findings"` // errors first
-	Sizes      []Size            `json:"sizes"`    // every file and folder right in the home
+	Sizes      []Size            `json:"sizes"`    // every file and folder directly in the home
 	TotalBytes int64             `json:"totalBytes"`
-	Backups    []inventory.Set   `json:"backups"` // published sets, the newest first
-	// GonePrograms has the agents whose settings start a program that is not there any more.
+	Backups    []inventory.Set   `json:"backups"` // published sets, newest first
+	// GonePrograms holds the agents whose settings start a program that no longer exists.
 	GonePrograms []GoneProgram `json:"-"`
 }
 
-// GoneProgram is a program of Bridge's that is gone, and an agent whose settings start it.
+// GoneProgram is a missing program of Bridge, and an agent whose settings start it.
 type GoneProgram struct {
 	Kind    bridge.AgentKind
 	Program string
 }
 
-// Schema is the version of one database that exists.
+// Schema is the version of one existing database.
 type Schema struct {
 	Path     string `json:"path"`
 	Actual   int    `json:"actual"`
 	Expected int    `json:"expected"`
 }
 
-// Finding is one thing that is wrong.
+// Finding is one problem.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Code     Code     `json:"code"`
@@ -58,13 +58,13 @@ type Finding struct {
 	Fixable  bool     `json:"fixable"`
 }
 
-// Size is how much one file, or everything in one folder, takes.
+// Size is the size of one file, or of everything in one folder.
 type Size struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Count returns how many findings have the severity.
+// Count returns the number of findings with the severity.
 func (r Report) Count(severity Severity) int {
 	count := 0
 	for _, finding := range r.Findings {
@@ -75,28 +75,28 @@ func (r Report) Count(severity Severity) int {
 	return count
 }
 
-// checker gathers one report.
+// checker builds one report.
 type checker struct {
 	worker lease.Worker
 	dir    string
 	live   bool // a process may be writing
-	quick  bool // no file is read whole but JSON
+	quick  bool // only JSON files are read whole
 	report Report
 }
 
-// Doctor looks through one home.
+// Doctor inspects one home.
 type Doctor struct {
 	Worker lease.Worker
 }
 
-// Check looks through the whole home and changes nothing in it: it repairs,
-// renames and migrates nothing, and leaves no side file (STO-01, STO-03). A home
-// that does not exist is an error, and is not made.
+// Check inspects the whole home and changes nothing in it: it repairs, renames and
+// migrates nothing, and leaves no side file (STO-01, STO-03). A missing home is a
+// finding, and is not created.
 func (d Doctor) Check(ctx context.Context) (Report, error) { return d.check(ctx, false) }
 
-// QuickReport is Check without what reads databases and backups whole: what lies
-// in the home, versions, shapes and sizes. Damage inside a database or a backup is
-// only Check's to find.
+// QuickReport is Check without reading databases and backups whole: it covers the files
+// of the home, versions, shapes and sizes. Only Check finds damage inside a database or a
+// backup.
 func (d Doctor) QuickReport(ctx context.Context) (Report, error) { return d.check(ctx, true) }
 
 func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {
@@ -121,8 +121,8 @@ func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {
 	return k.report, nil
 }
 
-// RequireHome refuses a home that is no folder: nothing is in it to work on, and
-// whoever looks must not make it.
+// RequireHome fails with NotFound or Storage if the home is no folder: there is nothing
+// to work on, and a check must not create it.
 func RequireHome(home config.Home) error {
 	info, err := os.Stat(home.Dir())
 	switch {
@@ -148,8 +148,8 @@ func (k *checker) found(path string) bool {
 	return slices.ContainsFunc(k.report.Findings, func(f Finding) bool { return f.Path == path })
 }
 
-// regular reports whether the file at path is there and a regular one; what
-// else is in its place becomes a finding.
+// regular reports whether a regular file exists at path. Anything else there becomes a
+// finding.
 func (k *checker) regular(path string) (fs.FileInfo, bool) {
 	info, err := os.Lstat(inventory.JoinHome(k.dir, path))
 	switch {
@@ -167,7 +167,7 @@ func (k *checker) regular(path string) (fs.FileInfo, bool) {
 	return nil, false
 }
 
-// walk visits everything in the home; a folder that cannot be read is a finding.
+// walk visits everything in the home; an unreadable folder is a finding.
 func (k *checker) walk(ctx context.Context, visit func(path string, entry fs.DirEntry) error) error {
 	return inventory.WalkOn(ctx, k.dir, visit, func(path string, err error) error {
 		if !k.found(path) {
@@ -205,10 +205,10 @@ func (k *checker) checkLeases(context.Context) error {
 	return nil
 }
 
-// secretBytes bounds a secret's file.
+// secretBytes limits the file of a secret.
 const secretBytes = 512
 
-// checkSecrets looks at the two secrets without telling them.
+// checkSecrets checks the two secrets without revealing them.
 func (k *checker) checkSecrets(context.Context) error {
 	for _, path := range []string{"token", "launch-secret"} {
 		if _, ok := k.regular(path); !ok {
@@ -227,7 +227,7 @@ func (k *checker) checkSecrets(context.Context) error {
 	return nil
 }
 
-// setSizes puts the sum of each file or folder of the home into the report.
+// setSizes adds the total size of each file or folder of the home to the report.
 func (r *Report) setSizes(bytes map[string]int64) {
 	for _, path := range slices.Sorted(maps.Keys(bytes)) {
 		r.Sizes = append(r.Sizes, Size{Path: path, Bytes: bytes[path]})

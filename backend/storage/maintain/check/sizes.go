@@ -16,25 +16,25 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// SizePoint is how much the home took at one time.
+// SizePoint is the size of the home at one time.
 type SizePoint struct {
 	At    int64            `json:"at"`    // Unix milliseconds
 	Total int64            `json:"total"` // bytes
-	Parts map[string]int64 `json:"parts"` // bytes by file or folder right in the home, side files with their database
+	Parts map[string]int64 `json:"parts"` // bytes by file or folder directly in the home, with side files
 }
 
-// The record of sizes is a log of its own, one JSON line for each point.
+// The record of sizes is a separate log, one JSON line for each point.
 const (
 	sizesName = "sizes.jsonl"
 	// keptSizes is how many days are kept: more than a year.
 	keptSizes = 400
-	// mostSizes is how many lines the record may grow to before the older points of
-	// each day, and the oldest days, leave it.
+	// mostSizes is how many lines the record may have before older points of each day,
+	// and the oldest days, are removed.
 	mostSizes = 2 * keptSizes
 )
 
-// NextSizes says when the next point of the record is due: a day after the last
-// one, at once where there is none.
+// NextSizes returns when the next point of the record is due: a day after the last one,
+// or at once without one.
 func NextSizes(home config.Home) time.Time {
 	points, err := readSizes(home)
 	if err != nil || len(points) == 0 {
@@ -43,13 +43,13 @@ func NextSizes(home config.Home) time.Time {
 	return time.UnixMilli(points[len(points)-1].At).Add(24 * time.Hour)
 }
 
-// RecordSizes measures the home, which must exist, and adds a point to the
-// record. It looks at no file's content.
+// RecordSizes measures the home, which must exist, and adds a point to the record. It
+// reads no file's content.
 func RecordSizes(ctx context.Context, worker lease.Worker) error {
 	point := SizePoint{At: worker.Now().UnixMilli(), Parts: map[string]int64{}}
 	err := inventory.Walk(ctx, worker.Home.Dir(), func(path string, entry fs.DirEntry) error {
 		info, err := entry.Info()
-		if err == nil && info.Mode().IsRegular() { // it may be gone meanwhile
+		if err == nil && info.Mode().IsRegular() { // it may have vanished meanwhile
 			point.Total += info.Size()
 			point.Parts[partOf(path)] += info.Size()
 		}
@@ -71,8 +71,8 @@ func RecordSizes(ctx context.Context, worker lease.Worker) error {
 	return boundSizes(worker)
 }
 
-// partOf is what a file counts to: the file or folder right in the home, and its
-// database for a side file.
+// partOf returns the part that a file counts to: the file or folder directly in the home,
+// or the database of a side file.
 func partOf(path string) string {
 	top, _, _ := strings.Cut(path, "/")
 	for _, suffix := range inventory.SideFiles {
@@ -83,7 +83,7 @@ func partOf(path string) string {
 	return top
 }
 
-// boundSizes writes the record anew when it has grown long.
+// boundSizes rewrites the record if it has grown long.
 func boundSizes(worker lease.Worker) error {
 	points, err := readSizes(worker.Home)
 	if err != nil || len(points) <= mostSizes {
@@ -100,13 +100,13 @@ func boundSizes(worker lease.Worker) error {
 	return worker.Files().WriteAtomic(sizesFile(worker.Home), kept.Bytes(), disk.PrivateFile)
 }
 
-// Sizes returns the record, the oldest first: the last point of each day.
+// Sizes returns the record, oldest first: the last point of each day.
 func Sizes(home config.Home) ([]SizePoint, error) {
 	points, err := readSizes(home)
 	return daily(points), err
 }
 
-// daily keeps the last point of each of the newest days (UTC).
+// daily returns the last point of each of the newest days (UTC).
 func daily(points []SizePoint) []SizePoint {
 	kept := []SizePoint{}
 	day := func(p SizePoint) string { return time.UnixMilli(p.At).UTC().Format(time.DateOnly) }
@@ -120,8 +120,7 @@ func daily(points []SizePoint) []SizePoint {
 	return kept[max(0, len(kept)-keptSizes):]
 }
 
-// readSizes returns every point. Lines that cannot be read, as a crash may leave
-// one, are passed over.
+// readSizes returns every point. It skips unreadable lines, such as one left by a crash.
 func readSizes(home config.Home) ([]SizePoint, error) {
 	data, err := disk.ReadLimited(sizesFile(home), maxJSONBytes)
 	if inventory.IsGone(err) {

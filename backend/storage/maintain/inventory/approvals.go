@@ -10,24 +10,22 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Approvals are questions of delegated jobs, one file each (STO-04). One that was
-// answered says what the owner allowed, and belongs into a snapshot. One that is
-// open is of use only to the process that asked. The private token by which its
-// asker is answered leaves the file for no copy: a file that holds one is never
-// put into a set whole, and never replaced.
+// Approvals are questions of delegated jobs, one file each (STO-04). An answered one
+// records what the owner allowed, and belongs in a snapshot. An open one is of use only
+// to the process that asked. The private token for the answer to that process must not
+// get into a copy. So a file with a token is never copied whole, and never replaced.
 
-// maxApprovalBytes bounds one approval; what is asked for is at most 16,000
-// characters.
+// maxApprovalBytes limits one approval; a request has at most 16,000 characters.
 const maxApprovalBytes = 1 << 20
 
-// telling is how long a secret is at least to be told from an accident elsewhere.
+// telling is the minimum length of a secret for which a match elsewhere is no coincidence.
 const telling = 8
 
-// Approval is what of an approval's file counts here.
+// Approval holds the relevant parts of an approval's file.
 type Approval struct {
 	Answered bool
-	Private  bool   // it holds what stays in the home
-	Public   []byte // all the rest; nil where that cannot be told apart
+	Private  bool   // it holds data that stays in the home
+	Public   []byte // the rest; nil if it cannot be separated
 }
 
 // IsApproval reports whether name, relative to the home, is that of an approval.
@@ -35,7 +33,7 @@ func IsApproval(name string) bool {
 	return path.Dir(name) == "approvals" && path.Ext(name) == ".json"
 }
 
-// ReadApproval reads the approval at path; what is none is not answered.
+// ReadApproval reads the approval at path; an invalid one is not answered.
 func ReadApproval(path string) Approval {
 	members, public := redact(path, maxApprovalBytes, isPrivate)
 	if members == nil {
@@ -47,11 +45,11 @@ func ReadApproval(path string) Approval {
 // redacted is a JSON object without its private members.
 type redacted struct {
 	rest    map[string]any
-	secrets []string // what was private, as it stands in the file
+	secrets []string // the private values, as in the file
 }
 
-// redact reads the JSON object at path. public is all but its private members, the
-// very bytes where there are none, and nil where they cannot be told from the rest.
+// redact reads the JSON object at path. public is everything but its private members: the
+// original bytes if there are none, and nil if they cannot be separated.
 func redact(path string, limit int64, isPrivate func(member string) bool) (read *redacted, public []byte) {
 	data, err := disk.ReadLimited(path, limit)
 	var members map[string]any
@@ -72,13 +70,13 @@ func redact(path string, limit int64, isPrivate func(member string) bool) (read 
 	return read, append(public, '\n')
 }
 
-// isPrivate knows the members of an approval that stay in the home.
+// isPrivate reports whether a member of an approval stays in the home.
 func isPrivate(member string) bool {
 	return strings.Contains(member, "token") || strings.Contains(member, "secret")
 }
 
-// isAnswered reports whether somebody decided. What has no state, as in the field,
-// is judged by its decision.
+// isAnswered reports whether an approval was decided. Without a state, as in other
+// programs' files, its decision counts.
 func isAnswered(members map[string]any) bool {
 	if state, has := members["state"]; has {
 		return slices.Contains([]any{"answered", "delivered", "applied"}, state)
@@ -86,8 +84,8 @@ func isAnswered(members map[string]any) bool {
 	return slices.Contains([]any{"allow", "deny"}, members["decision"])
 }
 
-// takePrivate takes every private member out of a JSON value and returns their
-// values. isPrivate is asked about names in lower case.
+// takePrivate removes every private member from a JSON value and returns their values.
+// isPrivate gets the names in lower case.
 func takePrivate(value any, isPrivate func(member string) bool) (secrets []string) {
 	switch value := value.(type) {
 	case []any:
@@ -117,9 +115,9 @@ func Belongs(dir, name string) bool {
 	return ok
 }
 
-// KeepsPrivate reports whether the file in the home holds what no set may have, so
-// that a restore leaves it as it is: the process that it belongs to may need it. The
-// secret of a runner is of no use once that has ended, and where a restore may work it has.
+// KeepsPrivate reports whether the file in the home holds data that no set may have. A
+// restore keeps such a file, because its process may need it. A runner's secret is of no
+// use after the runner's end, and restores run only then.
 func KeepsPrivate(dir, name string) bool {
 	return IsApproval(name) && ReadApproval(JoinHome(dir, name)).Private || isUnreadableSecret(dir, name)
 }

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// FindSnapshot finds a full snapshot: by what a person typed, a path, one relative
-// to the home, or a name in the folder of snapshots; "" and "latest" are the newest.
+// FindSnapshot returns the folder of a full snapshot by a person's input: a path, a path
+// relative to the home, or a name in the folder of snapshots; "" and "latest" mean the newest.
 func FindSnapshot(home config.Home, typed string) (string, error) {
 	return findSet(home.Dir(), typed, home.Backups(), SnapshotName, "there is no snapshot yet: make one with `bridge doctor --backup`")
 }
@@ -20,8 +20,8 @@ func FindMessages(home config.Home, typed string) (string, error) {
 	return findSet(home.Dir(), typed, home.MessageBackups(), MessagesName, "there is no backup of messages: the broker makes them when BRIDGE_AUTO_BACKUP is 1")
 }
 
-// findSet turns what a person typed into a set's folder; none is said where there
-// is no set at all.
+// findSet returns the folder of a set by a person's input. It fails with NotFound, with
+// the message none if there is no set at all.
 func findSet(dir, typed, folder string, name *regexp.Regexp, none string) (string, error) {
 	if typed == "" || typed == "latest" {
 		found, err := Sets(folder, name)

@@ -1,7 +1,7 @@
-// Package inventory knows what a home holds and what a set of copies says that it
-// holds: which files are managed, in which order they are copied, what leaves
-// the home in no copy, and the manifests of snapshots, backups of messages and
-// recovery sets. It also puts the errors of files into words. It changes nothing.
+// Package inventory defines what a home and its copies hold: which files are managed, in
+// which order they are copied, and what no copy holds. It reads the manifests of
+// snapshots, backups of messages and recovery sets. It also describes errors of files for
+// people. It changes no existing data.
 package inventory
 
 import (
@@ -23,35 +23,35 @@ import (
 type Database struct {
 	Name    string // in the home
 	Version int    // the newest schema that this build knows
-	Table   string // one that every store of this kind has, "" where it varies
-	// Promise is what its schema was made by, "" where it is not Bridge's own.
+	Table   string // a table of every store of this kind, "" if that varies
+	// Promise identifies the scripts of its schema, "" if that is not Bridge's own.
 	Promise schema.Promise
 }
 
-// Primary is the store whose schema Bridge upgrades, Archive its archive; History
-// has the search index, perhaps among other things.
+// Primary is the store whose schema Bridge upgrades, Archive its archive; History holds
+// the search index, possibly among other data.
 const (
 	Primary = "bridge.db"
 	Archive = "archive.db"
 	History = "history.db"
 )
 
-// Questions holds what sessions asked, and the answers on their way.
+// Questions holds the questions of sessions, and pending answers.
 const Questions = "questions.db"
 
 // Sidecar holds what an older schema of the primary store lacks.
 const Sidecar = "compat.db"
 
-// Databases are the stores of a home, in the order in which they are looked at.
+// Databases are the stores of a home, in the order of their checks.
 var Databases = []Database{
 	{Primary, schema.Version, "messages", schema.PrimaryStore},
 	{Archive, schema.ArchiveVersion, "archived_messages", schema.ArchiveStore},
-	{History, 2, "", ""}, // checkIndex knows what its index promises
+	{History, 2, "", ""}, // checkIndex checks the promise of its index
 	{Questions, 1, "questions", ""},
 	{Sidecar, schema.SidecarVersion, "outbox", ""},
 }
 
-// SideFiles are what SQLite keeps beside a database.
+// SideFiles are the suffixes of SQLite's files next to a database.
 var SideFiles = []string{"-wal", "-shm", "-journal"}
 
 // IsDatabase reports whether path, relative to the home, is that of a database.
@@ -59,21 +59,21 @@ func IsDatabase(path string) bool {
 	return slices.ContainsFunc(Databases, func(d Database) bool { return d.Name == path })
 }
 
-// unmanaged are the folders and files that no snapshot holds: copies, logs, the
-// two secrets (AUT-03), what belongs to processes that live now, and the files that
-// other PCs have sent, which may be of any size and are the owner's to keep: who sent
-// which is in the snapshot, by network/transfers.
+// unmanaged are the folders and files that no snapshot holds: copies, logs, the two
+// secrets (AUT-03), files of live processes, and files from other PCs. The latter may
+// have any size, and the owner keeps them; the snapshot's network/transfers records who
+// sent which.
 var unmanaged = []string{
 	"backups", "message-backups", ".migration-snapshots", "archive/orphaned", "logs",
 	".storage-users", ".maintenance-lock", "approvals", "prompts-open", "worktrees", "scratch", "inbox", "network/incoming", "browsers.json", "dashboard.json", "dashboard-key", "token", "launch-secret",
 }
 
-// IsManaged reports whether a snapshot holds the file at path, relative to the
-// home with slashes: the databases, and everywhere the JSON files, which leaves
-// the text of run logs out.
+// IsManaged reports whether a snapshot holds the file at path, relative to the home with
+// slashes. It holds the databases, and JSON files everywhere, but not the text of run
+// logs.
 func IsManaged(path string) bool {
 	if IsDatabase(path) || IsApproval(path) && utf8.ValidString(path) && !disk.IsTemp(path) {
-		return true // of approvals those that are answered (Belongs)
+		return true // only answered approvals (Belongs)
 	}
 	for _, name := range unmanaged {
 		if path == name || strings.HasPrefix(path, name+"/") {
@@ -88,10 +88,10 @@ func IsManaged(path string) bool {
 	return isJSON && !disk.IsTemp(path) && !inCopies && utf8.ValidString(path) // a manifest holds no other names
 }
 
-// copyOrder says when a copy of the home takes a managed file, smaller first. Data
-// moves on: from a journal into its store, from the compatibility store and, as the
-// owner's answers, from questions.db into the primary one, from there into the archive.
-// Taken in this order, what moves meanwhile is copied twice and never missed.
+// copyOrder returns when a copy of the home takes a managed file, smaller first. Data
+// moves from a journal into its store. From the compatibility store, and as the owner's
+// answers from questions.db, it moves into the primary store, and from there into the
+// archive. In this order, data that moves meanwhile is copied twice and never missed.
 func copyOrder(path string) int {
 	switch {
 	case strings.HasPrefix(path, "read-journal/"), strings.HasPrefix(path, "pending-job-writes/"):
@@ -108,10 +108,9 @@ func copyOrder(path string) int {
 	return 1
 }
 
-// Managed lists the managed files of dir, relative with slashes, in the order in
-// which they are copied.
-// Links are left out: what they lead to is not the home's. So are the folders of agents
-// at work, which may be of any size.
+// Managed returns the managed files of dir, relative with slashes, in copy order. It
+// omits links, because their targets are not the home's, and the folders of agents at
+// work, which may have any size.
 func Managed(ctx context.Context, dir string) ([]string, error) {
 	var found []string
 	err := Walk(ctx, dir, func(path string, entry fs.DirEntry) error {
@@ -127,14 +126,13 @@ func Managed(ctx context.Context, dir string) ([]string, error) {
 	return found, err
 }
 
-// Walk visits everything below dir by its relative path with slashes. What
-// vanishes meanwhile is passed over; the broker goes on working.
+// Walk visits everything below dir by its relative path with slashes. It skips files that
+// vanish meanwhile, because the broker keeps working.
 func Walk(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error) error {
 	return WalkOn(ctx, dir, visit, func(_ string, err error) error { return fmt.Errorf("look through %s: %w", dir, err) })
 }
 
-// WalkOn is Walk that leaves it to closed what a folder below dir that cannot be
-// read means.
+// WalkOn is Walk, but calls closed for an unreadable folder below dir.
 func WalkOn(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error, closed func(path string, err error) error) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -158,7 +156,7 @@ func WalkOn(ctx context.Context, dir string, visit func(path string, entry fs.Di
 	})
 }
 
-// JoinHome returns the file of dir at a relative path with slashes.
+// JoinHome returns the path of dir's file at a relative path with slashes.
 func JoinHome(dir, path string) string { return filepath.Join(dir, filepath.FromSlash(path)) }
 
 // IsSideFile reports whether path is that of a side file of a database.
@@ -169,7 +167,7 @@ func IsSideFile(path string) bool {
 	})
 }
 
-// MakeDirs makes the folders of path below dir, each durable.
+// MakeDirs creates the folders of path below dir, each durably.
 func MakeDirs(dir, path string) error {
 	parts := strings.Split(path, "/")
 	for _, part := range parts[:len(parts)-1] {
@@ -181,8 +179,8 @@ func MakeDirs(dir, path string) error {
 	return nil
 }
 
-// CopyInto copies a file of the home dir, which is no database, into a set: of a
-// redacted one its public part. Where none of it may be copied, it is gone (IsGone).
+// CopyInto copies a file of the home dir, which is no database, into a set; of a redacted
+// file only the public part. It fails with fs.ErrNotExist (IsGone) if no part may be copied.
 func CopyInto(files disk.Files, dir, name, to string) (sum string, size int64, err error) {
 	if !IsRedacted(name) {
 		return files.Copy(JoinHome(dir, name), to)
@@ -197,7 +195,7 @@ func CopyInto(files disk.Files, dir, name, to string) (sum string, size int64, e
 	return disk.Checksum(to)
 }
 
-// Present lists the managed files of the home dir that copies are made of, with the databases' side files.
+// Present returns the managed files of dir that can be copied, with the databases' side files.
 func Present(ctx context.Context, dir string) ([]string, error) {
 	paths, err := Managed(ctx, dir)
 	paths = slices.DeleteFunc(paths, func(path string) bool {

@@ -18,36 +18,36 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// The kinds of sets. A scoped one holds messages only and is never restored as
-// a whole (STO-08, STO-10).
+// The kinds of sets. A set of messages holds only messages and is never restored as a
+// whole (STO-08, STO-10).
 const (
 	KindFull     = "full"
 	KindMessages = "message-tables"
 )
 
-// ManifestName is the file that makes a set complete: it is written last.
+// ManifestName is the file that completes a set: it is written last.
 const ManifestName = "manifest.json"
 
-// ManifestVersion is the form that this build writes and understands.
+// ManifestVersion is the form that this build writes and reads.
 const ManifestVersion = 1
 
-// MaxManifestBytes bounds a manifest: about 100,000 files.
+// MaxManifestBytes limits a manifest: about 100,000 files.
 const MaxManifestBytes = 32 << 20
 
 // MessagesFile is the one database of a set of messages.
 const MessagesFile = "messages.db"
 
-// PendingPrefix begins the names of sets that are not published; a failed
-// attempt keeps its name for good (STO-05).
+// PendingPrefix begins the names of unpublished sets; a failed attempt keeps its name
+// permanently (STO-05).
 const PendingPrefix = ".pending-"
 
-// Manifest says what a set holds.
+// Manifest describes the content of a set.
 type Manifest struct {
 	Version   int               `json:"version"`
-	Kind      string            `json:"kind"` // full; sets from the field may lack it
+	Kind      string            `json:"kind"` // full; sets of other programs may lack it
 	CreatedAt bridge.UnixMillis `json:"createdAt"`
 	Files     []File            `json:"files"`
-	// Counts are the rows of each table, by database.
+	// Counts are the numbers of rows of each table, by database.
 	Counts map[string]map[string]int `json:"counts,omitempty"`
 }
 
@@ -58,7 +58,7 @@ type File struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Size is what the files of the set take together, in bytes.
+// Size returns the total size of the set's files in bytes.
 func (m Manifest) Size() int64 {
 	var sum int64
 	for _, file := range m.Files {
@@ -72,7 +72,7 @@ func (m Manifest) Has(path string) bool {
 	return slices.ContainsFunc(m.Files, func(f File) bool { return f.Path == path })
 }
 
-// ReadManifest reads a full set's manifest and refuses every other set.
+// ReadManifest reads a full set's manifest. It fails for any other set.
 func ReadManifest(dir string) (Manifest, error) {
 	var m Manifest
 	data, err := disk.ReadLimited(filepath.Join(dir, ManifestName), MaxManifestBytes)
@@ -95,7 +95,7 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, m.checkPaths(dir)
 }
 
-// checkPaths refuses a manifest that names a file outside of what snapshots
+// checkPaths fails with Unsupported if a manifest names a file that snapshots do not
 // hold, or one twice.
 func (m Manifest) checkPaths(dir string) error {
 	seen := map[string]bool{}
@@ -108,8 +108,8 @@ func (m Manifest) checkPaths(dir string) error {
 	return nil
 }
 
-// isPlain reports whether path, of a manifest, stays below the folder that it is
-// relative to, and names its file in the one way that IsManaged judges.
+// isPlain reports whether path, of a manifest, stays below its base folder and has the
+// one form that IsManaged evaluates.
 func isPlain(path string) bool {
 	native := filepath.FromSlash(path)
 	return filepath.IsLocal(native) && filepath.ToSlash(filepath.Clean(native)) == path
@@ -133,8 +133,8 @@ func (m Manifest) CheckSizes(dir string) error {
 	return nil
 }
 
-// CheckSums reads every file of the set in dir and compares its checksum. progress
-// hears how many bytes of all were read.
+// CheckSums reads every file of the set in dir and compares its checksum. It calls
+// progress with the bytes read and all bytes.
 func (m Manifest) CheckSums(ctx context.Context, dir string, progress func(done, all int64)) error {
 	if err := m.CheckSizes(dir); err != nil {
 		return err
@@ -170,7 +170,7 @@ type Set struct {
 	CreatedAt bridge.UnixMillis `json:"createdAt"`
 }
 
-// Sets lists the folders of dir whose names fit, the newest first.
+// Sets returns the folders of dir whose names match, newest first.
 func Sets(dir string, name *regexp.Regexp) ([]Set, error) {
 	entries, err := os.ReadDir(dir)
 	if IsGone(err) {
@@ -197,8 +197,8 @@ func Sets(dir string, name *regexp.Regexp) ([]Set, error) {
 	return found, nil
 }
 
-// NextTime is the time that a new set of the folder is named by: now, or after a
-// clock was set back just after the newest one, so that the newest is the last made.
+// NextTime returns the time in the name of a new set of the folder: now, or just after
+// the newest set if the clock was set back, so that the newest is the last made.
 func NextTime(folder string, name *regexp.Regexp, now time.Time) (int64, error) {
 	found, err := Sets(folder, name)
 	at := now.UnixMilli()
@@ -208,7 +208,7 @@ func NextTime(folder string, name *regexp.Regexp, now time.Time) (int64, error) 
 	return at, err
 }
 
-// ReadMessagesManifest reads the manifest of a set of messages and refuses every other set.
+// ReadMessagesManifest reads the manifest of a set of messages. It fails for any other set.
 func ReadMessagesManifest(dir string) (Manifest, error) {
 	var m Manifest
 	data, err := disk.ReadLimited(filepath.Join(dir, ManifestName), MaxManifestBytes)

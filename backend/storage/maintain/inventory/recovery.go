@@ -9,11 +9,11 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Recovery describes a recovery set. Files lie in its folder displaced.
+// Recovery describes a recovery set. Its files are in its folder displaced.
 type Recovery struct {
 	Version   int               `json:"version"`
 	Snapshot  string            `json:"snapshot"` // what was restored over them, or merged
-	Work      string            `json:"work"`     // restore or merge; sets from before merges were lack it
+	Work      string            `json:"work"`     // restore or merge; older sets lack it
 	CreatedAt bridge.UnixMillis `json:"createdAt"`
 	Files     []File            `json:"files"`
 }
@@ -22,11 +22,11 @@ type Recovery struct {
 const (
 	RecoveryFile = "recovery.json"
 	DisplacedDir = "displaced"
-	// OutcomeName is written when the restore or merge has ended, one way or the other.
+	// OutcomeName is written when the restore or merge has ended, with or without success.
 	OutcomeName = "outcome.json"
 )
 
-// ReadRecovery reads what a recovery set says of itself, and refuses every other set.
+// ReadRecovery reads the description of a recovery set. It fails for any other set.
 func ReadRecovery(dir string) (Recovery, error) {
 	var described Recovery
 	err := disk.ReadJSON(filepath.Join(dir, RecoveryFile), MaxManifestBytes, &described)
@@ -41,8 +41,8 @@ func ReadRecovery(dir string) (Recovery, error) {
 	return described, nil
 }
 
-// Interrupted returns the newest recovery set of the folder, and whether it has no word of the
-// end of its work. Only this one counts: later work put everything right.
+// Interrupted returns the newest recovery set of the folder, and whether it lacks its
+// outcome. Only this one counts: later work repaired everything.
 func Interrupted(backups string) (newest string, is bool, err error) {
 	found, err := Sets(backups, RecoveryName)
 	if err != nil || len(found) == 0 {

@@ -9,13 +9,13 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// TestResult is the record of one restore test: that a snapshot can be restored, or
-// why it could not.
+// TestResult is the record of one restore test: that a snapshot can be restored, or why
+// not.
 type TestResult struct {
 	At       int64  `json:"at"`       // Unix milliseconds
 	Snapshot string `json:"snapshot"` // its folder's name
 	OK       bool   `json:"ok"`
-	Detail   string `json:"detail"` // what was proven or what failed, in words
+	Detail   string `json:"detail"` // what was proven or what failed, as a text
 	Files    int    `json:"files"`
 	Rows     int    `json:"rows"`
 }
@@ -23,12 +23,11 @@ type TestResult struct {
 // ResultsName is the record of all restore tests, one JSON line each.
 const ResultsName = "drills.jsonl"
 
-// maxResultsBytes bounds that record: some 300,000 tests.
+// maxResultsBytes limits that record: some 300,000 tests.
 const maxResultsBytes = 64 << 20
 
-// TestResults returns the results of the restore tests that are recorded in the
-// folder of snapshots, the newest first. Lines that cannot be read, as a crash may
-// leave one, are passed over.
+// TestResults returns the results of the restore tests that the folder of snapshots
+// records, newest first. It skips unreadable lines, such as one left by a crash.
 func TestResults(backups string) ([]TestResult, error) {
 	data, err := disk.ReadLimited(filepath.Join(backups, ResultsName), maxResultsBytes)
 	if IsGone(err) {
@@ -48,7 +47,7 @@ func TestResults(backups string) ([]TestResult, error) {
 	return results, lines.Err()
 }
 
-// LastPassed returns the newest restore test that succeeded; ok is false without one.
+// LastPassed returns the newest successful restore test; ok is false without one.
 func LastPassed(backups string) (result TestResult, ok bool) {
 	results, err := TestResults(backups)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// ShortErr is what people may read of an error.
+// ShortErr returns an error for people.
 func ShortErr(err error) string {
 	var known *bridge.Error
 	if errors.As(err, &known) {
@@ -19,8 +19,8 @@ func ShortErr(err error) string {
 	return disk.Reason(err)
 }
 
-// ErrText is what people may read of an error that stands alone: unlike ShortErr it
-// names the file.
+// ErrText returns an error for people that is shown alone: unlike ShortErr it names the
+// file.
 func ErrText(err error) string {
 	var known *bridge.Error
 	if errors.As(err, &known) {
@@ -29,13 +29,13 @@ func ErrText(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// IsMissing reports whether nothing is at path.
+// IsMissing reports whether no file exists at path.
 func IsMissing(path string) bool {
 	_, err := os.Lstat(path)
 	return IsGone(err)
 }
 
-// SizeOf is the file's size, 0 when it cannot be told.
+// SizeOf returns the file's size, 0 if it is unknown.
 func SizeOf(path string) int64 {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func SizeOf(path string) int64 {
 	return info.Size()
 }
 
-// KindOf says in words what stands in the place of a file.
+// KindOf describes a file's type for people.
 func KindOf(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():
@@ -61,5 +61,5 @@ func KindOf(mode fs.FileMode) string {
 	return "a device"
 }
 
-// IsGone reports whether an error says that a file is not there.
+// IsGone reports whether an error means that a file does not exist.
 func IsGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

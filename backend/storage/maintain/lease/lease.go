@@ -18,36 +18,36 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Holder is the content of a lease and of the maintenance lock: which process
-// has it. Identity is proc.Identity's, so that a process that got the same
-// number later, or after a restart of the computer, is not taken for it.
-// Namespace is that of the process number, as [proc.Namespace] names it.
+// Holder is the content of a lease and of the maintenance lock: the process that has it.
+// Identity is from proc.Identity. It differs for a process that got the same process id
+// later, or after a restart of the computer. Namespace is that of the process id, as
+// [proc.Namespace] returns it.
 type Holder struct {
 	PID       int    `json:"pid"`
 	Identity  string `json:"identity,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 
 	Program string `json:"program"`
-	What    string `json:"what,omitempty"` // the lock's: fix, restore, merge, replacement or archive
+	What    string `json:"what,omitempty"` // of a lock: fix, restore, merge, replacement or archive
 	Since   int64  `json:"since"`          // Unix milliseconds
-	// Schema and JSON are the newest forms of bridge.db and of the JSON stores
-	// that the process knows: newer builds change nothing under it (Older).
+	// Schema and JSON are the newest forms of bridge.db and of the JSON stores that the
+	// process knows: newer builds do not upgrade them meanwhile (Older).
 	Schema int `json:"schema,omitempty"`
 	JSON   int `json:"json,omitempty"`
-	// NoStore says that the home had no store yet: such a lease does not show that
-	// one was lost.
+	// NoStore is set if the home had no store yet: such a lease is no evidence of a lost
+	// one.
 	NoStore bool `json:"noStore,omitempty"`
 
-	path string // the file that the holder was read from, "" for one that was not read
+	path string // the file that the holder was read from, "" for none
 }
 
-// maxHolderBytes bounds a lease or lock.
+// maxHolderBytes limits a lease or lock.
 const maxHolderBytes = 64 << 10
 
 func (w Worker) self(what string) Holder {
 	own := Holder{PID: os.Getpid(), Namespace: proc.Namespace(), Program: w.Program, What: what, Since: w.Now().UnixMilli(), Schema: bridge.StoreVersion, JSON: SharedForm}
 	if identity, err := proc.Identity(own.PID); err == nil {
-		own.Identity = identity // without one the number alone must do
+		own.Identity = identity // without one, the process id alone must do
 	}
 	return own
 }
@@ -58,9 +58,9 @@ func (h Holder) bytes() ([]byte, error) {
 }
 
 // Lives reports whether the holder's process runs (RWM-05). It runs while its file is
-// locked: that holds in every namespace of process numbers. Where the file is not locked,
-// the process number decides; a number of another namespace counts as alive where nobody
-// can tell whether the file is locked. Age says nothing: a writer may live for months.
+// locked, in any process namespace. If the file is not locked, the process id decides. An
+// id of another namespace counts as alive if the lock cannot be checked. Age has no
+// meaning: a writer may live for months.
 func (h Holder) Lives() bool {
 	isLocked, lockErr := false, errors.ErrUnsupported
 	if h.path != "" {
@@ -94,16 +94,16 @@ func sameBoot(identity string) bool {
 	return boot == ownBoot
 }
 
-// Lease says that this process writes to the home, until it is released or the
-// process is gone (STO-09). Its file is locked for that long.
+// Lease marks this process as a writer of the home, until it is released or the process
+// ends (STO-09). Its file is locked for that time.
 type Lease struct {
 	path string
 	own  Holder
 	lock *disk.FileLock
 }
 
-// Register takes a lease. It is Denied while a fix, a restore or a merge has the home,
-// also one that was interrupted.
+// Register takes a lease. It fails with Denied while a fix, a restore or a merge has the
+// home, even an interrupted one.
 func (w Worker) Register() (*Lease, error) {
 	if err := disk.MakeDir(w.Home.StorageUsers()); err != nil {
 		return nil, err
@@ -121,16 +121,15 @@ func (w Worker) Register() (*Lease, error) {
 	if lease.lock, err = (disk.Files{}).WriteNewLocked(lease.path, data); err != nil {
 		return nil, fmt.Errorf("register as a writer: %w", err)
 	}
-	// The lock is looked at after the lease is there, and maintenance looks at
-	// leases after it has the lock: one of the two sees the other.
+	// Register checks the lock after the lease exists, and maintenance checks leases
+	// after it has the lock: one of the two sees the other.
 	if err := CheckFree(w.Home); err != nil {
 		return nil, errors.Join(err, lease.Release())
 	}
 	return lease, nil
 }
 
-// StoreIsThere notes that the home has a store now, for a lease that was taken
-// before it had one.
+// StoreIsThere records that the home has a store now, for a lease that was taken before.
 func (l *Lease) StoreIsThere() error {
 	if !l.own.NoStore {
 		return nil
@@ -142,14 +141,14 @@ func (l *Lease) StoreIsThere() error {
 	}
 	lock, err := disk.Files{}.WriteAtomicLocked(l.path, data)
 	if lock == nil {
-		return err // the old file and its lock are still there
+		return err // the old file and its lock still exist
 	}
 	err = errors.Join(err, l.lock.Release())
 	l.lock = lock
 	return err
 }
 
-// Release gives the lease up.
+// Release releases the lease.
 func (l *Lease) Release() error {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("give up the lease: %w", err)
@@ -157,7 +156,7 @@ func (l *Lease) Release() error {
 	return l.lock.Release()
 }
 
-// dropStale takes away the leases of processes that are gone for certain.
+// dropStale removes the leases of processes that have certainly ended.
 func dropStale(home config.Home) error {
 	writers, err := Writers(home)
 	if err != nil {
@@ -173,18 +172,18 @@ func dropStale(home config.Home) error {
 	return nil
 }
 
-// Writer is a lease that was found.
+// Writer is a lease that was read.
 type Writer struct {
 	Holder
 	Path     string
-	Readable bool // false: whose it is cannot be told
+	Readable bool // false: its holder is unknown
 }
 
-// Blocks reports whether maintenance must keep away. Nobody may be run over, so
-// what cannot be read counts as alive.
+// Blocks reports whether maintenance must wait. No live writer may be harmed, so an
+// unreadable lease counts as alive.
 func (w Writer) Blocks() bool { return !w.Readable || w.Lives() }
 
-// Writers lists the leases.
+// Writers returns the leases.
 func Writers(home config.Home) ([]Writer, error) {
 	entries, err := os.ReadDir(home.StorageUsers())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -206,8 +205,8 @@ func Writers(home config.Home) ([]Writer, error) {
 	return found, nil
 }
 
-// readLease reads one lease; ok is false when it has just been released. The
-// process number is in the name, so that a lease of other content counts too.
+// readLease reads one lease; ok is false if it has just been released. The process id is
+// in the name, so a lease with other content counts too.
 func readLease(path string) (lease Writer, ok bool) {
 	lease.Path = path
 	data, err := disk.ReadLimited(path, maxHolderBytes)
@@ -226,7 +225,7 @@ func readLease(path string) (lease Writer, ok bool) {
 	return lease, true
 }
 
-// Live returns the leases that keep maintenance away.
+// Live returns the leases that block maintenance.
 func Live(home config.Home) ([]Writer, error) {
 	writers, err := Writers(home)
 	if err != nil {
@@ -251,8 +250,8 @@ const (
 	Replacement = "replacement"
 )
 
-// ReadLock returns the maintenance lock's content; there is false without one.
-// A lock that cannot be read has the zero Holder.
+// ReadLock returns the maintenance lock's content; there is false without one. An
+// unreadable lock has the zero Holder.
 func ReadLock(home config.Home) (found Holder, there bool) {
 	data, err := disk.ReadLimited(home.MaintenanceLock(), maxHolderBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -265,9 +264,9 @@ func ReadLock(home config.Home) (found Holder, there bool) {
 	return found, true
 }
 
-// CheckFree is Denied while maintenance keeps writers away, also when it was
-// interrupted. It changes nothing. The archive works beside writers through the
-// store's own locks, so its lock keeps none of them away.
+// CheckFree fails with Denied while maintenance blocks writers, even after it was
+// interrupted. It changes nothing. Archiving works during writes through the store's own
+// locks, so its lock blocks no writer.
 func CheckFree(home config.Home) error {
 	found, there := ReadLock(home)
 	if !there || found.What == Archive {
@@ -285,9 +284,9 @@ func lockRefusal(home config.Home, found Holder) error {
 }
 
 // Exclusively runs work with the maintenance lock held. It fails with Denied while
-// another process has the lock or one was left. Unless beside says that writers may go
-// on, it also holds the broker's lock, and fails with Denied while a writer or a broker
-// lives (RWM-05).
+// another process has the lock or left one. If beside is set, writers may continue.
+// Otherwise it also holds the broker's lock, and fails with Denied while a writer or a
+// broker lives (RWM-05).
 func (w Worker) Exclusively(what string, beside bool, work func() error) (err error) {
 	data, err := w.self(what).bytes()
 	if err != nil {
@@ -316,7 +315,7 @@ func (w Worker) Exclusively(what string, beside bool, work func() error) (err er
 	return errors.Join(err, releaseLock(w.Home))
 }
 
-// alone runs work while no writer lives and no broker can begin.
+// alone runs work while no writer lives and no broker can start.
 func (w Worker) alone(what string, work func() error) error {
 	if err := checkWriters(w.Home, what); err != nil {
 		return err

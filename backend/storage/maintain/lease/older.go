@@ -17,25 +17,23 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// JSONVersion is the newest form of jobs.json and its like, which is the field's.
+// JSONVersion is the newest form of jobs.json and similar files, as in other programs.
 const JSONVersion = 4
 
-// SharedForm is the form in which this build writes the JSON stores that several
-// programs of a home share. Those of the field know theirs, up to JSONVersion:
-// auto-wake.json has other members there.
+// SharedForm is the form in which this build writes the JSON stores that several programs
+// of a home share. The other programs know forms up to JSONVersion: their auto-wake.json
+// has other members.
 const SharedForm = JSONVersion + 1
 
-// Older says what the live programs of a home that are older than this build can
-// still read. While there are some, a broker upgrades nothing that they share
-// (VER-04, VER-05).
+// Older states what the live programs of a home that are older than this build can still
+// read. While there are some, a broker upgrades nothing that they share (VER-04, VER-05).
 type Older struct {
-	Schema   int      // the newest schema of bridge.db that all of them know, 0 when none is older
-	JSON     int      // the same of the JSON stores
-	Programs []string // who they are, for people
+	Schema   int      // the newest schema of bridge.db that all of them know, 0 if none is older
+	JSON     int      // the same for the JSON stores
+	Programs []string // their names, for people
 }
 
-// capability is what a program of the field says of itself in
-// storage-capabilities/<pid>.json.
+// capability is another program's record of itself in storage-capabilities/<pid>.json.
 type capability struct {
 	JSON     int    `json:"json"`
 	SQLite   int    `json:"sqlite"`
@@ -44,12 +42,12 @@ type capability struct {
 	Identity string `json:"processIdentity"`
 }
 
-// unknownVersion is what a program that lives but cannot be read is taken to
-// know: nothing is upgraded under it.
+// unknownVersion is the assumed version of a live program with an unreadable record: then
+// nothing is upgraded.
 const unknownVersion = 1
 
-// OlderPrograms looks who is alive, by leases and by the field's records. Age says
-// nothing. A lease without versions is of a build that knew the present ones.
+// OlderPrograms finds the live older programs, by leases and by other programs' records.
+// Age has no meaning. A lease without versions is of a build that knew the present ones.
 func OlderPrograms(home config.Home) (Older, error) {
 	var older Older
 	writers, err := Writers(home)
@@ -74,7 +72,7 @@ func OlderPrograms(home config.Home) (Older, error) {
 	return older, nil
 }
 
-// add counts a live program if it is older.
+// add adds a live program if it is older.
 func (o *Older) add(version, jsonForm int, who string) {
 	if version >= bridge.StoreVersion && jsonForm >= SharedForm {
 		return
@@ -99,7 +97,7 @@ func (o *Older) look(pid int, path string) {
 		o.add(unknownVersion, unknownVersion, fmt.Sprintf("process %d, whose record %s cannot be read", pid, path))
 		return
 	}
-	// Only on Linux is the identity of the field's records written as ours is.
+	// Only on Linux do other programs' records have the identity in Bridge's form.
 	known := Holder{PID: pid, Identity: record.Identity}
 	if runtime.GOOS == "linux" && !known.Lives() {
 		return
@@ -111,8 +109,8 @@ func (o *Older) look(pid int, path string) {
 	o.add(max(record.SQLite, unknownVersion), max(record.JSON, unknownVersion), fmt.Sprintf("%s (process %d)", who, pid))
 }
 
-// WhileDeferred adds to an error that sends people to an upgrade whom that waits
-// for.
+// WhileDeferred adds the older programs that an upgrade waits for to an error that
+// suggests that upgrade.
 func WhileDeferred(home config.Home, err error) error {
 	older, lookErr := OlderPrograms(home)
 	var told *bridge.Error
@@ -122,8 +120,8 @@ func WhileDeferred(home config.Home, err error) error {
 	return bridge.WithCause(bridge.Unsupported, err, told.Message+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 }
 
-// ApplyPending does the writes to JSON stores that waited until older programs
-// had left (VER-05), and returns how many.
+// ApplyPending applies the writes to JSON stores that waited until older programs had
+// left (VER-05), and returns their number.
 func (w Worker) ApplyPending() (int, error) {
 	return config.Shared{Home: w.Home, Now: w.Now, Files: w.Files()}.Apply()
 }

@@ -10,12 +10,12 @@ import (
 	"bridge/backend/storage/maintain/inventory"
 )
 
-// maxRegistryBytes bounds jobs.json, as its reader does.
+// maxRegistryBytes limits jobs.json, like its reader.
 const maxRegistryBytes = 256 << 20
 
-// settleJobs has the staged registry tell of no job that goes on: where a restore may
-// work no runner lives. A registry that this build cannot read stays as it is; the
-// doctor names it.
+// settleJobs ends all running jobs in the staged registry: no runner lives while a
+// restore runs. A registry that this build cannot read stays unchanged; the doctor
+// reports it.
 func (r Restorer) settleJobs(temps staged) error {
 	temp, has := temps["jobs.json"]
 	if !has {
@@ -35,7 +35,7 @@ func (r Restorer) settleJobs(temps staged) error {
 	return r.Worker.Files().WriteAtomic(temp, data, disk.PrivateFile)
 }
 
-// result is what the staged envelope of that run says.
+// result returns the outcome of that run from its staged envelope.
 func (s staged) result(name string, run int) (job.Outcome, bool) {
 	temp, has := s["jobs/"+name+"/envelope.json"]
 	if !has {
@@ -48,8 +48,8 @@ func (s staged) result(name string, run int) (job.Outcome, bool) {
 	return envelope.Outcome(), err == nil && envelope.Run == run
 }
 
-// resultBeside is how the run of an envelope that is too large to be read has ended,
-// as its runner said beside it.
+// resultBeside returns the outcome of a run whose envelope is too large to read, from its
+// runner's state file.
 func (s staged) resultBeside(name string, run int) (job.Outcome, bool) {
 	data, err := disk.ReadLimited(filepath.Clean(s["jobs/"+name+"/state.json"]), inventory.MaxRunnerBytes)
 	if err != nil {

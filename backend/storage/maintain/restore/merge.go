@@ -15,20 +15,20 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// Merged says what a merge did.
+// Merged reports what a merge did.
 type Merged struct {
 	Snapshot string `json:"snapshot"` // absolute
-	// Recovery is the set of what was there before, for good; "" when nothing was
-	// missing, so that nothing changed.
+	// Recovery is the permanent set of the earlier files; "" if nothing was missing, so
+	// that nothing changed.
 	Recovery string `json:"recovery"`
 	transfer.Merged
 }
 
-// Merge brings back what the home lacks of a backup of messages (STO-16):
-// missing rows only, nothing is overwritten. The backup is read whole first and
-// compared; what this home has with other content is named and stops it. Then
-// every managed file is copied to a recovery set that stays, as before a
-// restore, and the rows come in one transaction.
+// Merge adds the messages that the home lacks of a backup of messages (STO-16): missing
+// rows only, without overwriting. It first reads the whole backup and compares it. It
+// fails with Conflict if this home has other content for a message. Then it copies every
+// managed file to a permanent recovery set, as before a restore, and adds the rows in one
+// transaction.
 func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err error) {
 	dir, err := inventory.FindMessages(r.Worker.Home, typed)
 	if err != nil {
@@ -65,8 +65,8 @@ func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err err
 	return done, lease.WhileDeferred(r.Worker.Home, err)
 }
 
-// haveStore makes an empty store where the home has lost its own, and there is no
-// snapshot that would bring more back than messages.
+// haveStore creates an empty store if the home has lost its own, and no snapshot would
+// restore more than messages.
 func (r Restorer) haveStore(ctx context.Context) error {
 	switch there, logged := inventory.SizeOf(r.Worker.Home.DB()) > 0, inventory.SizeOf(r.Worker.Home.DB()+"-wal") > 0; {
 	case there:
@@ -84,15 +84,15 @@ func (r Restorer) haveStore(ctx context.Context) error {
 	return db.Close()
 }
 
-// mergeInto merges and notes the outcome in the recovery set. A failure has
-// changed nothing: the store itself took the rows back.
+// mergeInto merges and records the outcome in the recovery set. A failure has changed
+// nothing, because the store rolled the rows back.
 func (r Restorer) mergeInto(ctx context.Context, rule transfer.Merge, set string) error {
 	_, err := transfer.MergeMessages(ctx, rule)
 	return errors.Join(err, r.writeOutcome(set, err == nil))
 }
 
-// settleMerge notes the outcome of a merge of the same backup that was
-// interrupted after all was in.
+// settleMerge records the outcome of an interrupted merge of the same backup after all
+// its rows are in.
 func (r Restorer) settleMerge(dir string) error {
 	newest, interrupted, err := inventory.Interrupted(r.Worker.Home.Backups())
 	if err != nil || !interrupted {
@@ -102,5 +102,5 @@ func (r Restorer) settleMerge(dir string) error {
 	if err == nil && described.Work == lease.Merge && described.Snapshot == dir {
 		return r.writeOutcome(newest, true)
 	}
-	return nil // another work's, or unreadable: the doctor goes on naming it
+	return nil // of another work, or unreadable: the doctor keeps reporting it
 }

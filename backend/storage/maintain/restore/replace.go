@@ -13,10 +13,10 @@ import (
 	"bridge/backend/storage/store/fulltext"
 )
 
-// Replace makes room for an empty store in the place of the lost one, on the
-// owner's word. It is what a restore of nothing would be: everything managed goes
-// to a recovery set that stays, and only then is taken away what belonged to the
-// lost store. It returns the set. The next broker makes the store.
+// Replace makes room for an empty store in place of the lost one, with the owner's
+// consent. It copies everything managed to a permanent recovery set, and only then
+// removes what belonged to the lost store. It returns the set. It fails with Conflict if
+// the store is not lost. The next broker creates the store.
 func (r Restorer) Replace(ctx context.Context) (set string, err error) {
 	err = r.Worker.Exclusively(lease.Replacement, false, func() error {
 		if lost, _ := check.FindLoss(ctx, r.Worker.Home); lost == nil {
@@ -34,9 +34,9 @@ func (r Restorer) Replace(ctx context.Context) (set string, err error) {
 	return set, err
 }
 
-// dropLeft takes away what belonged to the lost store and was copied. Archived
-// messages and what other programs keep stay where they are. Side files go first:
-// without its log a database is older, not another one.
+// dropLeft removes what belonged to the lost store and was copied. Archived messages and
+// other programs' data stay. Side files go first: without its log a database is older,
+// but still the same.
 func (r Restorer) dropLeft(ctx context.Context, copied []inventory.File) error {
 	for _, file := range slices.Backward(copied) {
 		base := file.Path
@@ -57,8 +57,8 @@ func (r Restorer) dropLeft(ctx context.Context, copied []inventory.File) error {
 	return nil
 }
 
-// dropIndex takes the search index of the lost store out of a history.db that
-// holds more than that. One that cannot be read stays as it is: the doctor names it.
+// dropIndex removes the search index of the lost store from a history.db that holds more.
+// An unreadable file stays unchanged: the doctor reports it.
 func (r Restorer) dropIndex(ctx context.Context, path string) error {
 	if path != inventory.History {
 		return nil // a side file

@@ -1,7 +1,7 @@
-// Package restore brings a home back from a set of copies: it puts the files of a
-// snapshot in place, merges the messages of a backup, makes room for an empty store
-// where the old one is lost, and tests in a scratch home that a set can be restored.
-// What it replaces is in a recovery set first, and a failure brings everything back.
+// Package restore restores a home from a set of copies. It puts the files of a snapshot
+// in place, merges the messages of a backup, and replaces a lost store by an empty one.
+// It also tests restores in a scratch home. It first copies replaced files to a recovery
+// set, and rolls back after a failure.
 package restore
 
 import (
@@ -23,17 +23,17 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// Restorer brings one home back.
+// Restorer restores one home.
 type Restorer struct {
 	Worker lease.Worker
 }
 
-// Restored says what a restore did.
+// Restored reports what a restore did.
 type Restored struct {
 	Snapshot string `json:"snapshot"` // absolute
-	Recovery string `json:"recovery"` // the set of what was displaced, for good
+	Recovery string `json:"recovery"` // the permanent set of the displaced files
 	Files    int    `json:"files"`
-	// Rules is what the owner must know of the standing rules that came back with it.
+	// Rules is what the owner must know of the restored standing rules.
 	Rules string `json:"rules,omitempty"`
 }
 
@@ -44,11 +44,11 @@ type outcome struct {
 	RolledBack bool              `json:"rolledBack"`
 }
 
-// Restore puts the snapshot's files in the place of the home's managed files
-// (STO-08). The snapshot is read whole first and its files are copied beside
-// their places; then every managed file is copied to a recovery set that stays;
-// then files are replaced one by one. A failure brings everything back. The home's secrets, logs and backups are not touched.
-// A recovery set can be restored too: that undoes a restore.
+// Restore replaces the home's managed files by the snapshot's (STO-08). It first reads
+// the whole snapshot and copies its files next to their places. Then it copies every
+// managed file to a permanent recovery set, and replaces the files one by one. It rolls
+// back after a failure. It does not touch the home's secrets, logs and backups. Restoring
+// a recovery set undoes a restore.
 func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err error) {
 	source, err := r.openSource(ctx, typed)
 	if err != nil {
@@ -87,12 +87,12 @@ func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err
 // source is a verified set of files to put in place.
 type source struct {
 	dir   string // the set
-	root  string // the folder within it that the paths are relative to
+	root  string // the set's folder that the paths are relative to
 	files []inventory.File
 }
 
-// openSource reads a set whole: checksums, and for a snapshot also that its
-// databases are sound and of a version that this build knows.
+// openSource reads and verifies a whole set: checksums, and for a snapshot also that its
+// databases are sound and of a known version.
 func (r Restorer) openSource(ctx context.Context, typed string) (source, error) {
 	dir, err := inventory.FindSnapshot(r.Worker.Home, typed)
 	if err != nil {
@@ -130,8 +130,8 @@ func (r Restorer) openRecovery(ctx context.Context, dir string) (source, error) 
 	return source{dir: dir, root: root, files: described.Files}, nil
 }
 
-// checkTargets refuses to replace what is no regular file, and to write through
-// a link: what that leads to is not the home's, and no recovery set would have it.
+// checkTargets fails with Conflict if a target is no regular file, or is reached through
+// a link: a link's target is not the home's, and no recovery set would hold it.
 func (r Restorer) checkTargets(files []inventory.File) error {
 	for _, file := range files {
 		target := inventory.JoinHome(r.Worker.Home.Dir(), file.Path)
@@ -149,8 +149,8 @@ func (r Restorer) checkTargets(files []inventory.File) error {
 	return nil
 }
 
-// backUpCurrent copies every present file into a new recovery set and publishes it:
-// work with the snapshot comes next.
+// backUpCurrent copies every present file into a new recovery set and publishes it before
+// the work with the snapshot.
 func (r Restorer) backUpCurrent(ctx context.Context, snapshot, work string) (set string, displaced []inventory.File, err error) {
 	at, err := inventory.NextTime(r.Worker.Home.Backups(), inventory.RecoveryName, r.Worker.Now())
 	if err != nil {
@@ -188,8 +188,8 @@ func (r Restorer) backUpCurrent(ctx context.Context, snapshot, work string) (set
 	return set, displaced, r.Worker.Files().Publish(pending, set)
 }
 
-// notBegun notes in a set that was published, but not durably, that nothing was
-// done after it: else it would stand for an interrupted work. It returns why.
+// notBegun records in a set, published but not durable, that no work followed: otherwise
+// it would mean an interrupted work. It returns why.
 func (r Restorer) notBegun(set string, why error) error {
 	if _, err := os.Lstat(set); set == "" || err != nil {
 		return why
@@ -197,13 +197,13 @@ func (r Restorer) notBegun(set string, why error) error {
 	return errors.Join(why, r.writeOutcome(set, false))
 }
 
-// replaceOrRollBack puts the staged files in place. When that fails, the
-// displaced files come back; only if that fails too is the home left half done,
-// and the recovery set without its outcome says so.
+// replaceOrRollBack puts the staged files in place. If that fails, it restores the
+// displaced files. Only if that fails too, the home is half done, which the recovery set
+// without an outcome shows.
 func (r Restorer) replaceOrRollBack(ctx context.Context, files []inventory.File, temps staged, set string, displaced []inventory.File) error {
 	err := r.putInPlace(ctx, files, temps, displaced)
 	if err != nil {
-		// The caller's context may be what failed; bringing back must not.
+		// The caller's context may have caused the failure; the rollback must not depend on it.
 		back := source{dir: set, root: filepath.Join(set, inventory.DisplacedDir), files: displaced}
 		if backErr := r.install(context.WithoutCancel(ctx), back, slices.Concat(files, displaced)); backErr != nil {
 			return bridge.WithCause(bridge.Storage, errors.Join(err, backErr), fmt.Sprintf(
@@ -217,7 +217,7 @@ func (r Restorer) replaceOrRollBack(ctx context.Context, files []inventory.File,
 	return endErr
 }
 
-// writeOutcome notes in a recovery set that the work it was made for has ended.
+// writeOutcome records in a recovery set that its work has ended.
 func (r Restorer) writeOutcome(set string, done bool) error {
 	data, err := json.Marshal(outcome{At: r.Worker.Now().UnixMilli(), Restored: done, RolledBack: !done})
 	if err != nil {
@@ -229,9 +229,9 @@ func (r Restorer) writeOutcome(set string, done bool) error {
 	return nil
 }
 
-// install puts the files of the source in the place of those of the home that
-// the caller has copies of. All of them are copied beside their places first, so
-// that a full disk is met before anything is replaced.
+// install replaces those files of the home by the source's of which the caller has
+// copies. It first copies all next to their places, so that a full disk is detected
+// before any replacement.
 func (r Restorer) install(ctx context.Context, from source, copied []inventory.File) (err error) {
 	temps, err := r.stage(ctx, from)
 	defer func() { err = errors.Join(err, r.dropStaged(temps)) }()
@@ -241,11 +241,11 @@ func (r Restorer) install(ctx context.Context, from source, copied []inventory.F
 	return r.putInPlace(ctx, from.files, temps, copied)
 }
 
-// staged are copies beside the places of the files that they are for.
+// staged maps files to their copies next to their places.
 type staged map[string]string
 
-// stage copies the files of the source beside their places. What it returns is
-// the caller's to drop, after an error too.
+// stage copies the files of the source next to their places. The caller must drop the
+// result, after an error too.
 func (r Restorer) stage(ctx context.Context, from source) (staged, error) {
 	temps := staged{}
 	for i, file := range from.files {
@@ -256,7 +256,7 @@ func (r Restorer) stage(ctx context.Context, from source) (staged, error) {
 			return temps, err
 		}
 		temp := disk.TempName(inventory.JoinHome(r.Worker.Home.Dir(), file.Path))
-		temps[file.Path] = temp // also when it fails half-way
+		temps[file.Path] = temp // also if it fails midway
 		sum, _, err := r.Worker.Files().Copy(inventory.JoinHome(from.root, file.Path), temp)
 		if err != nil {
 			return temps, err
@@ -269,9 +269,9 @@ func (r Restorer) stage(ctx context.Context, from source) (staged, error) {
 	return temps, nil
 }
 
-// putInPlace replaces files of the home by the staged ones; copied are those of
-// which there are copies elsewhere. A log never stands beside a database that is
-// not its own: what is not staged goes before the first file comes.
+// putInPlace replaces files of the home by the staged ones; copied are those with copies
+// elsewhere. A log must never be next to another database: files that are not staged are
+// removed before the first replacement.
 func (r Restorer) putInPlace(ctx context.Context, files []inventory.File, temps staged, copied []inventory.File) error {
 	if err := r.clear(ctx, files, copied); err != nil {
 		return err
@@ -285,9 +285,9 @@ func (r Restorer) putInPlace(ctx context.Context, files []inventory.File, temps 
 	return nil
 }
 
-// clear takes away the present files that are not among those to keep, and the
-// databases' side files in any case. What came after the copies were made stays:
-// a receipt of a hook, which waits for no broker and asks for no lease.
+// clear removes the present files that are not in keep, and the databases' side files in
+// any case. Files newer than the copies stay, such as a receipt of a hook, which waits
+// for no broker and takes no lease.
 func (r Restorer) clear(ctx context.Context, keep, copied []inventory.File) error {
 	paths, err := inventory.Present(ctx, r.Worker.Home.Dir())
 	if err != nil {
@@ -303,7 +303,7 @@ func (r Restorer) clear(ctx context.Context, keep, copied []inventory.File) erro
 	for _, path := range paths {
 		switch {
 		case kept[path]:
-		case safe[path], strings.HasSuffix(path, "-shm"): // a -shm holds nothing that is nowhere else
+		case safe[path], strings.HasSuffix(path, "-shm"): // a -shm holds no data of its own
 			if err := r.Worker.Files().RemoveCopied(inventory.JoinHome(r.Worker.Home.Dir(), path)); err != nil {
 				return err
 			}

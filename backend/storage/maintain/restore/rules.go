@@ -11,8 +11,8 @@ import (
 	"bridge/backend/storage/rules"
 )
 
-// settleRules has no staged standing rule hold that was taken back since, and says what
-// the owner must know of the others. Present rules that cannot be read take nothing back.
+// settleRules revokes staged standing rules that were revoked since, and returns what the
+// owner must know of the others. Unreadable present rules revoke nothing.
 func (r Restorer) settleRules(temps staged) (said string, err error) {
 	temp, has := temps[config.RulesStore]
 	if !has {

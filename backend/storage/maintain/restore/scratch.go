@@ -21,11 +21,10 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// Test restores a snapshot, the newest when typed is "", into a scratch home,
-// and sees there that it is whole: checksums, the doctor's report, the rows of
-// every table against the manifest, and a store that opens. A set of messages is
-// merged into an empty home instead. The result is recorded, a failed one too, and
-// the scratch home is removed.
+// Test restores a snapshot, the newest if typed is "", into a scratch home and verifies
+// it there. It checks the checksums, the doctor's report, the rows of every table against
+// the manifest, and that the store opens. A set of messages is merged into an empty home
+// instead. Test records the result, even a failure, and removes the scratch home.
 func (r Restorer) Test(ctx context.Context, typed string) (result inventory.TestResult, err error) {
 	find := inventory.FindSnapshot
 	if inventory.MessagesName.MatchString(filepath.Base(typed)) {
@@ -50,7 +49,7 @@ func (r Restorer) Test(ctx context.Context, typed string) (result inventory.Test
 	}
 	failure := test(ctx, dir, &result)
 	if ctx.Err() != nil {
-		return result, ctx.Err() // it says nothing either way
+		return result, ctx.Err() // without a result
 	}
 	result.OK = failure == nil
 	if failure != nil {
@@ -63,7 +62,7 @@ func (r Restorer) Test(ctx context.Context, typed string) (result inventory.Test
 	return result, errors.Join(r.Worker.Files().AppendSync(filepath.Join(r.Worker.Home.Backups(), inventory.ResultsName), line, disk.PrivateFile), asFailure(failure))
 }
 
-// asFailure makes the reason of a failed restore test a sentence for people.
+// asFailure returns the reason of a failed restore test as a sentence for people.
 func asFailure(failure error) error {
 	if failure == nil {
 		return nil
@@ -71,7 +70,7 @@ func asFailure(failure error) error {
 	return bridge.WithCause(bridge.Storage, failure, "the drill failed: "+inventory.ErrText(failure))
 }
 
-// testSnapshot does the restore test of a full snapshot.
+// testSnapshot runs the restore test of a full snapshot.
 func (r Restorer) testSnapshot(ctx context.Context, dir string, result *inventory.TestResult) error {
 	manifest, err := inventory.ReadManifest(dir)
 	if err != nil {
@@ -94,7 +93,7 @@ func (r Restorer) testSnapshot(ctx context.Context, dir string, result *inventor
 	})
 }
 
-// testMessages does the restore test of a set of messages.
+// testMessages runs the restore test of a set of messages.
 func (r Restorer) testMessages(ctx context.Context, dir string, result *inventory.TestResult) error {
 	manifest, err := inventory.ReadMessagesManifest(dir)
 	if err != nil {
@@ -117,8 +116,8 @@ func (r Restorer) testMessages(ctx context.Context, dir string, result *inventor
 	})
 }
 
-// inScratch runs work on an empty home beside the snapshots, where there is room
-// for it, and takes that home away.
+// inScratch runs work on an empty home in the folder of the snapshots, where there is
+// room for it. It then removes that home.
 func (r Restorer) inScratch(work func(there Restorer) error) (err error) {
 	scratch := filepath.Join(r.Worker.Home.Backups(), inventory.PendingPrefix+"drill-"+uuid.NewString())
 	if err := disk.MakeDir(scratch); err != nil {
@@ -132,8 +131,8 @@ func (r Restorer) inScratch(work func(there Restorer) error) (err error) {
 	return work(there)
 }
 
-// dropScratch removes a copy that this very call made: a scratch home, or what was
-// captured of a damaged index.
+// dropScratch removes a copy that this call created: a scratch home, or a captured
+// damaged index.
 func dropScratch(dir string) error { return os.RemoveAll(dir) }
 
 // checkCounts compares the rows of every table with the manifest.
@@ -157,15 +156,15 @@ func (r Restorer) checkCounts(ctx context.Context, manifest inventory.Manifest) 
 	return rows, nil
 }
 
-// checkSound asks the doctor about the scratch home and opens its store as a
-// broker would, upgrade included.
+// checkSound runs the doctor on the scratch home and opens its store like a broker, with
+// the upgrade.
 func (r Restorer) checkSound(ctx context.Context) error {
 	report, err := check.Doctor{Worker: r.Worker}.Check(ctx)
 	if err != nil {
 		return err
 	}
 	for _, finding := range report.Findings {
-		if finding.Severity == check.Error && finding.Code != check.DatabaseReferences { // these were captured as they are
+		if finding.Severity == check.Error && finding.Code != check.DatabaseReferences { // these were captured unchanged
 			return bridge.Errorf(bridge.Storage, "%s: %s", finding.Path, finding.Detail)
 		}
 	}

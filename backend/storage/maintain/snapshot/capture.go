@@ -21,14 +21,13 @@ type capture struct {
 	Maker
 	pending  string
 	live     bool                 // a process may be writing
-	gathered []*inventory.File    // one without a checksum is left out
-	copied   chan *inventory.File // the databases, in the order of their copies
+	gathered []*inventory.File    // one without a checksum is omitted
+	copied   chan *inventory.File // the databases, in copy order
 	counts   map[string]map[string]int
 }
 
-// gather copies and verifies everything and puts it into the manifest. While one
-// database is verified, which is work for the processor, the next is copied, which
-// is work for the disk.
+// gather copies and verifies everything and adds it to the manifest. While the processor
+// verifies one database, the disk copies the next.
 func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) error {
 	c.copied, c.counts = make(chan *inventory.File, len(inventory.Databases)), manifest.Counts
 	group, ctx := errgroup.WithContext(ctx)
@@ -58,8 +57,8 @@ func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) erro
 	return nil
 }
 
-// copyAll looks again until nothing new is there: what was copied may have moved
-// on to a file that is new, as into the first archive.
+// copyAll repeats until there are no new files: copied data may have moved on to a new
+// file, such as the first archive.
 func (c *capture) copyAll(ctx context.Context) error {
 	taken := map[string]bool{}
 	for {
@@ -80,7 +79,7 @@ func (c *capture) copyAll(ctx context.Context) error {
 	}
 }
 
-// copyOne copies one file, if it is still there, and passes a database on.
+// copyOne copies one file, if it still exists, and queues a database for verification.
 func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 	if err := inventory.MakeDirs(c.pending, path); err != nil {
 		return err
@@ -93,7 +92,7 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 	}
 	switch {
 	case inventory.IsGone(err) && (path == inventory.Sidecar || !inventory.IsDatabase(path)):
-		return nil // what it held has moved on: to a store, or to where a broker puts it away
+		return nil // its data has moved: to a store, or to where a broker retires it
 	case err != nil:
 		return c.omitIfRebuildable(ctx, file, err)
 	}
@@ -132,9 +131,8 @@ func (c *capture) verify(ctx context.Context, file *inventory.File) error {
 	return nil
 }
 
-// omitIfRebuildable leaves a history.db out of the set that could not be captured
-// because it is damaged, and holds nothing but the search index, which the broker
-// rebuilds: it is no reason to have no snapshot.
+// omitIfRebuildable omits a damaged history.db that could not be captured, if it holds
+// only the search index. The broker rebuilds that, so it must not prevent a snapshot.
 func (c *capture) omitIfRebuildable(ctx context.Context, file *inventory.File, failure error) error {
 	if file.Path != inventory.History {
 		return failure
@@ -149,5 +147,5 @@ func (c *capture) omitIfRebuildable(ctx context.Context, file *inventory.File, f
 	return dropCopy(inventory.JoinHome(c.pending, inventory.History))
 }
 
-// dropCopy removes what this very call captured of a damaged index.
+// dropCopy removes what this call captured of a damaged index.
 func dropCopy(path string) error { return os.RemoveAll(path) }

@@ -19,14 +19,14 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// generationLock lets one process at a time make a set of messages. It dies
-// with its process, however that ends.
+// generationLock lets one process at a time make a set of messages. It ends with its
+// process, however that ends.
 const generationLock = "generation.lock"
 
-// BackupMessages makes a set of messages only, beside a live broker (STO-10).
-// pause is called before each piece of work and waits while the broker has much
-// to do. It is Conflict while another process makes one. A failed attempt stays
-// under its pending name; older sets than Retention move away (STO-11).
+// BackupMessages makes a set of messages only, during a live broker (STO-10). pause is
+// called before each piece of work and waits while the broker is busy. It fails with
+// Conflict while another process makes one. A failed attempt keeps its pending name; sets
+// beyond Retention move away (STO-11).
 func (m Maker) BackupMessages(ctx context.Context, pause func(context.Context) error) (made Made, err error) {
 	if err := m.Worker.Home.Ensure(); err != nil {
 		return made, err
@@ -113,15 +113,15 @@ func (m Maker) captureScoped(ctx context.Context, pending string, live bool, pau
 	return err
 }
 
-// NextMessageBackup says when a set of messages is due: an interval after the
-// newest one, at once where there is none.
+// NextMessageBackup returns when a set of messages is due: an interval after the newest
+// one, or at once without one.
 func (m Maker) NextMessageBackup(interval time.Duration) (time.Time, error) {
 	found, err := inventory.Sets(m.Worker.Home.MessageBackups(), inventory.MessagesName)
 	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}
 	newest := time.UnixMilli(found[0].CreatedAt)
-	if newest.After(m.Worker.Now()) { // the clock was set back: the disk knows by which clock the set was made
+	if newest.After(m.Worker.Now()) { // the clock was set back: the disk shows which clock the set is from
 		info, err := os.Lstat(filepath.Join(m.Worker.Home.MessageBackups(), found[0].Path))
 		if err != nil || info.ModTime().After(m.Worker.Now()) {
 			return time.Time{}, err

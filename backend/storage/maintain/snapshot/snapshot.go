@@ -1,8 +1,8 @@
-// Package snapshot makes the sets of copies that a home is brought back from: full
-// snapshots, also beside a live broker, and backups of the messages alone, which
-// wait while the broker has much to do. A set is prepared under a pending name,
-// read whole again and published by one rename; older ones than are to stay move
-// to an archive beside them, and none is deleted.
+// Package snapshot makes the sets of copies from which a home is restored: full
+// snapshots, even during a live broker, and backups of the messages alone, which wait
+// while the broker is busy. A set is prepared under a pending name, read again whole and
+// published by one rename. Sets beyond the retention move to an archive folder, and none
+// is deleted.
 package snapshot
 
 import (
@@ -24,7 +24,7 @@ import (
 // Maker makes the sets of one home.
 type Maker struct {
 	Worker lease.Worker
-	// Retention is how many sets of a kind stay in place; 0 keeps all there (seed 8).
+	// Retention is how many sets of a kind stay in place; 0 keeps all (seed 8).
 	Retention int
 }
 
@@ -33,15 +33,15 @@ type Made struct {
 	Path  string   `json:"path"` // absolute
 	Files int      `json:"files"`
 	Bytes int64    `json:"bytes"`
-	Moved []string `json:"moved"` // older ones that went to backups/archive
-	// Omitted are databases that are damaged and hold nothing but what is rebuilt.
+	Moved []string `json:"moved"` // older ones that moved to backups/archive
+	// Omitted are damaged databases that hold only data that is rebuilt.
 	Omitted []string `json:"omitted"`
 }
 
-// Backup captures a full snapshot, also beside a live broker (STO-04, STO-05):
-// the databases by SQLite's online backup, the JSON stores as they are. All is
-// read again before the manifest is written, and the set gets its name last.
-// Then older snapshots than Retention move away (STO-11).
+// Backup captures a full snapshot, even during a live broker (STO-04, STO-05): the
+// databases by SQLite's online backup, the JSON stores unchanged. It reads everything
+// again before it writes the manifest, and names the set last. Then it moves snapshots
+// beyond Retention away (STO-11).
 func (m Maker) Backup(ctx context.Context) (made Made, err error) {
 	if err := check.RequireHome(m.Worker.Home); err != nil {
 		return made, err
@@ -89,8 +89,7 @@ func (m Maker) Backup(ctx context.Context) (made Made, err error) {
 	return made, err
 }
 
-// publish writes the manifest, makes everything durable and gives the set its
-// name.
+// publish writes the manifest, makes everything durable and gives the set its final name.
 func (m Maker) publish(pending, final string, manifest inventory.Manifest) error {
 	data, err := json.MarshalIndent(manifest, "", "  ")
 	if err != nil {
@@ -102,14 +101,14 @@ func (m Maker) publish(pending, final string, manifest inventory.Manifest) error
 	return m.Worker.Files().Publish(pending, final)
 }
 
-// Rotate moves the snapshots beyond the retention into the archive beside them and
-// returns their new paths.
+// Rotate moves the snapshots beyond the retention into their archive folder and returns
+// their new paths.
 func (m Maker) Rotate() ([]string, error) {
 	return m.rotateSets(m.Worker.Home.Backups(), inventory.SnapshotName)
 }
 
-// rotateSets moves the sets beyond the retention into the archive folder beside
-// them, the oldest first, and returns their new paths. Nothing is deleted.
+// rotateSets moves the sets beyond the retention into their archive folder, oldest first,
+// and returns their new paths. It deletes nothing.
 func (m Maker) rotateSets(dir string, name *regexp.Regexp) ([]string, error) {
 	moved := []string{}
 	found, err := inventory.Sets(dir, name)

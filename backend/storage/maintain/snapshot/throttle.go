@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// When the broker is taken for pressed, and how often it is asked.
+// When the broker counts as busy, and how often it is queried.
 const (
-	slowAnswer  = 50 * time.Millisecond  // quicker answers mean no pressure in any case
-	slowFactor  = 4                      // times the quickest answer so far
-	longAnswer  = 2 * time.Second        // a question is given up after it
+	slowAnswer  = 50 * time.Millisecond  // faster answers never count as pressure
+	slowFactor  = 4                      // times the fastest answer so far
+	longAnswer  = 2 * time.Second        // the timeout of a query
 	betweenAsks = 250 * time.Millisecond // also the rest of a pause
 )
 
 // Throttle returns a pause for BackupMessages that waits while the broker is under
-// pressure: while ask, a question to it, takes long compared with the quickest
-// answer so far. A broker that is not there has none to spare. The pause is for
-// one goroutine.
+// pressure: while ask, a query to it, is slow compared with the fastest answer so far. A
+// missing broker counts as idle. Only one goroutine may use the pause.
 func Throttle(now func() time.Time, ask func(context.Context) error) func(context.Context) error {
 	var asked time.Time
 	quickest := time.Duration(-1)
@@ -28,7 +27,7 @@ func Throttle(now func() time.Time, ask func(context.Context) error) func(contex
 		asked = now()
 		took := asked.Sub(start)
 		if err != nil {
-			return asking.Err() != nil // it waited in vain; any other error is no answer at all
+			return asking.Err() != nil // a timeout; any other error is no answer at all
 		}
 		if quickest < 0 || took < quickest {
 			quickest = took

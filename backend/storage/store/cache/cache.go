@@ -1,7 +1,7 @@
-// Package cache keeps what the page asks a store for at each look, from one look to the
-// next: the newest messages, how many each recipient has not read, and who was here. A look
-// reads what was touched since the last one. Every write says what it touches, or counts as
-// one that may have touched anything.
+// Package cache caches the data that the page polls from a store: the newest messages,
+// the unread count of each recipient, and the peers. A read reloads only what was touched
+// since the last one. Every write declares what it touches, or counts as one that may
+// have touched anything.
 package cache
 
 import (
@@ -15,11 +15,11 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// Touch is what a write touches: a delivery, by its message and whose mail that is, or what
-// is known of a peer, by its id.
+// Touch is what a write touches: a delivery, by message and recipient, or the data of a
+// peer, by its id.
 type Touch struct{ Message, Recipient, Peer string }
 
-// Sent are the deliveries that a send touches: its own, and the one that it answers.
+// Sent returns the deliveries that a send touches: its own, and the one that it answers.
 func Sent(msgs ...bridge.Message) []Touch {
 	touched := make([]Touch, 0, len(msgs)+1)
 	for _, msg := range msgs {
@@ -31,7 +31,7 @@ func Sent(msgs ...bridge.Message) []Touch {
 	return touched
 }
 
-// Marked are the deliveries that marks touch.
+// Marked returns the deliveries that marks touch.
 func Marked(marks ...mail.Mark) []Touch {
 	touched := make([]Touch, len(marks))
 	for i, mark := range marks {
@@ -40,24 +40,24 @@ func Marked(marks ...mail.Mark) []Touch {
 	return touched
 }
 
-// Writer is the one way to write to the store: what a write touches is noted before its
-// caller hears that it is done.
+// Writer is the only way to write to the store. It records what a write touches before it
+// returns.
 type Writer struct {
 	*sqlitex.Writer
 	*Changes
 }
 
-// Do is sqlitex.Writer.Do of a write that may touch anything.
+// Do runs sqlitex.Writer.Do for a write that may touch anything.
 func (w Writer) Do(ctx context.Context, apply func(*sqlitex.Tx) error) error {
 	err := w.Writer.Do(ctx, apply)
 	w.forget()
 	return err
 }
 
-// DoFor is Do of a write that touches at most what touched returns once it is done.
+// DoFor runs a write that touches at most what touched returns after it.
 func (w Writer) DoFor(ctx context.Context, touched func() []Touch, apply func(*sqlitex.Tx) error) error {
 	err := w.Writer.Do(ctx, apply)
-	if err != nil { // a commit whose end nobody knows may have touched it
+	if err != nil { // a commit with an unknown outcome may have touched it
 		w.forget()
 		return err
 	}
@@ -69,11 +69,11 @@ func (w Writer) DoFor(ctx context.Context, touched func() []Touch, apply func(*s
 	return nil
 }
 
-// Nothing is what a write touches that is about no delivery and no peer.
+// Nothing is the touched value of a write about no delivery and no peer.
 func Nothing() []Touch { return nil }
 
-// Changes are what writes have touched. The zero value is for a store of which nothing is
-// known yet.
+// Changes records what writes have touched. The zero value means that nothing is known of
+// the store yet.
 type Changes struct{ messages, recipients, peers changes }
 
 func (c *Changes) forget() {
@@ -82,12 +82,12 @@ func (c *Changes) forget() {
 	c.peers.forget()
 }
 
-// Looks are those at one store, whose peers are of type P. The zero value keeps nothing.
+// Looks caches the reads of one store, whose peers are of type P. The zero value caches nothing.
 type Looks[P any] struct {
-	*Changes // nil where nothing is kept
+	*Changes // nil if nothing is cached
 
-	rowsMu sync.Mutex                 // guards rows; held while a look reads, never by a write
-	rows   map[string]mail.HistoryRow // the newest messages at the last look, by id
+	rowsMu sync.Mutex                 // guards rows; held during reads, never by a write
+	rows   map[string]mail.HistoryRow // the newest messages at the last read, by id
 
 	unreadMu sync.Mutex // guards unread, as rowsMu does
 	unread   map[string]int
@@ -96,8 +96,8 @@ type Looks[P any] struct {
 	known   []P
 }
 
-// Follow returns the way to write to the store from then on. What the looks read is kept
-// where nobody else writes.
+// Follow returns the writer of the store from then on. Reads are cached if alone is set,
+// because then no other process writes.
 func (l *Looks[P]) Follow(w *sqlitex.Writer, alone bool) Writer {
 	changes := &Changes{}
 	if alone {
@@ -106,8 +106,8 @@ func (l *Looks[P]) Follow(w *sqlitex.Writer, alone bool) Writer {
 	return Writer{w, changes}
 }
 
-// Recent returns the newest messages. read reads which those are, and of them what is not
-// kept; it may pass over some that are gone.
+// Recent returns the newest messages. read returns their stamps, and those rows that are
+// not cached; it may omit rows that no longer exist.
 func (l *Looks[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error)) ([]mail.HistoryRow, error) {
 	if l.Changes == nil {
 		_, rows, err := read(func(string) bool { return false })
@@ -115,7 +115,7 @@ func (l *Looks[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex
 	}
 	l.rowsMu.Lock()
 	defer l.rowsMu.Unlock()
-	touched, all := l.messages.take() // before it is read: what is touched meanwhile is read again
+	touched, all := l.messages.take() // before the read: later touches cause another read
 	if all {
 		l.rows = nil
 	}
@@ -124,7 +124,7 @@ func (l *Looks[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex
 	}
 	newest, missing, err := read(func(id string) bool { _, kept := l.rows[id]; return kept })
 	if err != nil {
-		return nil, err // what is still kept was not touched
+		return nil, err // rows still cached were not touched
 	}
 	rows := make(map[string]mail.HistoryRow, len(newest))
 	for _, row := range missing {
@@ -145,8 +145,8 @@ func (l *Looks[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex
 	return history, nil
 }
 
-// Unread returns how many messages each recipient has not read, where it has some. count
-// counts those of some recipients, of all of them where it is given nil.
+// Unread returns the number of unread messages for each recipient that has some. count
+// counts them for some recipients, or for all if it gets nil.
 func (l *Looks[P]) Unread(count func(of []string) (map[string]int, error)) (map[string]int, error) {
 	if l.Changes == nil {
 		return count(nil)
@@ -174,7 +174,7 @@ func (l *Looks[P]) Unread(count func(of []string) (map[string]int, error)) (map[
 	return maps.Clone(l.unread), nil
 }
 
-// Peers returns all that were here.
+// Peers returns all known peers.
 func (l *Looks[P]) Peers(read func() ([]P, error)) ([]P, error) {
 	if l.Changes == nil {
 		return read()
@@ -192,13 +192,13 @@ func (l *Looks[P]) Peers(read func() ([]P, error)) ([]P, error) {
 	return slices.Clone(l.known), nil
 }
 
-// mostTouched is how many names are kept apart: with more, everything is read anew.
+// mostTouched limits the recorded names: beyond it, everything is read again.
 const mostTouched = 1_000
 
-// changes are the names of what was touched since they were taken last.
+// changes records the names of what was touched since the last take.
 type changes struct {
-	mu    sync.Mutex      // guards below
-	noted bool            // names are all that was touched; without it anything may have been
+	mu    sync.Mutex      // guards the fields below
+	noted bool            // names is complete; if false, anything may have been touched
 	names map[string]bool // what was touched
 }
 
@@ -223,7 +223,7 @@ func (c *changes) forget() {
 	c.noted, c.names = false, nil
 }
 
-// take returns what was touched, nil with all where that may be anything, and begins anew.
+// take returns what was touched, or nil and all if that may be anything, and resets the record.
 func (c *changes) take() (touched []string, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

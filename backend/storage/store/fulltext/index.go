@@ -1,17 +1,16 @@
-// Package fulltext keeps the search index of history.db: which documents hold a
-// word, ranked by FTS5, and which hold any piece of text, by groups of trigrams of
-// our own. An index follows a store by a port of one method, from cursors that are
-// durable with what they stand for. All of it can be rebuilt from the store, so a
-// damaged one is put aside and made again. The texts themselves stay in the store.
+// Package fulltext keeps the search index of history.db. FTS5 ranks the documents that
+// contain a word, and Bridge's own groups of trigrams find any piece of text. An index
+// follows a store through an interface of one method, from cursors that are durable
+// together with the indexed data. The whole index can be rebuilt from the store, so a
+// damaged one is set aside and recreated. The texts stay in the store.
 //
-// FTS5 has a tokenizer for trigrams, which was measured before ours was kept, on
-// 1,000,000 messages of 512 bytes. With detail=none it takes 444 bytes and 234 µs of
-// processor time a message (ours, words included: 742 bytes and 128 µs), finds a
-// piece of three characters or more in 457 ms at the 95th percentile and in 2.5 s
-// at worst, because it must read the text of every candidate, and a shorter piece
-// that nothing holds in more than 4 s, because it has no place to look (ours: any
-// piece within 150 ms, which the benchmarks hold). With detail=full it takes 1,732
-// bytes a message.
+// FTS5 has a tokenizer for trigrams. It was measured before ours was kept, on 1,000,000
+// messages of 512 bytes. With detail=none it takes 444 bytes and 234 µs of processor time
+// a message (ours, with words: 742 bytes and 128 µs). It finds a piece of three
+// characters or more in 457 ms at the 95th percentile and in 2.5 s at worst, because it
+// must read every candidate's text. A shorter piece without hits takes more than 4 s,
+// because the index does not cover it (ours: any piece within 150 ms, which the
+// benchmarks check). With detail=full it takes 1,732 bytes a message.
 package fulltext
 
 import (
@@ -35,44 +34,44 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// historyVersion is the newest schema version of history.db that this build
-// works beside; searchVersion that of our component in it.
+// historyVersion is the newest schema version of history.db that this build supports;
+// searchVersion that of the index component.
 const (
 	historyVersion = 2
 	searchVersion  = 1
 )
 
-// indexCacheKiB is what each connection to the index keeps of it: little, because
-// the broker is small and most questions touch other pages.
+// indexCacheKiB is the cache of each connection to the index: small, because the broker
+// is small and most queries read different pages.
 const indexCacheKiB = 500
 
-// indexReaders bounds how many questions are answered at once.
+// indexReaders limits how many queries run at once.
 const indexReaders = 4
 
-// Index keeps the search index in history.db. One goroutine follows the store's
-// commits from cursors that are durable with what they stand for: an index that
-// a crash left behind goes on where it was. No sender waits for it, and while
-// they are busy it takes a tenth of the time.
+// Index keeps the search index in history.db. One goroutine follows the store's commits
+// from cursors that are durable with the indexed data. So an index continues after a
+// crash where it was. No sender waits for it, and while senders are busy it uses a tenth
+// of the time.
 type Index struct {
 	path  string
 	store Store
 	log   *slog.Logger
 	now   func() time.Time
-	// enough documents are made a group.
+	// enough is the number of documents in a group.
 	enough int
 
-	commits atomic.Int64          // the store's, counted by its writer
-	taken   atomic.Int64          // of those, what the last batch began with
+	commits atomic.Int64          // the store's commits, counted by its writer
+	taken   atomic.Int64          // the commits before the last batch
 	full    lifecycle.Signal      // a whole batch has come
-	began   bool                  // something was indexed since the start; the goroutine's own
-	damage  atomic.Pointer[error] // what a question met, for the goroutine to mend
-	nudge   lifecycle.Signal      // a nudge while one waits adds nothing
+	began   bool                  // something was indexed since the start; used by the goroutine only
+	damage  atomic.Pointer[error] // damage that a query met, for the goroutine to repair
+	nudge   lifecycle.Signal      // one pending nudge suffices
 	ended   chan struct{}
 	cancel  context.CancelFunc
 
-	mu      sync.RWMutex // held for reading while a question runs
-	file    *indexFile   // nil while the index cannot be used
-	problem error        // why, in words for people; nil with a file
+	mu      sync.RWMutex // held for reading during a query
+	file    *indexFile   // nil while the index is unusable
+	problem error        // why, as a text for people; nil with a file
 }
 
 // indexFile is the open history.db: one connection writes, others read.
@@ -82,23 +81,23 @@ type indexFile struct {
 	read *sqlitex.ReadPool
 }
 
-// errOpening is what a question hears before there is a file, and between two.
+// errOpening is the error of a query while there is no file yet.
 var errOpening = bridge.Errorf(bridge.Unavailable, "the search index is being opened: try again in a moment")
 
-// Options are what an index needs from outside. All but Group are required.
+// Options configures an [Index]. All fields except Group are required.
 type Options struct {
 	Path  string // of history.db
 	Store Store
 	Now   func() time.Time
 	Log   *slog.Logger
-	Group int // documents in a group; 0 for as many as do best
+	Group int // documents in a group; 0 for the default
 }
 
-// Store is what is indexed: a store and the archive beside it.
+// Store is the indexed store with its archive.
 type Store interface {
-	// Read runs ask on one state of the store, or of its archive; where there is
-	// no archive it runs nothing. ask may run again and sets its results anew each
-	// time. In an error of an archive that cannot be read is schema.ErrArchive.
+	// Read runs ask on one state of the store, or of its archive; without an archive it
+	// does not call ask. ask may run again and must reset its results. The error of an
+	// unreadable archive contains schema.ErrArchive.
 	Read(ctx context.Context, archive bool, ask func(View) error) error
 }
 
@@ -108,7 +107,7 @@ type View interface {
 	Has(table string) bool
 }
 
-// Start has the index follow the store until it is closed.
+// Start starts an index that follows the store until Close.
 func Start(opts Options) *Index {
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &Index{
@@ -123,7 +122,7 @@ func Start(opts Options) *Index {
 	return x
 }
 
-// Committed says that the store has more. A nil index has nothing to do.
+// Committed signals that the store has new data. It ignores a nil index.
 func (x *Index) Committed() {
 	if x == nil {
 		return
@@ -138,7 +137,7 @@ func (x *Index) poke() {
 	x.nudge.Notify()
 }
 
-// Close waits for the work under way and closes history.db.
+// Close waits for the running work and closes history.db.
 func (x *Index) Close() error {
 	if x == nil {
 		return nil
@@ -150,7 +149,7 @@ func (x *Index) Close() error {
 	return x.shut()
 }
 
-// shut closes the file; the lock is the caller's.
+// shut closes the file; the caller holds the lock.
 func (x *Index) shut() error {
 	if x.file == nil {
 		return nil
@@ -160,26 +159,25 @@ func (x *Index) shut() error {
 	return errors.Join(file.read.Close(), file.tx.Close(), file.pool.Close())
 }
 
-// The share of the time that the index takes while senders are busy is one of
-// restFactor + 1; the rest after a step is bounded.
+// While senders are busy, the index uses 1/(restFactor + 1) of the time; the rest after a
+// step is bounded.
 const (
 	restFactor  = 9
 	shortestNap = 10 * time.Millisecond
 	longestNap  = time.Second
 )
 
-// What has come is indexed when a batch is together or, where less comes, after a
-// moment: a step for each commit would take the processor from the very senders
-// that made it. Nobody misses a message meanwhile, because a search reads what is
-// behind the index in the store itself. What comes first is indexed at once: an
-// index with rows is among what tells later that there was a store (STO-17).
+// New rows are indexed when a batch is complete or, if fewer come, after a moment: a step
+// for each commit would slow down the senders. A search misses nothing meanwhile, because
+// it reads unindexed rows from the store. The first rows are indexed at once: an index
+// with rows is one of the later proofs that there was a store (STO-17).
 const (
 	batchCommits = 64
 	batchWait    = 250 * time.Millisecond
-	lateBegin    = 2 * time.Second // for it at the end, where there was no time before
+	lateBegin    = 2 * time.Second // for the first rows at the end, if there was no time before
 )
 
-// awaitBatch returns when there is enough to index, or damage to mend.
+// awaitBatch returns when there is enough to index, or damage to repair.
 func (x *Index) awaitBatch(ctx context.Context) {
 	late := time.NewTimer(batchWait)
 	defer late.Stop()
@@ -193,8 +191,8 @@ func (x *Index) awaitBatch(ctx context.Context) {
 	x.taken.Store(x.commits.Load())
 }
 
-// loop follows the store until ctx ends. A failure is told once and tried again
-// with the next commit.
+// loop follows the store until ctx ends. It logs a failure once and retries with the next
+// commit.
 func (x *Index) loop(ctx context.Context) {
 	defer close(x.ended)
 	told := ""
@@ -205,7 +203,7 @@ func (x *Index) loop(ctx context.Context) {
 			x.log.Warn("the search index could not be kept up; it is tried again", "err", err)
 		}
 		if err != nil {
-			nap(ctx, longestNap) // a full disk does not pass by trying at every commit
+			nap(ctx, longestNap) // a full disk does not recover by a retry at every commit
 		}
 		select {
 		case <-ctx.Done():
@@ -217,8 +215,8 @@ func (x *Index) loop(ctx context.Context) {
 	}
 }
 
-// beginLate indexes what came first where the end came before its turn. What it
-// cannot do, the next start does.
+// beginLate indexes the first rows if the index ends before their turn. If it fails, the
+// next start indexes them.
 func (x *Index) beginLate() {
 	if x.began {
 		return
@@ -231,7 +229,7 @@ func (x *Index) beginLate() {
 	_, _ = x.step(ctx)
 }
 
-// catchUp goes on until nothing is left to index, giving way to senders.
+// catchUp indexes until nothing is left, giving way to senders.
 func (x *Index) catchUp(ctx context.Context) error {
 	if met := x.damage.Swap(nil); met != nil {
 		return x.renew(ctx, *met)
@@ -255,7 +253,7 @@ func (x *Index) catchUp(ctx context.Context) error {
 	}
 }
 
-// pace remembers when a piece of work began.
+// pace records when a piece of work began.
 type pace struct {
 	x       *Index
 	commits int64
@@ -264,7 +262,7 @@ type pace struct {
 
 func (x *Index) pace() pace { return pace{x, x.commits.Load(), x.now()} }
 
-// rest waits after a piece of work, if senders were busy meanwhile.
+// rest pauses after a piece of work, if senders were busy meanwhile.
 func (p pace) rest(ctx context.Context) error {
 	if p.x.commits.Load() != p.commits {
 		nap(ctx, min(max(restFactor*p.x.now().Sub(p.start), shortestNap), longestNap))
@@ -279,7 +277,7 @@ func nap(ctx context.Context, rest time.Duration) {
 	}
 }
 
-// open makes the index ready, unless it is.
+// open opens the index, unless it is open.
 func (x *Index) open(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -296,8 +294,7 @@ func (x *Index) open(ctx context.Context) error {
 	return x.problem
 }
 
-// renew makes the index anew after damage was found in it, where that loses
-// nothing.
+// renew recreates the index after damage was found in it, if that loses nothing.
 func (x *Index) renew(ctx context.Context, damage error) error {
 	x.mu.Lock()
 	err := errors.Join(x.shut(), x.setAside(ctx, damage))
@@ -311,7 +308,7 @@ func (x *Index) renew(ctx context.Context, damage error) error {
 	return sqlitex.Error(x.path, errors.Join(damage, err))
 }
 
-// suspect has the index rebuilt after a question met damage in it.
+// suspect schedules a rebuild of the index after a query met damage in it.
 func (x *Index) suspect(err error) {
 	if isDamage(err) {
 		x.damage.Store(&err)
@@ -319,7 +316,7 @@ func (x *Index) suspect(err error) {
 	}
 }
 
-// sourceError is an error of what is indexed, not of the index.
+// sourceError is an error of the indexed store, not of the index.
 type sourceError struct{ error }
 
 func (e sourceError) Unwrap() error { return e.error }
@@ -331,12 +328,12 @@ func ofSource(err error) error {
 	return sourceError{err}
 }
 
-// damagedIndex says what of an index is not as it was written.
+// damagedIndex states what of an index is damaged.
 type damagedIndex struct{ why string }
 
 func (e damagedIndex) Error() string { return e.why }
 
-// isDamage reports whether err says that the index itself is damaged.
+// isDamage reports whether err means that the index itself is damaged.
 func isDamage(err error) bool {
 	var source sourceError
 	var damaged damagedIndex
@@ -344,7 +341,7 @@ func isDamage(err error) bool {
 	return !errors.As(err, &source) && (sqlitex.IsDamage(err) || errors.As(err, &damaged) || errors.As(err, &row))
 }
 
-// openIndex opens history.db for the index, and makes it when there is none.
+// openIndex opens history.db for the index, and creates it if it is missing.
 func openIndex(ctx context.Context, path string) (*indexFile, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -373,8 +370,8 @@ func openIndex(ctx context.Context, path string) (*indexFile, error) {
 	return file, nil
 }
 
-// indexFits refuses a history.db that this build cannot work beside, and leaves
-// its bytes as they are (VER-06).
+// indexFits fails with Unsupported for a history.db that this build cannot use, and
+// leaves it unchanged (VER-06).
 func indexFits(ctx context.Context, path string) error {
 	return sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) error {
 		seen, tables, err := schema.Read(ctx, pool)
@@ -394,21 +391,21 @@ func indexFits(ctx context.Context, path string) error {
 		case !IsHistory(seen.Version, slices.Collect(maps.Keys(tables))):
 			return bridge.Errorf(bridge.Unsupported, "%s is a database, but no history of Bridge's: move it away", path)
 		case version == 0:
-			return nil // the index comes into it
+			return nil // the index is added to it
 		}
 		return torn(ctx, pool)
 	})
 }
 
 // IsHistory reports whether a history.db of that version with these tables may be
-// Bridge's: one without a number is, when it is new or has a table of ours.
+// Bridge's. One without a version is, if it is new or has a table of ours.
 func IsHistory(version int, tables []string) bool {
 	return version > 0 || len(tables) == 0 || slices.ContainsFunc(tables, func(table string) bool {
 		return strings.HasPrefix(table, "history_") || strings.HasPrefix(table, "search_")
 	})
 }
 
-// describeIndex adds the index to whatever else the database holds.
+// describeIndex adds the index to the database's other content.
 func describeIndex(ctx context.Context, pool *sql.DB) error {
 	seen, tables, err := schema.Read(ctx, pool)
 	if err != nil {
@@ -442,7 +439,7 @@ func prepareIndex(ctx context.Context, path string, pool *sql.DB) (*indexFile, e
 	return &indexFile{pool: pool, tx: sqlitex.NewTx(conn), read: sqlitex.NewReadPool(read)}, nil
 }
 
-// asked runs ask on the index; its error says why there is none.
+// asked runs ask on the index. Without an index its error states why.
 func (x *Index) asked(ask func(sqlitex.Querier) error) error {
 	if x == nil {
 		return bridge.Errorf(bridge.Unavailable, "there is no search index here")

@@ -19,9 +19,8 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// setAside moves a damaged index away, byte for byte, so that a new one can be
-// made. It does not where the file says that it holds more than the index, which
-// is for its owner to decide.
+// setAside moves a damaged index away, unchanged, so that a new one can be created. It
+// fails with Storage if the file holds more than the index: then the owner must decide.
 func (x *Index) setAside(ctx context.Context, damage error) error {
 	if HoldsMore(ctx, x.path, false) {
 		return bridge.WithCause(bridge.Storage, damage, fmt.Sprintf(
@@ -33,7 +32,7 @@ func (x *Index) setAside(ctx context.Context, damage error) error {
 			return err
 		}
 	}
-	// The log first: without it the file is older, not another one.
+	// The log first: without it the file is older, but still the same.
 	for _, suffix := range []string{"-wal", "-shm", ""} {
 		from := x.path + suffix
 		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
@@ -47,17 +46,16 @@ func (x *Index) setAside(ctx context.Context, damage error) error {
 	return nil
 }
 
-// HoldsMore reports whether the history.db at path says that it holds more than a
-// search index, which can be rebuilt from the store. One that cannot say
-// anything holds nothing that could be read. The file is left as it is, like by
-// Inspect.
+// HoldsMore reports whether the history.db at path holds more than a search index, which
+// can be rebuilt from the store. A file too damaged to read holds nothing readable.
+// HoldsMore reads the file like Inspect, without changing it.
 func HoldsMore(ctx context.Context, path string, live bool) bool {
 	names, err := tablesOf(ctx, path, live)
 	return err != nil && !sqlitex.IsDamage(err) || slices.ContainsFunc(names, isForeign)
 }
 
-// OnlyIndex reports whether the history.db at path says that it holds nothing but a
-// search index: the stricter question, of what is taken away and not put aside.
+// OnlyIndex reports whether the history.db at path holds only a search index: the
+// stricter check, for a file that is deleted and not set aside.
 func OnlyIndex(ctx context.Context, path string, live bool) bool {
 	names, err := tablesOf(ctx, path, live)
 	return err == nil && slices.Contains(names, "search_documents") && !slices.ContainsFunc(names, isForeign)
@@ -75,8 +73,8 @@ func tablesOf(ctx context.Context, path string, live bool) (names []string, err 
 	return names, err
 }
 
-// indexVersion is the version of the index in a database with the tables, 0 where
-// it holds none.
+// indexVersion returns the version of the index in a database with the tables, 0 if there
+// is none.
 func indexVersion(ctx context.Context, pool *sql.DB, tables []string) (version int, err error) {
 	if slices.Contains(tables, "bridge_components") {
 		err = pool.QueryRowContext(ctx, "SELECT ifnull(max(CAST(version AS INTEGER)), 0) FROM bridge_components WHERE name = 'search'").Scan(&version)
@@ -88,11 +86,11 @@ func indexVersion(ctx context.Context, pool *sql.DB, tables []string) (version i
 	return version, err
 }
 
-// tornPairs are tables of the index of which neither can be empty alone.
+// tornPairs are pairs of index tables of which neither can be empty alone.
 var tornPairs = [][2]string{{"search_documents", "search_words_docsize"}, {"search_groups", "search_grams"}}
 
-// torn is damagedIndex where an index that has its component lacks a table or an
-// index of it, or has one that was emptied.
+// torn returns a damagedIndex if an index with its component lacks a table or an index,
+// or one of its tables was emptied.
 func torn(ctx context.Context, pool *sql.DB) error {
 	lacks, err := schema.LacksOf(ctx, pool, schema.IndexStore)
 	if err != nil {
@@ -124,9 +122,9 @@ func torn(ctx context.Context, pool *sql.DB) error {
 	return nil
 }
 
-// Drop takes the search index out of the history.db at path, which nobody
-// has open, and leaves whatever else it holds. The next DB makes the index anew.
-// The caller has a copy of the file.
+// Drop removes the search index from the history.db at path, which no process has open,
+// and leaves its other content. The next DB creates the index again. The caller has a
+// copy of the file.
 func Drop(ctx context.Context, path string) error {
 	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "_txlock=immediate", "_pragma=synchronous(FULL)"))
 	if err != nil {

@@ -10,27 +10,27 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// What one step of the index takes at most: little enough that it is soon done.
+// Limits of one step of the index, so small that a step is short.
 const (
 	stepRows  = 64
 	stepBytes = 128 << 10
 )
 
-// source is a list of rows that the index follows by their places.
+// source is a list of rows that the index follows by row id.
 type source struct {
 	name    string
 	table   string
 	kind    documentKind
 	archive bool // it is in the archive
-	// rows selects place, id, time and text from the place ?1 on, at most ?2;
-	// last is the last place.
+	// rows selects row id, id, time and text from the row id ?1 on, at most ?2; last is
+	// the last row id.
 	rows, last string
-	// beyond finds messages that hold ?1 before ?2 behind the place ?3, the newest
+	// beyond finds messages that contain ?1, before ?2, after the row id ?3, newest
 	// first.
 	beyond string
 }
 
-// documentKind is the kind of a document as it is stored.
+// documentKind is the stored kind of a document.
 type documentKind int
 
 const (
@@ -42,20 +42,19 @@ const (
 const (
 	archivedRows = `SELECT rowid, ifnull(id, ''), ifnull(created_at, 0), CAST(ifnull(body, '') AS TEXT) FROM archived_messages WHERE rowid >= ?1 ORDER BY rowid LIMIT ?2`
 	archivedLast = "SELECT max(rowid) FROM archived_messages"
-	// The plus keeps SQLite from walking the whole index of ages: few rows are
-	// behind a group.
+	// The plus prevents a scan of the whole index of ages: few rows are behind a group.
 	archivedBeyond = "SELECT id, ifnull(created_at, 0) FROM archived_messages WHERE rowid > ?3 AND " + Holds + " ORDER BY +created_at DESC, +rowid DESC"
 )
 
 const hasTranscripts = "EXISTS (SELECT 1 FROM conversation_records WHERE source >= 'run:' AND source < 'run;')"
 
-// sources are what the index follows, the oldest first, so that the numbers of
-// a rebuilt index follow the time.
+// sources are the lists that the index follows, oldest first, so that the numbers of a
+// rebuilt index follow the time.
 var sources = []source{
 	{name: "archive", table: "archived_messages", archive: true, rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
 	{name: "archived_messages", table: "archived_messages", rows: archivedRows, last: archivedLast, beyond: archivedBeyond},
 	{
-		// Those merged from a backup have negative places, each merge below the last.
+		// Messages merged from a backup have negative row ids, each merge below the last.
 		name: "merged", table: "messages",
 		rows:   `SELECT -rowid, id, created_at, CAST(body AS TEXT) FROM messages WHERE rowid < 0 AND rowid <= -?1 ORDER BY rowid DESC LIMIT ?2`,
 		last:   "SELECT -min(rowid) FROM messages WHERE rowid < 0",
@@ -73,8 +72,8 @@ var sources = []source{
 		last: "SELECT max(revision) FROM decisions",
 	},
 	{
-		// The lines of jobs' transcripts. Another program's records are passed over;
-		// where there are no others, they are not looked through each time.
+		// The lines of jobs' transcripts. Other programs' records are skipped; if there
+		// are no others, they are not scanned each time.
 		name: "transcripts", table: "conversation_records", kind: runDocument,
 		rows: `SELECT id, source || '#' || offset, ifnull(at, 0), CAST(ifnull(body, '') AS TEXT) FROM conversation_records
 			WHERE ` + hasTranscripts + ` AND id >= ?1 AND +source >= 'run:' AND +source < 'run;' ORDER BY id LIMIT ?2`,
@@ -82,21 +81,21 @@ var sources = []source{
 	},
 }
 
-// cursor is a row of a source; the zero cursor stands before the first.
+// cursor is a row of a source; the zero cursor is before the first row.
 type cursor struct {
 	row int64
 	id  string
 }
 
-// sourceRow is a row of a source on its way into the index.
+// sourceRow is a row of a source to be indexed.
 type sourceRow struct {
 	cursor
 	at   int64
 	text string
 }
 
-// step indexes the next rows of the first source that has some, or makes the next
-// group. A source that cannot be read keeps the others from nothing.
+// step indexes the next rows of the first source that has some, or creates the next
+// group. An unreadable source does not block the others.
 func (x *Index) step(ctx context.Context) (more bool, err error) {
 	more, failed := x.group(ctx)
 	if more || isDamage(failed) || ctx.Err() != nil {
@@ -120,16 +119,16 @@ func (x *Index) step(ctx context.Context) (more bool, err error) {
 	return false, failed
 }
 
-// upto is the last row of the source that is in the index.
+// upto returns the last row of the source that is in the index.
 func (x *Index) upto(ctx context.Context, from source) (upto cursor, err error) {
 	rows, err := x.file.tx.Query(ctx, "SELECT row, id FROM search_upto WHERE source = ?1", from.name)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&upto.row, &upto.id) })
 	return upto, err
 }
 
-// after reads the rows behind a cursor. A row that is not where it was tells that
-// rows left, and SQLite gives their places to new ones: the source is then
-// walked anew from its beginning. What is known is passed over.
+// after reads the rows behind a cursor. If the cursor's row has moved, rows were deleted,
+// and SQLite reuses their row ids. Then the source is read again from its beginning, and
+// known documents are skipped.
 func (x *Index) after(ctx context.Context, from source, upto cursor) ([]sourceRow, error) {
 	found, err := x.read(ctx, from, upto.row, stepRows+1)
 	if err != nil || upto == (cursor{}) {
@@ -159,7 +158,7 @@ func (x *Index) read(ctx context.Context, from source, row int64, limit int) (fo
 	return found, err
 }
 
-// last is the last place of a source.
+// last returns the last row id of a source.
 func (x *Index) last(ctx context.Context, from source) (row int64, err error) {
 	err = x.readSource(ctx, from, func(v View) error {
 		var last sql.NullInt64
@@ -171,7 +170,7 @@ func (x *Index) last(ctx context.Context, from source) (row int64, err error) {
 	return row, err
 }
 
-// readSource runs ask where the source is; one that is not there has no rows.
+// readSource runs ask on the source's store; a missing source has no rows.
 func (x *Index) readSource(ctx context.Context, from source, ask func(View) error) error {
 	return ofSource(x.store.Read(ctx, from.archive, func(v View) error {
 		if !v.Has(from.table) {
@@ -181,7 +180,7 @@ func (x *Index) readSource(ctx context.Context, from source, ask func(View) erro
 	}))
 }
 
-// put adds the documents and how far the source is done.
+// put adds the documents and the source's new cursor.
 func (x *Index) put(from source, documents []sourceRow) error {
 	return x.write(func(t *sqlitex.Tx) error { return putAll(t, from, documents) })
 }
@@ -214,8 +213,8 @@ func putAll(t *sqlitex.Tx, from source, documents []sourceRow) error {
 	return err
 }
 
-// putOne adds a document unless it is known: another delivery of the message
-// was, or the same one before it moved.
+// putOne adds a document unless it is known: from another delivery of the message, or
+// from before it moved.
 func putOne(t *sqlitex.Tx, kind documentKind, d sourceRow) error {
 	number := "1 + max(-1, (SELECT ifnull(max(doc), -1) FROM search_documents), (SELECT ifnull(max(last), -1) FROM search_groups))"
 	if kind != messageDocument {

@@ -10,18 +10,17 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// State is how far a search index is, for people.
+// State is the state of a search index, for people.
 type State struct {
-	Version int    // of the index; 0 where history.db holds none
+	Version int    // of the index; 0 if history.db has none
 	Newest  int    // the newest version that this build knows
-	Behind  int64  // rows that it does not reach yet
-	Torn    string // what of it is not as it was written, "" for nothing
-	Archive int64  // the last place of archive.db that it reached, 0 where there never was one
+	Behind  int64  // rows that are not indexed yet
+	Torn    string // the damage of the index, "" for none
+	Archive int64  // the last indexed row id of archive.db, 0 if there never was one
 }
 
-// Inspect looks at the index in history, which belongs to the store at
-// primary and to that archive, and leaves all of them as they are, like
-// Inspect.
+// Inspect inspects the index in history, which belongs to the store at primary and to
+// that archive. It leaves all files unchanged, like transfer.Inspect.
 func Inspect(ctx context.Context, history, primary, archive string, live bool) (State, error) {
 	state := State{Newest: searchVersion}
 	upto := map[string]int64{}
@@ -67,7 +66,7 @@ func Inspect(ctx context.Context, history, primary, archive string, live bool) (
 	return state, nil
 }
 
-// lastPlace is the last place of a source, 0 where it has no rows.
+// lastPlace returns the last row id of a source, 0 if it has no rows.
 func lastPlace(ctx context.Context, path string, from source, live bool) (row int64, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		names, err := sqlitex.Texts(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")

@@ -13,32 +13,31 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// rankedDocuments is how many of the newest documents that fit are ranked, and
-// from how many documents on a word is too common to rank by: what is nearly
-// everywhere says nothing, and FTS5 would walk all of it. A question that only
-// some of the hits answer looks further.
+// rankedDocuments is how many of the newest matching documents are ranked. A word in more
+// documents is too common to rank by: it has no meaning, and FTS5 would scan all of it. A
+// query that accepts only some of the hits searches further.
 const (
 	rankedDocuments     = 2_000
 	rankedWithSeldomFit = 20_000
 )
 
-// WordQuery asks for documents by their words.
+// WordQuery selects documents by their words.
 type WordQuery struct {
 	Words  search.Query
 	Kinds  []search.Kind
 	Before int64 // Unix milliseconds, exclusive; 0 for no bound
-	Most   int   // how many are looked at, unless Choosy
-	Choosy bool  // only some of those found will do
+	Most   int   // how many are read, unless Choosy
+	Choosy bool  // only some of the found ones will fit
 }
 
-// Rank returns what holds all the words, the best first by BM25 and the newer
-// of equals, and how many rows the index is behind. It ranks the newest 2,000
-// of each kind, by those words that are in at most 2,000 documents; where all are in more, the newest come first. Without an index
-// it fails with a sentence that says why.
+// Rank returns the documents that contain all the words, best first by BM25, newer ones
+// first among equals. behind is how many rows the index lacks. It ranks the newest 2,000 of
+// each kind, by those words that are in at most 2,000 documents. If all words are in more,
+// the newest come first. It fails without an index, with a sentence that states why.
 func (x *Index) Rank(ctx context.Context, q WordQuery) (found []Ranked, behind int64, err error) {
 	err = x.asked(func(a sqlitex.Querier) error {
 		found = nil
-		// Asked first: what is indexed meanwhile may be among the hits or not.
+		// First: rows that are indexed meanwhile may or may not be among the hits.
 		if behind, err = x.behind(ctx, a); err != nil {
 			return err
 		}
@@ -61,7 +60,7 @@ func (x *Index) Rank(ctx context.Context, q WordQuery) (found []Ranked, behind i
 	return found, behind, err
 }
 
-// Ranked is a document that fits; the lower the score the better.
+// Ranked is a matching document; a lower score is better.
 type Ranked struct {
 	Kind  search.Kind
 	ID    string
@@ -70,10 +69,10 @@ type Ranked struct {
 	score float64
 }
 
-// kindsStored are the kinds by the numbers under which they are stored.
+// kindsStored maps kinds to their stored numbers.
 var kindsStored = map[search.Kind]documentKind{search.Message: messageDocument, search.Decision: decisionDocument, search.Run: runDocument}
 
-// telling are the phrases that are seldom enough to rank by.
+// telling returns the phrases that are rare enough to rank by.
 func telling(ctx context.Context, a sqlitex.Querier, words search.Query) ([]search.Query, error) {
 	var telling []search.Query
 	for _, phrase := range words.Phrases() {
@@ -88,9 +87,9 @@ func telling(ctx context.Context, a sqlitex.Querier, words search.Query) ([]sear
 	return telling, nil
 }
 
-// isCommon reports whether a phrase tells little: it, or every word of it, is in
-// too many documents. To count a phrase of such words FTS5 would walk all that
-// hold them.
+// isCommon reports whether a phrase is too common to rank by: it, or every word of it, is
+// in too many documents. To count a phrase of such words, FTS5 would scan all documents
+// with them.
 func isCommon(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, error) {
 	words := phrase.Words()
 	for _, word := range words {
@@ -104,7 +103,7 @@ func isCommon(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool
 	return true, nil
 }
 
-// inMany reports whether too many documents to rank them hold the phrase.
+// inMany reports whether too many documents contain the phrase to rank them.
 func inMany(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, error) {
 	var count int
 	rows, err := a.Query(ctx, "SELECT count(*) FROM (SELECT 1 FROM search_words WHERE search_words MATCH ?1 LIMIT ?2)", phrase.FTS5(), rankedDocuments+1)
@@ -112,8 +111,8 @@ func inMany(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, 
 	return count > rankedDocuments, err
 }
 
-// rank lists the newest documents that fit, and scores them by the telling
-// phrases. FTS5 walks its lists from either end; scoring costs ten times as much.
+// rank returns the newest matching documents, and scores them by the telling phrases.
+// FTS5 scans its lists from either end; scoring costs ten times as much.
 func rank(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery, telling []search.Query) ([]Ranked, error) {
 	found, err := newest(ctx, a, kind, q, len(telling) > 0)
 	if err != nil || len(found) == 0 || len(telling) == 0 {
@@ -136,8 +135,8 @@ func rank(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuery,
 	return found, err
 }
 
-// The newest ?2 documents that hold ?1, created before ?3: messages count up, the
-// others, of kind ?4, down.
+// The newest ?2 documents that contain ?1, created before ?3: the numbers of messages
+// count up, those of others, of kind ?4, count down.
 const (
 	newestMessages = `SELECT d.doc, d.id, d.at FROM search_words w CROSS JOIN search_documents d ON d.doc = w.rowid
 		WHERE search_words MATCH ?1 AND w.rowid >= 0 AND d.at < ?3 ORDER BY w.rowid DESC LIMIT ?2`
@@ -169,7 +168,7 @@ func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuer
 	})
 }
 
-// behind counts the rows that the index does not reach yet.
+// behind returns the number of rows that are not indexed yet.
 func (x *Index) behind(ctx context.Context, a sqlitex.Querier) (count int64, err error) {
 	for _, from := range sources {
 		var upto int64

@@ -14,26 +14,25 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// Holds is the condition of a row that holds ?1 before ?2.
+// Holds is the condition of a row that contains ?1 and is older than ?2.
 const Holds = "ifnull(created_at, 0) < ?2 AND (?1 = '' OR instr(body, ?1) > 0)"
 
-// SubstringQuery is a question for a piece of text.
+// SubstringQuery selects messages by a piece of text.
 type SubstringQuery struct {
 	Text   string
 	Before int64 // Unix milliseconds, exclusive
 	Limit  int
 }
 
-// grouped is what the groups of the index answer, and how far they reach.
+// grouped is the result of the groups of the index, and how far the groups reach.
 type grouped struct {
 	found []sqlitex.Stamp
 	upto  map[string]cursor // by source
 }
 
-// Substring returns the newest messages that hold a piece of text. It reads only
-// what may hold it, and what the groups do not reach yet. usable is false where
-// it is better to look through everything: there is no index that can be read, or
-// it has no groups yet.
+// Substring returns the newest messages that contain a piece of text. It reads only
+// candidates, and rows that the groups do not reach yet. usable is false if a full scan
+// is better: there is no readable index, or it has no groups yet.
 func (x *Index) Substring(ctx context.Context, p SubstringQuery) (found []sqlitex.Stamp, usable bool, err error) {
 	g, err := x.grouped(ctx, p)
 	if isNoIndex(err) {
@@ -42,7 +41,7 @@ func (x *Index) Substring(ctx context.Context, p SubstringQuery) (found []sqlite
 	if err != nil {
 		return nil, false, err
 	}
-	// The archive comes last: what moves there meanwhile is seen at least once.
+	// The archive comes last: a row that moves there meanwhile is seen at least once.
 	lists := [][]sqlitex.Stamp{g.found}
 	for _, from := range slices.Backward(sources) {
 		if from.kind != messageDocument {
@@ -66,11 +65,11 @@ func (x *Index) beyond(ctx context.Context, from source, upto cursor, p Substrin
 	return found, err
 }
 
-// errNoIndex is for a question that does better without the index.
+// errNoIndex is the error of a query that runs better without the index.
 var errNoIndex = bridge.Errorf(bridge.Unavailable, "the index has no groups yet")
 
-// isNoIndex reports whether a search can go on without the index: it is missing,
-// or cannot be read.
+// isNoIndex reports whether a search can continue without the index: it is missing or
+// unreadable.
 func isNoIndex(err error) bool {
 	code := bridge.CodeOf(err)
 	return code == bridge.Unavailable || code == bridge.Storage || code == bridge.Unsupported
@@ -83,8 +82,8 @@ type messageGroup struct {
 	upto                        map[string]cursor
 }
 
-// grouped asks the groups, those with the newest messages first, until nothing
-// that is left could be among the answers.
+// grouped queries the groups, those with the newest messages first, until the remaining
+// groups cannot change the result.
 func (x *Index) grouped(ctx context.Context, p SubstringQuery) (g grouped, err error) {
 	err = x.asked(func(a sqlitex.Querier) error {
 		groups, err := readGroups(ctx, a)
@@ -139,9 +138,8 @@ func readGroups(ctx context.Context, a sqlitex.Querier) (groups []messageGroup, 
 	})
 }
 
-// reliable returns for each source the furthest cursor of a group whose row is
-// still there. Rows behind a row that stays are never given anew, so that every
-// row up to it is in a group.
+// reliable returns for each source the furthest cursor of a group whose row still exists.
+// Row ids before an existing row are never reused, so every row up to it is in a group.
 func (x *Index) reliable(ctx context.Context, groups []messageGroup) (map[string]cursor, error) {
 	upto := map[string]cursor{}
 	for _, from := range sources {
@@ -164,7 +162,7 @@ func (x *Index) reliable(ctx context.Context, groups []messageGroup) (map[string
 	return upto, nil
 }
 
-// holds reports whether the row of a cursor is where it was.
+// holds reports whether the row of a cursor is unchanged.
 func (x *Index) holds(ctx context.Context, from source, at cursor) (there bool, err error) {
 	err = x.readSource(ctx, from, func(v View) error {
 		there = false
@@ -185,20 +183,20 @@ type substringSearch struct {
 	asker   sqlitex.Querier
 	index   *Index
 	pattern pattern
-	found   []sqlitex.Stamp // the newest first
+	found   []sqlitex.Stamp // newest first
 	seen    map[string]bool
 }
 
-// hasAll reports whether there are enough answers that are not older than what
-// is left.
+// hasAll reports whether there are enough results that are not older than the remaining
+// groups.
 func (h *substringSearch) hasAll(newestLeft int64) bool {
 	return len(h.found) >= h.Limit && h.found[h.Limit-1].At >= newestLeft
 }
 
-// verified is how many candidates are looked at together.
+// verified is how many candidates are checked together.
 const verified = 128
 
-// search looks through one group, the newest candidates first.
+// search searches one group, newest candidates first.
 func (h *substringSearch) search(ctx context.Context, g messageGroup) error {
 	candidates, err := h.candidates(ctx, g)
 	if err != nil {
@@ -219,7 +217,7 @@ func (h *substringSearch) search(ctx context.Context, g messageGroup) error {
 	return nil
 }
 
-// candidates lists the documents of a group that have the trigrams, the last first.
+// candidates returns the documents of a group that have the trigrams, last first.
 func (h *substringSearch) candidates(ctx context.Context, g messageGroup) ([]int64, error) {
 	size := int(g.last-g.first) + 1
 	set, err := h.positions(ctx, g.last, size)
@@ -269,7 +267,7 @@ func (h *substringSearch) positions(ctx context.Context, group int64, size int) 
 	return set, err
 }
 
-// documentsOf returns what the numbers stand for, the last first.
+// documentsOf returns the documents with these numbers, last first.
 func (h *substringSearch) documentsOf(ctx context.Context, numbers []int64) (documents []document, err error) {
 	list, err := json.Marshal(numbers)
 	if err != nil {
@@ -284,7 +282,7 @@ func (h *substringSearch) documentsOf(ctx context.Context, numbers []int64) (doc
 	})
 }
 
-// verify adds the documents whose text really holds the piece.
+// verify adds the documents whose text really contains the piece.
 func (h *substringSearch) verify(ctx context.Context, documents []document) error {
 	ids := make([]string, len(documents))
 	for i, m := range documents {

@@ -13,18 +13,18 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// groupDocuments is from how many documents on a group is made of them. Until
-// then their texts are read one by one, which costs a microsecond each.
+// groupDocuments is how many documents make a group. Until then their texts are read one
+// by one, which costs a microsecond each.
 const groupDocuments = 4096
 
-// runeBits is the room of a character in a trigram.
+// runeBits is the width of a character in a trigram.
 const runeBits = 21
 
 // trigramSize is the number of characters in a trigram.
 const trigramSize = 3
 
-// eachTrigram calls with for every three characters in a row of the text with two
-// zeros behind it, so that each one and each two of its characters begin one.
+// eachTrigram calls with for every three consecutive characters of the text, followed by
+// two zeros. So every one and every two of its characters begin a trigram.
 func eachTrigram(text string, with func(trigram int64)) {
 	const mask = 1<<(trigramSize*runeBits) - 1
 	var trigram int64
@@ -43,15 +43,15 @@ func eachTrigram(text string, with func(trigram int64)) {
 	}
 }
 
-// postings is the list of the documents of a group that hold a trigram, while the
-// group is made: the differences of their positions.
+// postings is the list of a group's documents that contain a trigram, while the group is
+// built. It holds the differences of their positions.
 type postings struct {
-	next  uint64 // one more than the last position
+	next  uint64 // the last position plus one
 	bytes []byte
 	count int
 }
 
-// trigrams gathers a group.
+// trigrams collects the postings of a group.
 type trigrams map[int64]*postings
 
 func (g trigrams) add(position int, text string) {
@@ -63,7 +63,7 @@ func (g trigrams) add(position int, text string) {
 		}
 		at := uint64(position) + 1
 		if p.next == at {
-			return // it has this one
+			return // this position is in the list
 		}
 		p.bytes = binary.AppendUvarint(p.bytes, at-p.next-1)
 		p.next = at
@@ -78,8 +78,8 @@ func newPositions(size int) positions { return make(positions, (size+63)/64) }
 
 func bitmapBytes(size int) int { return 8 * len(newPositions(size)) }
 
-// encoded is the shorter of both forms. They are told apart by their length: a
-// list is always shorter than the bits of its group.
+// encoded returns the shorter of the two forms, list or bitmap. Their lengths distinguish
+// them: a list is always shorter than the bitmap of its group.
 func (p *postings) encoded(size int) []byte {
 	if len(p.bytes) < bitmapBytes(size) {
 		return p.bytes
@@ -93,7 +93,7 @@ func (p *postings) encoded(size int) []byte {
 	return bits
 }
 
-// add puts what encoded wrote into the set.
+// add adds the output of encoded to the set.
 func (s positions) add(encoded []byte) {
 	if len(encoded) < 8*len(s) {
 		s.addList(encoded)
@@ -109,7 +109,7 @@ func (s positions) addList(list []byte) {
 	for len(list) > 0 {
 		difference, n := binary.Uvarint(list)
 		if n <= 0 || at+difference >= uint64(64*len(s)) {
-			return // no list of ours
+			return // not a list of encoded
 		}
 		at += difference
 		s[at/64] |= 1 << (at % 64)
@@ -123,8 +123,8 @@ func (s positions) keep(other positions) {
 	}
 }
 
-// group makes the next group when there are enough documents for it: all that
-// no group has, with how far the sources are done. It is one transaction.
+// group creates the next group when there are enough documents for it: all documents
+// without a group, with the cursors of the sources. It is one transaction.
 func (x *Index) group(ctx context.Context) (made bool, err error) {
 	documents, err := x.documents(ctx)
 	if err != nil || len(documents) == 0 {
@@ -154,14 +154,14 @@ func (x *Index) group(ctx context.Context) (made bool, err error) {
 	return true, x.write(func(t *sqlitex.Tx) error { return x.putGroup(ctx, t, documents, gone, gathered, size) })
 }
 
-// document is one of a group.
+// document is a document of a group.
 type document struct {
 	doc int64
 	id  string
 	at  int64
 }
 
-// documents lists the documents of the next group, none while they are too few.
+// documents returns the documents of the next group, none while there are too few.
 func (x *Index) documents(ctx context.Context) (documents []document, err error) {
 	const behind = "FROM search_documents WHERE doc > (SELECT ifnull(max(last), -1) FROM search_groups)"
 	enough, err := x.file.tx.Exists("SELECT EXISTS (SELECT 1 "+behind+" LIMIT 1 OFFSET ?1)", x.enough-1)
@@ -177,8 +177,7 @@ func (x *Index) documents(ctx context.Context) (documents []document, err error)
 	})
 }
 
-// texts returns the bodies of the given messages by id, from the store and the
-// archive.
+// texts returns the bodies of the given messages by id, from the store and the archive.
 func (x *Index) texts(ctx context.Context, documents []document) (map[string]string, error) {
 	ids := make([]string, len(documents))
 	for i, m := range documents {
@@ -201,7 +200,7 @@ func (x *Index) texts(ctx context.Context, documents []document) (map[string]str
 	return texts, x.everywhere(ctx, ask)
 }
 
-// bodies selects ids and something of the messages named by the JSON list ?1.
+// bodies returns queries for ids and an expression of the messages in the JSON list ?1.
 func bodies(v View, what, where string) (selects []string) {
 	for _, table := range messageTables(v) {
 		selects = append(selects, "SELECT m.id, "+what+" FROM json_each(?1) wanted CROSS JOIN "+table+" m ON m.id = wanted.value WHERE "+where)
@@ -218,8 +217,8 @@ func messageTables(v View) (names []string) {
 	return names
 }
 
-// everywhere runs ask on the store and then on its archive: what moves meanwhile
-// is seen at least once.
+// everywhere runs ask on the store and then on its archive: a message that moves
+// meanwhile is seen at least once.
 func (x *Index) everywhere(ctx context.Context, ask func(View) error) error {
 	for _, archive := range []bool{false, true} {
 		err := x.store.Read(ctx, archive, func(v View) error {
@@ -235,9 +234,9 @@ func (x *Index) everywhere(ctx context.Context, ask func(View) error) error {
 	return nil
 }
 
-// putGroup writes a group. A document whose message the store does not have, as
-// after the restore of an older state or without its archive, is forgotten, and
-// everything is walked anew: should the message come back it gets a new number.
+// putGroup writes a group. It removes a document whose message the store lacks, as after
+// the restore of an older state or without its archive. Then it resets all cursors: if
+// the message returns, it gets a new number.
 func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, documents []document, gone []int64, gathered trigrams, size int) error {
 	first, last := documents[0].doc, documents[len(documents)-1].doc
 	oldest, newest, ordered := int64(math.MaxInt64), int64(math.MinInt64), true
@@ -279,14 +278,14 @@ func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, documents []documen
 	return nil
 }
 
-// pattern is what a piece of text asks of a group: all of some trigrams, or one of
-// those between two for a piece of one or two characters.
+// pattern is the condition of a piece of text on a group: all of some trigrams, or for a
+// piece of one or two characters, any trigram between two.
 type pattern struct {
 	all      []int64
 	from, to int64
 }
 
-// maxTrigrams bounds how many trigrams of a long piece are looked up.
+// maxTrigrams limits how many trigrams of a long piece are looked up.
 const maxTrigrams = 16
 
 func patternOf(text string) pattern {
@@ -301,7 +300,7 @@ func patternOf(text string) pattern {
 	}
 	var all []int64
 	eachTrigram(text, func(trigram int64) { all = append(all, trigram) })
-	all = all[:n-trigramSize+1] // without those that hold the end
+	all = all[:n-trigramSize+1] // without those that include the end
 	slices.Sort(all)
 	all = slices.Compact(all)
 	if step := (len(all) + maxTrigrams - 1) / maxTrigrams; step > 1 {

@@ -13,20 +13,20 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// Found says what a file is, read without changing it or anything beside it.
+// Found describes a file, read without any change to it or its folder.
 type Found struct {
 	Version    int  // user_version
 	program    int  // application_id
-	Deliveries int  // version of our component, 0 when it is not there
-	Ways       bool // it has delivery_ways, which came to version 1 later
-	Remote     int  // version of the component "remote", 0 when it is not there
-	Team       bool // it has team_decisions, which came to version 1 later
-	Withdrawn  bool // it has withdrawn_decisions, which came to the version later
+	Deliveries int  // version of the component "deliveries", 0 if it is missing
+	Ways       bool // it has delivery_ways, which version 1 got later
+	Remote     int  // version of the component "remote", 0 if it is missing
+	Team       bool // it has team_decisions, which version 1 got later
+	Withdrawn  bool // it has withdrawn_decisions, which the version got later
 	Empty      bool // it has no table
 }
 
-// Identify looks at the file at path and refuses what this build must not
-// touch. A missing file answers errors.Is(err, fs.ErrNotExist).
+// Identify reads the file at path. It fails for a file that this build must not touch,
+// and with fs.ErrNotExist for a missing one.
 func Identify(ctx context.Context, path string) (Found, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -45,14 +45,14 @@ func Identify(ctx context.Context, path string) (Found, error) {
 	}
 	logged := sqlitex.HasLog(path)
 	if info.Size() == 0 && logged {
-		// SQLite would take the log for a stranger's and drop it.
+		// SQLite would take the log for a foreign one and drop it.
 		return Found{}, bridge.Errorf(bridge.Storage, "the store %s is empty but its log %s-wal is not: restore a backup", path, path)
 	}
 	return inspectSchema(ctx, path, logged)
 }
 
-// inspectSchema reads versions and names. Without a log the file is opened
-// immutable, because an ordinary read-only connection makes files beside it.
+// inspectSchema reads versions and names. Without a log it opens the file immutable,
+// because an ordinary read-only connection creates files next to it.
 func inspectSchema(ctx context.Context, path string, logged bool) (Found, error) {
 	params := []string{"mode=ro", "_pragma=query_only(1)"}
 	if !logged {
@@ -75,7 +75,7 @@ func inspectSchema(ctx context.Context, path string, logged bool) (Found, error)
 	return f, CheckOurs(path, f, tables)
 }
 
-// Read returns the versions and the columns of every table by its name.
+// Read returns the versions, and the columns of every table by its name.
 func Read(ctx context.Context, pool *sql.DB) (f Found, tables map[string]string, err error) {
 	if err := pool.QueryRowContext(ctx, "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id").Scan(&f.Version, &f.program); err != nil {
 		return f, nil, err
@@ -100,13 +100,13 @@ func Read(ctx context.Context, pool *sql.DB) (f Found, tables map[string]string,
 	return f, tables, err
 }
 
-// IsUpgraded reports whether the store has all that this build adds.
+// IsUpgraded reports whether the store has everything that this build adds.
 func (f Found) IsUpgraded() bool {
 	return f.Version == Version && f.Deliveries == DeliveriesVersion && f.Ways && f.Remote == RemoteVersion && f.Team && f.Withdrawn
 }
 
-// CheckVersion refuses what is newer than this build (VER-06), and what no step
-// of any build leaves.
+// CheckVersion fails with Unsupported for a version that is newer than this build
+// (VER-06), and for one that no build writes.
 func (f Found) CheckVersion(path string) error {
 	switch {
 	case f.Version < 0:
@@ -121,13 +121,13 @@ func (f Found) CheckVersion(path string) error {
 	return nil
 }
 
-// ourProgram is the application_id of a store: none, as SQLite leaves it. Stores of
-// the field have none either, and with a number every older build and every other
-// program of the same layout would meet one that it did not write.
+// ourProgram is the application_id of a store: none, SQLite's default. Other stores of
+// this layout have none either. With a number, every older build and every other program
+// of the same layout would find one that it did not write.
 const ourProgram = 0
 
-// CheckOurs refuses a database that is not a store: one with tables needs our
-// messages among them.
+// CheckOurs fails with Unsupported for a database that is not a store: one with tables
+// needs our table messages.
 func CheckOurs(path string, f Found, tables map[string]string) error {
 	if f.program != ourProgram {
 		return bridge.Errorf(bridge.Unsupported, "the file %s is not a Bridge store: it belongs to the program with the application id %d (0x%08x)", path, f.program, uint32(f.program))
@@ -143,11 +143,11 @@ func CheckOurs(path string, f Found, tables map[string]string) error {
 	return nil
 }
 
-// ErrArchive is in every error of an archive that cannot be read. Questions about
-// history are then answered from the store alone: the doctor names the damage.
+// ErrArchive is in every error of an unreadable archive. Queries of the history then use
+// the store alone: the doctor reports the damage.
 var ErrArchive = errors.New("the archive cannot be read")
 
-// CheckArchive refuses an archive of a newer version.
+// CheckArchive fails with Unsupported for an archive of a newer version.
 func CheckArchive(ctx context.Context, path string) error {
 	var seen Found
 	err := sqlitex.Quietly(ctx, path, true, func(pool *sql.DB) (err error) {

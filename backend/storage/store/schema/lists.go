@@ -2,8 +2,7 @@ package schema
 
 import "bridge/backend/platform/sqlitex"
 
-// FollowMessages puts the messages that came since the last time into the index
-// of peers.
+// FollowMessages adds the messages since its last call to the index of peers.
 func FollowMessages(t *sqlitex.Tx) error {
 	_, err := t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
 		SELECT recipient, created_at, id FROM messages WHERE rowid > (SELECT message FROM message_peers_upto)
@@ -15,17 +14,16 @@ func FollowMessages(t *sqlitex.Tx) error {
 	return Followed(t)
 }
 
-// Followed notes the last message as the one the index reaches to. After the
-// last messages left it must be noted again: SQLite gives their places to the
-// next ones.
+// Followed records the last message as the one that the index reaches. It must be
+// recorded again after the last messages left, because SQLite reuses their row ids.
 func Followed(t *sqlitex.Tx) error {
 	_, err := t.Exec("INSERT OR REPLACE INTO message_peers_upto (one, message, message_id, recipient) SELECT 1, ifnull(max(rowid), 0), id, recipient FROM messages")
 	return err
 }
 
-// CatchUp makes the index of peers whole when the store is opened. A last
-// message that is not where it was noted tells that another program removed
-// messages, so that nothing noted can be relied on.
+// CatchUp completes the index of peers when the store is opened. If the last message is
+// not where it was recorded, another program removed messages. Then the record is
+// unreliable, and CatchUp indexes all messages.
 func CatchUp(t *sqlitex.Tx) error {
 	reliable, err := t.Exists(`SELECT EXISTS (SELECT 1 FROM message_peers_upto u WHERE u.message = 0
 		OR EXISTS (SELECT 1 FROM messages m WHERE m.rowid = u.message AND m.id = u.message_id AND m.recipient = u.recipient))`)
@@ -45,8 +43,8 @@ func CatchUp(t *sqlitex.Tx) error {
 	return Followed(t)
 }
 
-// MarkAnswers stores that messages were answered, as the replies m of a table
-// and condition tell: the first of those whose senders had what they reply to.
+// MarkAnswers records that messages were answered, by the replies m of a table and
+// condition: the first reply of each sender that had the message.
 func MarkAnswers(t *sqlitex.Tx, table, condition string) error {
 	_, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
 		SELECT m.reply_to, m.from_id, min(m.created_at), 'reply ' || m.id FROM ` + table + ` m

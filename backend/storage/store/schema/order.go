@@ -9,14 +9,14 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// recently is among how many of the newest messages the last one of a PC is looked for:
-// before so many others it came long ago.
+// recently is how many of the newest messages are searched for the last one of a PC: an
+// earlier one came long ago.
 const recently = 1000
 
-// LastFrom is when what came last from the PC that these messages are from was made, by
-// this PC's clock, in Unix milliseconds; 0 where that is long ago. How far the other clock
-// is behind is only known as well as how long each frame took: what came behind another
-// one counts as no older than it. Only senders of other PCs have a slash in their ids.
+// LastFrom returns the creation time of the last message from the PC of these messages,
+// by this PC's clock, in Unix milliseconds; 0 if it is long ago. The other clock's offset
+// is only known as exactly as each frame's travel time. So a message counts as no older
+// than the one before it. Only senders of other PCs have a slash in their ids.
 func LastFrom(t *sqlitex.Tx, msgs []bridge.Message) (last int64, err error) {
 	if len(msgs) == 0 {
 		return 0, nil

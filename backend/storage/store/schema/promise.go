@@ -14,23 +14,23 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// What a schema promises is read from the steps that make it, run on an empty
-// database in memory (STO-18). A store is compared by shape and not by names: one
-// from the field has the same tables, and its own names for keys and indexes.
+// The promise of a schema is read from the steps that create it, run on an empty database
+// in memory (STO-18). A store is compared by shape, not by names: stores of other
+// programs have the same tables, but their own names for keys and indexes.
 
-// Lack is one thing that a database's version promises and that is not there.
+// Lack is one thing that a database's version promises and that is missing.
 type Lack struct {
 	Kind  LackKind
 	Table string
-	Name  string // of the columns, of an index or trigger as Bridge calls it, the columns of a key
-	// Kept says that Bridge only keeps what is in the table and asks it nothing:
-	// stores from the field may have other columns there.
+	Name  string // of the columns, of an index or trigger in Bridge's schema, the columns of a key
+	// Kept is set if Bridge only keeps the table's data and never queries it: stores of
+	// other programs may have other columns there.
 	Kept bool
 
-	SQL string // makes it anew where that loses nothing, "" for a table or column
+	SQL string // recreates it if that loses nothing, "" for a table or column
 }
 
-// LackKind is what is lacking.
+// LackKind is the kind of a missing thing.
 type LackKind string
 
 // The kinds of lacks.
@@ -42,7 +42,7 @@ const (
 	LacksTrigger LackKind = "trigger"
 )
 
-// String names what is lacking for people.
+// String names the missing thing for people.
 func (l Lack) String() string {
 	switch l.Kind {
 	case LacksTable:
@@ -59,18 +59,18 @@ func (l Lack) String() string {
 	}
 }
 
-// Promise names what a database was made by.
+// Promise identifies the scripts that created a database.
 type Promise string
 
-// The databases whose schema is Bridge's own.
+// The databases with Bridge's own schema.
 const (
 	PrimaryStore Promise = "primary"
 	ArchiveStore Promise = "archive"
 	IndexStore   Promise = "search"
 )
 
-// Scripts whose tables stores of the field have by the same names and columns, but
-// with keys of their own, and those whose columns nothing here asks for.
+// otherKeys are scripts whose tables other programs' stores have with the same names and
+// columns, but other keys. onlyKept are scripts whose columns Bridge never queries.
 var (
 	otherKeys = []string{"2", "4", "5", "6", "7", "8", "9"}
 	onlyKept  = []string{"4", "8"}
@@ -80,16 +80,16 @@ var (
 type item struct {
 	Lack
 	script  string
-	columns string // of a key or an index: a, b; of a partial one with its condition behind them
+	columns string // of a key or an index: a, b; for a partial index followed by its condition
 	unique  bool
-	body    string // of a trigger, in one form
+	body    string // of a trigger, normalized
 }
 
-// schemaShape is everything that a schema has.
+// schemaShape is the list of all items of a schema.
 type schemaShape []item
 
-// readShape reads the shape of the main database. It asks no virtual table: one
-// whose own tables are gone cannot be opened.
+// readShape reads the shape of the main database. It opens no virtual table, because one
+// without its own tables cannot be opened.
 func readShape(ctx context.Context, pool *sql.DB) (s schemaShape, err error) {
 	const tables = `sqlite_schema t WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite\_%' ESCAPE '\'`
 	const columns = `sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL%' AND t.name NOT LIKE 'sqlite\_%' ESCAPE '\'`
@@ -127,8 +127,8 @@ var (
 	quoting     = strings.NewReplacer(`"`, "", "`", "", "[", "", "]", "", "for each row ", "")
 )
 
-// triggerBody is what a trigger does, without its name and the words that it
-// refuses with.
+// triggerBody returns the normalized action of a trigger, without its name and the texts
+// of its refusals.
 func triggerBody(one item) string {
 	if one.Kind != LacksTrigger {
 		return ""
@@ -137,7 +137,7 @@ func triggerBody(one item) string {
 	return refusal.ReplaceAllString(quoting.Replace(triggerName.ReplaceAllString(plain, "")), "refuse")
 }
 
-// has reports whether the shape holds what does the same as the promised item.
+// has reports whether the shape has an item equivalent to the promised one.
 func (s schemaShape) has(want item) bool {
 	return slices.ContainsFunc(s, func(one item) bool {
 		if one.Table != want.Table {
@@ -160,7 +160,7 @@ func (s schemaShape) has(want item) bool {
 	})
 }
 
-// scriptsOf are the scripts that made a database.
+// scriptsOf returns the scripts that created a database.
 func scriptsOf(promise Promise, version int) (scripts []string) {
 	if promise != PrimaryStore {
 		return []string{string(promise)}
@@ -174,7 +174,7 @@ func scriptsOf(promise Promise, version int) (scripts []string) {
 	return scripts
 }
 
-// promised is the shape that the scripts make, each item with its script.
+// promised returns the shape that the scripts create, each item with its script.
 func promised(ctx context.Context, scripts []string) (whole schemaShape, err error) {
 	pool, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -204,12 +204,12 @@ func promised(ctx context.Context, scripts []string) (whole schemaShape, err err
 	return whole, nil
 }
 
-// WholePrimary is what a store of the newest version promises.
+// WholePrimary returns the shape of a store of the newest version.
 var WholePrimary = sync.OnceValues(func() (schemaShape, error) {
 	return promised(context.Background(), scriptsOf(PrimaryStore, Version))
 })
 
-// lacking compares a shape with a promise, without what awaits its upgrade.
+// lacking returns what a shape lacks of a promise, without items that await an upgrade.
 func (s schemaShape) lacking(promise schemaShape, awaited func(item) bool) (lacks []Lack) {
 	gone := map[string]bool{}
 	for _, want := range promise {
@@ -225,7 +225,7 @@ func (s schemaShape) lacking(promise schemaShape, awaited func(item) bool) (lack
 	return joinColumns(lacks)
 }
 
-// joinColumns makes one lack of all the columns of a table.
+// joinColumns merges the missing columns of a table into one lack.
 func joinColumns(lacks []Lack) (joined []Lack) {
 	for _, lack := range lacks {
 		last := len(joined) - 1
@@ -246,13 +246,13 @@ func (want item) lack() Lack {
 		lack.SQL = ""
 	case LacksKey:
 		lack.SQL = fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s)", sqlitex.QuoteName(want.Table+"_key"), want.Table, want.columns)
-	default: // its own statement makes it
+	default: // its own statement creates it
 	}
 	return lack
 }
 
-// Lacks says what the database at path lacks of what its version promises, read
-// like Inspect. A database that is empty, newer, or not of the kind lacks nothing.
+// Lacks returns what the database at path lacks of its version's promise. It reads the
+// file like Inspect. A database that is empty or newer lacks nothing.
 func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks []Lack, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
 		lacks, err = LacksOf(ctx, pool, promise)
@@ -261,6 +261,7 @@ func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks 
 	return lacks, sqlitex.Error(path, err)
 }
 
+// LacksOf is [Lacks] for an open database. It does not change the database.
 func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
 	is, tables, err := Read(ctx, pool)
 	if err != nil || len(tables) == 0 {
@@ -282,8 +283,8 @@ func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error)
 	return now.lacking(want, func(one item) bool { return promise == PrimaryStore && is.awaits(one) }), err
 }
 
-// awaits reports whether an upgrade brings the item: before it a store has the
-// tables of its steps alone, with keys and indexes of its own.
+// awaits reports whether an upgrade adds the item. Before it a store has only the tables
+// of its steps, with other keys and indexes.
 func (f Found) awaits(one item) bool {
 	if f.Remote < RemoteVersion && one.script == "remote" || !f.Team && one.script == "team" || !f.Withdrawn && one.script == "withdrawn" {
 		return true
@@ -294,11 +295,11 @@ func (f Found) awaits(one item) bool {
 	return !f.Ways && one.Table == "delivery_ways"
 }
 
-// IsData reports whether what is lacking held something, so that it cannot be
-// rebuilt as if nothing had happened.
+// IsData reports whether the missing thing held data, so that it cannot be rebuilt
+// without loss.
 func (l Lack) IsData() bool { return l.Kind == LacksTable || l.Kind == LacksColumn }
 
-// RequireWhole refuses work on a store that lost tables or columns.
+// RequireWhole fails with Storage for a store that lost tables or columns.
 func RequireWhole(ctx context.Context, path string) error {
 	lacks, err := Lacks(ctx, path, PrimaryStore, true)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package transfer moves whole parts of bridge.db from file to file: online
-// copies, copies of the messages alone and their merge back, and old messages to
-// the archive. Rows are copied first and leave only when the copy is durable. It
-// also looks through a database file, for its integrity and what it holds, and
-// leaves it as it is.
+// Package transfer moves whole parts of bridge.db between files: online copies, copies of
+// the messages alone and their merge, and old messages to the archive. Rows are copied
+// first and deleted only after the copy is durable. It also inspects a database file, for
+// its integrity and content, without changing it.
 package transfer
 
 import (
@@ -19,27 +18,26 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// archiveBatch is how many rows move between two commits: enough that a commit
-// costs little of a row, few enough that a sender waits for some milliseconds
-// only. While the next batch is copied nobody waits.
+// archiveBatch is how many rows move between two commits. So many that a commit adds
+// little cost per row, and so few that a sender waits for some milliseconds only. Nobody
+// waits while the next batch is copied.
 const archiveBatch = 800
 
-// ArchiveRule says what goes to the archive and who hears of it.
+// ArchiveRule defines what is archived and who is notified.
 type ArchiveRule struct {
-	Before int64 // Unix milliseconds: what was created and read, or expired, before
+	Before int64 // Unix milliseconds: rows created and read, or expired, before
 	Now    int64 // Unix milliseconds
-	// Step, when set, is told each step before it happens; its error stops the
-	// archiving there.
+	// Step, if set, is called before each step; its error stops the archiving there.
 	Step func(name string) error
-	// Told, when set, hears how many rows have moved.
+	// Told, if set, is called with the number of moved rows.
 	Told func(moved int)
 }
 
-// ArchiveMessages moves old messages from the primary store at path to the
-// message archive at archive, also beside a live broker (STO-07). Rows are copied first,
-// and leave only when the archive has committed exactly these rows: a crash
-// leaves duplicates, never neither. An identity that the archive has with
-// other content stops it with bridge.Conflict. Unread mail stays.
+// ArchiveMessages moves old messages from the primary store at path to the message
+// archive at archive, even during a live broker (STO-07). It copies rows first, and
+// deletes them only after the archive has committed exactly these rows: a crash leaves
+// duplicates, never a loss. It fails with bridge.Conflict if the archive has an identity
+// with other content. Unread mail stays.
 func ArchiveMessages(ctx context.Context, path, archive string, rule ArchiveRule) (moved int, err error) {
 	found, err := schema.Identify(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +78,7 @@ func ArchiveMessages(ctx context.Context, path, archive string, rule ArchiveRule
 	return work.moved, nil
 }
 
-// prepareArchive makes the archive, or checks that it is one of a known version.
+// prepareArchive creates the archive, or checks that it is one of a known version.
 func prepareArchive(ctx context.Context, archive string) error {
 	if _, err := os.Lstat(archive); errors.Is(err, fs.ErrNotExist) {
 		if err := sqlitex.CreateWhole(ctx, archive, describeArchive); err != nil {
@@ -104,7 +102,7 @@ func prepareArchive(ctx context.Context, archive string) error {
 	}
 	err = describeArchive(ctx, pool)
 	if err == nil {
-		err = sqlitex.CheckpointWAL(ctx, pool) // rows of an earlier attempt let others leave the primary store
+		err = sqlitex.CheckpointWAL(ctx, pool) // rows of an earlier attempt permit deletions in the store
 	}
 	return sqlitex.Error(archive, err)
 }
@@ -117,14 +115,14 @@ func describeArchive(ctx context.Context, pool *sql.DB) error {
 	return err
 }
 
-// archiver moves batches on one connection to which the archive is attached.
+// archiver moves batches on one connection with the archive attached.
 type archiver struct {
 	rule  ArchiveRule
 	tx    *sqlitex.Tx
 	moved int
 }
 
-// archivable says which rows of a table of the primary store are to leave.
+// archivable selects the rows of a table of the primary store to archive.
 var archivable = map[string]string{
 	"archived_messages": "ifnull(created_at, 0) < ?2",
 	"messages":          "created_at < ?2 AND read_at < ?2",
@@ -143,9 +141,9 @@ func (a *archiver) step(name string) error {
 	return a.rule.Step(name)
 }
 
-// move takes the table's rows in the order of their places.
+// move archives the table's rows in the order of their row ids.
 func (a *archiver) move(ctx context.Context, table string) error {
-	last := int64(math.MinInt64) // merged rows have negative places
+	last := int64(math.MinInt64) // merged rows have negative row ids
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -200,17 +198,17 @@ func (a *archiver) within(begin string, work func() error) error {
 	return err
 }
 
-// The joins are CROSS so that SQLite walks the batch and looks the rest up: without
-// statistics it may walk the whole table instead.
+// The joins are CROSS so that SQLite scans the batch and looks up the rest: without
+// statistics it may scan the whole table instead.
 
-// copyRows puts the batch into the archive; only the archive is written.
+// copyRows copies the batch into the archive; it writes only the archive.
 func (a *archiver) copyRows(table string, count int64) error {
 	fresh, err := a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO archive.archived_messages (%s, archive_reason, archived_at)
 		SELECT %s, %s FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row`, schema.MessageColumns, schema.MessageColumns, archivedAs[table], table), a.rule.Now)
 	if err != nil {
 		return err
 	}
-	if fresh < count { // some were there before: an interrupted archiving, or a conflict
+	if fresh < count { // some existed: an interrupted archiving, or a conflict
 		if err := a.checkKnown(table); err != nil {
 			return err
 		}
@@ -225,7 +223,7 @@ func (a *archiver) copyRows(table string, count int64) error {
 	return nil
 }
 
-// checkKnown refuses a batch of which the archive has a row with other content.
+// checkKnown fails with Conflict if the archive has a row of the batch with other content.
 func (a *archiver) checkKnown(table string) error {
 	rows, err := a.tx.Query(context.Background(), fmt.Sprintf(`SELECT m.id FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row
 		CROSS JOIN archive.archived_messages a ON a.id = m.id AND a.recipient = m.recipient WHERE NOT (%s) LIMIT 1`, table, schema.SameArchived))
@@ -238,9 +236,9 @@ func (a *archiver) checkKnown(table string) error {
 	})
 }
 
-// removeRows takes the batch out of the primary store, as far as the archive
-// has committed the same rows; were it one less, nothing leaves. A broker may have
-// moved some away meanwhile, as it does with what expires: these are not missed.
+// removeRows deletes the batch from the primary store if the archive has committed the
+// same rows; if one is missing, it deletes none. Rows that a broker moved away meanwhile,
+// as on expiry, do not count as missing.
 func (a *archiver) removeRows(table string, count int64) error {
 	if err := schema.FollowMessages(a.tx); err != nil { // what leaves must be in the lists first
 		return err
@@ -259,7 +257,7 @@ func (a *archiver) removeRows(table string, count int64) error {
 	return schema.Followed(a.tx)
 }
 
-// requireGone refuses when rows of the batch are still in the table.
+// requireGone fails with Conflict if rows of the batch are still in the table.
 func (a *archiver) requireGone(table string, count int64) error {
 	left := 0
 	rows, err := a.tx.Query(context.Background(), fmt.Sprintf("SELECT count(*) FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row", table))

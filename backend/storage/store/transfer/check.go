@@ -10,22 +10,21 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// Inspection is what a look through one whole database file found (STO-01).
+// Inspection is the result of an inspection of a whole database file (STO-01).
 type Inspection struct {
 	Version    int      // user_version
 	Tables     []string // names, sorted
-	Upgraded   bool     // a primary store has all that this build adds
-	Problems   []string // integrity_check's lines; none when the file is sound
-	References []string // foreign_key_check's rows in words
-	// Foreign says why the file is no primary store; nil for one that is, or is
-	// still empty. It means nothing for the other databases.
+	Upgraded   bool     // a primary store has everything that this build adds
+	Problems   []string // lines of integrity_check; none if the file is sound
+	References []string // rows of foreign_key_check as sentences
+	// Foreign is why the file is no primary store; nil if it is one or is still empty. It
+	// has no meaning for the other databases.
 	Foreign error
 }
 
-// Inspect reads the whole database at path and leaves the file and everything
-// beside it as they are, to the byte and the time. live says that a process
-// may be writing: then a log is shared with it. An error means that the file
-// could not be read as a database at all.
+// Inspect reads the whole database at path. It leaves the file and its folder unchanged,
+// including bytes and times. live is set if a process may be writing: then Inspect shares
+// a log with it. It fails if the file cannot be read as a database.
 func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
 	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
@@ -41,8 +40,8 @@ func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	return seen, sqlitex.Error(path, err)
 }
 
-// QuickInspect is Inspect without the reading of the whole file: what version and
-// tables it has. Problems and References stay empty.
+// QuickInspect is Inspect without reading the whole file: it returns version and tables.
+// Problems and References stay empty.
 func QuickInspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
 	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
@@ -62,9 +61,9 @@ func quickInspect(ctx context.Context, path string, pool *sql.DB) (Inspection, e
 	}, nil
 }
 
-// integrity runs SQLite's integrity check. Beside a search index it checks table
-// by table: the lists of words are then read as pages and rows, but not word by
-// word, which would take longer than all the rest and guard what can be rebuilt.
+// integrity runs SQLite's integrity check. If there is a search index, it checks table by
+// table. The word lists are then checked as pages and rows, but not word by word. That
+// would take longer than all the rest, and the index can be rebuilt.
 func integrity(ctx context.Context, pool *sql.DB, tables []string) (problems []string, err error) {
 	const found = " WHERE integrity_check <> 'ok'"
 	if !slices.Contains(tables, "search_words_data") {
@@ -80,8 +79,8 @@ func integrity(ctx context.Context, pool *sql.DB, tables []string) (problems []s
 	return problems, nil
 }
 
-// Counts returns the number of rows of every table of the database at path,
-// read like Inspect.
+// Counts returns the number of rows of every table of the database at path. It reads the
+// file like Inspect.
 func Counts(ctx context.Context, path string, live bool) (counts map[string]int, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		counts = map[string]int{}
@@ -102,8 +101,8 @@ func Counts(ctx context.Context, path string, live bool) (counts map[string]int,
 	return counts, sqlitex.Error(path, err)
 }
 
-// HasRows reports whether one of the tables that says picks has a row in the
-// database at path, which is read like by Inspect.
+// HasRows reports whether one of the tables that says selects has a row in the database
+// at path. It reads the file like Inspect.
 func HasRows(ctx context.Context, path string, live bool, says func(table string) bool) (has bool, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		names, err := sqlitex.Texts(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND sql NOT LIKE 'CREATE VIRTUAL%'`)

@@ -13,15 +13,15 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// pagesPerStep is how many pages are copied before the disk is asked to write them:
-// four megabytes of the usual pages. A commit of somebody else waits for what the
-// disk has to write before it, which is never more than that.
+// pagesPerStep is how many pages are copied before the disk is told to write them: four
+// megabytes of normal pages. Another process's commit waits for the pending disk writes,
+// which never exceed that.
 const pagesPerStep = 1024
 
-// CopyDatabase writes one consistent state of the database at from into the
-// new file to and syncs it; others may read and write meanwhile. The source is
-// read like Inspect reads it. told, when not nil, hears how many pages are
-// done. What is left after an error is the caller's to keep or drop.
+// CopyDatabase writes one consistent state of the database at from into the new file to
+// and syncs it; others may read and write meanwhile. It reads the source like Inspect.
+// told, if not nil, is called with the number of copied pages. After an error the caller
+// keeps or deletes the file.
 func CopyDatabase(ctx context.Context, from, to string, live bool, told func(done, all int)) (err error) {
 	if err := sqlitex.CreateEmpty(to); err != nil {
 		return err
@@ -37,8 +37,8 @@ func CopyDatabase(ctx context.Context, from, to string, live bool, told func(don
 			return err
 		}
 		defer conn.Close()
-		// An open transaction holds the state still: without it every commit of
-		// somebody else would make the copy begin anew.
+		// An open transaction fixes the state: without it every commit of another process
+		// would restart the copy.
 		if _, err := conn.ExecContext(ctx, "BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
 			return err
 		}

@@ -14,37 +14,36 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// mergeBatch is how many rows are brought back between two looks at the context.
+// mergeBatch is how many rows are merged between two checks of the context.
 const mergeBatch = 2000
 
-// Merge says what MergeMessages brings where. The home must have no writer.
+// Merge configures MergeMessages. The home must have no writer.
 type Merge struct {
 	Store   string // the primary store
-	Archive string // the message archive; it may not be there
-	From    string // a copy that CopyMessages made and nobody writes
-	// Step, when set, is told each step before it happens; its error undoes the
-	// whole merge.
+	Archive string // the message archive; it may be missing
+	From    string // a copy made by CopyMessages, without a writer
+	// Step, if set, is called before each step; its error rolls back the whole merge.
 	Step func(name string) error
-	// Told, when set, hears how many of all missing rows are in.
+	// Told, if set, is called with the number of merged rows and of all missing rows.
 	Told func(done, all int)
 }
 
 // Merged counts the rows of a copy, one per recipient of a message.
 type Merged struct {
-	Messages int `json:"messages"` // missing and brought back
-	Archived int `json:"archived"` // missing and brought back as archived ones
-	Routes   int `json:"routes"`   // missing routes of delegated jobs, brought back
-	Present  int `json:"present"`  // already there, and left as they are
-	// Unread are those of the present ones that wait to be read here, and that the
-	// copy has as read: a row that is there is not changed.
+	Messages int `json:"messages"` // missing and merged
+	Archived int `json:"archived"` // missing and merged as archived ones
+	Routes   int `json:"routes"`   // missing routes of delegated jobs, merged
+	Present  int `json:"present"`  // existing and left unchanged
+	// Unread counts the existing rows that are unread here and read in the copy: existing
+	// rows are not changed.
 	Unread int `json:"unread"`
 }
 
-// Missing is how many rows were not there.
+// Missing returns how many rows were missing.
 func (m Merged) Missing() int { return m.Messages + m.Archived + m.Routes }
 
-// LookMerge says what MergeMessages would do, and changes nothing. A message
-// that the store or the archive has with other content is bridge.Conflict.
+// LookMerge returns what MergeMessages would do, and changes nothing. It fails with
+// bridge.Conflict if the store or the archive has a message with other content.
 func LookMerge(ctx context.Context, m Merge) (would Merged, err error) {
 	work, err := openMerge(ctx, m)
 	if err != nil {
@@ -54,12 +53,11 @@ func LookMerge(ctx context.Context, m Merge) (would Merged, err error) {
 	return work.done, sqlitex.Error(m.Store, work.plan(ctx))
 }
 
-// MergeMessages brings back what the store and its archive lack of a copy of
-// messages, in one transaction, and changes no row that is there (STO-16). A
-// message belongs to its id and recipient: which of the tables has it does not
-// matter, and only what was written counts as its content, not whether it was
-// read since. What was read, here or in the copy, comes back as read; what was
-// not is ordinary mail again.
+// MergeMessages adds the messages that the store and its archive lack of a copy, in one
+// transaction. It changes no existing row (STO-16). A message is identified by its id and
+// recipient, in whichever table. Only the written message is its content, not the time of
+// reading. A message that was read, here or in the copy, is merged as read; others are
+// ordinary mail again.
 func MergeMessages(ctx context.Context, m Merge) (done Merged, err error) {
 	work, err := openMerge(ctx, m)
 	if err != nil {
@@ -76,8 +74,8 @@ func MergeMessages(ctx context.Context, m Merge) (done Merged, err error) {
 	return work.done, work.step("committed the merge")
 }
 
-// merger works on one connection to which the copy and the archive are attached,
-// as snap and archive.
+// merger works on one connection with the copy and the archive attached, as snap and
+// archive.
 type merger struct {
 	Merge
 	pool *sql.DB
@@ -85,7 +83,7 @@ type merger struct {
 	done Merged
 }
 
-// openMerge attaches the three databases and makes the lists of missing rows.
+// openMerge attaches the three databases and creates the lists of missing rows.
 func openMerge(ctx context.Context, m Merge) (*merger, error) {
 	found, err := schema.Identify(ctx, m.Store)
 	if err == nil && (found.Version != schema.Version || found.Deliveries != schema.DeliveriesVersion) {
@@ -121,7 +119,7 @@ func openMerge(ctx context.Context, m Merge) (*merger, error) {
 	return work, nil
 }
 
-// attachArchive attaches the archive, or an empty one where there is none.
+// attachArchive attaches the archive, or an empty one if there is none.
 func attachArchive(ctx context.Context, conn *sql.Conn, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		_, err := conn.ExecContext(ctx, `ATTACH DATABASE ':memory:' AS archive; CREATE TABLE archive.archived_messages AS SELECT * FROM main.archived_messages WHERE false`)
@@ -146,9 +144,9 @@ func (w *merger) step(name string) error {
 // storedRows counts the rows of the tables that a merge fills.
 const storedRows = "SELECT (SELECT count(*) FROM main.messages) + (SELECT count(*) FROM main.archived_messages) + (SELECT count(*) FROM main.job_delivery_routes)"
 
-// run does the whole merge inside the open transaction and commits it.
+// run performs the whole merge in the open transaction and commits it.
 func (w *merger) run(ctx context.Context) error {
-	if err := schema.CatchUp(w.tx); err != nil { // so that only what comes back is missing in the lists
+	if err := schema.CatchUp(w.tx); err != nil { // so that the lists lack only merged rows
 		return err
 	}
 	if err := w.plan(ctx); err != nil {
@@ -179,11 +177,11 @@ func (w *merger) run(ctx context.Context) error {
 	return err
 }
 
-// sameIdentity says, in SQL, that a and m are one delivery.
+// sameIdentity states, in SQL, that a and m are one delivery.
 const sameIdentity = "a.id IS m.id AND a.recipient IS m.recipient"
 
-// stored says, in SQL, that some table of the home has a row a to which the
-// condition applies.
+// stored returns an SQL condition: some table of the home has a row a that meets the
+// condition.
 func stored(condition string) string {
 	var tables []string
 	for _, table := range []string{"main.messages", "main.archived_messages", "archive.archived_messages"} {
@@ -192,16 +190,16 @@ func stored(condition string) string {
 	return "(" + strings.Join(tables, " OR ") + ")"
 }
 
-// movedInCopy says which rows of the copy are in it a second time: they were
-// copied, moved on to the archive, and were copied there again.
+// movedInCopy selects the rows that are in the copy a second time: they were copied,
+// moved to the archive, and copied there again.
 var movedInCopy = map[string]string{
 	"messages":          `EXISTS (SELECT 1 FROM snap.archived_messages a WHERE ` + sameIdentity + ` AND ` + schema.SameContent + `)`,
 	"archived_messages": `EXISTS (SELECT 1 FROM snap.archived_messages a WHERE ` + sameIdentity + ` AND ` + schema.SameContent + ` AND a.rowid > m.rowid)`,
 }
 
-// reassigned says that unread mail m of the copy went to another recipient
-// since (DB.Reassign): the message has one that the copy does not know, and
-// nothing else gives a stored message a new one.
+// reassigned states that unread mail m of the copy was moved to another recipient since
+// (DB.Reassign). The message has a recipient that the copy lacks, and nothing else adds a
+// recipient to a stored message.
 const reassigned = `m.read_at IS NULL AND EXISTS (SELECT 1 FROM (
 		SELECT recipient FROM main.messages WHERE id IS m.id
 		UNION ALL SELECT recipient FROM main.archived_messages WHERE id IS m.id
@@ -209,14 +207,14 @@ const reassigned = `m.read_at IS NULL AND EXISTS (SELECT 1 FROM (
 	WHERE NOT EXISTS (SELECT 1 FROM snap.messages s WHERE s.id IS m.id AND s.recipient IS a.recipient)
 		AND NOT EXISTS (SELECT 1 FROM snap.archived_messages s WHERE s.id IS m.id AND s.recipient IS a.recipient))`
 
-// plan refuses conflicts, lists what is missing and counts it.
+// plan fails on conflicts, lists the missing rows and counts them.
 func (w *merger) plan(ctx context.Context) (err error) {
 	all := 0
 	for _, table := range []string{"archived_messages", "messages"} {
 		if err := errors.Join(ctx.Err(), w.refuseConflicts(table)); err != nil {
 			return err
 		}
-		// The newest gets the place -1: what comes back stands before all that is there.
+		// The newest gets place -1: merged rows come before all existing ones.
 		_, err := w.tx.Exec(fmt.Sprintf(`INSERT INTO temp.missing_%[1]s (place, row)
 			SELECT -row_number() OVER (ORDER BY m.created_at DESC, m.rowid DESC), m.rowid FROM snap.%[1]s m
 			WHERE NOT %[2]s AND NOT (%[3]s) AND NOT (%[4]s)`, table, stored(sameIdentity), movedInCopy[table], reassigned))
@@ -252,7 +250,7 @@ func (w *merger) plan(ctx context.Context) (err error) {
 // namedConflicts is how many conflicts are named; the rest is counted.
 const namedConflicts = 10
 
-// refuseConflicts is Conflict when a delivery of the copy is stored, and nowhere
+// refuseConflicts fails with Conflict if a delivery of the copy is stored, and nowhere
 // with the same content.
 func (w *merger) refuseConflicts(table string) error {
 	var named []string
@@ -279,8 +277,8 @@ func (w *merger) refuseConflicts(table string) error {
 		strings.Join(named, ", "), more)
 }
 
-// inBatches runs a statement for the places from ?1 to before ?2 of a list that
-// has count of them.
+// inBatches runs a statement for the places of a list of count rows, from ?1 to before
+// ?2.
 func (w *merger) inBatches(ctx context.Context, name string, count, before int, statement string, args ...any) error {
 	for first := -count; first < 0; first += mergeBatch {
 		if err := errors.Join(ctx.Err(), w.step("merge "+name)); err != nil {
@@ -302,9 +300,9 @@ func (w *merger) bringArchived(ctx context.Context) error {
 		SELECT `+columns+` FROM temp.missing_archived_messages CROSS JOIN snap.archived_messages m ON m.rowid = row WHERE place >= ?1 AND place < ?2`)
 }
 
-// bringMessages gives the rows places below all others, which are negative, so
-// that none of them looks newer than what came after it; lists take them by
-// their time (MergedLast). The index is for these lists, and no send pays for it.
+// bringMessages gives the rows negative row ids below all others, so that none looks
+// newer than later messages. Lists order them by time (MergedLast). The index serves
+// these lists and costs no send anything.
 func (w *merger) bringMessages(ctx context.Context) error {
 	if w.done.Messages == 0 {
 		return nil
@@ -331,14 +329,14 @@ func (w *merger) bringRoutes(context.Context) error {
 	return err
 }
 
-// backAgain is why mail for a paired PC goes nowhere that came back from a copy. The
-// copy has messages alone (STO-10): whether it reached that PC nobody knows, and what is
-// unclear is never sent again by itself.
+// backAgain is why merged mail for a paired PC is not sent. The copy has only messages
+// (STO-10), so it is unknown whether the mail reached that PC. Mail with an unknown
+// outcome is never sent again automatically.
 const backAgain = "it came back from a backup of messages, which does not say whether it reached that PC: send it again where that is needed"
 
-// bringCrossings ends the waiting of mail for paired PCs that came back and that the
-// store knows nothing else of. The PC, where the store knows it by other mail, may still
-// tell that it has it.
+// bringCrossings marks merged mail for paired PCs as refused if the store has no other
+// record of it. The PC, if the store knows it by other mail, may still report that it has
+// the mail.
 func (w *merger) bringCrossings(context.Context) error {
 	if err := w.step("merge remote_outbox"); err != nil {
 		return err
@@ -352,8 +350,8 @@ func (w *merger) bringCrossings(context.Context) error {
 	return err
 }
 
-// bringLists makes whole what is derived from messages: the lists of
-// conversations, and which messages were answered.
+// bringLists completes the data derived from messages: the lists of conversations, and
+// which messages were answered.
 func (w *merger) bringLists(context.Context) error {
 	if err := w.step("merge the lists"); err != nil {
 		return err
@@ -372,7 +370,7 @@ func (w *merger) bringLists(context.Context) error {
 	return schema.Followed(w.tx)
 }
 
-// number runs a query of one whole number.
+// number returns the result of a query of one integer.
 func (w *merger) number(query string) (n int, err error) {
 	rows, err := w.tx.Query(context.Background(), query)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&n) })

@@ -18,23 +18,21 @@ import (
 // scopedBatch is how many rows are copied between two pauses: some milliseconds.
 const scopedBatch = 1000
 
-// ScopedCopy says what CopyMessages reads and where it writes.
+// ScopedCopy configures CopyMessages.
 type ScopedCopy struct {
 	Store   string // the primary store
-	Archive string // the message archive; it may not be there
+	Archive string // the message archive; it may be missing
 	To      string // a new file
-	Live    bool   // a broker may be writing, as for Inspect
-	// Pause is called before each batch of rows and may wait; its error ends the
-	// copy.
+	Live    bool   // a broker may be writing, as in Inspect
+	// Pause is called before each batch of rows and may wait; its error stops the copy.
 	Pause func() error
 }
 
-// CopyMessages copies the messages, archived ones of both stores, and the
-// routes of delegated jobs, nothing else, into the new database c.To and syncs
-// it (STO-10). It holds no transaction while it pauses, so that the store's log
-// can start again: tables are read in the order in which rows move on, so that
-// a row that moves meanwhile is copied twice and never missed. It returns the
-// number of rows of each table of the copy.
+// CopyMessages copies only the messages, the archived ones of both stores, and the routes
+// of delegated jobs. It writes them into the new database c.To and syncs it (STO-10). It
+// holds no transaction while it pauses, so that the store's log can restart. It reads
+// tables in the order in which rows move, so a row that moves meanwhile is copied twice
+// and never missed. It returns the number of rows of each table of the copy.
 func CopyMessages(ctx context.Context, c ScopedCopy) (counts map[string]int, err error) {
 	if err := sqlitex.CreateEmpty(c.To); err != nil {
 		return nil, err
@@ -74,14 +72,14 @@ type scoped struct {
 	counts map[string]int
 }
 
-// from copies tables of one database, as far as it has them.
+// from copies the given tables of one database, if they exist.
 func (s *scoped) from(ctx context.Context, path string, tables ...string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	asked := false
 	err := sqlitex.Quietly(ctx, path, s.Live, func(source *sql.DB) error {
-		if asked { // what was copied may not have been of one state
+		if asked { // the copied rows may be of different states
 			return bridge.Errorf(bridge.Storage, "a broker came while the messages of %s were copied: make the backup again", path)
 		}
 		asked = true
@@ -120,7 +118,7 @@ func (s *scoped) table(ctx context.Context, source *sql.DB, table string) error 
 	}
 }
 
-// batch copies the next rows after the place last, in one transaction of the copy.
+// batch copies the next rows after the row id last, in one transaction of the copy.
 func (s *scoped) batch(ctx context.Context, source *sql.DB, table string, last *int64) (count int, err error) {
 	columns := scopedColumns[table]
 	width := strings.Count(columns, ",") + 1
@@ -133,7 +131,7 @@ func (s *scoped) batch(ctx context.Context, source *sql.DB, table string, last *
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback() }() // nothing after a commit
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
 	insert, err := tx.PrepareContext(ctx, fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s)", table, columns, strings.Repeat(", ?", width-1)))
 	if err != nil {
 		return 0, err

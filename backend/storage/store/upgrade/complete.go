@@ -13,10 +13,10 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// standIn opens what a store that lost tables still is: what belongs in them is in
-// the sidecar, as beside an older schema, until a snapshot is restored. Nothing
-// is made in their place, so that the doctor goes on naming what was lost. A table
-// that lost columns cannot be stood in for.
+// standIn opens a store that lost tables with a sidecar, as with an older schema: the
+// sidecar holds their data until a snapshot is restored. It does not recreate the tables,
+// so that the doctor keeps reporting them. It fails with Storage for a table that lost
+// columns.
 func standIn(ctx context.Context, path string, lacks []schema.Lack, opts Options) (sidecar string, err error) {
 	var tables, changed []string
 	for _, lack := range lacks {
@@ -39,8 +39,8 @@ func standIn(ctx context.Context, path string, lacks []schema.Lack, opts Options
 	return SidecarPath(path), prepareSidecar(ctx, SidecarPath(path), 1)
 }
 
-// complete makes anew what a store lacks without having lost anything by it:
-// indexes, keys and triggers. What cannot be made stays lacking; the doctor says so.
+// complete recreates what a store lacks without loss of data: indexes, keys and triggers.
+// What cannot be created stays missing; the doctor reports it.
 func complete(ctx context.Context, path string, opts Options) error {
 	lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
 	lacks = slices.DeleteFunc(lacks, schema.Lack.IsData)
@@ -63,7 +63,7 @@ func complete(ctx context.Context, path string, opts Options) error {
 	return nil
 }
 
-// completeOne puts the promised one in the place of whatever has its name.
+// completeOne replaces whatever has the name of the missing item.
 func completeOne(ctx context.Context, pool *sql.DB, lack schema.Lack) error {
 	drop := ""
 	if lack.Kind != schema.LacksKey {
@@ -71,7 +71,7 @@ func completeOne(ctx context.Context, pool *sql.DB, lack schema.Lack) error {
 	}
 	_, err := pool.ExecContext(ctx, "BEGIN IMMEDIATE;"+drop+lack.SQL+";COMMIT")
 	if err != nil {
-		_, _ = pool.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // nothing where it did not begin
+		_, _ = pool.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // no effect if it did not begin
 	}
 	return err
 }

@@ -11,11 +11,11 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// maxCopies bounds how often a copy is made again because another process
-// wrote between the copy and the lock.
+// maxCopies limits how often a copy is repeated because another process wrote between the
+// copy and the lock.
 const maxCopies = 10
 
-// migration brings a store's schema up to date (VER-01, VER-02, VER-03).
+// migration upgrades a store's schema (VER-01, VER-02, VER-03).
 type migration struct {
 	Options
 	path string
@@ -23,8 +23,8 @@ type migration struct {
 	from int
 }
 
-// migrate does nothing to a store that is up to date. An older one is copied
-// first; the copy is kept. On an error the store is as it was.
+// migrate upgrades an older store after copying it; the copy is kept. It does nothing to
+// a current store. After an error the store is unchanged.
 func migrate(ctx context.Context, path string, is schema.Found, opts Options) error {
 	if is.IsUpgraded() {
 		return nil
@@ -53,15 +53,15 @@ func (m *migration) run(ctx context.Context) error {
 	if err == nil {
 		return m.at("committed")
 	}
-	// The caller's context may be what failed; the recovery must not.
+	// The caller's context may have caused the failure; the recovery must not depend on it.
 	if recoverErr := m.recover(context.WithoutCancel(ctx), kept); recoverErr != nil {
 		return bridge.WithCause(bridge.Storage, errors.Join(err, recoverErr), m.failure(err, kept))
 	}
 	return fmt.Errorf("upgrading the schema from version %d: %w", m.from, err)
 }
 
-// failure says what kept the upgrade from being done. Of a store that is new nothing is
-// kept, for there was nothing in it.
+// failure returns the message of a failed upgrade. A new store has no copy, because it
+// held nothing.
 func (m *migration) failure(cause error, kept safeCopy) string {
 	why := sqlitex.Error(m.path, cause).Error()
 	if m.from == 0 && kept.final == "" {
@@ -70,8 +70,8 @@ func (m *migration) failure(cause error, kept safeCopy) string {
 	return fmt.Sprintf("the store %s could not be upgraded and was rolled back; its copy is kept%s: %s", m.path, kept.where(), why)
 }
 
-// lockWithCopy returns with the writer's lock held, in a transaction, and a
-// published copy of exactly what is under that lock.
+// lockWithCopy returns with the writer's lock held, in a transaction, and with a
+// published copy of exactly the locked state.
 func (m *migration) lockWithCopy(ctx context.Context) (safeCopy, error) {
 	for range maxCopies {
 		before, err := m.number(ctx, "PRAGMA data_version")
@@ -91,8 +91,8 @@ func (m *migration) lockWithCopy(ctx context.Context) (safeCopy, error) {
 	return safeCopy{}, bridge.Errorf(bridge.Storage, "the store %s cannot be upgraded while another program keeps writing to it", m.path)
 }
 
-// lockAndPublish takes the writer's lock and publishes the copy if no other
-// program has committed since the data version was read; else it gives both up.
+// lockAndPublish takes the writer's lock. It publishes the copy if no other program has
+// committed since the data version was read; otherwise it releases both.
 func (m *migration) lockAndPublish(ctx context.Context, pending safeCopy, before int) (kept safeCopy, same bool, err error) {
 	if err = m.at("copied"); err == nil {
 		err = m.exec(ctx, "BEGIN IMMEDIATE")
@@ -117,7 +117,7 @@ func (m *migration) lockAndPublish(ctx context.Context, pending safeCopy, before
 	return safeCopy{}, false, errors.Join(err, m.exec(context.WithoutCancel(ctx), "ROLLBACK"))
 }
 
-// apply runs the missing steps inside a savepoint and commits.
+// apply runs the missing steps in a savepoint and commits.
 func (m *migration) apply(ctx context.Context) error {
 	if err := m.at("before savepoint"); err != nil {
 		return err
@@ -168,8 +168,8 @@ func (m *migration) runFile(ctx context.Context, name string) error {
 	return m.at("step " + name)
 }
 
-// census counts the rows of every table and the broken references, to be
-// compared after the steps: none of them takes or changes a row.
+// census counts the rows of every table and the broken references, for comparison after
+// the steps: no step removes or changes a row.
 func (m *migration) census(ctx context.Context) (map[string]int, error) {
 	names, err := m.tables(ctx)
 	if err != nil {
@@ -189,8 +189,8 @@ func (m *migration) census(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
-// brokenReferences is the census's key for rows of foreign_key_check; no table
-// has an empty name.
+// brokenReferences is the census's key for rows of foreign_key_check; no table has an
+// empty name.
 const brokenReferences = ""
 
 func (m *migration) verify(ctx context.Context, before map[string]int) error {
@@ -203,7 +203,7 @@ func (m *migration) verify(ctx context.Context, before map[string]int) error {
 	}
 	for name, count := range before {
 		if name == "bridge_components" && after[name] > count {
-			continue // another program's components, and ours beside them
+			continue // another program's components, and ours
 		}
 		if name != brokenReferences && after[name] != count {
 			return fmt.Errorf("the table %s would have %d rows, not %d", name, after[name], count)
@@ -212,9 +212,8 @@ func (m *migration) verify(ctx context.Context, before map[string]int) error {
 	return nil
 }
 
-// recover brings everything back under the lock that is still held: the
-// savepoint restores the schema, the copy restores what the tables held. If
-// even that fails the whole transaction is rolled back.
+// recover restores everything under the held lock: the savepoint restores the schema, the
+// copy restores the rows. If that fails too, it rolls back the whole transaction.
 func (m *migration) recover(ctx context.Context, kept safeCopy) error {
 	err := m.exec(ctx, "ROLLBACK TO upgrade")
 	if err == nil {
@@ -230,7 +229,7 @@ func (m *migration) recover(ctx context.Context, kept safeCopy) error {
 		err = m.exec(ctx, "COMMIT")
 	}
 	if err != nil {
-		_ = m.exec(ctx, "ROLLBACK") // SQLite may have ended the transaction by itself
+		_ = m.exec(ctx, "ROLLBACK") // SQLite may have ended the transaction already
 	}
 	return err
 }
@@ -247,8 +246,8 @@ func (m *migration) number(ctx context.Context, query string) (n int, err error)
 	return n, err
 }
 
-// tables lists the tables that hold rows of their own; a virtual table's rows
-// are in the tables beside it.
+// tables returns the tables that hold rows; the rows of a virtual table are in other
+// tables.
 func (m *migration) tables(ctx context.Context) ([]string, error) {
 	var names []string
 	rows, err := m.conn.QueryContext(ctx, `SELECT name FROM sqlite_schema

@@ -21,12 +21,12 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// safeCopy is what is kept of a store before its schema changes: a whole copy
-// beside it, or before the additive step 8 to 9 a snapshot of its schema and
-// small tables. The zero value stands for a store with nothing to keep.
+// safeCopy is what is kept of a store before its schema changes: a whole copy next to it.
+// Before the additive step 8 to 9 it is a snapshot of its schema and small tables. The
+// zero value means that there is nothing to keep.
 type safeCopy struct {
-	pending string // "" when nothing had to be copied
-	final   string // the name it is published under
+	pending string // "" if nothing had to be copied
+	final   string // the name under which it is published
 	whole   bool
 }
 
@@ -37,8 +37,7 @@ func (c safeCopy) where() string {
 	return " as " + c.final
 }
 
-// discard removes a copy that was never published: the store itself still has
-// all it holds.
+// discard removes an unpublished copy: the store itself still has all its data.
 func (c safeCopy) discard() error {
 	if c.pending == "" {
 		return nil
@@ -46,8 +45,8 @@ func (c safeCopy) discard() error {
 	return os.Remove(c.pending)
 }
 
-// copyStore copies the store to a pending name and checks the copy. An empty
-// store and one whose numbered schema stays need none.
+// copyStore copies the store to a pending name and checks the copy. An empty store and
+// one whose schema version stays need no copy.
 func (m *migration) copyStore(ctx context.Context) (safeCopy, error) {
 	var err error
 	if m.from, err = m.number(ctx, "PRAGMA user_version"); err != nil {
@@ -85,8 +84,8 @@ func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
 	return kept, nil
 }
 
-// backUp copies every page as one consistent state; other programs may read
-// and write meanwhile.
+// backUp copies every page as one consistent state; other programs may read and write
+// meanwhile.
 func backUp(driver any, to string) error {
 	source, ok := driver.(interface {
 		NewBackup(string) (*sqlite.Backup, error)
@@ -102,7 +101,7 @@ func backUp(driver any, to string) error {
 	return errors.Join(err, backup.Finish())
 }
 
-// checkCopy reads the whole copy without leaving anything beside it.
+// checkCopy reads the whole copy without creating files next to it.
 func checkCopy(ctx context.Context, path string, version int) error {
 	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "mode=ro", "immutable=1"))
 	if err != nil {
@@ -126,8 +125,8 @@ func checkCopy(ctx context.Context, path string, version int) error {
 	return nil
 }
 
-// publish gives the copy its name. It runs under the store's lock: what is
-// published is what is upgraded. The copy it returns has no pending file.
+// publish renames the copy to its final name. It runs under the store's lock, so the copy
+// is exactly what is upgraded. The returned copy has no pending file.
 func (m *migration) publish(kept safeCopy) (safeCopy, error) {
 	if kept.pending == "" {
 		return kept, m.at("copy published")
@@ -158,12 +157,12 @@ type MetadataSnapshot struct {
 	CreatedAt  int64                 `json:"createdAt"` // Unix milliseconds
 	Schema     []string              `json:"schema"`    // SQL, in the order of creation
 	RowCounts  map[string]int        `json:"rowCounts"`
-	Tables     map[string][][]string `json:"tables"` // SQL literals, the first row names the columns
+	Tables     map[string][][]string `json:"tables"` // SQL literals, the first row holds the column names
 }
 
 const snapshotNote = "This is not a full backup: it holds the schema and the identity tables, no messages, no decisions and no history."
 
-// identityTables are small and are what step 9 adds to.
+// identityTables are small, and step 9 adds to them.
 var identityTables = []string{"session_bindings", "peer_names", "peer_name_owners"}
 
 func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeCopy, error) {
@@ -207,7 +206,7 @@ func (m *migration) writeSnapshot(snapshot MetadataSnapshot, kept safeCopy) (saf
 	return kept, nil
 }
 
-// literals returns a table's rows as SQL literals under a row of column names.
+// literals returns a table's rows as SQL literals after a row of column names.
 func (m *migration) literals(ctx context.Context, table string) ([][]string, error) {
 	columns, err := m.texts(ctx, "SELECT name FROM pragma_table_info('"+table+"') ORDER BY cid")
 	if err != nil || len(columns) == 0 {
@@ -244,8 +243,8 @@ func (m *migration) texts(ctx context.Context, query string) ([]string, error) {
 	return texts, err
 }
 
-// restore compares every table with the whole copy and writes back the rows of
-// those that differ. A snapshot of metadata has no rows to compare.
+// restore compares every table with the whole copy and writes back the rows of those that
+// differ. A metadata snapshot has no rows to compare.
 func (m *migration) restore(ctx context.Context, kept safeCopy) error {
 	if !kept.whole {
 		return nil
@@ -275,7 +274,7 @@ func (m *migration) restoreTable(ctx context.Context, name string) error {
 	return m.exec(ctx, fmt.Sprintf("DELETE FROM main.%[1]s; INSERT INTO main.%[1]s SELECT * FROM kept.%[1]s", name))
 }
 
-// pendingName is an unfinished file's name beside final, in the form that the
+// pendingName returns the name of an unfinished file next to final, in the form that the
 // doctor knows.
 func pendingName(final string) string {
 	return filepath.Join(filepath.Dir(final), "."+filepath.Base(final)+".bridge-tmp-"+rand.Text()[:10])

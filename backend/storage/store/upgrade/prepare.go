@@ -1,8 +1,8 @@
-// Package upgrade makes bridge.db ready to be opened: a new one gets its schema,
-// an older one is brought up to date after a verified copy, and takes in what was
-// kept beside it. While older programs of the home are alive their store keeps
-// its schema, and what this build needs beyond it is in compat.db beside it; the
-// same file stands in for tables that a store has lost.
+// Package upgrade prepares bridge.db for opening. A new store gets its schema. An older
+// one is upgraded after a verified copy, and gets the data of its sidecar. While older
+// programs of the home run, their store keeps its schema. The additional data of this
+// build is then in compat.db next to it. The same file replaces tables that a store has
+// lost.
 package upgrade
 
 import (
@@ -18,17 +18,17 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// Options are what Prepare needs from outside. Now and Log are required.
+// Options configures Prepare. Now and Log are required.
 type Options struct {
 	Now func() time.Time
 	Log *slog.Logger
-	// OldestReader is the newest schema version that every live program of the
-	// home can read; 0 when none is older than this build (VER-04).
+	// OldestReader is the newest schema version that every live program of the home can
+	// read; 0 if none is older than this build (VER-04).
 	OldestReader int
-	// Existing says that there is a store: none is made, should it be gone.
+	// Existing is set if there must be a store: if it is gone, none is created.
 	Existing bool
-	// Step, when set, is told each named point of an upgrade, with the connection
-	// that migrates; its error stops the upgrade there.
+	// Step, if set, is called at each named point of an upgrade, with the migrating
+	// connection; its error stops the upgrade there.
 	Step func(name string, on *sql.Conn) error
 }
 
@@ -39,16 +39,16 @@ func (o Options) at(name string, on *sql.Conn) error {
 	return o.Step(name, on)
 }
 
-// Ready says how a store is to be opened.
+// Ready states how to open a store.
 type Ready struct {
 	Version int    // of the schema in force
 	Sidecar string // the sidecar of a store that keeps its schema, "" for none
 }
 
-// Prepare makes the store at path ready to be opened: it is created when
-// there is none, and upgraded after a verified copy when its schema is older
-// (VER-01, VER-02). What is refused is left unchanged (VER-06). While an older
-// program is alive, the upgrade of an older store is deferred (VER-04).
+// Prepare prepares the store at path for opening. It creates a missing store, and
+// upgrades an older schema after a verified copy (VER-01, VER-02). If it refuses a store,
+// that stays unchanged (VER-06). While an older program runs, it defers the upgrade of an
+// older store (VER-04).
 func Prepare(ctx context.Context, path string, opts Options) (ready Ready, err error) {
 	is, err := schema.Identify(ctx, path)
 	made := errors.Is(err, fs.ErrNotExist)
@@ -72,16 +72,16 @@ func Prepare(ctx context.Context, path string, opts Options) (ready Ready, err e
 	return Ready{schema.Version, sidecar}, err
 }
 
-// errVanished is for a store that was there and is not any more: its place stays
-// empty until its owner says otherwise.
+// errVanished returns the error for a store that existed and is gone: no new one is
+// created until the owner decides.
 func errVanished(path string) error {
 	return bridge.Errorf(bridge.Storage, "the store %s was there a moment ago and is gone or empty now: nothing was made in its place", path)
 }
 
-// upgradeWhole upgrades the store and brings in what was kept beside it while
-// older programs read it. sidecar is the sidecar of a store that lost tables.
+// upgradeWhole upgrades the store and merges the sidecar that older programs required.
+// sidecar is the path of the sidecar of a store that lost tables.
 func upgradeWhole(ctx context.Context, path string, is schema.Found, opts Options) (sidecar string, err error) {
-	if !is.Empty { // an upgrade would make empty tables in the place of lost ones
+	if !is.Empty { // an upgrade would create empty tables instead of lost ones
 		lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
 		if err == nil {
 			sidecar, err = standIn(ctx, path, lacks, opts)

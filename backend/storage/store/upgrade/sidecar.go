@@ -17,37 +17,35 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// While older programs of the home are alive, their store keeps its schema
-// (VER-04): a DB hosts it as it is, and what this build needs beyond it is in
-// compat.db, which every connection attaches. SQLite looks a name up in the
-// store first, so that each statement finds the store's own table where the
-// store has it and the sidecar's where it has not. The next DB that no older
-// program waits for upgrades the store and carries the sidecar over.
+// While older programs of the home run, their store keeps its schema (VER-04). A DB opens
+// it unchanged, and the additional data of this build is in compat.db, which every
+// connection attaches. SQLite resolves a name in the store first. So each statement uses
+// the store's own table if it exists, else the sidecar's. The next DB without older
+// programs upgrades the store and merges the sidecar.
 //
-// Both files have a log of their own, and SQLite commits the store's first: a
-// crash in between leaves the store without the other half. So nothing that must
-// hold together is written across them: notices of decisions go by an outbox
-// where decisions are in the sidecar, mail does not expire, and the rest is
-// derived from messages and mended by CatchUp.
+// Each file has its own log, and SQLite commits the store's first. A crash in between
+// leaves the store without the other half. So data that must be consistent is never
+// written to both. If decisions are in the sidecar, their notices go through an outbox.
+// Mail does not expire. All other data is derived from messages and repaired by CatchUp.
 
 const sidecarName = "compat.db"
 
-// Attach attaches the sidecar at path, "" for none.
+// Attach returns the attachment of the sidecar at path, "" for none.
 func Attach(path string) sqlitex.Attachment {
 	return sqlitex.Attachment{Path: path, Name: "sidecar"}
 }
 
-// SidecarPath is the place of the sidecar of the store at path.
+// SidecarPath returns the path of the sidecar of the store at path.
 func SidecarPath(path string) string { return filepath.Join(filepath.Dir(path), sidecarName) }
 
-// defers reports whether a store must keep its schema: there is something to
-// upgrade, and a live program that could not read it any more.
+// defers reports whether a store must keep its schema: it needs an upgrade, and a live
+// program could not read it afterwards.
 func (o Options) defers(is schema.Found) bool {
 	return o.OldestReader > 0 && o.OldestReader < schema.Version && is.Version < schema.Version && !is.Empty
 }
 
-// prepareSidecar makes or completes the sidecar of a store of the version: the
-// tables of every schema step that the store lacks.
+// prepareSidecar creates or completes the sidecar of a store of that version: the tables
+// of every schema step that the store lacks.
 func prepareSidecar(ctx context.Context, path string, version int) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		if sqlitex.HasLog(path) {
@@ -82,8 +80,8 @@ func prepareSidecar(ctx context.Context, path string, version int) error {
 	return sqlitex.Error(path, err)
 }
 
-// checkSidecar refuses a file that is no sidecar, or a newer one. A sidecar
-// without tables is one that a crash cut off before it held anything.
+// checkSidecar fails with Unsupported for a file that is no sidecar, or a newer one. A
+// sidecar without tables is left over from a crash during its creation.
 func checkSidecar(ctx context.Context, path string) (empty bool, err error) {
 	var seen schema.Found
 	var tables map[string]string
@@ -103,9 +101,8 @@ func checkSidecar(ctx context.Context, path string) (empty bool, err error) {
 	return len(tables) == 0, nil
 }
 
-// FlushOutbox gives the notices of decisions to their recipients. The store
-// commits first: after a crash in between the same rows come again, and are
-// there already.
+// FlushOutbox moves the notices of decisions to their recipients. The store commits
+// first: after a crash in between, the same rows are inserted again and ignored.
 func FlushOutbox(t *sqlitex.Tx) error {
 	_, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + schema.MessageColumns + ") SELECT " + schema.MessageColumns + " FROM sidecar.outbox ORDER BY rowid")
 	if err == nil {
@@ -114,8 +111,8 @@ func FlushOutbox(t *sqlitex.Tx) error {
 	return err
 }
 
-// Mend makes whole what a crash between the two commits may have left: it
-// is the sidecar's part of the last messages that is missing then.
+// Mend repairs what a crash between the two commits may have left: the sidecar's data of
+// the last messages is missing then.
 func Mend(t *sqlitex.Tx) error {
 	if err := FlushOutbox(t); err != nil {
 		return err
@@ -123,13 +120,13 @@ func Mend(t *sqlitex.Tx) error {
 	return schema.MarkAnswers(t, "messages", "m.rowid > (SELECT message FROM message_peers_upto)")
 }
 
-// notCarried are the tables of the sidecar that the store makes anew or that
-// are the sidecar's own.
+// notCarried are the sidecar's tables that the store rebuilds or that belong to the
+// sidecar.
 var notCarried = []string{"outbox", "bridge_components", "message_peers", "message_peers_upto", "messages"}
 
-// carryOver brings what a sidecar holds into the upgraded store, in one
-// transaction, and puts the file away for good (VER-04). It may be interrupted
-// at any step and done again: a row that the store has is left as it is.
+// carryOver merges a sidecar into the upgraded store, in one transaction, and moves the
+// file away permanently (VER-04). It may be interrupted at any step and repeated: rows
+// that the store has stay unchanged.
 func carryOver(ctx context.Context, path string, opts Options) error {
 	sidecar := SidecarPath(path)
 	if _, err := os.Lstat(sidecar); errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +157,7 @@ func carryOver(ctx context.Context, path string, opts Options) error {
 	}
 	whole, err := emptyLog(ctx, conn)
 	if err := errors.Join(err, work.Close(), pool.Close()); err != nil || !whole {
-		return sqlitex.Error(sidecar, err) // somebody still reads it: the next broker puts it away
+		return sqlitex.Error(sidecar, err) // another process still reads it: the next broker moves it away
 	}
 	return retire(sidecar, opts)
 }
@@ -195,8 +192,8 @@ func carryTables(ctx context.Context, t *sqlitex.Tx, opts Options) error {
 	return opts.at("carried over", nil)
 }
 
-// carryTable copies the rows that the store lacks. Decisions get the store's
-// next revisions, in their order: the store may have got some of its own.
+// carryTable copies the rows that the store lacks. Decisions get the store's next
+// revisions, in order, because the store may have got others meanwhile.
 func carryTable(ctx context.Context, t *sqlitex.Tx, name string) error {
 	list, err := texts(ctx, t, `SELECT c.name FROM pragma_table_info('`+name+`', 'sidecar') c JOIN pragma_table_info('`+name+`', 'main') m ON m.name = c.name ORDER BY c.cid`)
 	if err != nil {
@@ -212,15 +209,15 @@ func carryTable(ctx context.Context, t *sqlitex.Tx, name string) error {
 	return err
 }
 
-// emptyLog moves the sidecar's log into its file; whole is false while
-// another process keeps part of it.
+// emptyLog moves the sidecar's log into its file; whole is false while another process
+// uses part of it.
 func emptyLog(ctx context.Context, conn *sql.Conn) (whole bool, err error) {
 	var busy, logged, moved int
 	err = conn.QueryRowContext(ctx, "PRAGMA sidecar.wal_checkpoint(TRUNCATE)").Scan(&busy, &logged, &moved)
 	return busy == 0, err
 }
 
-// retire moves the sidecar to where what migrations keep is.
+// retire moves the sidecar to the folder of the migrations' files.
 func retire(sidecar string, opts Options) error {
 	if err := opts.at("put the compatibility store away", nil); err != nil {
 		return err
@@ -240,7 +237,7 @@ func retire(sidecar string, opts Options) error {
 	return err
 }
 
-// texts runs a query of one text column.
+// texts returns the rows of a query of one text column.
 func texts(ctx context.Context, t *sqlitex.Tx, query string) (found []string, err error) {
 	rows, err := t.Query(ctx, query)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
