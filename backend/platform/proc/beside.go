@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ProgramOr is the path of the program that is named, of this one where none is.
+// ProgramOr returns named, or the path of this program if named is "".
 func ProgramOr(named string) (string, error) {
 	if named != "" {
 		return named, nil
