@@ -38,7 +38,7 @@ type JournalLine struct {
 	Process   string            `json:"process,omitempty"` // as session.Lease.Process
 }
 
-// Mark is the fact in the line. A line of an older program has words alone.
+// Mark returns the line's fact. It fails with Invalid for a bad stage or Via.
 func (l JournalLine) Mark() (mail.Mark, error) {
 	mark := mail.Mark{MessageID: l.MessageID, Recipient: l.Recipient, At: l.At, Via: l.Via, Evidence: l.Evidence, Process: l.Process}
 	switch {

@@ -18,7 +18,7 @@ type Reconnector struct {
 	Hello  Hello
 	// Start is nil if this process must not start a broker.
 	Start Starter
-	// Joined is called on each new connection before anyone else uses it.
+	// Joined is called on each new connection before any other use.
 	Joined func(ctx context.Context, client *Client) error
 	// Event receives pushed events; nil drops them.
 	Event func(Event)
