@@ -57,7 +57,7 @@ type JobResult struct {
 	Evidence runs.Evidence `json:"evidence"`
 }
 
-// JobMessageArgs is message_subagent: words, settings, or an answer to an approval.
+// JobMessageArgs is a message_subagent call: a message, settings, or an approval's answer.
 type JobMessageArgs struct {
 	Caller
 	// ID identifies the message, so that a repeated request sends it only once.

@@ -100,7 +100,7 @@ type OrderOutcome struct {
 // RunnerCalls holds the operations of a job's runner.
 type RunnerCalls struct{ link Link }
 
-// RunnerHello binds the connection to a run. RunnerHello's type lists its errors.
+// RunnerHello binds the connection to a run. The type [RunnerHello] lists its errors.
 func (c RunnerCalls) RunnerHello(ctx context.Context, args RunnerHello) (RunnerReported, error) {
 	return OpRunnerHello.Call(ctx, c.link, args)
 }
