@@ -28,5 +28,5 @@ func HoldFolder(folder string) (*os.File, error) {
 	return nil, &os.PathError{Op: "open", Path: folder, Err: err}
 }
 
-// HeldName leads this process, and one that it starts, to the folder that is held.
+// HeldName returns a path to the held folder for this process and the processes it starts.
 func HeldName(held *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(held.Fd())) }
