@@ -11,8 +11,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// HoldFolder opens a folder by its absolute name, no part of which may be a link.
-// What takes the name afterwards changes nothing for whoever goes by HeldName.
+// HoldFolder opens an absolute path that has no link in it. Later changes of the path
+// do not affect HeldName. It fails with Denied for a link, else NotFound if missing.
 func HoldFolder(folder string) (*os.File, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, folder, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,

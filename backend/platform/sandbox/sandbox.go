@@ -27,7 +27,7 @@ type Rules struct {
 	// Unlinked are such folders whose paths must contain no link when the sandbox
 	// starts. A later link in such a path gives no write access.
 	Unlinked []string
-	// Files are absolute files that exist. They may be written, and not be replaced,
+	// Files are existing absolute files. They may be written, but not replaced,
 	// removed or renamed.
 	Files []string
 	// Readable, if not empty, limits reading to these absolute folders and files

@@ -17,7 +17,7 @@ import (
 type connector struct {
 	command []string
 
-	mu      sync.Mutex // guards below, and keeps requests apart
+	mu      sync.Mutex // guards the fields below and serializes requests
 	process *exec.Cmd
 	socket  *os.File
 }
