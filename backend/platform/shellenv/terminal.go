@@ -11,9 +11,9 @@ import (
 // askAgain is the minimum age of a login shell's answer before a new query.
 const askAgain = time.Minute
 
-// Terminal holds the environment of a new terminal of the owner's: for jobs, and to find
-// the programs that they find (RWM-07). The login shell is asked when somebody first needs
-// its answer. Now and Ask are required.
+// Terminal caches the environment of a new terminal of the owner, for jobs and to
+// find the same programs as they do (RWM-07). It queries the login shell on first
+// use. Now and Ask are required.
 type Terminal struct {
 	Ask func() ([]string, error) // returns the environment of a new terminal
 	// Fallback is the environment while the shell does not answer.
