@@ -106,7 +106,7 @@ func look(folder string, seen []job.Process) (left []job.Process, mark sandbox.M
 		return nil, mark, err
 	}
 	if mark, err = MarkOf(folder, state.Run); err != nil {
-		mark = sandbox.Mark{} // the identities are there all the same
+		mark = sandbox.Mark{} // the identities are usable anyway
 	}
 	left, err = sandbox.Left(mark, append(state.Processes, seen...))
 	return left, mark, err
