@@ -11,9 +11,9 @@ import (
 
 // pollable returns input in polled form, so that no read blocks a thread: the
 // runtime would otherwise use another thread for each of the session's requests. It
-// changes only the pipes and sockets of agents. It leaves shared outputs unchanged,
-// because a write there must not report that it is full. Processes that inherited
-// the same input see its mode, so restore must be called at the end.
+// changes only pipes and sockets, which agents use. It leaves a file that is also
+// an output unchanged, because a write must not report that it is full. Processes
+// that inherited the same input see its mode, so restore must be called at the end.
 func pollable(input io.Reader, outputs ...io.Writer) (from io.Reader, restore func()) {
 	restore = func() {}
 	file, ok := input.(*os.File)
