@@ -6,23 +6,23 @@ import (
 	"net/http"
 )
 
-// bounceScript leads from the launch link to the page. A redirect would not do:
-// the browser counts it to the site that the link was opened from, and keeps
-// the new Strict cookie back. The place in the page that the link names is kept.
+// bounceScript leads from the launch link to the page. A redirect fails: the
+// browser attributes it to the site with the link and withholds the new Strict
+// cookie. The script keeps the link's place in the page.
 const bounceScript = `location.replace("/"+location.hash)`
 
 const bouncePage = `<!doctype html><html lang="en" data-bridge="launch"><head><meta charset="utf-8"><title>Bridge</title></head>` +
 	`<body><p><a href="/">Open Bridge</a></p><script>` + bounceScript + `</script></body></html>`
 
-// bouncePolicy allows exactly that script.
+// bouncePolicy allows only that script.
 var bouncePolicy = func() string {
 	hash := sha256.Sum256([]byte(bounceScript))
 	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }()
 
-// Launch answers GET /launch with a cookie and a page that replaces itself by /
-// (contract, AUT-01). It fails with Denied for a wrong key, and with Busy after too many.
+// Launch answers GET /launch with a cookie and a page that replaces itself by / (contract,
+// AUT-01). It fails with Denied for a wrong key, and with Busy after too many.
 func (g *Guard) Launch(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := g.admit(r)
 	if err != nil {
