@@ -62,7 +62,7 @@ const MaxRequestBytes = 400 << 10
 // answer.
 const DrainBytes = 16 << 20
 
-// ReadJSON reads the request's body strictly into dst, a pointer to a struct.
+// ReadJSON strictly decodes the request's body into dst, a pointer to a struct.
 func ReadJSON(w http.ResponseWriter, r *http.Request, dst any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
 	var tooLarge *http.MaxBytesError

@@ -20,7 +20,7 @@ type Landings interface {
 	Diff(ctx context.Context, name string) (landing.Diff, error)
 	// Finish applies or discards a job's work. With a Conflict the answer names the files.
 	Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error)
-	// Worktrees says how many checkouts of jobs there are, and their bytes.
+	// Worktrees returns the number of jobs' checkouts and their size in bytes.
 	Worktrees() (count int, bytes int64)
 }
 
