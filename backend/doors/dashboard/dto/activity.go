@@ -41,7 +41,7 @@ type Way struct {
 	Read  *bridge.UnixMillis `json:"read"`
 }
 
-// Hours is the answer of GET /api/activity/hours: the oldest first.
+// Hours is the answer of GET /api/activity/hours, oldest first.
 type Hours struct {
 	Hours []Hour `json:"hours"`
 }
