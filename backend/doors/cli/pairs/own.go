@@ -47,7 +47,7 @@ func (o *OwnFlags) Given() bool {
 	return false
 }
 
-// Read makes what the command does of the flags, and reads the files that they name.
+// Read returns the command's function for the flags, and reads the named files.
 func (o *OwnFlags) Read() (do func(context.Context, *ipc.Client) (answer any, text string, err error), err error) {
 	if o.identity {
 		return func(ctx context.Context, client *ipc.Client) (any, string, error) {
