@@ -1,8 +1,7 @@
-// Package agent knows the programs of the four agent CLIs: where they are (Detect),
-// which versions Bridge was tried with, who calls an MCP tool (CodexIdentity,
-// ClaudeToolUse) and codex's queue of input. Nothing here talks to a broker.
+// Package agent knows the programs of the four agent CLIs: their location (Detect),
+// the tested versions, the caller of an MCP tool (CodexIdentity, ClaudeToolUse) and
+// codex's input queue. It never connects to a broker.
 //
-// Its two neighbours below this folder are setup, which connects Bridge to the
-// CLIs, and clidata, which reads their own stores. What their hooks say and want
-// to hear is package host's.
+// Two packages are below it: setup connects Bridge to the CLIs, and clidata reads
+// the CLIs' own stores. Package host handles the input and output of their hooks.
 package agent

@@ -18,31 +18,31 @@ import (
 	"bridge/backend/platform/shellenv"
 )
 
-// versionTimeout bounds `--version`. The slowest CLI needs half a second when
-// the machine is idle, and was seen to need more than ten when it is very busy.
+// versionTimeout is the timeout of `--version`. The slowest CLI needs half a second
+// on an idle machine, and was seen to need more than ten on a very busy one.
 const versionTimeout = 30 * time.Second
 
 // Found is an agent CLI on this machine.
 type Found struct {
 	Path    string
-	Version string // "" when the CLI did not say
-	Note    string // a sentence when the version is not one that Bridge was tried with
+	Version string // "" if the CLI did not report it
+	Note    string // a sentence if the version is not a tested one
 }
 
-// Lookup says where to look for a CLI.
+// Lookup controls the search for a CLI.
 type Lookup struct {
-	Env        func(string) string // BRIDGE_<KIND>_BIN; PATH where Environ is nil
-	Configured string              // agents.<kind>.bin of config.json, "" when unset
-	// Environ returns the environment of a new terminal of the owner's, whose PATH is
-	// searched and in which CLIs are asked (RWM-07). It is nil in a program that has that
-	// environment itself.
+	Env        func(string) string // BRIDGE_<KIND>_BIN; also PATH if Environ is nil
+	Configured string              // agents.<kind>.bin of config.json; "" if unset
+	// Environ returns the environment of a new terminal of the owner. Its PATH is
+	// searched, and CLIs are queried in it (RWM-07). It is nil in a program that
+	// has that environment itself.
 	Environ func() []string
-	// Refresh has Environ asked anew where a program is not found, and reports whether the
+	// Refresh refreshes Environ if a program is not found, and reports whether the
 	// PATH changed; nil does nothing.
 	Refresh func() bool
 }
 
-// variable returns a variable by which programs are found.
+// variable returns the value of a variable used in the search for programs.
 func (l Lookup) variable(name string) string {
 	if l.Environ == nil {
 		return l.Env(name)
@@ -50,7 +50,7 @@ func (l Lookup) variable(name string) string {
 	return shellenv.Variable(l.Environ(), name)
 }
 
-// environ is what a CLI is asked in; nil is this process's.
+// environ returns the environment for querying a CLI; nil means this process's.
 func (l Lookup) environ() []string {
 	if l.Environ == nil {
 		return nil
@@ -58,8 +58,8 @@ func (l Lookup) environ() []string {
 	return l.Environ()
 }
 
-// onPath finds a program by its name. Where it is not found, the owner's shell is asked
-// again: a program that was installed meanwhile may have changed its files.
+// onPath finds a program by its name. If it is not found, it queries the owner's
+// shell again, because an installation may have changed the shell's files.
 func (l Lookup) onPath(name string) (path string, found bool) {
 	path, found = onPath(name, l.variable)
 	if !found && l.Refresh != nil && l.Refresh() {
@@ -68,7 +68,7 @@ func (l Lookup) onPath(name string) (path string, found bool) {
 	return path, found
 }
 
-// programs are the CLIs' names on PATH.
+// programs are the names of the CLIs on PATH.
 var programs = map[bridge.AgentKind]string{
 	bridge.Claude:      "claude",
 	bridge.Codex:       "codex",
@@ -76,10 +76,10 @@ var programs = map[bridge.AgentKind]string{
 	bridge.Antigravity: "agy",
 }
 
-// Program is the name of kind's program, and so of its process.
+// Program returns the name of kind's program, which is also its process name.
 func Program(kind bridge.AgentKind) string { return programs[kind] }
 
-// Detect finds the CLI of kind and asks it for its version.
+// Detect finds the CLI of kind and queries its version. It fails as [Locate] does.
 func Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, error) {
 	path, err := Locate(kind, where)
 	if err != nil {
@@ -88,10 +88,10 @@ func Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, er
 	return inspect(ctx, kind, path, where.environ()), nil
 }
 
-// Detector finds CLIs again and again, and starts one for its version only when
-// its program is another file than before.
+// Detector finds CLIs repeatedly. It starts one for its version only if its program
+// file has changed.
 type Detector struct {
-	mu    sync.Mutex // held while asking, so that of many one asks
+	mu    sync.Mutex // held during a query, so that concurrent callers share one
 	known map[bridge.AgentKind]detected
 }
 
@@ -100,7 +100,7 @@ type detected struct {
 	file  os.FileInfo
 }
 
-// Detect is Detect of this package.
+// Detect does what the package function [Detect] does, with a cache.
 func (d *Detector) Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, error) {
 	path, err := Locate(kind, where)
 	if err != nil {
@@ -124,9 +124,9 @@ func (d *Detector) Detect(ctx context.Context, kind bridge.AgentKind, where Look
 	return found, nil
 }
 
-// Locate finds the program of kind: BRIDGE_<KIND>_BIN first, then the
-// configured path, then PATH. A path that was named but holds no program is
-// bridge.Invalid, no CLI at all bridge.NotFound.
+// Locate finds the program of kind: BRIDGE_<KIND>_BIN first, then the configured
+// path, then PATH. It fails with Invalid if a given path holds no program, and with
+// NotFound without any CLI.
 func Locate(kind bridge.AgentKind, where Lookup) (string, error) {
 	variable := "BRIDGE_" + strings.ToUpper(string(kind)) + "_BIN"
 	for _, named := range []struct{ path, by string }{
@@ -176,9 +176,9 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode().Perm()&0o111 != 0)
 }
 
-// argv is how a program is started. A text that does not say by what is one for the shell,
-// as it is for every shell: an opencode whose install script npm did not run is such a
-// text, and says what to do.
+// argv returns the command line that starts a program. A script without an
+// interpreter line is for the shell, as every shell treats it. An opencode whose
+// npm install script did not run is such a script, and prints advice.
 func argv(path string, args ...string) []string {
 	command := append([]string{path}, args...)
 	if runtime.GOOS == "windows" {
@@ -186,7 +186,7 @@ func argv(path string, args ...string) []string {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return command // starting it says what is wrong
+		return command // starting it reports the error
 	}
 	defer file.Close()
 	begin := make([]byte, 128)
@@ -197,8 +197,8 @@ func argv(path string, args ...string) []string {
 	return append([]string{"/bin/sh"}, command...)
 }
 
-// inspect asks the CLI for its version, in an environment, nil for this process's. One that
-// does not answer is found all the same.
+// inspect queries the CLI's version in an environment, or nil for this process's. A
+// CLI that does not answer still counts as found.
 func inspect(ctx context.Context, kind bridge.AgentKind, path string, environ []string) Found {
 	found := Found{Path: path, Note: versionNote(kind, "")}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)

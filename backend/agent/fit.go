@@ -11,10 +11,10 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// Fit adds to a job's spec what this PC and the owner's settings say of its agent:
-// its command, what is passed on to it, and what it may write of its own. NotFound
-// and Invalid, each in one sentence, for an agent that is not there. Where says where it is
-// looked for; the configured program is that of the settings.
+// Fit adds this PC's and the settings' values for the job's agent to a job's spec:
+// its command, its variables, and its writable folders. It fails with NotFound or
+// Invalid, in one sentence, for a missing agent. where controls the search; the
+// configured program is that of the settings.
 func Fit(spec job.Spec, settings config.Settings, where Lookup) (job.Spec, error) {
 	if spec.Kind != job.ACP {
 		where.Configured = settings.Bin(spec.Kind)
@@ -46,7 +46,7 @@ func Fit(spec job.Spec, settings config.Settings, where Lookup) (job.Spec, error
 			spec.Env = append(spec.Env, variable+"="+value)
 		}
 	}
-	home, _ := os.UserHomeDir() // where there is none, a folder below it is not absolute and is refused
+	home, _ := os.UserHomeDir() // without it, a folder below it is not absolute and is refused
 	for _, folder := range own.Writable {
 		if below, inHome := strings.CutPrefix(folder, "~/"); inHome {
 			folder = filepath.Join(home, below)
@@ -60,7 +60,7 @@ func Fit(spec job.Spec, settings config.Settings, where Lookup) (job.Spec, error
 	return spec, nil
 }
 
-// antigravityJobs is the first version that takes what it is told as JSON lines.
+// antigravityJobs is the first version that accepts input as JSON lines.
 const antigravityJobs = "1.1.15"
 
 func checkAntigravity(program string, environ []string) error {

@@ -6,9 +6,9 @@ import (
 	"runtime"
 )
 
-// AskFolder is the folder in which a CLI is asked about itself. A CLI reads the settings of
-// its folder, so it is no folder that others can write into: the owner's home folder, or
-// the top where there is none (SEC-13).
+// AskFolder returns the folder in which a CLI is queried. A CLI reads the settings
+// of its folder, so others must not be able to write there. It is the owner's home
+// folder, or the root folder without one (SEC-13).
 func AskFolder() string {
 	home, err := os.UserHomeDir()
 	if err == nil && filepath.IsAbs(home) {

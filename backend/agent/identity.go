@@ -2,9 +2,9 @@ package agent
 
 import "bridge/backend/core/bridge"
 
-// CodexIdentity returns who makes an MCP tools/call, as codex tells it in every
-// call's _meta: sessionID is the root thread, childID the calling thread when
-// that is another one. ok is false when the call names no thread.
+// CodexIdentity returns the caller of an MCP tools/call from codex's _meta.
+// sessionID is the root thread; childID is the calling thread if that is another
+// one. ok is false if the call names no thread.
 func CodexIdentity(meta map[string]any) (sessionID, childID string, ok bool) {
 	thread, _ := meta["threadId"].(string)
 	root, _ := meta["sessionId"].(string)
@@ -24,7 +24,7 @@ func CodexIdentity(meta map[string]any) (sessionID, childID string, ok bool) {
 	return root, childID, true
 }
 
-// firstNonEmpty returns have, or other's string when have is empty.
+// firstNonEmpty returns have, or other's string if have is empty.
 func firstNonEmpty(have string, other any) string {
 	if have != "" {
 		return have
@@ -33,8 +33,8 @@ func firstNonEmpty(have string, other any) string {
 	return s
 }
 
-// ClaudeToolUse returns the tool use id of an MCP tools/call from claude. Its
-// _meta names no agent: the PreToolUse hook with the same id does.
+// ClaudeToolUse returns the tool use id of an MCP tools/call from Claude Code. Its
+// _meta does not name the agent; the PreToolUse hook with the same id does.
 func ClaudeToolUse(meta map[string]any) (toolUseID string, ok bool) {
 	toolUseID, _ = meta["claudecode/toolUseId"].(string)
 	return toolUseID, bridge.CheckID("the tool use id", toolUseID) == nil

@@ -6,20 +6,20 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Versions are those of the agent CLIs on this PC, as far as they told.
+// Versions caches the versions of the agent CLIs on this PC, as far as known.
 type Versions struct {
 	mu     sync.Mutex // guards byKind
 	byKind map[bridge.AgentKind]string
 }
 
-// Of is the version of a kind's CLI, "" while it is not known.
+// Of returns the version of a kind's CLI, or "" if it is unknown.
 func (v *Versions) Of(kind bridge.AgentKind) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.byKind[kind]
 }
 
-// Set keeps a version, and reports whether it is another version than before.
+// Set stores a version, and reports whether it changed.
 func (v *Versions) Set(kind bridge.AgentKind, version string) (changed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

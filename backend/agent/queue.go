@@ -15,22 +15,22 @@ import (
 	"bridge/backend/core/hooks"
 )
 
-// queueTimeout bounds one run of `codex queue`. Starting a cold CLI takes part
-// of it; beyond it the outcome is unclear, for the message may be in.
+// queueTimeout is the timeout of one run of `codex queue`. Starting a cold CLI takes part
+// of it. After a timeout the outcome is unclear, because codex may have the message.
 const queueTimeout = 10 * time.Second
 
-// Queue is the queue command of codex: the one way to put input before a live
-// codex thread that never interrupts a turn (CHT-04).
+// Queue is the queue command of codex, the only way to send input to a live codex
+// thread without ever interrupting a turn (CHT-04).
 type Queue struct {
 	Bin     string        // the codex program
-	Timeout time.Duration // 0 for the usual bound
-	Environ []string      // what codex is started with; nil for the environment of this process
+	Timeout time.Duration // 0 for the default
+	Environ []string      // codex's environment; nil for this process's
 }
 
-// Push runs `codex queue --thread <thread> --message <message>` without a shell,
-// so every character arrives as it is. codex takes the message on its command line alone,
-// which every program on this PC can read while codex runs (SEC-13). The reason says in words for people why
-// it was not accepted.
+// Push runs `codex queue --thread <thread> --message <message>` without a shell, so
+// every character arrives unchanged. codex accepts the message only on its command
+// line, which every program on this PC can read while codex runs (SEC-13). reason
+// is a readable explanation of a refusal.
 func (q Queue) Push(ctx context.Context, thread, message string) (result chat.QueueResult, reason string) {
 	timeout := q.Timeout
 	if timeout == 0 {
@@ -46,7 +46,7 @@ func (q Queue) Push(ctx context.Context, thread, message string) (result chat.Qu
 		return chat.QueueRefused, "codex could not be started: " + hooks.ShortReason(err.Error())
 	}
 	err := cmd.Wait()
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it ended well, though something that it started holds its output
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it succeeded, even if a child process still holds its output
 		return chat.QueueAccepted, ""
 	}
 	if ctx.Err() != nil {
@@ -55,8 +55,8 @@ func (q Queue) Push(ctx context.Context, thread, message string) (result chat.Qu
 	return judgeExit(err, thread, output.String())
 }
 
-// judgeExit tells a refusal, which certainly queued nothing, from every other
-// end: those leave it open, for the words may be in.
+// judgeExit distinguishes a refusal, which certainly queued nothing, from all other
+// ends. After those, codex may have the message.
 func judgeExit(err error, thread, output string) (chat.QueueResult, string) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || !exit.Exited() {
@@ -72,9 +72,9 @@ func judgeExit(err error, thread, output string) (chat.QueueResult, string) {
 	return chat.QueueUnclear, fmt.Sprintf("codex exited with %d: %s", exit.ExitCode(), hooks.ShortReason(cmp.Or(failure, output)))
 }
 
-// refusals are the ends that are known to have queued nothing, by exit code and
-// by the one line that says why, as the real CLI prints them (CHT-06). A line that
-// names a thread has to name ours.
+// refusals are the ends that certainly queued nothing, by exit code and by the line
+// with the reason, in the real CLI's form (CHT-06). A line that names a thread must
+// name this one.
 var refusals = []struct {
 	code   int
 	line   *regexp.Regexp
@@ -103,12 +103,11 @@ var refusals = []struct {
 	},
 }
 
-// wentOn are the lines of a run that went further than a refusal would have.
+// wentOn are the lines of a run that continued past the point of a refusal.
 var wentOn = regexp.MustCompile(`^Queued message |^thread '.*' .*panicked at `)
 
-// failureIn is the last line of an output that tells an error. It is certain when
-// nothing speaks against it: an output may hold two errors, or quote the very
-// words that were to be queued.
+// failureIn returns the last error line of an output. certain is false if the
+// output may hold two errors, or quote the queued message.
 func failureIn(output string) (line string, certain bool) {
 	certain = true
 	for said := range strings.Lines(output) {

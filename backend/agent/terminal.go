@@ -11,11 +11,11 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Terminals are codexes in terminals whose conversations a background server runs.
+// Terminals are codex processes in terminals whose conversations a background server runs.
 type Terminals []proc.InTerminal
 
-// CodexTerminals returns the codexes in terminals that show a conversation in that folder
-// and keep their state in dataDir. It returns none where the system does not tell.
+// CodexTerminals returns the codex processes in terminals that show a conversation in that
+// folder and keep their state in dataDir. It returns none if the system does not report them.
 func CodexTerminals(cwd, dataDir string) Terminals {
 	all, err := proc.InTerminals(func(process proc.Process) bool { return kindOfName(process.Name) == bridge.Codex })
 	if err != nil {
@@ -30,7 +30,7 @@ func CodexTerminals(cwd, dataDir string) Terminals {
 	})
 }
 
-// folderOf returns the folder that a codex works in.
+// folderOf returns the folder in which a codex works.
 func folderOf(cwd string, words []string) string {
 	for i, word := range words {
 		name, value, joined := strings.Cut(word, "=")
@@ -68,7 +68,7 @@ func getenv(environ []string) func(string) string {
 	}
 }
 
-// Newest returns the terminal that began last among those that accepts accepts.
+// Newest returns the most recently started terminal for which accepts returns true.
 func (all Terminals) Newest(accepts func(proc.Named) bool) (found proc.Named, ok bool) {
 	var newest proc.Process
 	for _, process := range all {
@@ -79,12 +79,12 @@ func (all Terminals) Newest(accepts func(proc.Named) bool) (found proc.Named, ok
 	return found, ok
 }
 
-// inputAge is how long ago a person's last key may have been for a terminal to count as
-// the one that was just typed into.
+// inputAge is the maximum age of a person's last key for a terminal to count as the
+// one just typed into.
 const inputAge = proc.ReadStep + 4*time.Second
 
-// TypedInto returns the terminal that was typed into a moment ago. It is not ok where none
-// was, or where it may be another one.
+// TypedInto returns the terminal that was just typed into. ok is false if there is
+// none, or if it is ambiguous.
 func (all Terminals) TypedInto(now time.Time) (found proc.Named, ok bool) {
 	var last, before time.Time
 	for _, process := range all {

@@ -10,17 +10,15 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// tried are the versions of the CLIs that Bridge was tried with, oldest and
-// newest: the newest is what build/clis pins. Antigravity has no public package
-// to try.
+// tried are the oldest and newest tested versions of the CLIs; build/clis pins the
+// newest. Antigravity has no public package to test.
 var tried = map[bridge.AgentKind][2]string{
 	bridge.Claude:   {"2.1.329", "2.1.329"},
 	bridge.Codex:    {"0.160.1", "0.169.0"},
 	bridge.OpenCode: {"1.18.33", "1.18.33"},
 }
 
-// Tried names the versions of kind that Bridge was tried with, "" when it was
-// tried with none.
+// Tried returns the tested versions of kind as text, or "" without any.
 func Tried(kind bridge.AgentKind) string {
 	span, known := tried[kind]
 	switch {
@@ -33,7 +31,7 @@ func Tried(kind bridge.AgentKind) string {
 	}
 }
 
-// TriedAll names the versions of every kind, for people.
+// TriedAll returns the tested versions of every kind, for people.
 func TriedAll() string {
 	var all []string
 	for _, kind := range bridge.Kinds() {
@@ -44,8 +42,8 @@ func TriedAll() string {
 	return strings.Join(all, ", ")
 }
 
-// VersionWords names a version of kind and those that Bridge was tried with, ""
-// when nothing is known of either.
+// VersionWords returns a version of kind and the tested ones as text, or "" if both
+// are unknown.
 func VersionWords(kind bridge.AgentKind, version string) string {
 	versions := Tried(kind)
 	switch {
@@ -58,8 +56,8 @@ func VersionWords(kind bridge.AgentKind, version string) string {
 	}
 }
 
-// VersionProblem says what may not work with a version of kind that Bridge was
-// not tried with, "" when it was, or when nobody knows.
+// VersionProblem returns what may not work with an untested version of kind, or ""
+// for a tested or unknown one.
 func VersionProblem(kind bridge.AgentKind, version string) string {
 	span, known := tried[kind]
 	if !known || version == "" {
@@ -80,8 +78,8 @@ func VersionProblem(kind bridge.AgentKind, version string) string {
 	return fmt.Sprintf("%s %s is %s that Bridge was tried with: what differs there may not work, and mail then waits until a session calls inbox.", kind, version, side)
 }
 
-// UnknownLayout says why nothing may be written for a version of kind, "" when it
-// may: another major version of opencode keeps its plugins otherwise.
+// UnknownLayout returns why Bridge must not write settings for a version of kind,
+// or "": another major version of opencode stores its plugins differently.
 func UnknownLayout(kind bridge.AgentKind, version string) string {
 	if kind != bridge.OpenCode || version == "" || major(version) == major(tried[kind][1]) {
 		return ""
@@ -90,8 +88,8 @@ func UnknownLayout(kind bridge.AgentKind, version string) string {
 		"that it has for version %s, so its sessions would be connected and deaf.", version, Tried(kind), major(tried[kind][1]))
 }
 
-// versionNote is what lists say of a found CLI's version, "" when it is one that
-// Bridge was tried with.
+// versionNote returns the note on a found CLI's version for lists, or "" for a
+// tested one.
 func versionNote(kind bridge.AgentKind, version string) string {
 	switch {
 	case Tried(kind) == "":
@@ -110,13 +108,13 @@ func major(version string) string {
 	return number
 }
 
-// CompareVersions compares dotted numbers: negative when a is older than b.
+// CompareVersions compares dotted numbers; it is negative if a is older than b.
 func CompareVersions(a, b string) int { return slices.Compare(numbers(a), numbers(b)) }
 
 func numbers(version string) []int {
 	var list []int
 	for part := range strings.SplitSeq(version, ".") {
-		number, _ := strconv.Atoi(part) // the pattern lets only digits through
+		number, _ := strconv.Atoi(part) // the pattern allows only digits
 		list = append(list, number)
 	}
 	return list

@@ -1,5 +1,5 @@
-// Package appserver is codex's app-server protocol as far as Bridge speaks it: JSON-RPC
-// without the version, by lines to a server of our own (package driver), or by the
+// Package appserver is the part of codex's app-server protocol that Bridge uses: JSON-RPC
+// without the version. It runs by lines to Bridge's own server (package driver), or by the
 // control socket of the background server that codex's terminals share (Dial).
 package appserver
 
@@ -11,7 +11,7 @@ import (
 	"bridge/backend/agent/driver/run"
 )
 
-// The requests of a server that a person decides about.
+// The server's requests that a person decides.
 const (
 	AsksCommand  = "item/commandExecution/requestApproval"
 	AsksChange   = "item/fileChange/requestApproval"
@@ -28,7 +28,7 @@ type Line struct {
 	Error  *run.Refusal    `json:"error"`
 }
 
-// Item is a piece of a turn.
+// Item is a part of a turn.
 type Item struct {
 	Type    string `json:"type"`
 	ID      string `json:"id"`
@@ -50,11 +50,11 @@ type Item struct {
 	Tool      string          `json:"tool"`
 	Query     string          `json:"query"`
 	Arguments json.RawMessage `json:"arguments"`
-	Result    json.RawMessage `json:"result"` // what a server's tool has said, null where it never ran
+	Result    json.RawMessage `json:"result"` // output of a server's tool; null if it never ran
 }
 
-// Subject names the tool of a step and what it is about; "" for an item that is
-// no step.
+// Subject returns the tool of a step and its subject, or "" for an item that is not
+// a step.
 func (i Item) Subject() (tool, subject string) {
 	switch i.Type {
 	case "commandExecution":
@@ -71,7 +71,7 @@ func (i Item) Subject() (tool, subject string) {
 	return "", ""
 }
 
-// Paths are the files of a patch, the new ones of those that it moves too.
+// Paths returns the files of a patch, including the new names of moved ones.
 func (i Item) Paths() []string {
 	var paths []string
 	for _, change := range i.Changes {
@@ -83,7 +83,7 @@ func (i Item) Paths() []string {
 	return paths
 }
 
-// Diff is what a patch changes, file by file.
+// Diff returns the changes of a patch, file by file.
 func (i Item) Diff() string {
 	var b strings.Builder
 	for _, change := range i.Changes {
@@ -92,7 +92,7 @@ func (i Item) Diff() string {
 	return b.String()
 }
 
-// Ask is what requests carry, as far as it is read.
+// Ask holds the parameters of requests that Bridge reads.
 type Ask struct {
 	Thread  string          `json:"threadId"`
 	Turn    string          `json:"turnId"`
@@ -105,7 +105,7 @@ type Ask struct {
 	Meta    json.RawMessage `json:"_meta"`
 }
 
-// Decision answers AsksCommand and AsksChange, for this once.
+// Decision returns the answer to AsksCommand and AsksChange, for this request only.
 func Decision(allow bool) any {
 	if allow {
 		return map[string]any{"decision": "accept"}
@@ -113,7 +113,7 @@ func Decision(allow bool) any {
 	return map[string]any{"decision": "decline"}
 }
 
-// Elicited answers AsksServer, for this once.
+// Elicited returns the answer to AsksServer, for this request only.
 func Elicited(allow bool) any {
 	if allow {
 		return map[string]any{"action": "accept", "content": map[string]any{}}
@@ -121,22 +121,22 @@ func Elicited(allow bool) any {
 	return map[string]any{"action": "decline"}
 }
 
-// Words are a user's words, as a turn takes them.
+// Words returns a user's text in the form of a turn's input.
 func Words(text string) []map[string]any {
 	return []map[string]any{{"type": "text", "text": text, "text_elements": []any{}}}
 }
 
-// Steer are the parameters of words into the turn that runs. id names them to whoever
-// said them; "" where nobody asks.
+// Steer returns the parameters that add text to the running turn. id identifies the
+// text for its sender; "" without one.
 func Steer(thread, turn, id, text string) map[string]any {
 	return map[string]any{"threadId": thread, "expectedTurnId": turn, "clientUserMessageId": id, "input": Words(text)}
 }
 
-// Refused is how the reason of a refusal is put into a turn: an answer has no place for
-// it.
+// Refused returns the text that adds a refusal's reason to a turn, because an
+// answer has no field for it.
 func Refused(reason string) string { return "Refused: " + reason }
 
-// Hello are the parameters of initialize. mutes are the notifications that shall not come.
+// Hello returns the parameters of initialize. mutes are the notifications to suppress.
 func Hello(name string, mutes ...string) map[string]any {
 	capabilities := map[string]any{"experimentalApi": true}
 	if len(mutes) > 0 {

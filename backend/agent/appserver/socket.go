@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	// maxFrameBytes bounds one frame: what a command has said is part of one.
+	// maxFrameBytes bounds one frame, which can contain a command's output.
 	maxFrameBytes = 16 << 20
-	// writeTime bounds how long a server may take to read one frame.
+	// writeTime is the timeout of a server for reading one frame.
 	writeTime = 5 * time.Second
-	// dialTime bounds the way to a server that listens and does not answer.
+	// dialTime is the timeout of a connection to a server that does not answer.
 	dialTime = 5 * time.Second
 )
 
-// Socket is the control socket of the background server whose codex keeps its state in
-// that folder.
+// Socket returns the control socket of the background server whose codex keeps its
+// state in that folder.
 func Socket(folder string) string {
 	return filepath.Join(folder, "app-server-control", "app-server-control.sock")
 }
 
-// Client is a client of a background server, beside the terminals that it serves. It
-// answers no request by itself: an error for an answer is a denial to codex, and silence
-// leaves it to the terminal.
+// Client is a client of a background server, in addition to the terminals that it
+// serves. It never answers a request automatically: codex treats an error as a
+// denial, and silence leaves the request to the terminal.
 type Client struct {
 	run.Calls
 	conn *websocket.Conn
 
-	mu sync.Mutex // one frame at a time
+	mu sync.Mutex // serializes frames
 }
 
-// Dial connects to the server at that socket.
+// Dial connects to the server at that socket. It fails if no server answers in time.
 func Dial(ctx context.Context, socket string) (*Client, error) {
 	dialer := websocket.Dialer{
 		HandshakeTimeout: dialTime,
@@ -61,8 +61,8 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	return &Client{conn: conn}, nil
 }
 
-// Serve reads until the connection ends: take gets each notification and request in
-// their order, and answers to our own go to who waits. take must not wait for one.
+// Serve reads until the connection ends. It calls take with each notification and request
+// in order, and passes answers to their waiting callers. take must not wait for an answer.
 func (c *Client) Serve(take func(Line)) {
 	defer c.End()
 	for {
@@ -72,7 +72,7 @@ func (c *Client) Serve(take func(Line)) {
 		}
 		var line Line
 		if kind != websocket.TextMessage || json.Unmarshal(frame, &line) != nil {
-			continue // what is not understood is not ours to answer
+			continue // Bridge does not answer what it does not understand
 		}
 		if line.Method == "" {
 			c.Settle(run.Text(line.ID), run.Reply{Result: line.Result, Refusal: line.Error})
@@ -82,18 +82,18 @@ func (c *Client) Serve(take func(Line)) {
 	}
 }
 
-// Close ends the connection: what the server asks goes on without it.
+// Close ends the connection; the server's open requests continue without it.
 func (c *Client) Close() { _ = c.conn.Close() }
 
-// Request asks the server for something and waits for its answer. A *run.Refusal is the
-// server's own no.
+// Request sends the server a request and waits for its answer. A *run.Refusal is
+// the server's own refusal.
 func (c *Client) Request(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	return c.Call(ctx, c, func(id string) any {
 		return map[string]any{"id": id, "method": method, "params": params}
 	})
 }
 
-// Open says who is there, and which notifications shall not come.
+// Open sends the client's name and the notifications to suppress.
 func (c *Client) Open(ctx context.Context, mutes ...string) error {
 	if _, err := c.Request(ctx, "initialize", Hello("bridge", mutes...)); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *Client) Open(ctx context.Context, mutes ...string) error {
 	return c.Send(ctx, []byte(run.AsJSON(map[string]any{"method": "initialized"})))
 }
 
-// Answer answers a request of the server's. Nothing takes it back.
+// Answer answers a request of the server. An answer cannot be revoked.
 func (c *Client) Answer(ctx context.Context, id json.RawMessage, result any) error {
 	return c.Send(ctx, []byte(run.AsJSON(map[string]any{"id": id, "result": result})))
 }

@@ -13,12 +13,12 @@ import (
 	"bridge/backend/core/session"
 )
 
-// Children lists the native children of a session as the CLI's own store in
-// folder holds them, oldest first: children of children too, since they are at
-// work for the same session. It only reads: it makes no file, takes no lock that
-// a writer would wait for, and follows no link out of the folder. A store or
-// session that is not there has no children. A store in a form that this Bridge
-// does not know is bridge.Unsupported, with a sentence for people.
+// Children returns the native children of a session from the CLI's own store in
+// folder, oldest first. It includes children of children, because they work for the
+// same session. It only reads: it creates no file, takes no lock that blocks a
+// writer, and follows no link out of the folder. A missing store or session has no
+// children. It fails with Unsupported, with a readable sentence, for an unknown
+// form of the store.
 func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd string) ([]session.Child, error) {
 	if folder == "" || !isStoredID(sessionID) {
 		return nil, nil
@@ -46,7 +46,7 @@ func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd
 	return children, err
 }
 
-// childTitleOf makes one printable line of what a store calls a child.
+// childTitleOf returns a store's title of a child as one printable line.
 func childTitleOf(words string) string {
 	words = strings.ToValidUTF8(words[:min(len(words), maxStoredBytes)], "")
 	return hooks.Shorten(bridge.VisibleLine(strings.Join(strings.Fields(words), " ")), maxChildTitle)

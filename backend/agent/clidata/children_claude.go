@@ -15,8 +15,8 @@ import (
 )
 
 // claudeChildren reads projects/<project>/<session>/subagents/agent-<id>.meta.json.
-// A child is the session's because it lies in its folder; where its transcript
-// is there already, that must say the same.
+// A child belongs to the session by its folder; if its transcript already exists,
+// that must agree.
 func claudeChildren(folder, sessionID, cwd string) ([]session.Child, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -51,8 +51,8 @@ func claudeChildren(folder, sessionID, cwd string) ([]session.Child, error) {
 	return children[max(0, len(children)-maxStoredChildren):], nil
 }
 
-// claudeSubagents finds the session's folder of children: below the project of
-// its working folder, else below any project. "" when there is none.
+// claudeSubagents returns the session's folder of children: below the project of
+// its working folder, or else below any project. It returns "" if there is none.
 func claudeSubagents(root *os.Root, sessionID, cwd string) (string, error) {
 	projects, err := claudeProjects(root, sessionID, cwd)
 	if err != nil {
@@ -67,8 +67,8 @@ func claudeSubagents(root *os.Root, sessionID, cwd string) (string, error) {
 	return "", nil
 }
 
-// claudeProjects names the project that holds the session's transcript: that of
-// its working folder, else all there are.
+// claudeProjects returns the project with the session's transcript: that of its
+// working folder, or else all projects.
 func claudeProjects(root *os.Root, sessionID, cwd string) ([]string, error) {
 	slug := hooks.ClaudeProject(cwd)
 	if slug != "" && exists(root, path.Join("projects", slug, sessionID+".jsonl")) {
@@ -77,7 +77,7 @@ func claudeProjects(root *os.Root, sessionID, cwd string) ([]string, error) {
 	return namesIn(root, "projects")
 }
 
-// namesIn lists a folder below root, as far as the bound.
+// namesIn lists a folder below root, up to the limit.
 func namesIn(root *os.Root, dir string) ([]string, error) {
 	opened, err := root.Open(dir)
 	if err != nil {
@@ -88,11 +88,10 @@ func namesIn(root *os.Root, dir string) ([]string, error) {
 	if len(names) > 0 || err == nil {
 		return names, nil
 	}
-	return nil, nil // io.EOF of an empty folder, or a file in its place
+	return nil, nil // io.EOF of an empty folder, or a file with its name
 }
 
-// claudeChild reads one description. It counts as one when it says what was
-// started.
+// claudeChild reads one description. ok requires that it names the started agent.
 func claudeChild(root *os.Root, name, id string) (session.Child, bool) {
 	raw, changed, err := readStored(root, name, false)
 	if err != nil {
@@ -114,8 +113,8 @@ func claudeChild(root *os.Root, name, id string) (session.Child, bool) {
 	}, true
 }
 
-// claudeParent reports whether the child's transcript, if there is one yet,
-// names the session and the child.
+// claudeParent reports whether the child's transcript, if it already exists, names
+// the session and the child.
 func claudeParent(root *os.Root, name, sessionID, id string) bool {
 	raw, _, err := readStored(root, name, false)
 	if err != nil {
@@ -126,7 +125,7 @@ func claudeParent(root *os.Root, name, sessionID, id string) bool {
 		SessionID hooks.Text `json:"sessionId"`
 		AgentID   hooks.Text `json:"agentId"`
 	}
-	if !whole { // being written, or one long line: its place alone tells
+	if !whole { // being written, or one long line: only its folder identifies it
 		return true
 	}
 	return json.Unmarshal(line, &first) == nil && string(first.SessionID) == sessionID && string(first.AgentID) == id

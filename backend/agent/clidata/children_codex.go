@@ -20,13 +20,12 @@ import (
 	"bridge/backend/core/session"
 )
 
-// codexState is the name of codex's index of threads; the number grows with its
-// form.
+// codexState is the name of codex's index of threads; its number increases with its
+// version.
 var codexState = regexp.MustCompile(`^state_([0-9]{1,6})\.sqlite$`)
 
-// codexChildren reads the threads that the session's thread has spawned, and
-// theirs, from codex's index. An edge counts only when the child's own record
-// names the same parent.
+// codexChildren reads the descendants of the session's thread from codex's index.
+// An edge counts only if the child's own record names the same parent.
 func codexChildren(ctx context.Context, folder, sessionID string) ([]session.Child, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -56,9 +55,9 @@ func codexChildren(ctx context.Context, folder, sessionID string) ([]session.Chi
 	return children, nil
 }
 
-// familyOf keeps the threads whose parentage is told twice alike up to the
-// session, oldest first: codex's ids begin with the time. Parents come before
-// their children in threads.
+// familyOf keeps the threads whose two parent records agree up to the session,
+// oldest first: codex's ids start with the time. Parents precede their children in
+// threads.
 func familyOf(sessionID string, threads []codexThread) []codexThread {
 	family := map[string]bool{sessionID: true}
 	var kept []codexThread
@@ -140,7 +139,7 @@ func codexThreads(ctx context.Context, db *sql.DB, sessionID string) ([]codexThr
 	return threads, rows.Err()
 }
 
-// spawnedBy is the parent that the child's own record names.
+// spawnedBy returns the parent in the child's own record.
 func (t codexThread) spawnedBy() string {
 	var source struct {
 		Subagent struct {
@@ -155,8 +154,8 @@ func (t codexThread) spawnedBy() string {
 	return string(source.Subagent.Spawn.Parent)
 }
 
-// child is the thread as a native child. An open edge says only that the child
-// could be asked again; whether it is at work stands in its rollout.
+// child returns the thread as a native child. An open edge only means that the
+// child could be used again; its rollout shows whether it works.
 func (t codexThread) child(root *os.Root, folder string) session.Child {
 	title := strings.Trim(t.nickname+": "+t.title, ": ") // either may be missing
 	child := session.Child{ID: t.id, Title: childTitleOf(title), Stored: true, Done: t.status != "open", At: t.updated * 1000}
@@ -164,20 +163,19 @@ func (t codexThread) child(root *os.Root, folder string) session.Child {
 	if err != nil {
 		return child
 	}
-	tail, changed, err := readStored(root, name, true) // root lets no name out
+	tail, changed, err := readStored(root, name, true) // root allows no path outside of it
 	if err != nil {
 		return child
 	}
 	if at, done, found := codexLastTask(tail); found {
 		child.Done, child.At = child.Done || done, at
 	} else {
-		child.At = changed.UnixMilli() // its task began before all that fits here, and did not end
+		child.At = changed.UnixMilli() // its task began before this part, and did not end
 	}
 	return child
 }
 
-// codexLastTask finds the last beginning or end of a turn in the end of a
-// rollout.
+// codexLastTask finds the last start or end of a turn at the end of a rollout.
 func codexLastTask(tail []byte) (at int64, done, found bool) {
 	for _, line := range slices.Backward(bytes.Split(tail, []byte("\n"))) {
 		if !bytes.Contains(line, []byte(`"task_`)) && !bytes.Contains(line, []byte(`"turn_aborted"`)) {

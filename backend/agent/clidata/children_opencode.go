@@ -10,7 +10,7 @@ import (
 	"bridge/backend/core/session"
 )
 
-// openCodeChildren reads the sessions below the session, and theirs.
+// openCodeChildren reads all sessions below the session.
 func openCodeChildren(ctx context.Context, path, sessionID string) ([]session.Child, error) {
 	var children []session.Child
 	err := readDatabase(path, func(db *sql.DB) error {
@@ -67,8 +67,8 @@ func openCodeSessions(ctx context.Context, db *sql.DB, sessionID string) ([]sess
 	return children, rows.Err()
 }
 
-// openCodeEnd reads off the last message whether the turn is over: an answer
-// that is complete and does not go on with tools, or one that failed.
+// openCodeEnd reports whether the last message ends the turn: a complete answer
+// without further tools, or a failed one.
 func openCodeEnd(message string) (at int64, done bool) {
 	var last struct {
 		Role string `json:"role"`

@@ -1,8 +1,7 @@
-// Package clidata reads what the agent CLIs keep about their sessions in stores of
-// their own: which native children a session has (Children), which messages it
-// holds (Holds), what claude says of a session that is idle (ClaudeIdleSince) and
-// which prompts it was given (ClaudeEntered). It only reads, within bounds, and
-// makes no file.
+// Package clidata reads the agent CLIs' own stores of their sessions: a session's
+// native children (Children) and messages (Holds), the start of Claude Code's idle
+// state (ClaudeIdleSince), and its prompts (ClaudeEntered). It only reads, within
+// bounds, and creates no file.
 package clidata
 
 import (
@@ -23,20 +22,20 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// The bounds of one look into a CLI's own store. What is beyond them is not
-// seen; nothing in a store can make a look long or large.
+// The bounds of one read of a CLI's own store. Data beyond them is ignored, so no
+// store content can make a read long or large.
 const (
 	maxStoredChildren = 200
 	maxStoredEntries  = 5_000    // of one folder
-	maxStoredBytes    = 64 << 10 // of one piece: a description, a message, the end of a log
+	maxStoredBytes    = 64 << 10 // of one part: a description, a message, the end of a log
 	maxChildTitle     = 160      // characters
 	maxChildDepth     = 8        // generations below the session
 	maxStoredFamily   = 2_000    // of all generations; the newest maxStoredChildren are shown
 	storeTimeout      = 2 * time.Second
 )
 
-// isStoredID reports whether id may name a session or a child: it becomes a part
-// of file names.
+// isStoredID reports whether id is a valid session or child id, because it becomes
+// a part of file names.
 func isStoredID(id string) bool {
 	if id == "" || len(id) > bridge.MaxIDChars || id[0] == '-' || id[0] == '_' {
 		return false
@@ -46,16 +45,16 @@ func isStoredID(id string) bool {
 	}) < 0
 }
 
-// unknownForm says that a store is not as this Bridge knows it.
+// unknownForm returns the Unsupported error for a store in an unknown form.
 func unknownForm(kind bridge.AgentKind, what string) error {
 	return bridge.Errorf(bridge.Unsupported, "%s keeps its sessions in a form that this Bridge does not know (%s)", kind, what)
 }
 
-// readStored reads at most limit bytes of a regular file below root, from its
-// end when tail is set. changed is when the file was last written.
+// readStored reads at most limit bytes of a regular file below root, from its end
+// if tail is set. changed is the time of its last write.
 func readStored(root *os.Root, name string, tail bool) (data []byte, changed time.Time, err error) {
-	// A pipe would block at its opening; what is swapped in behind this look is
-	// opened without waiting and refused by its kind.
+	// A pipe would block the open call. A pipe that replaces the file after the
+	// check is opened without waiting and refused by its type.
 	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return nil, time.Time{}, errors.Join(fs.ErrNotExist, err)
 	}
@@ -76,13 +75,12 @@ func readStored(root *os.Root, name string, tail bool) (data []byte, changed tim
 	return data, info.ModTime(), err
 }
 
-// readDatabase asks a question of a CLI's SQLite database that the CLI may be
-// writing at this moment. Beside a live log it reads with the log's own index,
-// opened read-only; without one nobody writes, and the file is opened as one
-// that does not change. Neither takes a write lock or makes a file, unless the
-// CLI ends, and takes its log away, in the very moment between the look at the
-// log and SQLite's own: then SQLite leaves an empty one, which the CLI's next
-// start clears.
+// readDatabase queries a CLI's SQLite database, which the CLI may be writing. With
+// a live log it reads through the log's index, opened read-only. Without a log
+// there is no writer, and it opens the file as immutable. Neither takes a write
+// lock or creates a file, with one exception: the CLI may end and remove its log
+// between the check and SQLite's own. SQLite then leaves an empty log, which the
+// CLI's next start removes.
 func readDatabase(path string, ask func(*sql.DB) error) error {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"bridge/backend/core/mail"
 )
 
-// maxHeldBytes bounds how much of a session's end is looked through: what an ended
-// process was given last stands there.
+// maxHeldBytes bounds the searched end of a session, which holds the last input of
+// an ended process.
 const maxHeldBytes = 16 << 20
 
-// Holds tells which of the messages the CLI's own store in folder holds whole in
-// the session: whoever resumes it has them in front of it. It only reads, like
-// Children. What cannot be read holds nothing.
+// Holds returns which of the messages the CLI's own store in folder holds
+// completely in the session: a resumed session shows them. It only reads, like
+// Children. An unreadable store holds none.
 func Holds(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd string, messages []mail.Delivery) map[string]bool {
 	held := map[string]bool{}
 	if folder == "" || !isStoredID(sessionID) || len(messages) == 0 {
@@ -38,13 +38,13 @@ func Holds(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd st
 		_ = eachRecord(folder, codexRollout(ctx, folder, sessionID), look)
 	case bridge.OpenCode:
 		_ = openCodeParts(ctx, filepath.Join(folder, "opencode.db"), sessionID, look)
-	default: // no store that is known
+	default: // no known store
 	}
 	return held
 }
 
-// holdsIn notes which messages stand in one record of a store. A host may keep a
-// tool's answer, which is JSON, as a text.
+// holdsIn records which messages are in one record of a store. A host may store a
+// tool's JSON answer as a text.
 func holdsIn(record []byte, messages []mail.Delivery, held map[string]bool) {
 	var value any
 	for _, m := range messages {
@@ -58,7 +58,7 @@ func holdsIn(record []byte, messages []mail.Delivery, held map[string]bool) {
 	}
 }
 
-// maxHeldDepth bounds how deep a record is walked.
+// maxHeldDepth bounds the depth of the search in a record.
 const maxHeldDepth = 20
 
 func holdsText(value any, m bridge.Message, depth int) bool {
@@ -79,7 +79,7 @@ func holdsText(value any, m bridge.Message, depth int) bool {
 		}
 	case map[string]any:
 		if id, _ := v["id"].(string); id == m.ID && v["body"] == m.Body {
-			return true // as the tool `inbox` answers
+			return true // the form of the tool `inbox`
 		}
 		for _, one := range v {
 			if holdsText(one, m, depth-1) {
@@ -90,7 +90,7 @@ func holdsText(value any, m bridge.Message, depth int) bool {
 	return false
 }
 
-// holdsJSON looks into a text that is JSON itself.
+// holdsJSON searches a text that is itself JSON.
 func holdsJSON(text string, m bridge.Message, depth int) bool {
 	var inner any
 	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") || json.Unmarshal([]byte(text), &inner) != nil {
@@ -99,8 +99,7 @@ func holdsJSON(text string, m bridge.Message, depth int) bool {
 	return holdsText(inner, m, depth-1)
 }
 
-// claudeTranscript is the file of a claude session below folder, "" where there is
-// none.
+// claudeTranscript returns the file of a Claude Code session below folder, or "".
 func claudeTranscript(folder, sessionID, cwd string) string {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -119,7 +118,7 @@ func claudeTranscript(folder, sessionID, cwd string) string {
 	return ""
 }
 
-// codexRollout is the file of a codex thread below folder, "" where there is none.
+// codexRollout returns the file of a codex thread below folder, or "".
 func codexRollout(ctx context.Context, folder, sessionID string) string {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -147,7 +146,7 @@ func codexRollout(ctx context.Context, folder, sessionID string) string {
 	return name
 }
 
-// eachRecord gives look every line of the end of a file below folder.
+// eachRecord calls look with every line at the end of a file below folder.
 func eachRecord(folder, name string, look func([]byte)) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil || name == "" {
@@ -176,7 +175,7 @@ func eachRecord(folder, name string, look func([]byte)) error {
 	return nil
 }
 
-// openCodeParts gives look the newest parts of an opencode session.
+// openCodeParts calls look with the newest parts of an opencode session.
 func openCodeParts(ctx context.Context, path, sessionID string, look func([]byte)) error {
 	return readDatabase(path, func(db *sql.DB) error {
 		if has, err := hasTable(ctx, db, "part", "session_id time_created data"); err != nil || !has {

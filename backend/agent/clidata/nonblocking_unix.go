@@ -4,5 +4,5 @@ package clidata
 
 import "syscall"
 
-// nonBlocking lets the opening of a pipe return at once.
+// nonBlocking makes the opening of a pipe return immediately.
 const nonBlocking = syscall.O_NONBLOCK

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// claudeEntry is sessions/<pid>.json in the folder of claude's store: what claude
-// itself says of the session of one of its processes.
+// claudeEntry is sessions/<pid>.json in Claude Code's store: its own record of the
+// session of one of its processes.
 type claudeEntry struct {
 	PID             int               `json:"pid"`
 	SessionID       string            `json:"sessionId"`
@@ -18,7 +18,7 @@ type claudeEntry struct {
 	StatusUpdatedAt bridge.UnixMillis `json:"statusUpdatedAt"`
 }
 
-// readClaudeEntry reads what claude says of that session, which has to be the one of
+// readClaudeEntry reads Claude Code's record of that session, which must belong to
 // the process. It only reads.
 func readClaudeEntry(folder string, pid int, sessionID string) (entry claudeEntry, known bool) {
 	root, err := os.OpenRoot(folder)
@@ -34,8 +34,8 @@ func readClaudeEntry(folder string, pid int, sessionID string) (entry claudeEntr
 	return entry, known
 }
 
-// ClaudeIdleSince returns since when claude itself calls a session of its process
-// pid idle, Unix epoch milliseconds, 0 when it does not.
+// ClaudeIdleSince returns the time since which Claude Code reports a session of
+// process pid as idle, in Unix epoch milliseconds, or 0.
 func ClaudeIdleSince(folder string, pid int, sessionID string) int64 {
 	entry, known := readClaudeEntry(folder, pid, sessionID)
 	if !known || entry.Status != "idle" {
@@ -44,9 +44,9 @@ func ClaudeIdleSince(folder string, pid int, sessionID string) int64 {
 	return entry.StatusUpdatedAt
 }
 
-// ClaudeBusySince returns since when claude itself says that a session of its process pid
-// is in a turn, also one that waits for its user, Unix epoch milliseconds, 0 when it does
-// not.
+// ClaudeBusySince returns the time since which Claude Code reports a session of
+// process pid as in a turn, including one that waits for its user. It is in Unix
+// epoch milliseconds, or 0.
 func ClaudeBusySince(folder string, pid int, sessionID string) int64 {
 	entry, known := readClaudeEntry(folder, pid, sessionID)
 	if !known || entry.Status != "busy" && entry.Status != "waiting" {
@@ -55,8 +55,8 @@ func ClaudeBusySince(folder string, pid int, sessionID string) int64 {
 	return entry.StatusUpdatedAt
 }
 
-// ClaudeWaits reports whether claude says that a dialog of its process pid stands on
-// the screen and waits for its user; known is false where it says nothing of itself.
+// ClaudeWaits reports whether Claude Code's process pid shows a dialog that waits
+// for its user; known is false without a report.
 func ClaudeWaits(folder string, pid int, sessionID string) (waits, known bool) {
 	entry, known := readClaudeEntry(folder, pid, sessionID)
 	return known && entry.Status == "waiting", known && entry.Status != ""

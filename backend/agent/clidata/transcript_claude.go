@@ -13,17 +13,16 @@ import (
 	"bridge/backend/core/hooks"
 )
 
-// The bounds of one look for a prompt: of longer transcripts the end is read, and
-// a longer line holds no prompt of the owner.
+// The bounds of one search for a prompt: only the end of longer transcripts is
+// read, and a longer line holds no prompt of the owner.
 const (
 	maxTranscriptBytes = 32 << 20
 	maxTranscriptLine  = 1 << 20
 )
 
-// ClaudeEntered looks into the transcripts of the conversations for a prompt that
-// Bridge's mod entered with exactly that text, not before since (Unix epoch
-// milliseconds). known is false when none of them can be read: then nothing can be
-// said. It only reads.
+// ClaudeEntered searches the conversations' transcripts for a prompt with exactly
+// that text that Bridge's mod entered, not before since (Unix epoch milliseconds).
+// known is false if no transcript can be read. It only reads.
 func ClaudeEntered(folder, cwd string, sessions []string, text string, since int64) (entered, known bool) {
 	root, err := os.OpenRoot(folder)
 	if folder == "" || err != nil {
@@ -75,7 +74,7 @@ func holdsPrompt(root *os.Root, name, text string, since int64) (bool, error) {
 	}
 }
 
-// isEntered judges one line of a transcript.
+// isEntered checks one line of a transcript.
 func isEntered(line []byte, text string, since int64) bool {
 	if !bytes.Contains(line, []byte(`"plugin"`)) {
 		return false

@@ -1,7 +1,7 @@
-// Package connect is how the agent CLIs of this computer come to know a home's
-// bridge, and how that is taken back (row MSG-11). The command line and the page
-// use it alike: both show a plan, ask, and apply exactly what was shown. What is
-// written into which file is package agent's matter.
+// Package connect connects the agent CLIs of this computer to a home's bridge, and
+// disconnects them (row MSG-11). The command line and the page both use it: they
+// show a plan, ask, and apply exactly the shown plan. Package setup decides the
+// content of the files.
 package connect
 
 import (
@@ -21,21 +21,20 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Agents are the agent CLIs of this computer, as far as one home goes.
+// Agents are the agent CLIs of this computer for one home.
 type Agents struct {
 	Home   config.Home
 	Getenv func(string) string
-	// Program is the bridge program that the CLIs are told to start; this one
-	// when "".
+	// Program is the bridge program that the CLIs must start; "" means this one.
 	Program string
-	// Where says where CLIs are looked for; its zero value is this process's own PATH.
+	// Where controls the search for CLIs; the zero value means this process's own PATH.
 	Where agent.Lookup
-	// Refusal says why nothing may be connected from here, as in a demo whose home
-	// goes away; "" where it may.
+	// Refusal is why no agent may be connected from here, as in a demo's temporary
+	// home; or "".
 	Refusal string
 }
 
-// Agent is one agent CLI as lists show it.
+// Agent is one agent CLI in a list.
 type Agent struct {
 	Kind      bridge.AgentKind `json:"kind"`
 	Found     bool             `json:"found"`
@@ -43,21 +42,20 @@ type Agent struct {
 	Version   string           `json:"version"`
 	Connected bool             `json:"connected"` // Bridge is registered with it
 	Detail    string           `json:"detail"`    // a sentence for people, or ""
-	Refused   string           `json:"refused"`   // why this version is not connected, "" where it may be
-	// Missing says what of a connected agent is not in place any more, or not yet:
-	// entries that somebody took out, hooks that are not trusted. Connecting it
-	// again mends that.
+	Refused   string           `json:"refused"`   // why this version is not connected; "" if it may be
+	// Missing lists the missing parts of a connected agent's setup: removed
+	// entries, or untrusted hooks. Connecting it again repairs that.
 	Missing []string `json:"missing"`
-	// Jobs is set where its sessions may start agents on this PC without a question.
+	// Jobs is set if its sessions may start agents on this PC without a question.
 	Jobs bool `json:"jobs"`
 }
 
-// List looks for every kind of agent CLI. It starts each that it finds, for its
-// version, and so takes a second or two.
+// List searches every kind of agent CLI. It starts each one it finds for its
+// version, so it takes a second or two.
 func (a Agents) List(ctx context.Context) []Agent {
 	standings, err := a.Standings()
 	if err != nil {
-		standings = nil // they are then shown as not connected
+		standings = nil // they are then listed as not connected
 	}
 	kinds := bridge.Kinds()
 	list := make([]Agent, len(kinds))
@@ -90,7 +88,7 @@ func (a Agents) look(ctx context.Context, kind bridge.AgentKind, connected bool)
 	return shown
 }
 
-// missing says what connecting a connected agent again would change.
+// missing returns what a repeated connection of a connected agent would change.
 func (a Agents) missing(ctx context.Context, kind bridge.AgentKind, found agent.Found) []string {
 	plan, err := a.plan(ctx, kind, found, setup.Choices{})
 	if err != nil {
@@ -103,15 +101,15 @@ func (a Agents) missing(ctx context.Context, kind bridge.AgentKind, found agent.
 	return append(missing, plan.Notes...)
 }
 
-// Plan works out how to connect the CLI of kind. It changes nothing; its code is
-// NotFound where there is no such CLI and Conflict where somebody else's entry
-// is in the way.
+// Plan returns the plan that connects the CLI of kind. It changes nothing. It fails
+// with NotFound without such a CLI, and with Conflict if a foreign entry is in the
+// way.
 func (a Agents) Plan(ctx context.Context, kind bridge.AgentKind, choices setup.Choices) (setup.Plan, error) {
 	if err := a.allowed(); err != nil {
 		return setup.Plan{}, err
 	}
-	if userHome, err := os.UserHomeDir(); err == nil { // else the plan says so
-		if err := config.CheckOwner(userHome); err != nil { // before a CLI is started there, which keeps files, too
+	if userHome, err := os.UserHomeDir(); err == nil { // otherwise the plan reports it
+		if err := config.CheckOwner(userHome); err != nil { // before a CLI is started there, because it creates files, too
 			return setup.Plan{}, err
 		}
 	}
@@ -142,8 +140,8 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 	return plan, cmp.Or(err, checkOwner(plan))
 }
 
-// checkOwner refuses a plan that would leave files of this user in a folder of another
-// user's (RWM-10).
+// checkOwner fails for a plan that would leave this user's files in another user's
+// folder (RWM-10).
 func checkOwner(plan setup.Plan) error {
 	for _, edit := range plan.Edits {
 		target, err := disk.CanonicalTarget(edit.Path)
@@ -157,7 +155,7 @@ func checkOwner(plan setup.Plan) error {
 	return nil
 }
 
-// PlanRemoval works out how to take back what connecting the kind changed.
+// PlanRemoval returns the plan that reverts the connection of the kind.
 func (a Agents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
 	if err := a.allowed(); err != nil {
 		return setup.Plan{}, err
@@ -166,7 +164,7 @@ func (a Agents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
 	return plan, cmp.Or(err, checkOwner(plan))
 }
 
-// Connected lists the kinds that are connected to this home.
+// Connected returns the kinds that are connected to this home.
 func (a Agents) Connected() ([]bridge.AgentKind, error) { return setup.Installed(a.state()) }
 
 // Standing is a connected agent CLI, and whether its sessions may start agents on this
@@ -174,12 +172,11 @@ func (a Agents) Connected() ([]bridge.AgentKind, error) { return setup.Installed
 type Standing struct {
 	Kind bridge.AgentKind `json:"kind"`
 	Jobs bool             `json:"jobs"`
-	// Gone is a program of Bridge's that its settings start and that is not there any
-	// more; "" where all are.
+	// Gone is a missing program of Bridge that its settings start, or "".
 	Gone string `json:"gone,omitempty"`
 }
 
-// Standings lists the agent CLIs that are connected. It starts none.
+// Standings returns the connected agent CLIs. It starts none.
 func (a Agents) Standings() ([]Standing, error) {
 	kinds, err := a.Connected()
 	if err != nil {
@@ -200,8 +197,7 @@ func (a Agents) Standings() ([]Standing, error) {
 	return list, nil
 }
 
-// Apply carries a plan out, all of it or nothing. The home is made when this is
-// the first use.
+// Apply executes a plan completely or not at all. It creates the home on first use.
 func (a Agents) Apply(plan setup.Plan) error {
 	if err := a.Home.Ensure(); err != nil {
 		return err
@@ -209,8 +205,8 @@ func (a Agents) Apply(plan setup.Plan) error {
 	return setup.Apply(plan)
 }
 
-// CommandLine is what a person types to run the program on this home: its path,
-// the words, and --home where that is not the default one.
+// CommandLine returns the command that a person types to run the program on this
+// home: its path, the arguments, and --home unless the home is the default.
 func (a Agents) CommandLine(words ...string) string {
 	program, err := proc.ProgramOr(a.Program)
 	if err != nil {
@@ -219,7 +215,7 @@ func (a Agents) CommandLine(words ...string) string {
 	return a.Home.CommandLine(program, words...)
 }
 
-// Refused says why nothing may be connected from here, "" where it may.
+// Refused returns why no agent may be connected from here, or "".
 func (a Agents) Refused() string { return a.Refusal }
 
 func (a Agents) allowed() error {
@@ -229,8 +225,8 @@ func (a Agents) allowed() error {
 	return bridge.Errorf(bridge.Conflict, "%s", a.Refusal)
 }
 
-// state is the folder of the home that holds the copies and the manifest of what
-// was connected.
+// state returns the home's folder with the copies and the manifest of the
+// connections.
 func (a Agents) state() string { return filepath.Join(a.Home.Dir(), "install") }
 
 func (a Agents) lookup(kind bridge.AgentKind) agent.Lookup {

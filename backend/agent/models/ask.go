@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// leaveTime is what a CLI gets to end when it has told all.
+	// leaveTime is the time that a CLI has to end after its last answer.
 	leaveTime = 3 * time.Second
 	maxLine   = 8 << 20
 )
@@ -35,8 +35,8 @@ func (b *Book) environment() []string {
 	return append(environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_PURE=1", "DISABLE_AUTOUPDATER=1")
 }
 
-// talk starts a CLI, says the lines to it, and hands on each line that it says, until
-// each has heard enough or the CLI ends. It is gone when talk returns.
+// talk starts a CLI, sends it the lines, and passes on each line of its output,
+// until each returns true or the CLI ends. The CLI has ended when talk returns.
 func talk(ctx context.Context, argv, env, says []string, each func(line []byte) (enough bool)) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = env, agent.AskFolder(), leaveTime
@@ -53,7 +53,7 @@ func talk(ctx context.Context, argv, env, says []string, each func(line []byte) 
 	}
 	for _, line := range says {
 		if _, err := io.WriteString(in, line+"\n"); err != nil {
-			break // it has ended; what it said tells why
+			break // it has ended; its output shows why
 		}
 	}
 	lines := bufio.NewScanner(out)
@@ -81,7 +81,7 @@ func talk(ctx context.Context, argv, env, says []string, each func(line []byte) 
 	return errors.New("it ended without an answer")
 }
 
-// tail keeps the last line of what is written to it.
+// tail keeps the last line that is written to it.
 type tail struct{ text string }
 
 func (t *tail) Write(data []byte) (int, error) {
@@ -96,7 +96,7 @@ func (t *tail) String() string {
 	return lines[len(lines)-1]
 }
 
-// claudeAnswers asks claude beside a conversation that never begins.
+// claudeAnswers queries Claude Code without starting a conversation.
 func claudeAnswers(ctx context.Context, program string, env []string, requests []string, take func(id string, response json.RawMessage)) error {
 	argv := []string{program, "-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose", "--setting-sources=", "--strict-mcp-config"}
 	var says []string
@@ -128,8 +128,8 @@ func claudeAnswers(ctx context.Context, program string, env []string, requests [
 	return errors.Join(err, refused)
 }
 
-// claudeModels are the names that claude's own menu has. It takes full names of
-// models besides, and whatever a gateway of the owner's knows.
+// claudeModels returns the names in Claude Code's own menu. It also accepts full
+// names of models, and any name that the owner's gateway knows.
 func claudeModels(ctx context.Context, program string, env []string) (list, error) {
 	var told struct {
 		Models []struct {
@@ -148,8 +148,8 @@ func claudeModels(ctx context.Context, program string, env []string) (list, erro
 	return found, err
 }
 
-// claudeUsage is what claude shows as its usage. Only an account with a subscription
-// has limits.
+// claudeUsage returns the usage that Claude Code shows. Only an account with a
+// subscription has limits.
 func claudeUsage(ctx context.Context, program string, env []string) (api.AgentUsage, error) {
 	var told struct {
 		Plan      string                     `json:"subscription_type"`
@@ -177,8 +177,8 @@ func claudeUsage(ctx context.Context, program string, env []string) (api.AgentUs
 	return found, err
 }
 
-// moment reads a time in words or in seconds since 1970, as Unix milliseconds; 0 for
-// anything else.
+// moment parses a time as text or in seconds since 1970 into Unix milliseconds; it
+// returns 0 for anything else.
 func moment(raw any) int64 {
 	switch at := raw.(type) {
 	case string:
@@ -191,7 +191,7 @@ func moment(raw any) int64 {
 	return 0
 }
 
-// codexAnswers asks codex's server; take gets what it answers to each method.
+// codexAnswers queries codex's server; take gets its answer to each method.
 func codexAnswers(ctx context.Context, program string, env []string, methods []string, take func(method string, result json.RawMessage) error) error {
 	says := []string{
 		`{"id":"initialize","method":"initialize","params":{"clientInfo":{"name":"bridge","title":"Bridge","version":"1"},"capabilities":{"experimentalApi":true}}}`,
@@ -224,9 +224,9 @@ func codexAnswers(ctx context.Context, program string, env []string, methods []s
 	return errors.Join(err, failed)
 }
 
-// codexModels are those of codex's own list. Other providers, which the owner may
-// have configured, and accounts by key know others, so that it is whole for an
-// account of the vendor's alone.
+// codexModels returns codex's own list. The list is complete only for an account of
+// the vendor: accounts by key, and other providers that the owner configured, have
+// other models.
 func codexModels(ctx context.Context, program string, env []string) (list, error) {
 	var told struct {
 		Data []struct {
@@ -273,7 +273,7 @@ func codexModels(ctx context.Context, program string, env []string) (list, error
 	return found, err
 }
 
-// codexUsage are the limits of codex's account.
+// codexUsage returns the limits of codex's account.
 func codexUsage(ctx context.Context, program string, env []string) (api.AgentUsage, error) {
 	type window struct {
 		Used     float64 `json:"usedPercent"`
@@ -307,7 +307,7 @@ func codexUsage(ctx context.Context, program string, env []string) (api.AgentUsa
 	return found, err
 }
 
-// openCodeModels are all that opencode is configured for: it takes no other.
+// openCodeModels returns all models configured in opencode, which accepts no others.
 func openCodeModels(ctx context.Context, program string, env []string) (list, error) {
 	found := list{whole: true}
 	err := talk(ctx, []string{program, "models"}, env, nil, func(line []byte) bool {
@@ -320,8 +320,8 @@ func openCodeModels(ctx context.Context, program string, env []string) (list, er
 	return found, err
 }
 
-// antigravityModels reads a model a line: its id, a tab, its name. It was not seen
-// with the real program, so nothing is refused for it.
+// antigravityModels parses one model per line: its id, a tab, its name. It was not
+// tested with the real program, so its list never refuses a model.
 func antigravityModels(ctx context.Context, program string, env []string) (list, error) {
 	var found list
 	err := talk(ctx, []string{program, "models"}, env, nil, func(line []byte) bool {

@@ -1,10 +1,10 @@
-// Package models asks the agent CLIs of this PC what they tell of themselves: the
-// models that they offer and how much of their account's limits is used (JOB-21).
-// What a CLI does not tell is said to be so, and never guessed.
+// Package models queries the agent CLIs of this PC for their models and for the
+// used part of their account's limits (JOB-21). It reports what a CLI does not
+// provide, and never guesses.
 //
-// Each is asked by starting it, in a process that ends with its answer or when its
-// time is over. Answers are kept, one question at a time is under way for each, and
-// whoever waits for one keeps nobody else from anything.
+// Each query starts the CLI in a process that ends with its answer or its timeout.
+// Answers are cached, with one query at a time for each CLI. A waiting caller
+// blocks no other.
 package models
 
 import (
@@ -25,23 +25,23 @@ const (
 	keepModels = 10 * time.Minute
 	keepUsage  = 5 * time.Minute
 	keepError  = time.Minute
-	// askTime bounds one question: an opencode on a busy PC was seen to need 30 s.
+	// askTime is the timeout of one query: an opencode on a busy PC was seen to need 30 s.
 	askTime = 45 * time.Second
-	// checkTime is how long a job waits for a list that is not there yet. Beyond it
-	// the CLI itself is to say that it does not know a model.
+	// checkTime is how long a job waits for a missing list. After that the CLI
+	// itself must report an unknown model.
 	checkTime = 10 * time.Second
-	// mostModels bounds an answer that a model reads.
+	// mostModels bounds an answer, because a model reads it.
 	mostModels = 300
 )
 
-// notTold is what is said of a CLI that has no word for something.
+// notTold is the note for a CLI without such a command.
 const notTold = "not told by this CLI"
 
-// Book knows what the CLIs told, and when.
+// Book caches the CLIs' answers and their times.
 type Book struct {
-	// Settings are those in force.
+	// Settings returns the current settings.
 	Settings func() (config.Settings, error)
-	// Where says where programs are looked for; those of the settings come first.
+	// Where controls the search for programs; those of the settings come first.
 	Where agent.Lookup
 	Now   func() time.Time
 
@@ -49,14 +49,14 @@ type Book struct {
 	usage  kept[api.AgentUsage]
 }
 
-// list is what a CLI tells of its models; whole says that it takes no other.
+// list holds a CLI's models; whole means that it accepts no others.
 type list struct {
 	models []api.Model
 	whole  bool
 	note   string
 }
 
-// asker is how one kind is asked; nil where it has no word for that.
+// asker holds the queries of one kind; nil if it has no such command.
 type asker struct {
 	models func(ctx context.Context, program string, env []string) (list, error)
 	usage  func(ctx context.Context, program string, env []string) (api.AgentUsage, error)
@@ -69,8 +69,8 @@ var askers = map[bridge.AgentKind]asker{
 	bridge.Antigravity: {models: antigravityModels},
 }
 
-// Check refuses a job that no agent of this PC can do: NotFound where the agent is
-// not here or has no such model, as far as its list is known to be whole.
+// Check refuses a job that no agent of this PC can do. It fails with NotFound if
+// the agent is not here, or if its complete list lacks the model.
 func (b *Book) Check(ctx context.Context, request job.Request) error {
 	settings, err := b.Settings()
 	if err != nil {
@@ -85,12 +85,12 @@ func (b *Book) Check(ctx context.Context, request job.Request) error {
 	told, err := b.listOf(ctx, request.Kind, spec.Command[0])
 	knows := func(m api.Model) bool { return m.ID == request.Model }
 	if err != nil || !told.value.whole || slices.ContainsFunc(told.value.models, knows) {
-		return nil // a list that cannot be had refuses nothing
+		return nil // an unavailable list refuses no model
 	}
 	return bridge.Errorf(bridge.NotFound, "%s has no model %q: %s", request.Kind, request.Model, offers(told.value.models))
 }
 
-// offers names a few models.
+// offers returns a few models as text.
 func offers(models []api.Model) string {
 	if len(models) == 0 {
 		return "it offers none"
@@ -112,8 +112,8 @@ func (b *Book) listOf(ctx context.Context, kind bridge.AgentKind, program string
 	return b.models.get(ctx, string(kind)+"\x00"+program, keepModels, b.Now, ask)
 }
 
-// Models tells what models the CLIs offer, of one kind or, for "", of all that are
-// on this PC. NotFound for a kind that is not.
+// Models returns the models of one kind, or with "" of all kinds on this PC. It
+// fails with NotFound for a missing kind.
 func (b *Book) Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
 	agents, err := gather(ctx, b, kind, func(kind bridge.AgentKind, program string) api.AgentModels {
 		one := api.AgentModels{Agent: kind, AsOf: b.Now().UnixMilli(), Models: []api.Model{}, Note: notTold}
@@ -131,8 +131,8 @@ func (b *Book) Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsRes
 	return api.ModelsResult{Agents: agents}, err
 }
 
-// Usage tells how much of their account's limits the CLIs have used, of one kind or,
-// for "", of all that are on this PC. NotFound for a kind that is not.
+// Usage returns the used part of the account limits of one kind, or with "" of all
+// kinds on this PC. It fails with NotFound for a missing kind.
 func (b *Book) Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
 	agents, err := gather(ctx, b, kind, func(kind bridge.AgentKind, program string) api.AgentUsage {
 		one := api.AgentUsage{Agent: kind, AsOf: b.Now().UnixMilli(), Limits: []api.Limit{}, Note: notTold}
@@ -153,8 +153,8 @@ func (b *Book) Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResul
 	return api.UsageResult{Agents: agents}, err
 }
 
-// KeptUsage tells what the CLIs told when they were asked last, however long that is
-// ago, and asks none: whoever only glances starts no program.
+// KeptUsage returns the CLIs' last answers, of any age, without a query: a mere
+// view must start no program.
 func (b *Book) KeptUsage() []api.AgentUsage {
 	told := map[bridge.AgentKind]api.AgentUsage{}
 	b.usage.each(func(key string, found answer[api.AgentUsage]) {
@@ -173,8 +173,8 @@ func (b *Book) KeptUsage() []api.AgentUsage {
 	return kept
 }
 
-// gather asks the agents of this PC at the same time; the one that is asked for must
-// be here.
+// gather queries the agents of this PC concurrently. It fails with NotFound if the
+// requested one is not here.
 func gather[R any](ctx context.Context, b *Book, kind bridge.AgentKind, ask func(bridge.AgentKind, string) R) ([]R, error) {
 	settings, err := b.Settings()
 	if err != nil {
@@ -204,22 +204,22 @@ func gather[R any](ctx context.Context, b *Book, kind bridge.AgentKind, ask func
 	return told, ctx.Err()
 }
 
-// answer is what a CLI told, and when.
+// answer is a CLI's answer and its time.
 type answer[T any] struct {
 	value T
 	err   error
 	asOf  time.Time
 }
 
-// kept are answers by who gave them.
+// kept caches answers by their source.
 type kept[T any] struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	answers map[string]answer[T]
-	asking  map[string]chan struct{} // closed when the answer is there
+	asking  map[string]chan struct{} // closed when the answer has arrived
 }
 
-// get returns an answer that is not too old, or waits within ctx for a new one. The
-// question goes on without who asked, so that the next one has its answer.
+// get returns an answer that is recent enough, or waits within ctx for a new one. The
+// query continues if the caller gives up, so that the next caller gets its answer.
 func (k *kept[T]) get(ctx context.Context, key string, keep time.Duration, now func() time.Time, ask func(context.Context) (T, error)) (answer[T], error) {
 	for {
 		k.mu.Lock()
@@ -244,7 +244,7 @@ func (k *kept[T]) get(ctx context.Context, key string, keep time.Duration, now f
 	}
 }
 
-// each calls with for every answer that is there.
+// each calls with for every cached answer.
 func (k *kept[T]) each(with func(key string, found answer[T])) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

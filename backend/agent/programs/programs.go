@@ -1,5 +1,5 @@
-// Package programs knows which programs of Bridge's the settings of connected agents start,
-// by what was written down when they were connected.
+// Package programs returns the programs of Bridge that the settings of connected
+// agents start, from the record of the connections.
 package programs
 
 import (
@@ -15,21 +15,21 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// InstallFile says which agents are connected, and by which program; it is relative to
-// the home.
+// InstallFile records the connected agents and their programs; its path is relative
+// to the home.
 const InstallFile = "install/install.json"
 
-// installBytes bounds that file.
+// installBytes bounds the size of that file.
 const installBytes = 16 << 20
 
-// Gone returns for each agent that is connected to the home dir a program of
-// Bridge's that its settings start and that is not there any more. A missing file means
-// that none is connected.
+// Gone returns, for each agent connected to the home dir, a missing program of
+// Bridge that its settings start. A missing InstallFile means that no agent is
+// connected.
 func Gone(dir string) (map[bridge.AgentKind]string, error) {
 	var manifest struct {
 		Kinds map[bridge.AgentKind]*struct {
-			Bridge string          `json:"bridge"` // the program that the settings name
-			Files  json.RawMessage `json:"files"`  // what was written into which file
+			Bridge string          `json:"bridge"` // the program in the settings
+			Files  json.RawMessage `json:"files"`  // the written parts of each file
 		} `json:"kinds"`
 	}
 	err := disk.ReadJSON(filepath.Join(dir, filepath.FromSlash(InstallFile)), installBytes, &manifest)
@@ -55,11 +55,11 @@ func Gone(dir string) (map[bridge.AgentKind]string, error) {
 	return gone, nil
 }
 
-// isGone reports whether nothing is at path. What cannot be looked at counts as there.
+// isGone reports whether path is missing. An unreadable path counts as existing.
 func isGone(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// hookProgram is the program beside bridge that hooks start, where it is there.
+// hookProgram returns the program next to bridge that hooks start, if it exists.
 const hookProgram = "bridge-hook"

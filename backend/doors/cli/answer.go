@@ -13,7 +13,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// answerCommand answers what a session asks, from a terminal that no agent started
+// answerCommand answers a session's question, from a terminal that no agent started
 // (NED-03).
 func answerCommand(a *App) *cobra.Command {
 	args := api.AnswerQuestionArgs{}

@@ -17,8 +17,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// approveCommand answers what a job or a session asks, from a terminal that no agent
-// started (JOB-07, JOB-11, NED-02).
+// approveCommand answers a request of a job or a session, from a terminal that no
+// agent started (JOB-07, JOB-11, NED-02).
 func approveCommand(a *App) *cobra.Command {
 	args := api.ApproveArgs{Decision: job.Allow}
 	var deny bool
@@ -52,7 +52,7 @@ func approveCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// pickFlag adds to the picks, so that two flags keep the order in which they are given.
+// pickFlag appends to the picks, so that two flags keep their order.
 type pickFlag struct {
 	picks *[]job.Pick
 	takes string

@@ -18,11 +18,11 @@ import (
 	"bridge/backend/storage/maintain/snapshot"
 )
 
-// backupWorker is the hidden command that the daemon runs beside itself.
+// backupWorker is the hidden command that the daemon runs as a separate process.
 const backupWorker = "backup-worker"
 
-// backupWorkerCommand makes one backup of the messages, proves it by a drill and
-// ends (STO-10).
+// backupWorkerCommand makes one backup of the messages and proves it by a drill
+// (STO-10).
 func backupWorkerCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: backupWorker, Short: "Back the messages up once, for the broker", Hidden: true, Args: usage.None,
@@ -48,7 +48,7 @@ func backUpMessages(ctx context.Context, a *App) error {
 	throttle := snapshot.Throttle(a.Now, ask)
 	made, err := c.Snapshots().BackupMessages(ctx, throttle)
 	if bridge.CodeOf(err) == bridge.Conflict {
-		return nil // another process does what is due
+		return nil // another process makes the due backup
 	}
 	if err != nil {
 		log.Error("the messages could not be backed up", "err", err)
@@ -67,8 +67,8 @@ func backUpMessages(ctx context.Context, a *App) error {
 	return nil
 }
 
-// brokerAnswer returns a question to the broker that tells how busy it is, which
-// fails at once where none runs.
+// brokerAnswer returns a query that shows how busy the broker is, by its answer
+// time. The query fails immediately if none runs.
 func brokerAnswer(ctx context.Context, a *App, home config.Home) (ask func(context.Context) error, hangUp func()) {
 	fails := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
 	target, err := a.targetOf(home, false)
@@ -85,11 +85,11 @@ func brokerAnswer(ctx context.Context, a *App, home config.Home) (ask func(conte
 		_, err := client.Status(ctx)
 		return err
 	}
-	return ask, func() { _ = client.Close() } // it holds nothing
+	return ask, func() { _ = client.Close() } // it holds no lease
 }
 
-// startBackup starts the worker, which outlives this process and gives way to
-// everything else.
+// startBackup starts the worker. It outlives this process and has the lowest
+// priority.
 func (a *App) startBackup(home config.Home) (<-chan struct{}, error) {
 	program := a.Program
 	if program == "" {

@@ -1,5 +1,5 @@
-// Package cli is the command line: it reads flags, asks for consent, prints,
-// and picks exit codes. What commands do lives below it.
+// Package cli is the command line: it parses flags, asks for consent, prints, and
+// picks exit codes. Packages below it do the commands' work.
 package cli
 
 import (
@@ -20,8 +20,8 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// App is one run of the program: what it takes from outside, and what its commands
-// share. Each command is a file of its own.
+// App is one run of the program: its inputs, and the shared state of its commands.
+// Each command is in a separate file.
 type App struct {
 	Args    []string // without the program's name
 	Stdin   io.Reader
@@ -31,8 +31,8 @@ type App struct {
 	Now     func() time.Time
 	Page    fs.FS
 	Version string
-	// Program is the console binary that agents and workers are told to start; ""
-	// for this very program.
+	// Program is the console binary that agents and workers must start; "" means
+	// this very program.
 	Program string
 
 	homeFlag string
@@ -46,8 +46,8 @@ func (a *App) Run(ctx context.Context) int {
 	}
 	a.Stdout, a.Stderr = terminal.Writer(a.Stdout), terminal.Writer(a.Stderr)
 	root := a.root()
-	// Set before anything is parsed: a command line that is wrong answers as JSON
-	// too when it asks for it.
+	// Set before parsing: an invalid command line also answers as JSON if it asks
+	// for JSON.
 	a.json = slices.Contains(a.Args, "--json")
 	root.SetArgs(a.Args)
 	root.SetIn(a.Stdin)
@@ -60,7 +60,7 @@ func (a *App) Run(ctx context.Context) int {
 	return outcome.Code(err)
 }
 
-// Commands returns the root command with all others below it, for the reference.
+// Commands returns the root command with all subcommands, for the reference.
 func (a *App) Commands() *cobra.Command { return a.root() }
 
 func (a *App) root() *cobra.Command {
@@ -89,7 +89,7 @@ func (a *App) root() *cobra.Command {
 	return root
 }
 
-// group is some commands as help shows them together.
+// group is a group of commands in the help.
 type group struct {
 	title    string
 	commands []*cobra.Command
@@ -97,7 +97,7 @@ type group struct {
 
 const lastGroup = "Help:"
 
-// commandGroups lists the commands that people type.
+// commandGroups returns the commands that people type.
 func commandGroups(a *App) []group {
 	return []group{
 		{"Start:", []*cobra.Command{installCommand(a), openCommand(a), statusCommand(a), demoCommand(a)}},
@@ -113,7 +113,7 @@ func commandGroups(a *App) []group {
 	}
 }
 
-// home is the home for a command that may write there.
+// home returns the home for a command that may write there.
 func (a *App) home() (config.Home, error) { return config.OpenHome(a.homeFlag, a.Getenv) }
 
 // jsonFlag adds --json to a command that prints data.

@@ -13,19 +13,19 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// explain says before a question what it is about; a script reads one document.
+// explain prints an explanation before a question, but not for scripts: they read one document.
 func (a *App) explain(sentences string) {
 	if !a.json {
 		fmt.Fprintln(a.Stdout, sentences)
 	}
 }
 
-// consent asks whether settings or files may be changed.
+// consent asks for consent to change settings or files.
 func (a *App) consent(yes bool) error {
 	return a.ask("Make these changes? A copy of every file is kept.", yes)
 }
 
-// ask asks on a terminal. Input that is no terminal never consents by itself.
+// ask asks on a terminal. Input that is not a terminal never consents automatically.
 func (a *App) ask(question string, yes bool) error {
 	if yes {
 		return nil
@@ -36,7 +36,7 @@ func (a *App) ask(question string, yes bool) error {
 	}
 	asking := a.Stdout
 	if a.json {
-		asking = a.Stderr // standard output is for the one document
+		asking = a.Stderr // standard output is for the document only
 	}
 	fmt.Fprint(asking, question+" [y/N] ")
 	answer, err := bufio.NewReader(a.Stdin).ReadString('\n')

@@ -22,14 +22,14 @@ import (
 	"bridge/backend/platform/shellenv"
 )
 
-// Daemon is how this build puts a daemon together, for a program that hosts one
-// itself: everything but host, port and idle time is set. closeLog ends its log.
+// Daemon returns this build's daemon options, for a program that hosts one:
+// everything but host, port and idle time is set. closeLog closes its log.
 func (a *App) Daemon(home config.Home) (options daemon.Options, closeLog func()) {
 	log, closeLog := worker.OpenLog(home, a.Getenv)
 	return a.wired(daemon.Options{}, home, log), closeLog
 }
 
-// wired fills in what is the same whoever hosts the daemon.
+// wired fills in the options that do not depend on the host of the daemon.
 func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) daemon.Options {
 	options.Home, options.Getenv, options.Page, options.Version = home, a.Getenv, a.Page, a.Version
 	options.Now, options.Log = a.Now, log
@@ -48,8 +48,8 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 	return options
 }
 
-// floor is the command that puts the floor under a program; empty where there is none. The
-// smaller program starts faster.
+// floor returns the command that starts a program in the sandbox, or nothing
+// without a sandbox. The smaller program starts faster.
 func (a *App) floor() []string {
 	program, err := proc.ProgramOr(a.Program)
 	if err != nil {
@@ -69,9 +69,9 @@ func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.
 	})
 }
 
-// ownerTerminal returns the environment of a new terminal of the owner's (JOB-28): what the
-// login shell exports when it is asked from a clean start, less what no job gets. Nothing
-// of it is what this process was started with (RWM-06).
+// ownerTerminal returns the environment of a new terminal of the owner (JOB-28):
+// the login shell's exports after a clean start, without the variables that no job
+// gets. It does not inherit this process's environment (RWM-06).
 func ownerTerminal(program string, now func() time.Time, log *slog.Logger) *shellenv.Terminal {
 	return &shellenv.Terminal{
 		Ask: func() ([]string, error) {
@@ -86,12 +86,12 @@ func ownerTerminal(program string, now func() time.Time, log *slog.Logger) *shel
 	}
 }
 
-// withBridge adds what this process was told of Bridge to an environment.
+// withBridge adds this process's Bridge variables to an environment.
 func withBridge(environ []string) []string {
 	return append(environ, slices.DeleteFunc(os.Environ(), func(pair string) bool { return !strings.HasPrefix(pair, "BRIDGE_") })...)
 }
 
-// printEnv is the command by which the login shell tells its environment.
+// printEnv is the command by which the login shell prints its environment.
 const printEnv = "print-env"
 
 func printEnvCommand(*App) *cobra.Command {
@@ -104,7 +104,7 @@ func printEnvCommand(*App) *cobra.Command {
 	}
 }
 
-// agents are the agent CLIs of this PC, to be connected to home.
+// agents returns the agent CLIs of this PC, to be connected to home.
 func (a *App) agents(home config.Home) connect.Agents {
 	return connect.Agents{Home: home, Getenv: a.Getenv, Program: a.Program}
 }

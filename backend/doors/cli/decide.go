@@ -26,7 +26,7 @@ type decideFlags struct {
 	yes      bool
 }
 
-// withdrawnReport is what `bridge decide --withdraw-all-from PC --json` prints.
+// withdrawnReport is the output of `bridge decide --withdraw-all-from PC --json`.
 type withdrawnReport struct {
 	From      string              `json:"from"`
 	Withdrawn []decision.Revision `json:"withdrawn"`
@@ -63,7 +63,7 @@ func decideCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// check refuses flags and arguments that do not go together.
+// check fails for incompatible flags and arguments.
 func (f *decideFlags) check(cmd *cobra.Command, args []string) error {
 	changed, all := cmd.Flags().Changed, cmd.Flags().Changed("withdraw-all-from")
 	wrong := func(format string, values ...any) error {
@@ -109,8 +109,8 @@ func decide(ctx context.Context, a *App, topic, text, scope string) error {
 	return a.print(pinned, fmt.Sprintf("Pinned for %s: %s\n%s", bridge.OneLine(pinned.Decision.Scope.Words()), bridge.OneLine(pinned.Decision.Topic), toldText(pinned)))
 }
 
-// scopeOf reads --scope. Without it the scope is that of the decision in force on the topic,
-// else the project in the working folder.
+// scopeOf parses --scope. Without it, the scope is that of the current decision on
+// the topic, or else the project in the working folder.
 func scopeOf(ctx context.Context, a *App, topic, flag string) (*decision.Scope, error) {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -168,8 +168,8 @@ func withdraw(ctx context.Context, a *App, args api.WithdrawDecisionArgs) error 
 	return a.print(ended, fmt.Sprintf("Withdrawn: %s\n%s", bridge.OneLine(ended.Decision.Topic), toldText(ended)))
 }
 
-// withdrawAllFrom withdraws what is in force and came from a PC. Broken off, it is run again
-// for the rest.
+// withdrawAllFrom withdraws the current decisions from a PC. After an interruption,
+// another run withdraws the rest.
 func withdrawAllFrom(ctx context.Context, a *App, pc string, yes bool) error {
 	home, err := a.home()
 	if err != nil {
@@ -204,12 +204,12 @@ func withdrawAllFrom(ctx context.Context, a *App, pc string, yes bool) error {
 	return a.print(done, text)
 }
 
-// withdrawer withdraws decisions; *ipc.Client is one.
+// withdrawer withdraws decisions; *ipc.Client implements it.
 type withdrawer interface {
 	WithdrawDecision(ctx context.Context, args api.WithdrawDecisionArgs) (api.DecideResult, error)
 }
 
-// withdrawEach withdraws those of the decisions that are still in force.
+// withdrawEach withdraws those of the decisions that are still current.
 func withdrawEach(ctx context.Context, client withdrawer, decisions []decision.Revision, done *withdrawnReport) error {
 	for _, rev := range decisions {
 		ended, err := client.WithdrawDecision(ctx, api.WithdrawDecisionArgs{ID: uuid.NewString(), Topic: rev.Topic, Supersedes: rev.ID})

@@ -18,15 +18,15 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// decisionsReport is what `bridge decisions --json` prints: the answer of
-// GET /api/decisions.
+// decisionsReport is the output of `bridge decisions --json`: the answer of GET
+// /api/decisions.
 type decisionsReport struct {
 	Decisions  []decision.Revision  `json:"decisions"`
 	Unreadable []unreadableDecision `json:"unreadable,omitempty"`
 }
 
-// unreadableDecision is a stored decision that nobody is told of. Why continues
-// a sentence about it; Newer says that a newer release may have written it.
+// unreadableDecision is a stored decision that is not published. Why continues a
+// sentence about it; Newer means that a newer release may have written it.
 type unreadableDecision struct {
 	ID    string `json:"id"`
 	Topic string `json:"topic"`
@@ -70,8 +70,8 @@ func decisionsCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// readDecisions reads what is in force from the store alone: no writer is opened
-// and no migration runs (DEC-19). With from it returns only what came from that PC.
+// readDecisions reads the current decisions directly from the store: it opens no writer
+// and runs no migration (DEC-19). With from it returns only decisions from that PC.
 func readDecisions(ctx context.Context, home config.Home, lookup decision.Lookup, from string) (decisionsReport, error) {
 	report := decisionsReport{Decisions: []decision.Revision{}}
 	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
@@ -79,7 +79,7 @@ func readDecisions(ctx context.Context, home config.Home, lookup decision.Lookup
 	}
 	reader, err := store.OpenReader(ctx, home.DB())
 	if errors.Is(err, fs.ErrNotExist) {
-		return report, nil // nothing was decided here yet
+		return report, nil // no decision was made here yet
 	}
 	if err != nil {
 		return report, err

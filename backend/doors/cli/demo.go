@@ -41,7 +41,7 @@ func demoCommand(a *App) *cobra.Command {
 	cmd.Flags().BoolVar(&d.noOpen, "no-open", false, "only print the link")
 	cmd.Flags().IntVar(&d.port, "port", 0, "dashboard port; 0 picks a free one")
 	cmd.Flags().IntVar(&d.rounds, "rounds", 0, "go through the script so many times at once, then say nothing more")
-	_ = cmd.Flags().MarkHidden("rounds") // a scene that stands still is for tests; the flag exists: it cannot fail
+	_ = cmd.Flags().MarkHidden("rounds") // a static scene is for tests; the flag exists, so this cannot fail
 	return cmd
 }
 
@@ -59,17 +59,17 @@ type demoRun struct {
 	*App
 	keep, noOpen bool
 	port         int
-	rounds       int // 0 talks on and on
+	rounds       int // 0 continues forever
 }
 
-// demoPause is the rhythm of the scripted sessions: slow enough to follow.
+// demoPause is the pause of the scripted sessions, slow enough to follow.
 const demoPause = 3 * time.Second
 
-// ended are the signals that end a demo: a closed terminal does, too, or the home would
-// stay behind.
+// ended returns the signals that end a demo. A closed terminal also ends it,
+// because its home would otherwise remain.
 func ended() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signals = append(signals, syscall.SIGHUP)
 	}
 	return signals
@@ -78,7 +78,7 @@ func ended() []os.Signal {
 func (d demoRun) run(ctx context.Context) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, ended()...)
 	defer stop()
-	signal.Ignore(syscall.SIGPIPE) // a print that nobody reads fails then, and the demo ends in order
+	signal.Ignore(syscall.SIGPIPE) // an unread print then fails, and the demo ends in order
 	dir, err := os.MkdirTemp("", "bridge-demo-")
 	if err != nil {
 		return fmt.Errorf("make a throw-away home: %w", err)
@@ -123,11 +123,11 @@ func (d demoRun) serve(ctx context.Context, home config.Home, project string) (e
 	return unlessEnded(ctx, err)
 }
 
-// endedSoon is for how long the demo's own signal is waited for when something failed.
+// endedSoon is how long a failure waits for the demo's own signal.
 const endedSoon = time.Second
 
-// unlessEnded drops what failed because the demo was told to end. A terminal's Ctrl-C
-// reaches the demo's commands, too: that one died of it may be known before the signal is.
+// unlessEnded returns nil for an error caused by the demo's end. A terminal's Ctrl-C
+// also reaches the demo's commands, and their failure may arrive before the signal.
 func unlessEnded(ctx context.Context, err error) error {
 	if err != nil {
 		ipc.Pause(ctx, endedSoon)
@@ -135,11 +135,11 @@ func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return nil // it was told to end
+	return nil // it was asked to end
 }
 
-// endPatience is how long the demo waits for its jobs at its end. A busy PC needs several
-// seconds to end a job's processes.
+// endPatience is how long the demo waits for its jobs at its end. A busy PC needs
+// several seconds to end a job's processes.
 const endPatience = 30 * time.Second
 
 // close ends the demo's jobs, which would outlive their broker and their home.
@@ -150,11 +150,11 @@ func (d demoRun) close(running *daemon.Daemon, started *demo.Runners) error {
 	if err != nil {
 		err = fmt.Errorf("end the jobs of the demo: %w", err)
 	}
-	cancel() // what a session asked for at the last moment is not waited for
+	cancel() // jobs requested at the last moment are not awaited
 	return errors.Join(err, running.Close(), started.Wait(ctx))
 }
 
-// show lets the cast talk until ctx ends.
+// show runs the cast's script until ctx ends.
 func (d demoRun) show(ctx context.Context, running *daemon.Daemon, cast demo.Cast, jobs bool) error {
 	for round := range d.rounds {
 		if err := cast.Play(ctx, round, 0); err != nil {
@@ -197,8 +197,8 @@ func (d demoRun) show(ctx context.Context, running *daemon.Daemon, cast demo.Cas
 	return nil
 }
 
-// end clears the throw-away home, which holds nothing of the owner's. It goes at once,
-// by another name: a program that still looks for it finds no half of it.
+// end removes the temporary home, which holds no data of the owner. It renames the
+// home first, so that another program never finds a partial home.
 func (d demoRun) end(dir string) error {
 	if d.keep {
 		home := filepath.Join(dir, "home")

@@ -16,8 +16,8 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// onlyOwner refuses a command of the owner's (bridge.OwnerCommands), which it is given the
-// words of, where it was started within a job; the broker looks at the process tree, too.
+// onlyOwner fails if an owner's command (bridge.OwnerCommands), given as words, was
+// started inside a job. The broker also checks the process tree.
 func (a *App) onlyOwner(words string) error {
 	if name := a.Getenv(sandbox.JobVariable); name != "" {
 		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", bridge.OwnerDoes(words), name)
@@ -25,23 +25,23 @@ func (a *App) onlyOwner(words string) error {
 	return nil
 }
 
-// brokerPatience bounds how long a command waits for the broker's first answer.
+// brokerPatience is the timeout of the broker's first answer to a command.
 const brokerPatience = 5 * time.Second
 
-// starting says where a command starts a broker for itself.
+// starting controls where a command starts a broker.
 type starting int
 
 const (
 	startsNone    starting = iota
-	startsToRead           // where a home is already: a command that only reads makes none
-	startsToWrite          // there, in a folder that is empty, and in the home that needs no --home
+	startsToRead           // in an existing home: a command that only reads creates none
+	startsToWrite          // also in an empty folder, and in the home that needs no --home
 )
 
-// dialOwner connects to the broker as the owner, and starts one where none runs and the
-// command may. It fails with NotFound where --home names no folder, and with Unavailable
-// where no broker runs.
+// dialOwner connects to the broker as the owner, and starts one if none runs and
+// the command may. It fails with NotFound if --home names no folder, and with
+// Unavailable if no broker runs.
 func (a *App) dialOwner(ctx context.Context, starts starting) (*ipc.Client, config.Home, error) {
-	home, err := config.ResolveHome(a.homeFlag, a.Getenv) // only to start a broker is something made there
+	home, err := config.ResolveHome(a.homeFlag, a.Getenv) // only starting a broker creates files there
 	if err == nil {
 		err = config.CheckContents(home)
 	}
@@ -70,8 +70,8 @@ func (a *App) dialOwner(ctx context.Context, starts starting) (*ipc.Client, conf
 	return client, home, err
 }
 
-// mayStart reports whether a command may start a broker in the home. It is NotFound for a
-// command that would make a home at a mistyped --home; named says that there is a --home.
+// mayStart reports whether a command may start a broker in the home. It fails with NotFound if
+// the command would create a home at a mistyped --home. named means that --home is given.
 func mayStart(home config.Home, named bool, starts starting) (bool, error) {
 	if starts == startsNone || config.HomeExists(home) {
 		return starts != startsNone, nil
@@ -85,7 +85,7 @@ func mayStart(home config.Home, named bool, starts starting) (bool, error) {
 	return true, nil
 }
 
-// noBroker says that no broker runs, and what starts one.
+// noBroker returns the message that no broker runs, with the way to start one.
 func noBroker(home config.Home) string {
 	if err := check.RequireHome(home); bridge.CodeOf(err) == bridge.NotFound {
 		return err.Error()
@@ -93,14 +93,14 @@ func noBroker(home config.Home) string {
 	return fmt.Sprintf("no broker runs for %s: a session starts one by itself, and so does `%s`", home.Dir(), home.CommandLine("bridge", "open"))
 }
 
-// targetOf makes the home only for a command that may start a broker.
+// targetOf creates the home only for a command that may start a broker.
 func (a *App) targetOf(home config.Home, create bool) (ipc.Target, error) {
 	if create {
 		return worker.Target(home)
 	}
 	token, err := home.ExistingToken()
 	if bridge.CodeOf(err) == bridge.NotFound {
-		return ipc.Target{Socket: home.Socket()}, nil // no bridge ran here yet: nobody will answer
+		return ipc.Target{Socket: home.Socket()}, nil // no bridge has run here yet, so no broker answers
 	}
 	if err != nil {
 		return ipc.Target{}, err

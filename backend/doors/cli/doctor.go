@@ -21,8 +21,7 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// doctorFlags are what `bridge doctor` was asked to do; at most one of the
-// works is set.
+// doctorFlags are the requested works of `bridge doctor`; at most one is set.
 type doctorFlags struct {
 	backup, fix, archive, drill, yes bool
 	restore, merge                   string
@@ -63,7 +62,7 @@ func doctorCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// check refuses several works at once, and a restore or merge of nothing.
+// check fails for several works at once, and for a restore or merge without a set.
 func (f doctorFlags) check(restoring, merging bool) error {
 	works := 0
 	for _, asked := range []bool{f.backup, f.fix, f.archive, f.drill, restoring, merging} {
@@ -82,8 +81,8 @@ func (f doctorFlags) check(restoring, merging bool) error {
 	return nil
 }
 
-// asks returns the work that needs consent and the set that it is about; "" where
-// nothing that is there changes.
+// asks returns the work that needs consent and its set, or "" if no existing data
+// changes.
 func (f doctorFlags) asks(c maintain.Maintenance) (task maintain.Task, set string) {
 	switch {
 	case f.restore != "":
@@ -105,7 +104,7 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 	}
 	settings, err := home.Settings(d.Getenv)
 	if err != nil {
-		// Damaged settings are a finding of the report; for work the variables do.
+		// Damaged settings are a finding of the report; the works then use the variables.
 		settings = config.FallbackSettings(d.Getenv)
 	}
 	d.progress = newProgress(d.App)
@@ -123,8 +122,8 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 			return err
 		}
 	}
-	// From here on an interruption ends the work in order: what a restore replaced
-	// comes back, leases and locks are given up.
+	// From here on an interruption ends the work in order: replaced files are
+	// restored, and leases and locks released.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	switch {

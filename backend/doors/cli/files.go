@@ -43,7 +43,7 @@ func (a *App) sendFiles(ctx context.Context, host string, paths []string) error 
 	}
 	defer client.Close()
 	transfer, err := client.SendFiles(ctx, args)
-	if bridge.CodeOf(err) == bridge.Unavailable { // that is about the other PC, not about our broker
+	if bridge.CodeOf(err) == bridge.Unavailable { // it concerns the other PC, not this broker
 		return bridge.Errorf(bridge.Conflict, "%s", err.Error())
 	}
 	if err == nil {
@@ -58,7 +58,7 @@ func (a *App) sendFiles(ctx context.Context, host string, paths []string) error 
 	return a.print(transfer, fmt.Sprintf("Sent to %s: %s.\n", transfer.PC.Name, pairs.Content(transfer)))
 }
 
-// followTransfer shows how far a transfer is until it has ended.
+// followTransfer shows the progress of a transfer until it has ended.
 func (a *App) followTransfer(ctx context.Context, client *ipc.Client, transfer api.Transfer) (api.Transfer, error) {
 	shown := newProgress(a)
 	defer shown.end()
@@ -72,7 +72,7 @@ func (a *App) followTransfer(ctx context.Context, client *ipc.Client, transfer a
 	return transfer, nil
 }
 
-// filesCommand lists what was sent and what has arrived.
+// filesCommand lists the sent and received transfers.
 func filesCommand(a *App) *cobra.Command {
 	var cancel string
 	cmd := a.jsonFlag(&cobra.Command{

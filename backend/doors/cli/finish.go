@@ -16,7 +16,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// finishCommand lands or drops what a worktree job did (JOB-18).
+// finishCommand applies or discards the work of a worktree job (JOB-18).
 func finishCommand(a *App) *cobra.Command {
 	var args api.JobFinishArgs
 	var yes bool
@@ -55,7 +55,7 @@ func finishCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// finish tries, asks before anything is dropped, and does it.
+// finish does a dry run, asks before discarding, and executes the action.
 func (a *App) finish(ctx context.Context, args api.JobFinishArgs, yes bool) error {
 	if err := a.onlyOwner("finish"); err != nil {
 		return err

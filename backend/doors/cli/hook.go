@@ -14,8 +14,8 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// hookCommand is here for `bridge --help`; Run serves it before any flag parser
-// is built.
+// hookCommand documents the command for `bridge --help`; Run serves it without a
+// flag parser.
 func hookCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: "hook KIND EVENT", Short: "Serve one hook call of an agent CLI: JSON in, JSON out", Hidden: true,
@@ -32,8 +32,8 @@ func hookCommand(a *App) *cobra.Command {
 	}
 }
 
-// runHook is the long form of `bridge-hook`. It never fails the host: only a
-// command line that no host writes does.
+// runHook is the long form of `bridge-hook`. It never fails the host, except for a
+// command line that no host writes.
 func (a *App) runHook(ctx context.Context, args []string) int {
 	return hook.Program{
 		Name: "bridge hook", Args: args, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr,
@@ -41,12 +41,12 @@ func (a *App) runHook(ctx context.Context, args []string) int {
 	}.Run(ctx)
 }
 
-// startNote is the short list of decisions at session start (DEC-15). It is read
-// from the store itself, so it is there before any broker runs.
+// startNote returns the short list of decisions at a session's start (DEC-15). It
+// reads the store directly, so it needs no broker.
 func startNote(ctx context.Context, home config.Home, log *slog.Logger, call session.HookCall) string {
 	reader, err := store.OpenReader(ctx, home.DB())
 	if err != nil {
-		return "" // no store yet, or one that this build cannot read
+		return "" // no store yet, or an unreadable one
 	}
 	defer reader.Close()
 	all, err := reader.Decisions(ctx, decision.Lookup{})

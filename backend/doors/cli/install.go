@@ -14,7 +14,7 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// installer connects the agent CLIs of this PC and takes that back.
+// installer connects and disconnects the agent CLIs of this PC.
 type installer struct {
 	*App
 	yes    bool
@@ -50,10 +50,10 @@ func installCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// allowJobs is the flag by which sessions may start agents without a question (JOB-26).
+// allowJobs is the flag that lets sessions start agents without a question (JOB-26).
 const allowJobs = "allow-jobs"
 
-// denyOwnerCommands is the flag by which the agents' own rules keep sessions from the owner's
+// denyOwnerCommands is the flag that makes the agents' own rules block the owner's
 // commands (SEC-07).
 const denyOwnerCommands = "deny-owner-commands"
 
@@ -90,8 +90,8 @@ func parseKinds(args []string) ([]bridge.AgentKind, error) {
 	return kinds, nil
 }
 
-// install plans each kind on its own: what stands in the way of one does not
-// keep the others from being connected.
+// install plans each kind separately: an obstacle for one does not prevent
+// connecting the others.
 func (i installer) install(ctx context.Context, asked []bridge.AgentKind) error {
 	home, err := i.home()
 	if err != nil {
@@ -152,8 +152,8 @@ func (i installer) uninstall(asked []bridge.AgentKind) error {
 	return i.carryOut(home, plans, failed, "Taken back. Your messages and decisions are kept in "+home.Dir()+".")
 }
 
-// carryOut shows the plans, asks, and applies them. Nothing is made before the
-// answer, the home included.
+// carryOut shows the plans, asks, and applies them. It creates nothing before the
+// answer, not even the home.
 func (i installer) carryOut(home config.Home, plans []setup.Plan, failed bool, done string) error {
 	if len(plans) > 0 {
 		for _, plan := range plans {

@@ -14,7 +14,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// needsCommand lists what needs the owner: the list of the page and the tray (NED-01).
+// needsCommand lists the owner's needs, as the page and the tray do (NED-01).
 func needsCommand(a *App) *cobra.Command {
 	var away string
 	cmd := a.jsonFlag(&cobra.Command{

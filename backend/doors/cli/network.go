@@ -21,7 +21,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// pairCommand shows a code and waits for the PC that comes with it (RMT-01).
+// pairCommand shows a code and waits for the PC that uses it (RMT-01).
 func pairCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "pair", Short: "Show a code by which another PC can pair with this one", Args: usage.None,
@@ -55,7 +55,7 @@ func (a *App) pair(ctx context.Context) error {
 		a.explain(pairs.Paired(ended.Peer))
 		return nil
 	}
-	if a.json { // the document is printed already
+	if a.json { // the document is already printed
 		fmt.Fprintf(a.Stderr, "bridge: %s\n", outcome.Sentence(err))
 		return &outcome.ReportedError{Code: outcome.Failed}
 	}
@@ -74,7 +74,7 @@ func linkCommand(a *App) *cobra.Command {
 	})
 }
 
-// joinCommand makes this PC one of a team (HUB-03).
+// joinCommand adds this PC to a team (HUB-03).
 func joinCommand(a *App) *cobra.Command {
 	cmd := a.byCode(&cobra.Command{
 		Use: "join ADDRESS", Short: "Join the team whose hub shows a code",
@@ -108,8 +108,8 @@ func joinCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// byCode makes a command that asks for the code that is shown at an address, and does
-// something by it.
+// byCode makes a command that asks for the code shown at an address, and calls do
+// with it.
 func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ipc.Client, args api.LinkArgs) (answer any, text string, err error)) *cobra.Command {
 	var fromInput bool
 	cmd.Args = usage.Exact(1)
@@ -126,7 +126,7 @@ func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ip
 		}
 		return a.trusting(func(ctx context.Context, client *ipc.Client, args []string) (any, string, error) {
 			answer, text, err := do(ctx, client, api.LinkArgs{Address: args[0], Code: code})
-			if bridge.CodeOf(err) == bridge.Unavailable { // that is about the other side, not about our broker
+			if bridge.CodeOf(err) == bridge.Unavailable { // it concerns the other side, not this broker
 				err = bridge.Errorf(bridge.Conflict, "%s", err.Error())
 			}
 			return answer, text, err
@@ -136,7 +136,7 @@ func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ip
 	return a.jsonFlag(cmd)
 }
 
-// trusting makes what a command does that decides about other PCs.
+// trusting returns the function of a command that changes the trust in other PCs.
 func (a *App) trusting(do func(ctx context.Context, client *ipc.Client, args []string) (answer any, text string, err error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := a.onlyOwner(cmd.Name()); err != nil {
@@ -146,7 +146,7 @@ func (a *App) trusting(do func(ctx context.Context, client *ipc.Client, args []s
 	}
 }
 
-// withBroker makes what a command does that asks the broker about other PCs.
+// withBroker returns the function of a command that queries the broker about other PCs.
 func (a *App) withBroker(starts starting, look func(ctx context.Context, client *ipc.Client) (answer any, text string, err error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		client, _, err := a.dialOwner(cmd.Context(), starts)
@@ -162,7 +162,7 @@ func (a *App) withBroker(starts starting, look func(ctx context.Context, client 
 	}
 }
 
-// leaveCommand ends this PC's membership of its team.
+// leaveCommand removes this PC from its team.
 func leaveCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "leave", Short: "Leave the team", Args: usage.None,
@@ -175,7 +175,7 @@ func leaveCommand(a *App) *cobra.Command {
 	})
 }
 
-// readCode asks on the terminal, or takes a line from a script.
+// readCode reads the code from the terminal, or a line from a script.
 func (a *App) readCode(fromInput bool) (string, error) {
 	if !fromInput {
 		input, ok := a.Stdin.(*os.File)
@@ -195,7 +195,7 @@ func (a *App) readCode(fromInput bool) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// unlinkCommand ends a pair.
+// unlinkCommand removes a pairing.
 func unlinkCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "unlink NAME", Short: "End the pairing with another PC", Args: usage.Exact(1),
@@ -207,7 +207,7 @@ func unlinkCommand(a *App) *cobra.Command {
 	})
 }
 
-// teamCommand lists who is in the team.
+// teamCommand lists the members of the team.
 func teamCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "team", Short: "Show who is in the team, who is there and what each may do here", Args: usage.None, Example: "  bridge team",

@@ -12,8 +12,8 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// showNext is `bridge` alone: how things stand, and what to do next. It starts no broker
-// and makes no home.
+// showNext implements `bridge` alone: the current state and the next step. It
+// starts no broker and creates no home.
 func showNext(ctx context.Context, a *App) error {
 	client, home, err := a.dialOwner(ctx, startsNone)
 	standing := report.Standing{Home: home.Dir()}
@@ -31,11 +31,11 @@ func showNext(ctx context.Context, a *App) error {
 		}
 	}
 	agents, err := a.agents(home).Standings()
-	standing.Connected = err != nil || len(agents) > 0 // what cannot be read is told by `bridge doctor`
+	standing.Connected = err != nil || len(agents) > 0 // `bridge doctor` reports an unreadable installation
 	return a.print(standing, report.Next(standing, lineOf(home)))
 }
 
-// askStanding asks the broker how things stand.
+// askStanding queries the broker for the current state.
 func askStanding(ctx context.Context, a *App, client *ipc.Client, home config.Home, standing *report.Standing) error {
 	status, err := client.Status(ctx)
 	if err != nil {

@@ -39,8 +39,8 @@ func openCommand(a *App) *cobra.Command {
 	}
 }
 
-// openBrowser has the desktop open an address or a file. Other users of this computer
-// can read the command line, so the address must hold no key.
+// openBrowser lets the desktop open an address or a file. Other users of this
+// computer can read the command line, so the address must hold no key.
 func openBrowser(ctx context.Context, link string) error {
 	command := []string{"xdg-open"}
 	switch runtime.GOOS {

@@ -11,16 +11,16 @@ import (
 	"bridge/backend/doors/cli/terminal"
 )
 
-// progress shows on a terminal how far long work is, on one line that goes
-// again. Elsewhere it says nothing.
+// progress shows the progress of long work on a terminal, on one temporary line.
+// Elsewhere it prints nothing.
 type progress struct {
-	out   *os.File // nil where nothing is shown
+	out   *os.File // nil if no progress is shown
 	now   func() time.Time
 	shown time.Time
 	width int
 }
 
-// progressPace is the shortest time between two lines.
+// progressPace is the minimum time between two lines.
 const progressPace = 100 * time.Millisecond
 
 func newProgress(a *App) *progress {

@@ -13,8 +13,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// retireCommand has a background broker finish its work and leave, for a setup
-// that replaces its program. Sessions find or start the next one by themselves.
+// retireCommand asks a background broker to finish its work and end, for a setup
+// that replaces its program. Sessions find or start the next one automatically.
 func retireCommand(a *App) *cobra.Command {
 	return &cobra.Command{
 		Use: "retire", Short: "Ask a broker in the background to leave", Hidden: true, Args: usage.None,
@@ -43,9 +43,9 @@ func retire(ctx context.Context, a *App) error {
 	for deadline := a.Now().Add(brokerPatience); a.Now().Before(deadline); {
 		again, err := ipc.Dial(ctx, target, hello)
 		if err != nil {
-			return nil // it has left
+			return nil // it has ended
 		}
-		_ = again.Close() // it held nothing
+		_ = again.Close() // it held no lease
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():

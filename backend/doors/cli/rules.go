@@ -14,7 +14,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// rulesCommand lists what the owner allows from now on, and takes it back (NED-04).
+// rulesCommand lists the owner's standing rules, and revokes them (NED-04).
 func rulesCommand(a *App) *cobra.Command {
 	var id string
 	cmd := a.jsonFlag(&cobra.Command{

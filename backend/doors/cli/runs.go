@@ -22,7 +22,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// How many ended jobs `bridge runs` lists, and with --all.
+// The number of ended jobs that `bridge runs` lists, without and with --all.
 const (
 	fewEnded = 10
 	allEnded = 1_000
@@ -78,7 +78,7 @@ func watchCommand(a *App) *cobra.Command {
 	})
 }
 
-// watchPace is how often the log is read: far below what a person notices.
+// watchPace is the interval of reading the log, far below what a person notices.
 const watchPace = 100 * time.Millisecond
 
 func (a *App) watch(ctx context.Context, client *ipc.Client, home config.Home, name string) error {
@@ -95,7 +95,7 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, home config.Home, n
 		} else if _, err := fmt.Fprint(a.Stdout, a.markImitations(piece.Text)); err != nil {
 			return err
 		}
-		said := piece.View.Doubt // of a job on another PC
+		said := piece.View.Doubt // for a job on another PC
 		if wait := piece.View.Wait; wait != nil && wait.For == job.ForApproval {
 			said = "it waits for an answer: " + home.CommandLine("bridge", "approve", wait.ID)
 		}
@@ -114,8 +114,8 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, home config.Home, n
 	}
 }
 
-// markImitations marks each line of a log that begins as one of Bridge's does, where both
-// are on one terminal.
+// markImitations marks each log line that starts like one of Bridge's, if both are
+// on one terminal.
 func (a *App) markImitations(log string) string {
 	if _, isTerminal := terminal.File(a.Stdout); !isTerminal {
 		return log
@@ -127,7 +127,7 @@ func (a *App) markImitations(log string) string {
 	return strings.ReplaceAll(log, "\n"+own, "\n| "+own)
 }
 
-// watched says how the run has ended.
+// watched reports how the run has ended.
 func (a *App) watched(view api.JobView, log string) error {
 	if a.json {
 		if err := a.print(runs.WatchedOf(view, log), ""); err != nil {

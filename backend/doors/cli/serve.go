@@ -23,7 +23,7 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// defaultIdleExit is how long a background broker stays when nothing needs it.
+// defaultIdleExit is how long an unused background broker stays.
 const defaultIdleExit = time.Minute
 
 func serveCommand(a *App) *cobra.Command {
@@ -67,8 +67,8 @@ func serveCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// consentToReplace asks before an empty store takes the place of a lost one. Where
-// none is lost there is nothing to ask.
+// consentToReplace asks before an empty store replaces a lost one. Without a lost
+// store it asks nothing.
 func consentToReplace(ctx context.Context, a *App, yes bool) error {
 	home, err := a.home()
 	if err != nil {
@@ -95,18 +95,18 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	options = a.wired(options, home, log)
 	running, err := a.startBroker(ctx, options)
 	if bridge.CodeOf(err) == bridge.Conflict && options.Host == broker.HostBackground {
-		return &outcome.ReportedError{Code: outcome.Failed} // another was quicker, as it happens whenever several sessions start one
+		return &outcome.ReportedError{Code: outcome.Failed} // another broker was faster, as usual when several sessions start one
 	}
 	if err != nil && options.Host == service.Host {
-		log.Error("the service cannot serve", "err", err) // its standard error is far away
+		log.Error("the service cannot serve", "err", err) // the user does not see its standard error
 	}
 	if err != nil {
 		return err
 	}
 	if running == nil {
-		return nil // told to end while it waited for its turn
+		return nil // it was asked to end while it waited
 	}
-	if options.Host != service.Host { // the key is not for the system's journal
+	if options.Host != service.Host { // the key must not be in the system's journal
 		link, err := running.LaunchURL()
 		if err != nil {
 			return errors.Join(err, running.Close())
@@ -125,10 +125,10 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 	return running.Close()
 }
 
-// startBroker starts a daemon. A service does not compete with a broker that
-// somebody started on purpose, nor with maintenance or a program that has the
-// port: it waits until it can serve, and is nil without an error when it was
-// told to end before. A lost store waits for its owner, and the service ends.
+// startBroker starts a daemon. A service does not compete with a broker that a
+// person started, with maintenance, or with a program that has the port. It waits
+// until it can serve, and returns nil without an error if it was asked to end
+// before. A lost store waits for its owner, and the service ends.
 func (a *App) startBroker(ctx context.Context, options daemon.Options) (*daemon.Daemon, error) {
 	told := ""
 	for {
@@ -140,7 +140,7 @@ func (a *App) startBroker(ctx context.Context, options daemon.Options) (*daemon.
 		if told != err.Error() {
 			told = err.Error()
 			options.Log.Warn("the service waits", "why", told)
-			fmt.Fprintf(a.Stderr, "bridge: the service waits: %s\n", told) // the log's home may be what is wrong
+			fmt.Fprintf(a.Stderr, "bridge: the service waits: %s\n", told) // the log's home may be the problem
 		}
 		select {
 		case <-time.After(servicePause):
@@ -150,5 +150,5 @@ func (a *App) startBroker(ctx context.Context, options daemon.Options) (*daemon.
 	}
 }
 
-// servicePause is how often a waiting service tries again.
+// servicePause is the interval of a waiting service's attempts.
 const servicePause = time.Second

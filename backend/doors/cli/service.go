@@ -22,7 +22,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// serviceCommands are the commands about one service.
+// serviceCommands are the commands for one service.
 type serviceCommands struct {
 	*App
 	system  bool
@@ -52,7 +52,7 @@ func serviceCommand(a *App) *cobra.Command {
 	return parent
 }
 
-// verb is a command that does one thing with the service.
+// verb returns a command with one action on the service.
 func (s *serviceCommands) verb(name, about string, do func(context.Context, service.Control) error) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use: name, Short: about, Example: "  bridge service " + name, Args: usage.None,
@@ -72,15 +72,15 @@ func (s *serviceCommands) verb(name, about string, do func(context.Context, serv
 	})
 }
 
-// meant is the service that flags and environment mean.
+// meant returns the service that flags and environment select.
 func (s *serviceCommands) meant() (service.Service, error) {
 	return service.Describe(service.Request{
 		Home: s.homeFlag, Getenv: s.Getenv, System: s.system, Account: s.account, Password: s.askPassword,
 	})
 }
 
-// askPassword reads the account's password, unseen from a terminal, else the
-// first line of standard input.
+// askPassword reads the account's password, without echo from a terminal, or else
+// the first line of standard input.
 func (s *serviceCommands) askPassword(account string) (string, error) {
 	fmt.Fprintf(s.Stderr, "Windows runs the service as %s and needs that account's password: ", account)
 	defer fmt.Fprintln(s.Stderr)
@@ -95,7 +95,7 @@ func (s *serviceCommands) askPassword(account string) (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
-// brokerStatus asks the home's broker; nil when none answers.
+// brokerStatus queries the home's broker; nil if none answers.
 func (s *serviceCommands) brokerStatus(ctx context.Context, home config.Home) (*api.Status, error) {
 	target, err := s.targetOf(home, false)
 	if err != nil {
@@ -115,8 +115,8 @@ func (s *serviceCommands) brokerStatus(ctx context.Context, home config.Home) (*
 	return &status, nil
 }
 
-// told is a verb that says in lines what it did; with --json it prints the whole
-// report.
+// told returns a command's function that prints its actions as lines, or the whole
+// report with --json.
 func (s *serviceCommands) told(do func(service.Control, context.Context) ([]string, error)) func(context.Context, service.Control) error {
 	return func(ctx context.Context, c service.Control) error {
 		lines, err := do(c, ctx)
@@ -134,7 +134,7 @@ func (s *serviceCommands) told(do func(service.Control, context.Context) ([]stri
 	}
 }
 
-// started is a verb that has done its work when the service runs.
+// started returns a command's function that succeeds when the service runs.
 func (s *serviceCommands) started(do func(service.Control, context.Context) (service.Report, error)) func(context.Context, service.Control) error {
 	return func(ctx context.Context, c service.Control) error {
 		report, err := do(c, ctx)
@@ -151,8 +151,8 @@ func (s *serviceCommands) started(do func(service.Control, context.Context) (ser
 	}
 }
 
-// status ends with 0 when the service runs, 1 when it failed, and 4 when there is
-// none to talk to.
+// status exits with 0 if the service runs, 1 if it failed, and 4 if none is
+// reachable.
 func (s *serviceCommands) status(ctx context.Context, c service.Control) error {
 	report, err := c.Report(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *serviceCommands) logs() *cobra.Command {
 	return cmd
 }
 
-// run is what the service manager runs.
+// run returns the command that the service manager runs.
 func (s *serviceCommands) run() *cobra.Command {
 	return &cobra.Command{
 		Use: "run", Short: "Be the service; the system's service manager starts this", Hidden: true, Args: usage.None,

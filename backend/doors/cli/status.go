@@ -23,19 +23,19 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// statusReport is what `bridge status --json` prints.
+// statusReport is the output of `bridge status --json`.
 type statusReport struct {
 	Running bool       `json:"running"`
 	Broker  api.Status `json:"broker"`
 	Home    string     `json:"home"`
-	// Jobs are those that go on or stand in line, the newest first.
+	// Jobs lists the running and queued jobs, newest first.
 	Jobs []dto.Run `json:"jobs"`
-	// Needs is what needs the owner (NED-01); null where that is not told.
+	// Needs lists the owner's needs (NED-01); null if unknown.
 	Needs []needs.Item `json:"needs"`
-	// Storage is how the storage stands at a quick look; null when none was
+	// Storage is the result of a quick check of the storage; null if none was
 	// possible.
 	Storage *check.QuickStatus `json:"storage"`
-	// Agents are the agent CLIs that are connected.
+	// Agents lists the connected agent CLIs.
 	Agents []connect.Standing `json:"agents"`
 }
 
@@ -69,14 +69,14 @@ func statusCommand(a *App) *cobra.Command {
 			if facts != nil {
 				full.Needs = needs.List(*facts, a.Now())
 			}
-			full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
+			full.Agents, _ = a.agents(home).Standings() // `bridge doctor` reports an unreadable installation
 			more += report.Agents(full.Agents, line) + report.Jobs(going, line) + report.Needs(full.Needs, line)
 			return a.print(full, report.Status(status, home.Dir(), more, len(full.Agents) > 0, line, a.Now()))
 		},
 	})
 }
 
-// jobsGoing are the delegated jobs that have not ended; none where jobs are off.
+// jobsGoing returns the delegated jobs that have not ended, or none if jobs are off.
 func jobsGoing(ctx context.Context, client *ipc.Client) ([]api.JobView, error) {
 	found, err := client.Jobs(ctx, api.Caller{})
 	if bridge.CodeOf(err) == bridge.Unsupported {
@@ -85,12 +85,12 @@ func jobsGoing(ctx context.Context, client *ipc.Client) ([]api.JobView, error) {
 	return slices.DeleteFunc(found.Jobs, func(view api.JobView) bool { return view.Status.IsEnded() }), err
 }
 
-// lineOf returns what writes a command as a person types it for this home.
+// lineOf returns the function that writes a command for this home.
 func lineOf(home config.Home) report.Line {
 	return func(words ...string) string { return home.CommandLine("bridge", words...) }
 }
 
-// needsFacts returns the facts behind the list of needs, nil where the broker tells none.
+// needsFacts returns the facts for the list of needs, or nil if the broker reports none.
 func needsFacts(ctx context.Context, client *ipc.Client) (*needs.Facts, error) {
 	facts, err := client.Needs(ctx)
 	code := bridge.CodeOf(err)
@@ -103,14 +103,14 @@ func needsFacts(ctx context.Context, client *ipc.Client) (*needs.Facts, error) {
 	return &facts, nil
 }
 
-// statusOffline says that no broker runs.
+// statusOffline prints the status without a broker.
 func statusOffline(ctx context.Context, a *App, home config.Home) error {
 	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
 		return err
 	}
 	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []dto.Run{}}
 	storage := lookAtStorage(ctx, a, home, nil, &full)
-	full.Agents, _ = a.agents(home).Standings() // what cannot be read is told by `bridge doctor`
+	full.Agents, _ = a.agents(home).Standings() // `bridge doctor` reports an unreadable installation
 	text := fmt.Sprintf("No broker runs for %s.\n%s%s%s", home.Dir(), startsOne(home), storage, report.Agents(full.Agents, lineOf(home)))
 	if err := a.print(full, text); err != nil {
 		return err
@@ -118,7 +118,7 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 	return &outcome.ReportedError{Code: outcome.NoOne}
 }
 
-// startsOne says what starts a broker for the home.
+// startsOne returns the way to start a broker for the home.
 func startsOne(home config.Home) string {
 	serve := home.CommandLine("bridge", "serve")
 	if bridge.CodeOf(check.RequireHome(home)) == bridge.NotFound {
@@ -127,8 +127,8 @@ func startsOne(home config.Home) string {
 	return fmt.Sprintf("A session starts one by itself; `%s` and `%s` do, too.\n", home.CommandLine("bridge", "open"), serve)
 }
 
-// quickCheck looks at the home, and joins what it sees and what the broker saw, whose
-// facts may be nil: status and needs say the same. It changes nothing in the home.
+// quickCheck inspects the home and combines the result with the broker's facts,
+// which may be nil. Status and needs then agree. It changes nothing in the home.
 func quickCheck(ctx context.Context, a *App, home config.Home, facts *needs.Facts) (check.QuickStatus, error) {
 	quick, err := maintain.New(home, "bridge status", config.Settings{}, a.Now).Doctor().QuickCheck(ctx)
 	if err != nil || facts == nil {
@@ -139,8 +139,8 @@ func quickCheck(ctx context.Context, a *App, home config.Home, facts *needs.Fact
 	return quick, nil
 }
 
-// lookAtStorage puts how the storage stands into the report, and returns it in
-// words. It needs no broker and changes nothing.
+// lookAtStorage adds the state of the storage to the report, and returns it as
+// text. It needs no broker and changes nothing.
 func lookAtStorage(ctx context.Context, a *App, home config.Home, facts *needs.Facts, full *statusReport) string {
 	quick, err := quickCheck(ctx, a, home, facts)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/doors/cli/usage"
 )
 
-// versionInfo is what `bridge version` prints.
+// versionInfo is the output of `bridge version`.
 type versionInfo struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
@@ -36,7 +36,7 @@ func (v versionInfo) text() string {
 	return fmt.Sprintf("bridge %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.System)
 }
 
-// commit is the revision that this binary was built from, where known.
+// commit returns the revision from which this binary was built, if known.
 func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -20,8 +20,8 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// What runs beside an agent has programs of its own where they lie beside this one. Here are
-// their commands as a person finds them.
+// Separate programs run with an agent, if they are in this program's folder. These
+// are their commands for people.
 
 func mcpCommand(a *App) *cobra.Command {
 	return a.besideAgent(worker.MCPName, mcp.Serve, &cobra.Command{
@@ -44,8 +44,8 @@ func runJobCommand(a *App) *cobra.Command {
 	})
 }
 
-// besideAgent has cmd be that command of the program called name: by that one where it is
-// there, else by this one.
+// besideAgent makes cmd that command of the program name. It runs that program if
+// it exists, or else this one.
 func (a *App) besideAgent(name string, bind worker.Command, cmd *cobra.Command) *cobra.Command {
 	run := bind(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ func (a *App) besideAgent(name string, bind worker.Command, cmd *cobra.Command) 
 		}
 		program := cmp.Or(a.Program, self)
 		if other := besideOr(name, program); a.Program == "" && other != self {
-			_ = proc.Replace(other, a.Args) // it returns where that cannot be done: then it is done here
+			_ = proc.Replace(other, a.Args) // it returns only on failure: then this program does it
 		}
 		return run(cmd.Context(), worker.Program{
 			Home: home, Stdin: a.Stdin, Stdout: a.Stdout, Getenv: a.Getenv, Now: a.Now, Version: a.Version,
@@ -69,8 +69,8 @@ func (a *App) besideAgent(name string, bind worker.Command, cmd *cobra.Command) 
 	return cmd
 }
 
-// besideOr is the program of that name beside bridge, which is at path program, and bridge
-// itself where it is missing: it has the same commands.
+// besideOr returns the program name in the folder of program, which is bridge. If
+// it is missing, it returns bridge, which has the same commands.
 func besideOr(name, program string) string {
 	return cmp.Or(proc.Beside(program, "bridge", name), program)
 }
@@ -106,7 +106,7 @@ func checkHomeCommand(a *App) *cobra.Command {
 	}
 }
 
-// sandboxExecCommand puts the floor under a program and becomes it (JOB-14).
+// sandboxExecCommand starts a program in the sandbox (JOB-14).
 func sandboxExecCommand(_ *App) *cobra.Command {
 	return &cobra.Command{
 		Use: runjob.SandboxExec + " [--writable=FOLDER]... [--no-network] [--no-sockets] [--end-all] -- PROGRAM [ARGUMENT]...", Short: "Run a program that can write nowhere else", Hidden: true,

@@ -2,22 +2,22 @@ package daemon
 
 import "time"
 
-// backupLook bounds the time between two looks at whether a backup is due: a
-// timer stands still while the computer sleeps.
+// backupLook bounds the time between two checks for a due backup, because a timer
+// pauses while the computer sleeps.
 const backupLook = 10 * time.Minute
 
-// startBackups begins the loop where the settings ask for it.
+// startBackups starts the backup loop if the settings enable it.
 func (d *Daemon) startBackups() {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	if err != nil || !settings.AutoBackup || settings.BackupInterval == 0 || d.opts.BackUpMessages == nil {
-		return // settings that cannot be read have kept the daemon from starting
+		return // unreadable settings have prevented the start of the daemon
 	}
 	d.tasks.Go(func() { d.backupLoop(settings.BackupInterval) })
 }
 
-// backupLoop starts a process that backs the messages up, once in each interval
-// counted from the newest set (STO-10). A failed one is tried again an interval
-// later: every attempt stays on the disk.
+// backupLoop starts a process that backs up the messages, once per interval since
+// the newest set (STO-10). It retries a failed one an interval later, because every
+// attempt stays on the disk.
 func (d *Daemon) backupLoop(interval time.Duration) {
 	var tried time.Time
 	for {
@@ -34,8 +34,8 @@ func (d *Daemon) backupLoop(interval time.Duration) {
 	}
 }
 
-// untilBackup is how long no backup is due, at most an interval: a clock that
-// was put back must not keep the backup away for longer.
+// untilBackup returns the time until the next backup, at most an interval. A clock
+// that was set back must not delay the backup longer.
 func (d *Daemon) untilBackup(interval time.Duration, tried time.Time) time.Duration {
 	now := d.opts.Now()
 	due, err := d.maintenance().Snapshots().NextMessageBackup(interval)
@@ -48,8 +48,8 @@ func (d *Daemon) untilBackup(interval time.Duration, tried time.Time) time.Durat
 	return max(0, min(due.Sub(now), interval))
 }
 
-// backUpMessages starts the process and waits for its end; it goes on when the
-// daemon ends.
+// backUpMessages starts the backup process and waits for it. The process continues
+// if the daemon ends.
 func (d *Daemon) backUpMessages() {
 	done, err := d.opts.BackUpMessages()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package daemon puts a running bridge together: election lock, store, broker,
-// local link and dashboard, started and stopped in order. `bridge serve` and
-// the desktop app both run it; nothing else wires these parts.
+// Package daemon assembles a running bridge: election lock, store, broker, local
+// link and dashboard, started and stopped in order. `bridge serve` and the desktop
+// app run it; no other package assembles these parts.
 package daemon
 
 import (
@@ -55,7 +55,7 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// Options says what to run. All fields are required unless they say otherwise.
+// Options configures a daemon. All fields are required unless they say otherwise.
 type Options struct {
 	Home    config.Home
 	Getenv  func(string) string
@@ -63,31 +63,31 @@ type Options struct {
 	Port    *int   // dashboard port; nil for the configured one
 	Page    fs.FS  // the built page
 	Version string
-	// Agents lets the page connect the agent CLIs of this computer. Its zero value
-	// is those of Home, connected to this very program.
+	// Agents lets the dashboard connect the agent CLIs of this computer. The zero
+	// value means those of Home, connected to this very program.
 	Agents connect.Agents
-	// OpenLink shows a link in the owner's browser; nil where there is none.
+	// OpenLink opens a link in the owner's browser; nil without one.
 	OpenLink func(ctx context.Context, link string) error
-	// Login lets the page switch the start of the desktop app at login; nil where
-	// that app is not what runs.
+	// Login lets the dashboard switch the desktop app's start at login; nil if
+	// another program runs.
 	Login dashboard.Login
-	// BackUpMessages starts a process of low priority that makes one backup of the
-	// messages; done is closed at its end. It is asked when BRIDGE_AUTO_BACKUP
-	// says so; nil never backs up by itself.
+	// BackUpMessages starts a low-priority process that makes one message backup;
+	// done closes at its end. It is called if BRIDGE_AUTO_BACKUP is set; nil
+	// disables automatic backups.
 	BackUpMessages func() (done <-chan struct{}, err error)
-	// RunJob starts the runner of the job whose folder that is, apart from this
-	// process, and returns its process id; nil has no delegated jobs.
+	// RunJob starts the runner of the job in folder, independent of this process,
+	// and returns its process id; nil disables delegated jobs.
 	RunJob func(folder string) (pid int, err error)
-	// Terminal is the environment of a new terminal of the owner's, in which programs are
-	// found and agents' CLIs are asked; nil for the environment of this process.
+	// Terminal is the environment of the owner's new terminals, for finding
+	// programs and querying agents' CLIs; nil for the environment of this process.
 	Terminal *shellenv.Terminal
-	// Sandbox is the command that leads to sandbox.Main: git runs below that floor in the
-	// repositories of jobs. Empty where this system has none.
+	// Sandbox is the command that calls sandbox.Main: git runs in that sandbox in
+	// jobs' repositories. It is empty on systems without a sandbox.
 	Sandbox []string
-	// IdleExit ends a daemon that nothing needed for so long; 0 never does.
+	// IdleExit ends a daemon that was unused for so long; 0 never does.
 	IdleExit time.Duration
-	// Replace is the owner's word that an empty store may take the place of a lost
-	// one (STO-17).
+	// Replace means that the owner allows an empty store to replace a lost one
+	// (STO-17).
 	Replace bool
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -98,22 +98,22 @@ type Daemon struct {
 	opts      Options
 	lock      *sqlitex.Lock
 	lease     *lease.Lease
-	older     lease.Older // programs that were alive at the start
+	older     lease.Older // programs that ran at the start
 	has       bool        // the home had a store at the start
-	kept      string      // where what was left of a lost store is, "" where none was replaced
+	kept      string      // where the rest of a lost store is; "" if none was replaced
 	db        *store.DB
 	broker    *broker.Broker
-	questions *questions.Questions // nil where questions.db cannot be used
+	questions *questions.Questions // nil if questions.db is unusable
 	prompts   *prompts.Prompts
 	rules     *rules.Rules
-	jobs      *jobs.Jobs                               // nil where there are none
-	peering   *pairing.Peering                         // nil where the pairs cannot be read
-	executor  *remotejobs.Executor                     // nil where there are no jobs
-	requester *remotejobs.Requester                    // like it
-	frames    map[string]func(remote.PC, remote.Frame) // what serves those of a type; set before links are
-	files     *files.Transfers                         // nil where other PCs are not reached
+	jobs      *jobs.Jobs                               // nil without delegated jobs
+	peering   *pairing.Peering                         // nil if the pairs are unreadable
+	executor  *remotejobs.Executor                     // nil without jobs
+	requester *remotejobs.Requester                    // nil without jobs
+	frames    map[string]func(remote.PC, remote.Frame) // handlers by frame type; set before links start
+	files     *files.Transfers                         // nil without other PCs
 	sharing   *sharing.Sharing                         // nil as peering
-	git       *gitwork.Git                             // nil where this PC has none
+	git       *gitwork.Git                             // nil without git on this PC
 	clis      agent.Detector
 	link      *ipc.Server
 	socket    net.Listener
@@ -126,9 +126,9 @@ type Daemon struct {
 	once      sync.Once
 }
 
-// startSteps start a daemon, in this order. The port is tried before the home is touched and
-// before another broker is asked to leave. The socket is offered last, when requests can be
-// served.
+// startSteps are the start steps in order. The port is tried before the home is
+// changed and before another broker is asked to retire. The socket is opened last,
+// when requests can be served.
 var startSteps = []func(*Daemon, context.Context) error{
 	(*Daemon).readSettings,
 	(*Daemon).lookForStore,
@@ -148,8 +148,8 @@ var startSteps = []func(*Daemon, context.Context) error{
 	(*Daemon).startLink,
 }
 
-// Start returns a running daemon. If a step fails, Start closes what the steps before have
-// opened, and returns the error of that step.
+// Start returns a running daemon. If a step fails, Start closes everything that
+// earlier steps opened and returns the error of that step.
 func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, retired: make(chan struct{}), tasks: lifecycle.NewTasks(ctx)}
 	for _, start := range startSteps {
@@ -169,9 +169,9 @@ func Start(ctx context.Context, opts Options) (*Daemon, error) {
 	return d, nil
 }
 
-// Check says, in one sentence, what would keep a broker from serving this home:
-// settings or a store that this build must not touch, maintenance, a lost store,
-// or a disk that takes nothing. It changes nothing.
+// Check fails, with one sentence, if a broker could not serve this home: settings
+// or a store that this build must not touch, maintenance, a lost store, or a disk
+// that refuses writes (Storage). It changes nothing.
 func Check(ctx context.Context, home config.Home, getenv func(string) string) error {
 	if _, err := home.Settings(getenv); err != nil {
 		return err
@@ -187,7 +187,7 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 	case err == nil:
 		err = reader.Close()
 	case errors.Is(err, fs.ErrNotExist):
-		err = nil // it will be made
+		err = nil // the start will make it
 	}
 	if err != nil {
 		return err
@@ -198,15 +198,15 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 	return nil
 }
 
-// readSettings refuses settings that cannot be read before anything is done.
+// readSettings fails for unreadable settings before any change.
 func (d *Daemon) readSettings(context.Context) error {
 	_, err := d.opts.Home.Settings(d.opts.Getenv)
 	return err
 }
 
-// lookForStore refuses a home whose store is lost, before anything is touched and
-// before another broker is asked to leave: the leases that tell of a loss are
-// cleared by whoever registers.
+// lookForStore fails for a home with a lost store, before any change and before another
+// broker is asked to retire. The leases that reveal a loss are cleared by the next
+// process that registers. It fails with Denied if Replace is set and nothing is lost.
 func (d *Daemon) lookForStore(ctx context.Context) (err error) {
 	d.has, err = check.HasStore(ctx, d.opts.Home)
 	switch {
@@ -217,11 +217,11 @@ func (d *Daemon) lookForStore(ctx context.Context) (err error) {
 	case d.has:
 		return bridge.Errorf(bridge.Denied, "nothing is lost: %s is there, and stays; `bridge serve` without --new-store serves it", d.opts.Home.DB())
 	}
-	d.opts.Replace = false // a home that never had a store loses nothing
+	d.opts.Replace = false // a home without an earlier store loses nothing
 	return err
 }
 
-// replaceStore makes room for an empty store, now that no other broker can come.
+// replaceStore makes room for an empty store, now that no other broker can start.
 func (d *Daemon) replaceStore(ctx context.Context) (err error) {
 	if !d.opts.Replace {
 		return nil
@@ -232,14 +232,13 @@ func (d *Daemon) replaceStore(ctx context.Context) (err error) {
 	return err
 }
 
-// Kept is where what was left of a lost store is, "" where none was replaced.
+// Kept returns where the rest of a lost store is, or "" if none was replaced.
 func (d *Daemon) Kept() string { return d.kept }
 
-// tryPort takes the dashboard's port on loopback before anything else is done,
-// so that a port in use leaves everything as it was. A port that this home's own
-// broker has is left to elect: it makes that broker leave, or says who it is.
-// Background brokers take none before they are elected: of many that start at
-// once the losers would keep the winner from the port.
+// tryPort takes the dashboard's loopback port before anything else, so that a used
+// port changes nothing. If this home's own broker has the port, elect handles it:
+// it retires that broker, or reports it. Background brokers take no port before the
+// election: otherwise the losers of many would keep the winner from the port.
 func (d *Daemon) tryPort(ctx context.Context) error {
 	if d.opts.Host == broker.HostBackground {
 		return nil
@@ -251,8 +250,8 @@ func (d *Daemon) tryPort(ctx context.Context) error {
 	return err
 }
 
-// bindPort takes the port, unless tryPort did. A background broker that finds it
-// taken serves on a free one: sessions must not wait for a port.
+// bindPort takes the port, unless tryPort did. A background broker falls back to a free port,
+// because sessions must not wait for a port. It fails with Conflict if the port is in use.
 func (d *Daemon) bindPort(ctx context.Context) error {
 	if d.web != nil {
 		return nil
@@ -302,8 +301,8 @@ func (d *Daemon) ownBrokerHasPort(ctx context.Context) bool {
 	return client.Welcome().URL == "http://"+loopback(port)
 }
 
-// elect takes the lock that makes this the one broker of the home (MSG-01). A
-// background broker that holds it is asked to leave.
+// elect takes the lock that makes this the only broker of the home (MSG-01). It
+// asks a background broker that holds the lock to retire.
 func (d *Daemon) elect(ctx context.Context) error {
 	if err := d.opts.Home.Ensure(); err != nil {
 		return err
@@ -316,27 +315,27 @@ func (d *Daemon) elect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.opts.Home.Token() // a damaged one must be known before the store is touched
+	_, err = d.opts.Home.Token() // a damaged token must be known before the store is touched
 	return err
 }
 
-// takeOverPatience is how long the broker that holds the election may take to
-// finish, or to begin so that it can be asked.
+// takeOverPatience is the timeout for the current broker to finish, or to become
+// reachable.
 const takeOverPatience = 10 * time.Second
 
 const takeOverPause = 20 * time.Millisecond
 
-// takeOver takes the place of a background broker, which is asked to leave, and so is
-// another one that a session starts as soon as that has left. A broker that holds the
-// election and is not to be reached is about to end, or has just begun: it is looked at
-// again.
+// takeOver replaces a background broker after asking it to retire, and also one
+// that a session starts right after that. If the lock holder is unreachable, it is
+// ending or starting, so takeOver retries. It fails with Conflict if the holder
+// stays.
 func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 	if d.opts.Host == broker.HostBackground {
 		return nil, bridge.Errorf(bridge.Conflict, "another broker already serves this home")
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
-	var asked *ipc.Client // a broker that is to leave, while it is there
+	var asked *ipc.Client // a broker asked to retire that still runs
 	defer func() { drop(asked) }()
 	for {
 		lock, err := sqlitex.AcquireLock(ctx, d.opts.Home.BrokerLock())
@@ -349,7 +348,7 @@ func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 			}
 		} else if isClosed(asked.Done()) {
 			drop(asked)
-			asked = nil // another one has the home meanwhile
+			asked = nil // another broker has the home meanwhile
 		}
 		switch {
 		case ipc.Pause(ctx, takeOverPause):
@@ -361,7 +360,7 @@ func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 	}
 }
 
-// drop lets go of a connection, if there is one. Whoever is at its other end ends.
+// drop closes a connection, if there is one. The process at its other end ends.
 func drop(client *ipc.Client) {
 	if client != nil {
 		_ = client.Close()
@@ -377,26 +376,26 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// askToRetire asks the broker that serves the home to leave. The connection lasts as long
-// as that broker; it is nil where none was there to be asked.
+// askToRetire asks the home's broker to retire. The connection lasts as long as
+// that broker; it is nil if none was reachable.
 func (d *Daemon) askToRetire(ctx context.Context) (asked *ipc.Client, err error) {
 	client, err := d.dialBroker(ctx, 0)
 	switch {
 	case errors.Is(err, ipc.ErrSilent):
 		return nil, bridge.WithCause(bridge.Conflict, err, "another broker holds this home: "+err.Error())
-	case bridge.CodeOf(err) == bridge.Unavailable, bridge.CodeOf(err) == bridge.NotFound: // the latter: it makes the token yet
+	case bridge.CodeOf(err) == bridge.Unavailable, bridge.CodeOf(err) == bridge.NotFound: // NotFound: it is still creating the token
 		return nil, nil
 	case err != nil:
 		return nil, bridge.WithCause(bridge.Conflict, err, "another broker holds this home but does not answer")
 	}
-	if err := client.Retire(ctx); err != nil && bridge.CodeOf(err) != bridge.Unavailable { // that is gone before its answer is out
+	if err := client.Retire(ctx); err != nil && bridge.CodeOf(err) != bridge.Unavailable { // the broker may be gone before its answer is sent
 		return nil, errors.Join(err, client.Close())
 	}
 	return client, nil
 }
 
-// dialBroker connects to the broker that serves this home, or will within
-// patience. It makes nothing in the home.
+// dialBroker connects to the broker that serves this home, or starts to within
+// patience. It creates nothing in the home.
 func (d *Daemon) dialBroker(ctx context.Context, patience time.Duration) (*ipc.Client, error) {
 	token, err := d.opts.Home.ExistingToken()
 	if err != nil {
@@ -406,8 +405,8 @@ func (d *Daemon) dialBroker(ctx context.Context, patience time.Duration) (*ipc.C
 	return ipc.DialPatiently(ctx, target, ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: d.opts.Version}, patience)
 }
 
-// maintenance keeps the home's storage by the settings in force; damaged
-// ones are a finding of the report, and for work the variables do.
+// maintenance returns the home's maintenance with the current settings. Damaged
+// settings are a finding of the report; the work then uses the variables.
 func (d *Daemon) maintenance() maintain.Maintenance {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	if err != nil {
@@ -418,16 +417,16 @@ func (d *Daemon) maintenance() maintain.Maintenance {
 	return m
 }
 
-// register says that this process writes, so that maintenance keeps away while
-// it does (STO-09), and refuses to start while maintenance has the home.
+// register takes a lease as a writer, so that maintenance stays away meanwhile
+// (STO-09). It fails while maintenance has the home.
 func (d *Daemon) register(context.Context) (err error) {
 	d.lease, err = d.maintenance().Worker().Register()
 	return err
 }
 
-// lookForOlder finds the older programs of the home, for as long as this daemon
-// lives: their leaving is the next one's business. Without any, what waited for
-// that is written (VER-05).
+// lookForOlder finds the older programs of the home, once for this daemon's life:
+// the next daemon notices their end. Without any, it applies the writes that waited
+// for that (VER-05).
 func (d *Daemon) lookForOlder(context.Context) (err error) {
 	if d.older, err = lease.OlderPrograms(d.opts.Home); err != nil {
 		return err
@@ -447,8 +446,8 @@ func (d *Daemon) lookForOlder(context.Context) (err error) {
 	return nil
 }
 
-// openStore opens the store. While older programs of the home are alive it keeps
-// its schema (VER-04).
+// openStore opens the store. While older programs of the home run, it keeps the
+// store's schema (VER-04).
 func (d *Daemon) openStore(ctx context.Context) error {
 	db, err := store.Open(ctx, d.opts.Home.DB(), store.Options{
 		Now: d.opts.Now, Log: d.opts.Log, Index: d.opts.Home.History(), OldestReader: d.older.Schema, Existing: d.has,
@@ -483,8 +482,8 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 	return err
 }
 
-// startQuestions takes up what sessions ask their owner. A questions.db that cannot be
-// used keeps nobody from their mail.
+// startQuestions starts the sessions' questions to their owner. An unusable
+// questions.db does not stop the mail.
 func startQuestions(d *Daemon, ctx context.Context) (err error) {
 	d.questions, err = questions.Open(ctx, questions.Options{Path: filepath.Join(d.opts.Home.Dir(), "questions.db"), Broker: d.broker, Now: d.opts.Now, Log: d.opts.Log})
 	if err != nil {
@@ -497,14 +496,14 @@ func startQuestions(d *Daemon, ctx context.Context) (err error) {
 	return nil
 }
 
-// openRules opens the owner's standing rules. No session can ask for anything yet.
+// openRules opens the owner's standing rules. No session can request anything yet.
 func openRules(d *Daemon, _ context.Context) error {
 	d.rules = rules.Open(rules.Options{Path: filepath.Join(d.opts.Home.Dir(), config.RulesStore), Now: d.opts.Now, Log: d.opts.Log})
 	return nil
 }
 
-// startPrompts has permission prompts of sessions put to their owner, as far as he wants
-// that.
+// startPrompts forwards permission prompts of sessions to their owner, as the
+// settings allow.
 func startPrompts(d *Daemon) {
 	d.prompts = prompts.New(prompts.Options{
 		Broker:   d.broker,
@@ -526,15 +525,15 @@ func startPrompts(d *Daemon) {
 		Rules: d.rules,
 		Now:   d.opts.Now, Log: d.opts.Log,
 	})
-	d.rules.OnTakenBack(func(id string) rules.Undone { // a prompt's answer goes out as it is given
+	d.rules.OnTakenBack(func(id string) rules.Undone { // a prompt's answer is delivered when it is given
 		return rules.Undone{Handed: rules.Handed(d.prompts.Approvals(), id)}
 	})
 	d.broker.Prompt(d.prompts)
 }
 
-// startJobs takes up the delegated jobs, also where the owner allows no more of them:
-// what came of those that there were is told all the same. A registry that this build
-// must not touch keeps nobody from their mail.
+// startJobs starts the delegated jobs, even if the owner allows no new ones: the
+// results of existing jobs are still reported. A registry that this build must not
+// touch does not stop the mail.
 func (d *Daemon) startJobs(context.Context) (err error) {
 	if d.opts.RunJob == nil {
 		return nil
@@ -561,8 +560,8 @@ func (d *Daemon) startJobs(context.Context) (err error) {
 	return nil
 }
 
-// startPeering takes up the links with other PCs, as far as the owner wants them. A
-// list of pairs that cannot be read keeps nobody from their mail.
+// startPeering starts the links with other PCs, as the settings allow. An
+// unreadable list of pairs does not stop the mail.
 func (d *Daemon) startPeering(context.Context) (err error) {
 	d.peering, err = pairing.Open(pairing.Options{
 		Home: d.opts.Home, Release: d.opts.Version, Now: d.opts.Now, Log: d.opts.Log,
@@ -587,7 +586,7 @@ func (d *Daemon) startPeering(context.Context) (err error) {
 	return nil
 }
 
-// queue finds codex's queue command as the settings say now.
+// queue returns codex's queue command by the current settings.
 func (d *Daemon) queue() (agent.Queue, error) {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	if err != nil {
@@ -599,14 +598,14 @@ func (d *Daemon) queue() (agent.Queue, error) {
 	if where.Environ != nil {
 		queue.Environ = where.Environ()
 		if folder := d.opts.Getenv("CODEX_HOME"); folder != "" {
-			queue.Environ = append(queue.Environ, "CODEX_HOME="+folder) // where its sessions are looked for
+			queue.Environ = append(queue.Environ, "CODEX_HOME="+folder) // where its sessions are searched
 		}
 	}
 	return queue, err
 }
 
-// lookup says where programs are found: by the PATH of the owner's terminal, for all that
-// a broker starts (RWM-07). configured is the program of the settings.
+// lookup returns how programs are found: by the PATH of the owner's terminal, for
+// all that a broker starts (RWM-07). configured is the program of the settings.
 func lookup(d *Daemon, configured string) agent.Lookup {
 	where := agent.Lookup{Env: d.opts.Getenv, Configured: configured}
 	if d.opts.Terminal != nil {
@@ -615,8 +614,8 @@ func lookup(d *Daemon, configured string) agent.Lookup {
 	return where
 }
 
-// openGit finds git, by the PATH of this process first: that has the system's, and a start
-// does not wait for the login shell. It is nil where there is none; what needs git says so.
+// openGit finds git, first on this process's PATH, so that the start does not wait
+// for the login shell. It is nil without git; its users report that.
 func openGit(d *Daemon) *gitwork.Git {
 	options := gitwork.Options{
 		Environ: os.Environ(), Sandbox: d.opts.Sandbox, Home: d.opts.Home.Dir(),
@@ -633,8 +632,8 @@ func openGit(d *Daemon) *gitwork.Git {
 	return git
 }
 
-// cli finds the agent CLI of a kind as the settings say now, and its version. One
-// that is the same file as before is not started again.
+// cli returns the agent CLI of a kind by the current settings, and its version. It
+// does not restart an unchanged file to query it.
 func (d *Daemon) cli(ctx context.Context, kind bridge.AgentKind) (agent.Found, error) {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	if err != nil {
@@ -707,7 +706,7 @@ func (d *Daemon) agents() connect.Agents {
 	return agents
 }
 
-// instanceName is the configured name of this PC's bridge, else the computer's.
+// instanceName returns the configured name of this PC's bridge, or the computer's.
 func instanceName(settings config.Settings) string {
 	if settings.Name != "" {
 		return settings.Name
@@ -740,14 +739,14 @@ func (d *Daemon) startLink(context.Context) error {
 	return nil
 }
 
-// URL is the dashboard's address, without its key.
+// URL returns the dashboard's address without its key.
 func (d *Daemon) URL() string { return "http://" + d.web.Addr().String() }
 
-// Done is closed when the daemon wants to end by itself: it was asked to make
-// room, or nothing needs it any more. The caller then calls Close.
+// Done is closed if the daemon wants to end: it was asked to retire, or it is idle.
+// The caller then calls Close.
 func (d *Daemon) Done() <-chan struct{} { return d.retired }
 
-// expireLoop moves old mail to the archive, at the start and from then on.
+// expireLoop moves old mail to the archive, at the start and periodically.
 func (d *Daemon) expireLoop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -768,9 +767,8 @@ func (d *Daemon) expireLoop() {
 	}
 }
 
-// expireRest is how long old mail may go unnoticed: a minute, and a quarter of
-// an age that the owner set shorter, so that mail is not handed over at twice
-// its age (MSG-12).
+// expireRest returns how long old mail may stay: a minute, or a quarter of a
+// shorter configured age. So no mail is delivered at twice its age (MSG-12).
 func expireRest(settings config.Settings) time.Duration {
 	const shortest, longest = time.Second, time.Minute
 	rest := longest
@@ -782,9 +780,9 @@ func expireRest(settings config.Settings) time.Duration {
 	return max(rest, shortest)
 }
 
-// idleLoop ends a background broker that nothing needs (MSG-01).
+// idleLoop ends an unused background broker (MSG-01).
 func (d *Daemon) idleLoop() {
-	const looks = 10 // per idle time
+	const looks = 10 // checks per idle time
 	ticker := time.NewTicker(d.opts.IdleExit / looks)
 	defer ticker.Stop()
 	idle := 0
@@ -805,8 +803,8 @@ func (d *Daemon) idleLoop() {
 	}
 }
 
-// Close ends everything in order: no new requests, then the running ones, then
-// the store, and the lock last, so that the next broker finds a finished store.
+// Close ends everything in order: first new requests, then running ones, then the
+// store, and last the lock, so that the next broker finds a complete store.
 func (d *Daemon) Close() error {
 	d.tasks.Cancel()
 	var problems []error

@@ -7,12 +7,12 @@ import (
 	"bridge/backend/platform/ipc"
 )
 
-// endLook is how often it is looked whether all jobs have ended.
+// endLook is the interval of the checks whether all jobs have ended.
 const endLook = 50 * time.Millisecond
 
-// EndJobs ends the delegated jobs that go on, with all that they started, also those that
-// somebody asks for meanwhile, and waits until none goes on, or ctx has ended. It is for
-// a home that goes away: jobs outlive a broker.
+// EndJobs ends all running delegated jobs with their processes, also those created
+// meanwhile. It waits until none runs, or fails if ctx ends. It is for a home that
+// is removed, because jobs outlive a broker.
 func EndJobs(ctx context.Context, d *Daemon) error {
 	if d.jobs == nil {
 		return nil

@@ -13,12 +13,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// network serves the owner's operations about other PCs.
+// network serves the owner's operations on other PCs.
 type network struct {
 	peering *pairing.Peering
 	files   *files.Transfers
 	sharing *sharing.Sharing
-	// settings are the owner's, as they are now.
+	// settings returns the owner's current settings.
 	settings func() (config.Settings, error)
 }
 
@@ -40,7 +40,7 @@ func (n network) Register(m *mux.Mux) {
 	})
 }
 
-// inWords says what each PC may do here as the page does.
+// inWords describes each PC's permissions here as the dashboard does.
 func (n network) inWords(present api.Network) (api.Network, error) {
 	settings, err := n.settings()
 	for i, pc := range present.Peers {
@@ -49,7 +49,7 @@ func (n network) inWords(present api.Network) (api.Network, error) {
 	return present, err
 }
 
-// linked is what the dashboard asks about other PCs; nil where none is reached.
+// linked returns the dashboard's sources about other PCs, or nil without other PCs.
 func linked(d *Daemon) (dashboard.Peering, func(context.Context) api.NetworkLists) {
 	if d.peering == nil || d.sharing == nil {
 		return nil, nil
@@ -57,8 +57,8 @@ func linked(d *Daemon) (dashboard.Peering, func(context.Context) api.NetworkList
 	return d.peering, d.sharing.Lists
 }
 
-// startFiles goes on with the files on their way, before the first link is up. Records
-// that cannot be read keep nobody from anything else.
+// startFiles resumes the transfers before the first link is up. Unreadable records
+// disable only the transfers.
 func startFiles(d *Daemon) *files.Transfers {
 	transfers, err := files.Open(files.Options{
 		Home: d.opts.Home, Transport: d.peering.Ways(), Changed: d.broker.Changed, Now: d.opts.Now, Log: d.opts.Log,

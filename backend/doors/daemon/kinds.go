@@ -16,18 +16,18 @@ const (
 	// kindsPatience is how long the registration of a new session waits for the first
 	// look: the login shell may have to be asked where the agents are.
 	kindsPatience = time.Second
-	// kindsAge is how old a look may be before a registration has another one made.
+	// kindsAge is the age from which a registration starts a new search.
 	kindsAge = time.Minute
 )
 
-// kindsHandler adds to the answer of a registration which agents this PC has: a session is
-// offered the tools of their jobs alone (CTX-01).
+// kindsHandler adds this PC's agents to the answer of a registration, so a session
+// gets only the tools of their jobs (CTX-01).
 type kindsHandler struct {
 	ipc.Handler
 	installed *installed
 }
 
-// Handle serves a request as the broker does.
+// Handle serves a request as the broker does, and fails as the broker does.
 func (h kindsHandler) Handle(ctx context.Context, conn *ipc.Conn, op string, args json.RawMessage) (any, error) {
 	answer, err := h.Handler.Handle(ctx, conn, op, args)
 	registered, is := answer.(api.Registered)
@@ -35,12 +35,12 @@ func (h kindsHandler) Handle(ctx context.Context, conn *ipc.Conn, op string, arg
 		return answer, err
 	}
 	var request api.Register
-	_ = json.Unmarshal(args, &request)                                // the broker has read it
-	registered.Kinds = h.installed.kinds(ctx, request.Previous == "") // others have their tools already
+	_ = json.Unmarshal(args, &request)                                // the broker has decoded it
+	registered.Kinds = h.installed.kinds(ctx, request.Previous == "") // others already have their tools
 	return registered, nil
 }
 
-// installed knows which agents this PC has.
+// installed caches which agents this PC has.
 type installed struct {
 	find func() []bridge.AgentKind
 	now  func() time.Time
@@ -48,11 +48,11 @@ type installed struct {
 	mu    sync.Mutex // guards below
 	known []bridge.AgentKind
 	at    time.Time
-	look  chan struct{} // of the look that goes on, nil for none; closed at its end
+	look  chan struct{} // of the running search, or nil; closed at its end
 }
 
-// kinds returns the agents that this PC has, nil while that is not known. With wait it gives
-// the first look some time.
+// kinds returns the agents of this PC, or nil if they are unknown. With wait it
+// waits a limited time for the first search.
 func (i *installed) kinds(ctx context.Context, wait bool) []bridge.AgentKind {
 	i.mu.Lock()
 	if i.look == nil && (i.at.IsZero() || i.now().Sub(i.at) > kindsAge) {
@@ -84,7 +84,7 @@ func (i *installed) refresh(look chan struct{}) {
 	close(look)
 }
 
-// findKinds returns the agents whose programs are found, by the settings in force.
+// findKinds returns the agents whose programs are found, by the current settings.
 func findKinds(d *Daemon) (found []bridge.AgentKind) {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// capabilities are what this PC can do with paired ones.
+// capabilities returns this PC's capabilities for paired PCs.
 func (d *Daemon) capabilities() []string {
 	can := append(sharing.Capabilities(), remote.FilesCapability)
 	if d.jobs != nil {
@@ -20,8 +20,8 @@ func (d *Daemon) capabilities() []string {
 	return can
 }
 
-// startSharing has messages, decisions and lists exchanged with paired PCs, before the
-// first link is up and before anybody connects.
+// startSharing starts the exchange of messages, decisions and lists with paired
+// PCs, before the first link is up and before any connection.
 func startSharing(d *Daemon) *sharing.Sharing {
 	opts := sharing.Options{
 		Transport: d.peering.Ways(), Spool: d.peering.Ways(), Policy: policyOf(d), DB: d.db, Broker: d.broker, Now: d.opts.Now, Log: d.opts.Log,
@@ -36,10 +36,10 @@ func startSharing(d *Daemon) *sharing.Sharing {
 	return shared
 }
 
-// endedShown is how many ended jobs a paired PC is shown.
+// endedShown is how many ended jobs a paired PC sees.
 const endedShown = 50
 
-// policyOf tells what other PCs may do here, whenever it is asked.
+// policyOf returns a function for the current permissions of other PCs.
 func policyOf(d *Daemon) func() (remote.Policy, error) {
 	return func() (remote.Policy, error) {
 		network, err := d.network()
@@ -47,7 +47,7 @@ func policyOf(d *Daemon) func() (remote.Policy, error) {
 	}
 }
 
-// peersChanged is told whenever something about another PC is different.
+// peersChanged returns the function to call after any change of another PC.
 func peersChanged(d *Daemon) func() {
 	return func() {
 		d.broker.Changed()
@@ -60,7 +60,7 @@ func peersChanged(d *Daemon) func() {
 	}
 }
 
-// serveJobs has paired PCs served, and asked, about jobs before the first link is up.
+// serveJobs starts serving and requesting jobs of paired PCs, before the first link is up.
 func (d *Daemon) serveJobs() {
 	if d.jobs == nil {
 		return
@@ -77,13 +77,13 @@ func (d *Daemon) serveJobs() {
 	d.requester.Run()
 }
 
-// network is what the owner says of other PCs now.
+// network returns the owner's current settings for other PCs.
 func (d *Daemon) network() (config.Network, error) {
 	settings, err := d.opts.Home.Settings(d.opts.Getenv)
 	return settings.Network, err
 }
 
-// forget takes a name out of what the owner of that home allows other PCs.
+// forget returns a function that removes a name from the permissions in the home's settings.
 func forget(home config.Home) func(name string) error {
 	return func(name string) error {
 		_, err := home.UpdateConfig(func(c *config.Config) error {
@@ -94,7 +94,7 @@ func forget(home config.Home) func(name string) error {
 	}
 }
 
-// serveFrame takes what came over a link.
+// serveFrame handles a frame from a link.
 func (d *Daemon) serveFrame(from remote.PC, frame remote.Frame) {
 	if serve := d.frames[frame.Type]; serve != nil {
 		serve(from, frame)
@@ -103,7 +103,7 @@ func (d *Daemon) serveFrame(from remote.PC, frame remote.Frame) {
 	d.opts.Log.Warn("a paired PC sent what this Bridge does not know", "peer", from.Name, "type", frame.Type)
 }
 
-// storedFor takes what lay in the team's hub.
+// storedFor returns the handler of frames stored in the team's hub.
 func storedFor(d *Daemon) func(context.Context, remote.PC, remote.Frame, time.Time) error {
 	return func(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
 		return d.sharing.TakeStored(ctx, from, frame, since)

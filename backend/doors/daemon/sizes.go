@@ -15,7 +15,7 @@ const (
 	sizesLook = time.Hour
 )
 
-// sizesLoop adds a point to the record of the home's sizes once a day.
+// sizesLoop adds a record of the home's sizes once a day.
 func (d *Daemon) sizesLoop() {
 	wait := sizesRest
 	for {

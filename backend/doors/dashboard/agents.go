@@ -15,25 +15,25 @@ import (
 	"bridge/backend/doors/dashboard/httpjson"
 )
 
-// agentsAge is how long a list of the agent CLIs is kept: looking starts every
-// one of them.
+// agentsAge is how long the list of agent CLIs is cached: a search starts every
+// CLI.
 const agentsAge = 5 * time.Second
 
-// agents keeps the last list and lets one change be made at a time.
+// agents caches the last list and serializes changes.
 type agents struct {
-	of  Agents // nil where there are none to show
+	of  Agents // nil without agents
 	now func() time.Time
 	log *slog.Logger
 
-	looking sync.Mutex // guards list and at; held while looking
+	looking sync.Mutex // guards list and at; held during a search
 	list    []connect.Agent
 	at      time.Time
 
 	changing sync.Mutex // held while a plan is applied
 }
 
-// known returns the list, at most agentsAge old. Of many that ask at once one
-// looks.
+// known returns the list, at most agentsAge old. Concurrent callers share one
+// search.
 func (a *agents) known(ctx context.Context) []connect.Agent {
 	a.looking.Lock()
 	defer a.looking.Unlock()
@@ -53,8 +53,7 @@ func (a *agents) forget() {
 	a.list = nil
 }
 
-// show answers GET /api/agents: which agent CLIs there are, and which of
-// them Bridge is connected to.
+// show answers GET /api/agents: the agent CLIs and their connections to Bridge.
 func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 	if a.of == nil {
 		return httpjson.WriteJSON(w, dto.Agents{Agents: []dto.Agent{}, Command: "bridge install"})
@@ -64,8 +63,8 @@ func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// connected answers GET /api/agents/connected: which agent CLIs are connected, and whether
-// their sessions may start agents without a question. It starts none of them.
+// connected answers GET /api/agents/connected: the connected agent CLIs, and
+// whether their sessions may start agents without a question. It starts no CLI.
 func (a *agents) connected(w http.ResponseWriter, _ *http.Request) error {
 	list := dto.Connected{Agents: []dto.Standing{}}
 	if a.of == nil {
@@ -88,14 +87,14 @@ func agentShape(a connect.Agent) dto.Agent {
 	}
 }
 
-// changeRequest is the body of a request to connect or disconnect an agent. One
-// without consent asks what would be changed; one with it names by its digest
-// the change that was shown.
+// changeRequest is the body of a request to connect or disconnect an agent. Without
+// consent it requests a preview of the change. With consent it names the shown
+// change by its digest.
 type changeRequest struct {
 	Consent bool   `json:"consent"`
 	Digest  string `json:"digest"`
-	// Jobs says, of connecting, whether its sessions may start agents on this PC without
-	// a question; null leaves that as it is.
+	// Jobs sets, when connecting, whether its sessions may start agents on this PC
+	// without a question; null keeps the setting.
 	Jobs *bool `json:"jobs"`
 }
 
@@ -120,8 +119,8 @@ func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind, request c
 	return a.of.PlanRemoval(kind)
 }
 
-// change shows a change, or makes exactly the one that was shown: the plan
-// is rebuilt and must have the digest that the owner saw.
+// change shows a change, or makes exactly the shown one: it rebuilds the plan and
+// compares the digest that the owner saw.
 func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(context.Context, bridge.AgentKind, changeRequest) (setup.Plan, error)) error {
 	kind, err := bridge.ParseKind(r.PathValue("kind"))
 	if err != nil {

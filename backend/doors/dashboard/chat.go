@@ -21,8 +21,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// maxOwnerSends bounds the owner's messages per minute: ours, far above what a
-// person types, low enough that a page gone wild floods no session.
+// maxOwnerSends bounds the owner's messages per minute. Bridge's own choice is far
+// above a person's typing, but low enough that a faulty page floods no session.
 const maxOwnerSends = 120
 
 // chatRequest is the body of POST /api/sessions/<name>/message (CHT-01).
@@ -32,7 +32,7 @@ type chatRequest struct {
 	Target *string `json:"target"`
 }
 
-// readChat reads and checks the body of an owner's message.
+// readChat decodes and checks the body of an owner's message.
 func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
 	var request chatRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -53,7 +53,7 @@ func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
 	return request, nil
 }
 
-// chats carries the owner's words, and tells what became of them.
+// chats delivers the owner's messages and reports their progress.
 type chats struct {
 	*sources
 	handles *handles
@@ -79,9 +79,9 @@ func (c *chats) messageSession(w http.ResponseWriter, r *http.Request) error {
 	return c.deliver(w, r, asked)
 }
 
-// messageJob answers POST /api/jobs/<job>/message (CHT-12): a note to a job about a
-// native child of it. The body is checked first, so that a malformed one is told
-// apart from a job that does not exist.
+// messageJob answers POST /api/jobs/<job>/message (CHT-12): a note to a job about
+// its native child. It checks the body first, to distinguish a malformed one from
+// an unknown job.
 func (c *chats) messageJob(w http.ResponseWriter, r *http.Request) error {
 	request, err := readChat(w, r)
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *chats) messageJob(w http.ResponseWriter, r *http.Request) error {
 	return c.answer(w, outcome, handle{note: true})
 }
 
-// findAddressee finds the peer id of a local session by its exact name: a live
-// one, else the one that had the name last, whose mail waits.
+// findAddressee returns the peer id of a local session by its exact name: a live
+// one, or else the last one with the name, whose mail waits.
 func (c *chats) findAddressee(ctx context.Context, name string) (peerID string, err error) {
 	if strings.Contains(name, "/") {
 		return "", bridge.Errorf(bridge.NotFound, "sessions of a paired PC take no input from here")
@@ -143,10 +143,10 @@ func noBroker() error {
 	return bridge.Errorf(bridge.Unavailable, "no broker runs, so nothing can be sent: `bridge serve` starts one")
 }
 
-// deliver has the broker carry the owner's words and answers with how far they
-// came, and with a receipt handle where there is something to look up. The
-// message's id is ours, so that even an unclear outcome can be looked up; it is
-// never sent twice.
+// deliver sends the owner's message through the broker. It answers with its
+// progress, and with a receipt handle if there is more to query. The dashboard
+// chooses the message's id, so that even an unclear outcome can be queried; it
+// never sends a message twice.
 func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Request) error {
 	if err := c.bound(); err != nil {
 		return err
@@ -168,8 +168,8 @@ func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Reque
 	return c.answer(w, outcome, handle{})
 }
 
-// answer tells how far the owner's words came, with a receipt where there is
-// something to look up.
+// answer returns the progress of the owner's message, with a receipt if there is
+// more to query.
 func (c *chats) answer(w http.ResponseWriter, outcome chat.Outcome, issued handle) error {
 	answer := dto.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
 	if outcome.Message != "" {
@@ -180,7 +180,7 @@ func (c *chats) answer(w http.ResponseWriter, outcome chat.Outcome, issued handl
 	return httpjson.WriteJSON(w, answer)
 }
 
-// bound refuses words that come faster than a person types.
+// bound fails if messages come faster than a person types.
 func (c *chats) bound() error {
 	if !c.sends.Take() {
 		return bridge.Errorf(bridge.Busy, "that were too many messages in one minute: wait a little")
@@ -188,7 +188,7 @@ func (c *chats) bound() error {
 	return nil
 }
 
-// unclear reports an error after which the message may be stored or not.
+// unclear reports an error after which the message may or may not be stored.
 func unclear(err error) bool {
 	return bridge.CodeOf(err) == bridge.Unavailable || errors.Is(err, context.DeadlineExceeded)
 }
@@ -235,8 +235,8 @@ func recipientShape(r api.Recipient) dto.Recipient {
 	return dto.Recipient{Name: r.Name, Online: r.Online, Wake: r.Wake}
 }
 
-// delivery answers GET /api/chat-delivery/<id> (CHT-09) for the handles
-// that this instance gave out.
+// delivery answers GET /api/chat-delivery/<id> (CHT-09) for this instance's
+// handles.
 func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	issued, ok := c.handles.find(id)
@@ -266,9 +266,9 @@ func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, answer)
 }
 
-// receiptOf puts a delivery's facts into the words of a receipt: delivered is
-// nothing but a durable consumption (CHT-09). What expired unread is queued no
-// more and was not delivered.
+// receiptOf returns a delivery's receipt state: delivered means only a durable
+// consumption (CHT-09). A message that expired unread is not queued and was not
+// delivered.
 func receiptOf(d deliveryView) (chat.State, int64) {
 	read := d.Read()
 	switch {
@@ -281,21 +281,21 @@ func receiptOf(d deliveryView) (chat.State, int64) {
 	}
 }
 
-// maxHandles bounds the receipts that are remembered: the oldest is forgotten,
-// its message stays in the history (CHT-16).
+// maxHandles bounds the stored receipts: a new one replaces the oldest, whose
+// message stays in the history (CHT-16).
 const maxHandles = 1_000
 
-// handles are the receipts given out by this instance. They live in memory.
+// handles stores this instance's receipts in memory.
 type handles struct {
 	mu     sync.Mutex // guards below
 	byID   map[string]handle
 	issued []string // oldest first
 }
 
-// handle is what a receipt stands for.
+// handle is the data of a receipt.
 type handle struct {
 	message string // message id
-	note    bool   // to a job: its control knows of it, the store does not
+	note    bool   // to a job: its control knows the note, the store does not
 	by      chat.Transport
 	at      int64 // when it was issued, epoch milliseconds
 }

@@ -1,8 +1,8 @@
-// Package dashboard is Bridge's HTTP door on the loopback address: the page,
-// the read-only endpoints, the owner's messages, and server-sent events that
-// say when something changed (seed 4.2, 4.3, 4.6, 5; rows DEC-17 to DEC-20,
-// CHT, AUT, STO-12). Every request passes package guard. Reads go to the store
-// alone and work without a broker; what the owner writes goes to the broker.
+// Package dashboard is Bridge's HTTP server on the loopback address: the page, the
+// read-only endpoints, the owner's messages, and server-sent events for changes
+// (seed 4.2, 4.3, 4.6, 5; rows DEC-17 to DEC-20, CHT, AUT, STO-12). Every request
+// passes package guard. Reads use only the store and work without a broker; the
+// owner's writes go to the broker.
 package dashboard
 
 import (
@@ -36,111 +36,109 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// Options says what a dashboard works with. All fields are required unless the
-// comment says otherwise.
+// Options configures a Dashboard. All fields are required unless the comment says
+// otherwise.
 type Options struct {
-	// Secret gives the launch secret. It is asked at every request, so that a
-	// replaced secret shuts out old cookies.
+	// Secret returns the launch secret. It is called for every request, so that a
+	// new secret invalidates old cookies.
 	Secret func() (config.Secret, error)
-	// Browsers keeps the cookies that are valid; nil keeps them in memory alone.
+	// Browsers stores the valid cookies; nil keeps them only in memory.
 	Browsers guard.BrowserStore
 	// Tickets are the keys that open the page.
 	Tickets *guard.Tickets
-	// Reader gives the store's read side. It is asked at every request and may
-	// return the same one each time; the dashboard never closes it. An error
-	// that is fs.ErrNotExist means that nothing was ever stored.
+	// Reader returns the store's read side. It is called for every request and may
+	// return the same one; the dashboard never closes it. fs.ErrNotExist means that
+	// nothing was ever stored.
 	Reader func(context.Context) (Reader, error)
-	// Broker is the live broker, nil where there is none: reads still work.
+	// Broker is the live broker, or nil: reads still work.
 	Broker Broker
-	// Jobs are the delegated jobs; nil where there are none.
+	// Jobs are the delegated jobs; nil without any.
 	Jobs runs.Jobs
-	// Peering are the links with other PCs; nil where there are none.
+	// Peering holds the links with other PCs; nil without any.
 	Peering Peering
-	// NetworkSettings are what config.json says about them; nil where there are none.
+	// NetworkSettings are the settings for other PCs in config.json; nil without any.
 	NetworkSettings network.Settings
-	// NetworkLists is what paired PCs show of themselves; nil where there are none.
+	// NetworkLists returns the lists that paired PCs share; nil without any.
 	NetworkLists func(context.Context) api.NetworkLists
-	// JobOf returns the name of the delegated job at the other end of a connection, "" for
-	// none; nil where there are no jobs.
+	// JobOf returns the name of the delegated job at the other end of a connection,
+	// or ""; nil without jobs.
 	JobOf func(net.Conn) (job string, err error)
-	// UserOf fails when a connection is not this user's, and reports whether the system
-	// tells; nil where it never does.
+	// UserOf fails if a connection belongs to another user, and reports whether the
+	// system knows; nil if it never does.
 	UserOf func(net.Conn) (known bool, err error)
-	// Agents finds the agent CLIs of this computer and connects them; nil where
-	// there are none to show.
+	// Agents finds and connects the agent CLIs of this computer; nil disables that.
 	Agents Agents
-	// Storage looks through the home's storage; nil where nothing can.
+	// Storage inspects the home's storage; nil disables that.
 	Storage storage.Doctor
-	// Maintenance is done when the owner asks for it, with the settings in
-	// force; nil where none can be done.
+	// Maintenance returns the maintenance with the current settings, for the
+	// owner's requests; nil disables it.
 	Maintenance func() maintain.Maintenance
-	// Settings are those of config.json; nil where they cannot be changed.
+	// Settings are those of config.json; nil if they cannot be changed.
 	Settings Settings
-	// PutAway remembers news that was put away; nil where nothing can.
+	// PutAway stores dismissed news; nil disables dismissing.
 	PutAway needsview.PutAway
-	// Questions are what sessions ask; nil where there are none.
+	// Questions are the sessions' questions; nil without any.
 	Questions needsview.Questions
-	// Prompts are the permission prompts of sessions; nil where there are none.
+	// Prompts are the permission prompts of sessions; nil without any.
 	Prompts runs.Prompts
-	// Rules are the owner's standing rules; nil where there are none.
+	// Rules are the owner's standing rules; nil without any.
 	Rules Rules
-	// OpenLink shows a link in the owner's browser, and may last as long as that;
-	// nil where there is none.
+	// OpenLink opens a link in the owner's browser, and may run as long as the
+	// browser; nil without one.
 	OpenLink func(ctx context.Context, link string) error
-	// Login switches the start of the desktop app at login; nil where the page is
-	// served by another program.
+	// Login switches the desktop app's start at login; nil if another program
+	// serves the page.
 	Login Login
-	// Page holds the built page with index.html at its root. Nil, or without
-	// index.html, the page answers 503 and says how to build it.
+	// Page holds the built page with index.html at its root. If it is nil or lacks
+	// index.html, the page answers 503 with build instructions.
 	Page fs.FS
-	// Name and Version are this instance's.
+	// Name and Version identify this instance.
 	Name, Version string
-	// Home is the folder where the data lives, for people to read; may be "".
+	// Home is the data folder, as text for people; may be "".
 	Home string
-	// MaxHops is the hop at which mail wakes nobody; 0 for the default.
+	// MaxHops is the hop count from which mail wakes no session; 0 for the default.
 	MaxHops int
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Rules are the owner's standing rules; *rules.Rules is one.
+// Rules are the owner's standing rules; *rules.Rules implements it.
 type Rules interface {
 	needsview.Rules
 	runs.Rules
 }
 
-// Peering is what the dashboard asks of the links with other PCs.
+// Peering is the dashboard's view of the links with other PCs.
 type Peering = network.Peering
 
-// Reader is what the dashboard reads: *store.Reader and *store.DB have it. All
-// methods may be called concurrently.
+// Reader is the dashboard's view of the store; *store.Reader and *store.DB
+// implement it. All methods are safe for concurrent use.
 type Reader interface {
-	// Recent returns the newest messages, newest first, archived ones included.
+	// Recent returns the newest messages, newest first, including archived ones.
 	Recent(ctx context.Context, limit int) ([]mail.HistoryRow, error)
 	// Conversation returns messages from or to a peer, newest first, created
 	// before the given time unless that is 0.
 	Conversation(ctx context.Context, peerID string, before int64, limit int) ([]mail.HistoryRow, error)
-	// Search returns messages whose body holds the query literally, newest first,
-	// created before the given time unless that is 0.
+	// Search returns messages whose body contains the query literally, newest
+	// first, created before the given time unless that is 0.
 	Search(ctx context.Context, query string, before int64, limit int) ([]mail.HistoryRow, error)
-	// SearchWords returns messages and decisions by their words, the best first,
-	// and how many rows the index is behind.
+	// SearchWords searches messages and decisions by words, best first. It also
+	// returns how many rows the index lags behind.
 	SearchWords(ctx context.Context, query store.WordQuery) (hits []store.WordHit, behind int64, err error)
-	// Find returns one message; its code is NotFound when there is none.
+	// Find returns one message. It fails with NotFound if there is none.
 	Find(ctx context.Context, messageID string) (mail.HistoryRow, error)
-	// Decisions returns the revisions that fit, newest first.
+	// Decisions returns the matching revisions, newest first.
 	Decisions(ctx context.Context, lookup decision.Lookup) ([]decision.Revision, error)
-	// UnreadableDecisions returns those that Decisions passes over: of a topic, or
-	// those in force of all ("").
+	// UnreadableDecisions returns the rows that Decisions omits: those of a topic,
+	// or with "" those in force of all topics.
 	UnreadableDecisions(ctx context.Context, topic string) ([]store.UnreadableRow, error)
 	Together(ctx context.Context, topic string) (next map[string]string, err error)
-	// DecisionNotices returns the messages that told of a topic's revisions, the
-	// newest first.
+	// DecisionNotices returns the messages about a topic's revisions, newest first.
 	DecisionNotices(ctx context.Context, topic string) ([]mail.HistoryRow, error)
 	// CountSince counts the messages sent at a time or later.
 	CountSince(ctx context.Context, since int64) (int, error)
 	activity.Reader
-	// Peers returns every session ever seen, the newest first.
+	// Peers returns every session ever seen, newest first.
 	Peers(ctx context.Context) ([]store.Peer, error)
 }
 
@@ -149,67 +147,66 @@ var (
 	_ Reader = (*store.DB)(nil)
 )
 
-// Broker is what the dashboard asks of the live broker; *broker.Broker is one.
-// All methods may be called concurrently. Status and SendOwner fail with code
-// Unavailable when no broker runs.
+// Broker is the dashboard's view of the live broker; *broker.Broker implements it.
+// All methods are safe for concurrent use. Status and SendOwner fail with
+// Unavailable if no broker runs.
 type Broker interface {
-	// Status tells what the broker knows. Its revision is no newer than the
-	// rest, and grows after every change that this or the store shows: answers
-	// are kept until it does.
+	// Status returns the broker's state. Its revision is no newer than the rest,
+	// and increases after every change of this or the store: answers are cached
+	// until then.
 	Status(ctx context.Context) (api.Status, error)
-	// SendOwner stores a message from the owner durably before it returns, for the
-	// session with that peer id or, where it is "", for all; args.To is what the
-	// history shows. The same MessageID again makes no second copy.
+	// SendOwner stores a message from the owner durably before it returns. peerID
+	// is its recipient, or "" for all sessions; the history shows args.To. A
+	// repeated MessageID makes no second copy.
 	SendOwner(ctx context.Context, peerID string, args api.SendArgs) (api.SendResult, error)
-	// DecideOwner records a decision of the owner, and WithdrawOwner that he withdraws the
-	// one in force on a topic, once for an id. Their codes are NotFound where there is none
-	// in force that they replace, and Conflict where another one is.
+	// DecideOwner records a decision of the owner. WithdrawOwner withdraws the
+	// current one on a topic, once per id. They fail with NotFound if there is no
+	// current one to replace, and with Conflict if another one is current.
 	DecideOwner(ctx context.Context, cwd string, args api.DecideArgs) (api.DecideResult, error)
 	WithdrawOwner(ctx context.Context, args api.WithdrawDecisionArgs) (api.DecideResult, error)
-	// Chat carries the owner's words to one session and says how far they came.
-	// Its code is Conflict for a child that is not the session's.
+	// Chat delivers the owner's message to one session and returns its progress. It
+	// fails with Conflict for a child of another session.
 	Chat(ctx context.Context, request chat.Request) (chat.Outcome, error)
-	// Work tells when sessions were at work after a time, Unix milliseconds.
+	// Work returns the sessions' working times after since, Unix milliseconds.
 	Work(since int64) api.Work
-	// LookAtChildren has the session's native children looked up anew, because
-	// somebody looks at the session. It returns at once; a change is signalled.
+	// LookAtChildren refreshes the session's native children, because a person
+	// views the session. It returns immediately; a change is signalled.
 	LookAtChildren(peerID string)
-	// Watch brings a signal whenever something changed, until stop is called;
-	// several changes may be one signal. A closed channel means that the broker
-	// is gone: Watch is then called again a second later.
+	// Watch returns a channel with a signal after changes, until stop is called;
+	// several changes may be one signal. The channel closes when the broker ends:
+	// call Watch again a second later.
 	Watch() (changes <-chan struct{}, stop func())
-	// Changed says that something of what is shown changed.
+	// Changed invalidates the shown state.
 	Changed()
 }
 
-// Agents is what the dashboard asks about agent CLIs; connect.Agents is one. All
-// methods may be called concurrently.
+// Agents is the dashboard's view of the agent CLIs; connect.Agents implements it.
+// All methods are safe for concurrent use.
 type Agents interface {
-	// List looks for every kind. It may take its time; its context ends with the
-	// request.
+	// List searches every kind. It may be slow; its context ends with the request.
 	List(ctx context.Context) []connect.Agent
-	// Standings lists those that are connected, and is quick.
+	// Standings returns the connected ones, and is quick.
 	Standings() ([]connect.Standing, error)
-	// Plan and PlanRemoval change nothing; Apply does what a plan says.
+	// Plan and PlanRemoval change nothing; Apply executes a plan.
 	Plan(ctx context.Context, kind bridge.AgentKind, choices setup.Choices) (setup.Plan, error)
 	PlanRemoval(kind bridge.AgentKind) (setup.Plan, error)
 	Apply(plan setup.Plan) error
-	// Refused says why nothing may be connected from here, "" where it may.
+	// Refused returns why no agent may be connected from here, or "".
 	Refused() string
-	// CommandLine is what a person types to run Bridge with these words.
+	// CommandLine returns the command that a person types to run Bridge.
 	CommandLine(words ...string) string
 }
 
 var _ Agents = connect.Agents{}
 
-// Dashboard is the HTTP handler. Its server must listen on a loopback address
-// and set no write time-out (events are streams).
+// Dashboard is the HTTP handler. Its server must listen on a loopback address and
+// set no write timeout, because events are streams.
 type Dashboard struct {
 	guard  *guard.Guard
 	routes []route
 	log    *slog.Logger
 
-	// The parts, a file for each.
+	// The parts, one file each.
 	sources   *sources
 	states    *states
 	messages  messages
@@ -285,7 +282,7 @@ func newNetwork(opts Options, changing *sync.Mutex) *network.Network {
 	})
 }
 
-// follow starts what goes on until ctx ends.
+// follow starts the background work until ctx ends.
 func (d *Dashboard) follow(ctx context.Context, doctor storage.Doctor) {
 	if doctor != nil {
 		d.followed.Go(func() {
@@ -299,16 +296,16 @@ func (d *Dashboard) follow(ctx context.Context, doctor storage.Doctor) {
 	}
 }
 
-// EndCookies ends every cookie and every event stream: each browser needs a launch link
-// again.
+// EndCookies ends every cookie and event stream: each browser needs a new launch
+// link.
 func (d *Dashboard) EndCookies() {
 	d.guard.EndCookies()
 	d.events.endStreams()
 }
 
-// Close stops maintenance that runs, ends every event stream and stops following
-// the broker. Call it before http.Server.Shutdown, which waits for open streams.
-// Other requests are still answered.
+// Close stops running maintenance, ends every event stream and stops following the
+// broker. Call it before http.Server.Shutdown, which waits for open streams. It
+// still answers other requests.
 func (d *Dashboard) Close() error {
 	d.stop()
 	d.tasks.Close()
@@ -317,13 +314,12 @@ func (d *Dashboard) Close() error {
 	return nil
 }
 
-// ConnContext is for the http.Server that serves the dashboard: it looks at each new
-// connection.
+// ConnContext is for the dashboard's http.Server: it checks each new connection.
 func (d *Dashboard) ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return d.guard.ConnContext(ctx, conn)
 }
 
-// Watched reports whether a page is open: an event stream listens.
+// Watched reports whether a page is open, as an event stream.
 func (d *Dashboard) Watched() bool { return d.events.listening() }
 
 // ServeHTTP answers one request: guard, route, handler, and the error's status.
@@ -336,11 +332,11 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve orders the refusals: who asks comes before what exists, so that a
-// stranger learns nothing, not even which paths there are.
+// serve orders the refusals: it checks the caller before the path, so that a
+// stranger does not even learn which paths exist.
 func (d *Dashboard) serve(w *response, r *http.Request) error {
 	if err := d.guard.Caller(r); err != nil {
-		w.Header().Set("Connection", "close") // the look is once a connection: the next one is looked at anew
+		w.Header().Set("Connection", "close") // a connection is checked once: the next one is checked again
 		return err
 	}
 	if err := d.guard.Host(r); err != nil {
@@ -369,9 +365,9 @@ func (d *Dashboard) serve(w *response, r *http.Request) error {
 	return matched.handle(w, r)
 }
 
-// guardFor says which guard a request needs. Where no route fits, the method tells:
-// what would change something is refused like every mutation, so that another
-// site's page cannot find out which addresses there are (AUT-02).
+// guardFor returns the guard kind of a request. Without a route, the method
+// decides: a mutating method is refused like every mutation, so that another site's
+// page cannot discover addresses (AUT-02).
 func guardFor(matched *route, r *http.Request) guard.Kind {
 	switch {
 	case matched != nil:
@@ -383,7 +379,7 @@ func guardFor(matched *route, r *http.Request) guard.Kind {
 	}
 }
 
-// noRoute is the answer where no route fits the method, or the path at all.
+// noRoute answers a request without a route for its method or path.
 func noRoute(w http.ResponseWriter, allowed []string) error {
 	if len(allowed) == 0 {
 		return bridge.Errorf(bridge.NotFound, "there is nothing under this address")
@@ -394,8 +390,8 @@ func noRoute(w http.ResponseWriter, allowed []string) error {
 	return httpjson.Refusal{Status: http.StatusMethodNotAllowed, Sentence: "this address does not take that method"}
 }
 
-// response remembers whether the answer has begun, so that a late error does
-// not write a second one into it.
+// response records whether the answer has begun, so that a late error does not
+// write a second answer into it.
 type response struct {
 	http.ResponseWriter
 	begun bool
@@ -411,5 +407,5 @@ func (w *response) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// Unwrap lets http.ResponseController reach flushing and deadlines.
+// Unwrap gives http.ResponseController access to flushing and deadlines.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -13,11 +13,11 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// decisions tells what was decided. It asks the store alone (DEC-19), but for what
-// became of a notice. What the owner decides goes to the broker.
+// decisions serves the decisions. It reads only the store (DEC-19), except for the
+// delivery of notices. The owner's decisions go to the broker.
 type decisions struct{ *sources }
 
-// list answers GET /api/decisions (DEC-17): what is in force, for no
+// list answers GET /api/decisions (DEC-17): the decisions in force, for no
 // particular session.
 func (d decisions) list(w http.ResponseWriter, r *http.Request) error {
 	lookup, err := readLookup(r)
@@ -31,8 +31,8 @@ func (d decisions) list(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, found)
 }
 
-// history answers GET /api/decisions/<topic>/history (DEC-18): every
-// revision of exactly that topic, newest first.
+// history answers GET /api/decisions/<topic>/history (DEC-18): every revision of
+// exactly that topic, newest first.
 func (d decisions) history(w http.ResponseWriter, r *http.Request) error {
 	topic, err := readTopic(r)
 	if err != nil {
@@ -58,8 +58,8 @@ func (d decisions) history(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, dto.History{Topic: topic, Decisions: found, AtOnce: together})
 }
 
-// notices answers GET /api/decisions/<topic>/notices: the messages that
-// told sessions of the topic's revisions, newest first, with their way to each.
+// notices answers GET /api/decisions/<topic>/notices: the messages about the
+// topic's revisions, newest first, with their deliveries.
 func (d decisions) notices(w http.ResponseWriter, r *http.Request) error {
 	topic, err := readTopic(r)
 	if err != nil {
@@ -90,7 +90,7 @@ type decisionRequest struct {
 	Topic      string          `json:"topic"`
 	Text       string          `json:"text"`
 	Scope      *decision.Scope `json:"scope"`
-	Supersedes string          `json:"supersedes"` // the revision that the owner saw, "" for any
+	Supersedes string          `json:"supersedes"` // the revision that the owner saw; "" for any
 }
 
 // pin answers POST /api/decisions: the owner pins a decision, or revises one (PGE-04).
@@ -118,11 +118,11 @@ func (d decisions) pin(w http.ResponseWriter, r *http.Request) error {
 type withdrawRequest struct {
 	ID         string `json:"id"` // "" lets the broker choose
 	Reason     string `json:"reason"`
-	Supersedes string `json:"supersedes"` // the revision that the owner saw, "" for any
+	Supersedes string `json:"supersedes"` // the revision that the owner saw; "" for any
 }
 
-// withdraw answers POST /api/decisions/<topic>/withdraw: nothing is in force on the topic
-// afterwards (PGE-04).
+// withdraw answers POST /api/decisions/<topic>/withdraw: afterwards the topic has
+// no decision in force (PGE-04).
 func (d decisions) withdraw(w http.ResponseWriter, r *http.Request) error {
 	topic, err := readTopic(r)
 	if err != nil {
@@ -144,7 +144,7 @@ func (d decisions) withdraw(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, dto.Decided{Decision: ended.Decision, DeliveredTo: dto.List(ended.DeliveredTo)})
 }
 
-// readTopic reads the topic of the address.
+// readTopic parses the topic of the address.
 func readTopic(r *http.Request) (string, error) {
 	if !utf8.ValidString(r.PathValue("topic")) { // lower case would turn other bytes into a character
 		return "", bridge.Errorf(bridge.Invalid, "the topic is not valid UTF-8")
@@ -156,7 +156,7 @@ func readTopic(r *http.Request) (string, error) {
 	return topic, nil
 }
 
-// find returns what lookup asks for, and beside it what cannot be read.
+// find returns the decisions that match lookup, and the unreadable ones.
 func (d decisions) find(ctx context.Context, lookup decision.Lookup) (dto.Decisions, error) {
 	reader, err := d.reader(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func (d decisions) find(ctx context.Context, lookup decision.Lookup) (dto.Decisi
 	return wire, nil
 }
 
-// readLookup reads q and scope. An omitted scope asks for every scope.
+// readLookup parses q and scope. Without scope it matches every scope.
 func readLookup(r *http.Request) (decision.Lookup, error) {
 	params, err := httpjson.Params(r)
 	if err != nil {
@@ -198,7 +198,7 @@ func readLookup(r *http.Request) (decision.Lookup, error) {
 	return lookup, nil
 }
 
-// parseScope reads the bare word all or a scope's JSON.
+// parseScope parses "all" or a scope's JSON.
 func parseScope(raw string) (decision.Scope, error) {
 	if raw == "all" {
 		return decision.AllSessions(), nil
@@ -206,8 +206,8 @@ func parseScope(raw string) (decision.Scope, error) {
 	return decision.ParseScope([]byte(raw))
 }
 
-// malformed makes every fault in an address's parameter a 400, one that is too
-// long included (DEC-20): 413 is for bodies.
+// malformed turns every error of an address's parameter into a 400, even a too long
+// one (DEC-20): 413 is for bodies.
 func malformed(err error) error {
 	return bridge.Errorf(bridge.Invalid, "%s", err.Error())
 }

@@ -12,15 +12,14 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// recipient is what the delivery strip needs to know of one that a message
-// went to.
+// recipient holds a recipient's data for the delivery strip.
 type recipient struct {
 	name  string
 	agent bridge.AgentKind
-	live  *api.Peer // nil while it is away
+	live  *api.Peer // nil while it is offline
 }
 
-// deliveryView is one delivery as people see it, made of stored facts.
+// deliveryView is one delivery in a readable form, made of stored facts.
 type deliveryView struct {
 	mail.Delivery
 	to      recipient
@@ -40,8 +39,8 @@ func (d deliveryView) wire() dto.Delivery {
 	}
 }
 
-// steps are the six marks. A step is not possible when a later one came first,
-// when the message expired, or when it may wake nobody.
+// steps returns the six steps. A step is not possible if a later one came first,
+// the message expired, or it may not wake the session.
 func (d deliveryView) steps() []dto.Step {
 	facts := d.Facts()
 	furthest := 0
@@ -72,8 +71,8 @@ func (d deliveryView) steps() []dto.Step {
 	return steps
 }
 
-// neverWakes says why the message may not wake its recipient, "" when it may.
-// The rule itself is mail's; this puts it into words.
+// neverWakes returns why the message may not wake its recipient, or "". Package
+// mail decides; this function puts the reason into text.
 func (d deliveryView) neverWakes() string {
 	policy := session.Policy{AutoWake: true, WakeOnDirect: true, MaxHops: d.maxHops}
 	if !mail.MayWake(d.Message, true, policy) {
@@ -99,7 +98,7 @@ func (d deliveryView) neverWakes() string {
 	return ""
 }
 
-// note says where the message is, as one would say it to a person.
+// note returns the message's state as a sentence for people.
 func (d deliveryView) note() string {
 	switch d.Stage() {
 	case bridge.StageRefused:
@@ -116,7 +115,7 @@ func (d deliveryView) note() string {
 		return "expired after " + bridge.Span(time.Duration(d.Expired.At-d.CreatedAt)*time.Millisecond)
 	case bridge.StageHanded:
 		return "handed over, waiting for a sign of activity"
-	default: // it waits: below is what for
+	default: // it waits: the reason follows
 	}
 	switch {
 	case d.Remote.IsWaiting():
@@ -134,7 +133,7 @@ func (d deliveryView) note() string {
 	}
 }
 
-// clock is the time of day, with the day where it is not the message's own.
+// clock returns the time of day, with the date if it is not the message's date.
 func (d deliveryView) clock(at int64) string {
 	then, created := time.UnixMilli(at).In(d.zone), time.UnixMilli(d.CreatedAt).In(d.zone)
 	if then.YearDay() == created.YearDay() && then.Year() == created.Year() {

@@ -13,11 +13,11 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// directory knows who is who: the live sessions and all that were seen before.
+// directory maps names and ids of the live and earlier sessions.
 type directory struct {
 	maxHops int
 	zone    *time.Location
-	broker  bool                 // one runs
+	broker  bool                 // a broker runs
 	live    map[string]*api.Peer // by peer id
 	known   []store.Peer         // newest first
 	byID    map[string]recipient
@@ -41,8 +41,8 @@ func (s *sources) directory(ctx context.Context, reader Reader, now live) (*dire
 	return people, nil
 }
 
-// idOf returns the peer id of a session name: the live one's, else that of the
-// session that had it last.
+// idOf returns the peer id of a session name: the live session's, or else that of
+// the last session with the name.
 func (p *directory) idOf(name string) (string, bool) {
 	for id, peer := range p.live {
 		if peer.Name == name {
@@ -57,7 +57,7 @@ func (p *directory) idOf(name string) (string, bool) {
 	return "", false
 }
 
-// who returns what is known of a peer id; a stranger is called by it.
+// who returns the known data of a peer id; an unknown peer is named by its id.
 func (p *directory) who(id string) recipient {
 	if known, ok := p.byID[id]; ok {
 		return known

@@ -11,8 +11,8 @@ import (
 	"bridge/backend/doors/dashboard/httpjson"
 )
 
-// writeError answers with {"error"} and logs what is ours to mend. The log
-// names the path only: a query may hold the launch key (AUT-03).
+// writeError answers with {"error"} and logs internal errors. The log has only the
+// path: a query may hold the launch key (AUT-03).
 func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // nobody reads the answer
@@ -33,7 +33,7 @@ func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	_, _ = w.Write(append(body, '\n')) // a lost client needs no answer
 }
 
-// chain is err with its hidden cause, for the log.
+// chain returns err with its hidden cause, for the log.
 func chain(err error) string {
 	var known *bridge.Error
 	if errors.As(err, &known) && known.Unwrap() != nil {
@@ -42,7 +42,7 @@ func chain(err error) string {
 	return err.Error()
 }
 
-// recoverPanic turns a bug into a 500; an answer that has begun is cut off.
+// recoverPanic turns a panic into a 500; it cuts off an answer that has begun.
 func (d *Dashboard) recoverPanic(w *response, r *http.Request) {
 	cause := recover()
 	if cause == nil {

@@ -13,41 +13,41 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Limits of the event streams, all ours.
+// The limits of the event streams, all Bridge's own choice.
 const (
-	// maxStreams is far above the pages that one person has open.
+	// maxStreams is far above the number of pages that one person opens.
 	maxStreams = 32
-	// keepAlive is how often a quiet stream shows that it is alive.
+	// keepAlive is the interval of signs of life on a quiet stream.
 	keepAlive = 15 * time.Second
-	// pace is the shortest time between two looks at the broker: a page that
-	// hears of changes ten times a second is live enough.
+	// pace is the minimum time between two queries of the broker: ten updates a
+	// second are enough for a page.
 	pace = 100 * time.Millisecond
-	// writeLimit is how long one event may take to leave; a client that reads
-	// slower is dropped and comes back by itself.
+	// writeLimit is the timeout of writing one event; a slower client is dropped
+	// and reconnects automatically.
 	writeLimit = 10 * time.Second
-	// watchAgain is the wait before asking for a lost broker again.
+	// watchAgain is the pause before the next attempt to watch a lost broker.
 	watchAgain = time.Second
 )
 
-// events tells every open page that the revision changed.
+// events notifies every open page of a changed revision.
 type events struct {
 	now    func() time.Time
-	joined lifecycle.Signal // a page came, look at the broker
+	joined lifecycle.Signal // a page connected: query the broker
 	alone  bool             // no broker is followed: the revision is always 0
-	task   func() string    // what to say of maintenance
+	task   func() string    // the text about maintenance
 
 	mu       sync.Mutex // guards below
 	revision int64      // 0 without a broker
-	known    bool       // revision was learned since somebody listens
+	known    bool       // the revision is known since there is a listener
 	streams  map[*eventStream]struct{}
 	closed   bool
 }
 
-// eventStream is one open page. changed holds at most one signal: whatever a
-// slow page missed is one event when it is ready.
+// eventStream is one open page. changed holds at most one signal: a slow page gets
+// one event for everything it missed.
 type eventStream struct {
 	changed lifecycle.Signal
-	worked  lifecycle.Signal // maintenance went on, in the same way
+	worked  lifecycle.Signal // maintenance progressed; likewise at most one signal
 	closed  chan struct{}
 }
 
@@ -55,8 +55,7 @@ func newEvents(now func() time.Time) *events {
 	return &events{now: now, joined: lifecycle.NewSignal(), streams: map[*eventStream]struct{}{}}
 }
 
-// follow publishes the broker's revisions, and 0 while there is none, until ctx
-// ends.
+// follow publishes the broker's revisions, and 0 without a broker, until ctx ends.
 func (e *events) follow(ctx context.Context, broker Broker) {
 	for {
 		changes, stop := broker.Watch()
@@ -72,8 +71,8 @@ func (e *events) follow(ctx context.Context, broker Broker) {
 	}
 }
 
-// watch looks at the broker once for all changes of a pace, and only while
-// somebody listens. It returns when ctx ends or the broker is gone.
+// watch queries the broker at most once per pace, and only while there are
+// listeners. It returns when ctx or the broker ends.
 func (e *events) watch(ctx context.Context, broker Broker, changes <-chan struct{}) {
 	for {
 		if e.listening() {
@@ -113,7 +112,7 @@ func (e *events) publish(revision int64) {
 	}
 }
 
-// taskChanged has every open page told how maintenance goes.
+// taskChanged notifies every open page of the progress of maintenance.
 func (e *events) taskChanged() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,9 +121,9 @@ func (e *events) taskChanged() {
 	}
 }
 
-// join opens a stream. Its first event is the present revision: while others
-// listen it is known; for the first listener the broker is asked, because what
-// is remembered from earlier, or from the start, is no longer true.
+// join opens a stream. Its first event is the current revision. It is known while
+// others listen; for the first listener the broker is queried, because an older
+// revision may be outdated.
 func (e *events) join() (*eventStream, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -156,7 +155,7 @@ func (e *events) latest() int64 {
 	return e.revision
 }
 
-// close ends all streams and lets none begin.
+// close ends all streams and blocks new ones.
 func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +168,7 @@ func (e *events) close() {
 	}
 }
 
-// endStreams ends all streams. Their pages ask again, and need a valid cookie then.
+// endStreams ends all streams. Their pages reconnect and then need a valid cookie.
 func (e *events) endStreams() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,9 +193,8 @@ func (e *events) stream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// pump writes a stream until its client is gone, fails a write, or the
-// dashboard closes. A revision is written once; work is what to say of
-// maintenance.
+// pump writes a stream until its client is gone, a write fails, or the dashboard
+// closes. It writes a revision once; work returns the text about maintenance.
 func (e *events) pump(ctx context.Context, stream *eventStream, work func() string, write func(string) error) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
@@ -225,9 +223,8 @@ func (e *events) pump(ctx context.Context, stream *eventStream, work func() stri
 	}
 }
 
-// eventWriter writes one piece of a stream at once, in bounded time. A writer
-// that cannot flush or take a deadline, as a window's asset server has, still
-// gets the text.
+// eventWriter writes and flushes one piece of a stream in bounded time. A writer
+// without flush or deadline, such as a window's asset server, still gets the text.
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -247,5 +244,5 @@ func (e eventWriter) write(text string) error {
 	return nil
 }
 
-// release takes the deadline off the connection, which the next request uses.
-func (e eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) } // what has no deadline needs no release
+// release removes the deadline from the connection for the next request.
+func (e eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) } // a writer without a deadline needs no release

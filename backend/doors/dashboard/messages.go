@@ -10,12 +10,12 @@ import (
 	"bridge/backend/doors/dashboard/httpjson"
 )
 
-// messages tells what was said, and what became of it.
+// messages serves the messages and their deliveries.
 type messages struct{ *sources }
 
-// list answers GET /api/messages: the conversation of one session, live
-// or gone, newest first. Whoever asks looks at the session, so its native
-// children are looked up too.
+// list answers GET /api/messages: the conversation of one session, live or gone,
+// newest first. The request also refreshes the session's native children, because a
+// person views it.
 func (m messages) list(w http.ResponseWriter, r *http.Request) error {
 	params, err := httpjson.Params(r)
 	if err != nil {
@@ -52,7 +52,7 @@ func (m messages) list(w http.ResponseWriter, r *http.Request) error {
 }
 
 // show answers GET /api/messages/<id>: one message of any store, with its
-// way to each recipient.
+// deliveries.
 func (m messages) show(w http.ResponseWriter, r *http.Request) error {
 	now, err := m.askBroker(r.Context())
 	if err != nil {
@@ -76,8 +76,8 @@ func (m messages) show(w http.ResponseWriter, r *http.Request) error {
 // usualArchiveLimit is the seed's default (4.6).
 const usualArchiveLimit = 100
 
-// searchArchive answers GET /api/archive/messages (STO-12): messages of every
-// store whose body holds the query literally, newest first.
+// searchArchive answers GET /api/archive/messages (STO-12): messages of every store
+// whose body contains the query literally, newest first.
 func (m messages) searchArchive(w http.ResponseWriter, r *http.Request) error {
 	params, err := httpjson.Params(r)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"bridge/backend/core/needs"
 )
 
-// Needs gathers what the list of the owner's needs is made of, for whoever else shows
-// it (NED-01).
+// Needs returns the facts for the list of the owner's needs, for other views of it
+// (NED-01). It fails if they cannot be read.
 func (d *Dashboard) Needs(ctx context.Context) (needs.Facts, error) { return d.states.facts(ctx) }
 
-// forget has the state built anew, and every place that shows it told.
+// forget invalidates the cached state and notifies every view.
 func (s *states) forget() {
 	s.cache.mu.Lock()
 	s.cache.body = nil
@@ -22,7 +22,7 @@ func (s *states) forget() {
 	}
 }
 
-// unread says whose mail is overdue.
+// unread returns the overdue mail by recipient.
 func (p *directory) unread(found []mail.Overdue) []needs.MailFact {
 	facts := make([]needs.MailFact, len(found))
 	for i, o := range found {
@@ -35,7 +35,7 @@ func (p *directory) unread(found []mail.Overdue) []needs.MailFact {
 	return facts
 }
 
-// expired names what was never read.
+// expired returns the messages that were never read.
 func (p *directory) expired(rows []mail.HistoryRow) (facts []needs.ExpiredFact) {
 	for _, row := range rows {
 		for _, d := range row.Deliveries {

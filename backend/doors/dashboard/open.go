@@ -11,17 +11,17 @@ import (
 	"bridge/backend/doors/dashboard/httpjson"
 )
 
-// openPatience is how long a browser's start may take to fail: one that lasts
-// longer has started.
+// openPatience is how long a browser's start may take to fail: one that runs longer
+// has started.
 const openPatience = 3 * time.Second
 
-// browser is the owner's, nil where none can be started.
+// browser starts the owner's browser.
 type browser struct {
 	show func(ctx context.Context, link string) error
 }
 
-// open answers POST /api/open: a link of the page is opened in the owner's
-// browser, as the native window asks, which has no other pages.
+// open answers POST /api/open: it opens a link of the page in the owner's browser.
+// The native window requests that, because it shows no other pages.
 func (b browser) open(w http.ResponseWriter, r *http.Request) error {
 	var request struct {
 		URL string `json:"url"`

@@ -11,8 +11,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// mediaTypes of the page's files. The system's own table is not asked: a
-// Windows registry that calls .js plain text would break the page.
+// mediaTypes are the media types of the page's files. The system's table is not
+// used: a Windows registry that calls .js plain text would break the page.
 var mediaTypes = map[string]string{
 	".html":  "text/html; charset=utf-8",
 	".js":    "text/javascript; charset=utf-8",
@@ -25,7 +25,7 @@ var mediaTypes = map[string]string{
 }
 
 // pageFiles is the built page.
-type pageFiles struct{ files fs.FS } // nil where there is none
+type pageFiles struct{ files fs.FS } // nil without a page
 
 // index answers / with the page.
 func (p pageFiles) index(w http.ResponseWriter, r *http.Request) error {
@@ -63,7 +63,7 @@ func (p pageFiles) read(name string) ([]byte, error) {
 		return content, nil
 	case name == "index.html" && errors.Is(err, fs.ErrNotExist):
 		return nil, notBuilt
-	default: // missing, a folder, or no valid name at all
+	default: // missing, a folder, or an invalid name
 		return nil, bridge.Errorf(bridge.NotFound, "the page has no such file")
 	}
 }

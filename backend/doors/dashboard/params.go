@@ -9,8 +9,8 @@ import (
 	"bridge/backend/doors/dashboard/httpjson"
 )
 
-// params are the parameters of the addresses that are read, by their pattern. An
-// address that does not stand here takes none.
+// params lists the query parameters of each read address by its pattern. An address
+// that is not listed takes none.
 var params = map[string][]string{
 	"/api/decisions":                 {"q", "scope"},
 	"/api/decisions/{topic}/history": {"q", "scope"},
@@ -23,8 +23,8 @@ var params = map[string][]string{
 	"/api/messages":                  {"peer", "before", "limit"},
 }
 
-// checkParams refuses what the address does not know: a parameter that is passed
-// over in silence would seem to have counted.
+// checkParams refuses unknown parameters: an ignored one would seem to have an
+// effect.
 func checkParams(pattern string, r *http.Request) error {
 	given, err := httpjson.Params(r)
 	if err != nil {

@@ -18,7 +18,7 @@ type route struct {
 	handle  func(http.ResponseWriter, *http.Request) error
 }
 
-// table is every address of the dashboard, in the order of the specification.
+// table returns every route of the dashboard, in the order of the specification.
 func (d *Dashboard) table() []route {
 	return append(d.decisions.routes(), []route{
 		{http.MethodPost, "/api/sessions/{name}/message", guard.Mutation, d.chats.messageSession},
@@ -76,7 +76,7 @@ func (d *Dashboard) table() []route {
 	}...)
 }
 
-// routes are the addresses of decisions.
+// routes returns the routes of decisions.
 func (d decisions) routes() []route {
 	return []route{
 		{http.MethodGet, "/api/decisions", guard.Read, d.list},
@@ -87,12 +87,12 @@ func (d decisions) routes() []route {
 	}
 }
 
-// match finds the route of r and sets its path values. Without one it returns
-// the methods that the path takes, none for an unknown path.
+// match returns the route of r and sets its path values. Without a route it returns
+// the methods of the path, or none for an unknown path.
 //
-// It works on the escaped path, segment by segment, so that a topic may hold
-// "/" or be ".."; http.ServeMux would redirect an empty or dotted segment away
-// from the handler that refuses it in words.
+// It compares the escaped path by segments, so that a topic may contain "/" or be
+// "..". http.ServeMux would redirect an empty or dotted segment away from the
+// handler with the readable refusal.
 func match(routes []route, r *http.Request) (*route, []string) {
 	segments, ok := splitPath(r.URL)
 	if !ok {
@@ -118,8 +118,8 @@ func match(routes []route, r *http.Request) (*route, []string) {
 	return nil, allowed
 }
 
-// methods lists what the route answers. HEAD is a GET without its body, but not
-// where a GET does something (the launch link uses its ticket up) or never ends.
+// methods returns the methods of the route. HEAD is a GET without its body, but not
+// if the GET has an effect (the launch link uses up its ticket) or never ends.
 func (rt *route) methods() []string {
 	if rt.kind == guard.Read || rt.kind == guard.Page {
 		return []string{rt.method, http.MethodHead}

@@ -15,7 +15,7 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// The number of hits of GET /api/search, unless asked for another, and at most.
+// The default and the maximum number of hits of GET /api/search.
 const (
 	usualHits = 20
 	mostHits  = 100
@@ -33,19 +33,19 @@ const (
 //   - limit is 1 to 100, 20 when it is not given.
 //   - cursor is the next of an answer: the same question goes on behind that page.
 //
-// The answer is {results: [...], behind: n, next: "..."}, see dto.Search and dto.Hit. The best
-// come first, among the newest 2,000 of each kind that fit; words that are in more
-// than 2,000 documents do not rank, and where all are, the newest come first.
-// snippet is a list of {text, hit}: plain text, never HTML. link opens the hit in
-// the page. behind counts rows that were stored a moment ago and are not searched
-// yet. Without an index the answer is 503 and says why.
+// The answer is {results: [...], behind: n, next: "..."}, see dto.Search and
+// dto.Hit. It ranks the newest 2,000 matches of each kind, best first. Words in
+// more than 2,000 documents do not rank; if all words are such, the newest come
+// first. snippet is a list of {text, hit}: plain text, never HTML. link opens the
+// hit in the page. behind counts recently stored rows that are not indexed yet.
+// Without an index the answer is a 503 with the reason.
 func (m messages) search(w http.ResponseWriter, r *http.Request) error {
 	query, err := readWordQuery(r)
 	if err != nil {
 		return err
 	}
 	limit := query.Limit
-	query.Limit++ // one more tells whether there are more
+	query.Limit++ // one more shows whether there are further ones
 	reader, err := m.reader(r.Context())
 	if err != nil {
 		return err
@@ -68,12 +68,11 @@ func (m messages) search(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, answer)
 }
 
-// mostSkipped bounds how far a search goes on: no more are ranked.
+// mostSkipped bounds the paging of a search: no more are ranked.
 const mostSkipped = 10_000
 
-// cursorAfter is where the next page begins: how many hits came before it, and the
-// time that they were found at, so that what is said meanwhile pushes none of them
-// down.
+// cursorAfter returns the start of the next page: the number of earlier hits and
+// the time of the search, so that new messages do not shift the hits.
 func cursorAfter(query store.WordQuery, page []store.WordHit, now time.Time) string {
 	before := query.Before
 	if before == 0 {

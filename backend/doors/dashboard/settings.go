@@ -14,35 +14,35 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// Settings is what the dashboard asks about config.json; config.Home is one.
+// Settings is the dashboard's view of config.json; config.Home implements it.
 type Settings interface {
 	Config() (config.Config, error)
-	// UpdateConfig keeps members that it does not know, and changes nothing when
-	// the result is out of bounds.
+	// UpdateConfig keeps unknown members, and changes nothing if the result is out
+	// of bounds.
 	UpdateConfig(change func(*config.Config) error) (config.Config, error)
 }
 
 var _ Settings = config.Home{}
 
-// Login starts the desktop app when its owner logs in; app.Autostart is one. It is
-// no setting of config.json: what the system says is in force.
+// Login controls the desktop app's start at login; app.Autostart implements it. It
+// is not a setting of config.json: the system's state is in force.
 type Login interface {
 	Enabled() bool
-	// Unavailable says why it cannot be switched on, "" where it can.
+	// Unavailable returns why it cannot be switched on, or "".
 	Unavailable() string
 	Set(on bool) error
 }
 
-// settings lets one change be made at a time: each reads and writes the file.
+// settings serializes changes: each reads and writes the file.
 type settings struct {
-	of    Settings // nil where there are none
-	login Login    // nil where no desktop app serves the page
+	of    Settings // nil without settings
+	login Login    // nil if no desktop app serves the page
 
-	changing *sync.Mutex // shared with whoever else does
-	changed  func()      // has what is shown built anew
+	changing *sync.Mutex // shared with all other changers of the file
+	changed  func()      // invalidates the shown state
 }
 
-// settingsRequest is the body of PUT /api/settings. What is left out stays.
+// settingsRequest is the body of PUT /api/settings. Omitted members stay unchanged.
 type settingsRequest struct {
 	Port         *int            `json:"port"`
 	AutoWake     *bool           `json:"autoWake"`
@@ -63,7 +63,7 @@ type claudeRequest struct {
 	StatusLine *bool `json:"statusLine"`
 }
 
-// applyTo changes what the request names.
+// applyTo changes the settings that the request names.
 func (s settingsRequest) applyTo(c *config.Config) {
 	set(&c.Port, s.Port)
 	set(&c.AutoWake, s.AutoWake)
@@ -125,7 +125,7 @@ func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, s.shape(r.Context(), changed))
 }
 
-// switchLogin switches whether the desktop app starts at login (DSK-04).
+// switchLogin switches the desktop app's start at login (DSK-04).
 func (s *settings) switchLogin(on bool) error {
 	if s.login == nil {
 		return bridge.Errorf(bridge.Unsupported, "the start at login belongs to the desktop app, which does not serve this page")
@@ -153,8 +153,7 @@ func (s *settings) shape(ctx context.Context, c config.Config) dto.Settings {
 	return wire
 }
 
-// servedPort is the port on which the request came in, which the guard has read
-// already.
+// servedPort returns the port of the request, which the guard has already parsed.
 func servedPort(ctx context.Context) int {
 	local, _ := ctx.Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil {

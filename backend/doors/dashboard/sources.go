@@ -15,21 +15,21 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// sources is where answers come from: the read side of the store, and the broker.
+// sources are the sources of answers: the store's read side, and the broker.
 type sources struct {
 	open    func(context.Context) (Reader, error) // Options.Reader
-	broker  Broker                                // nil where there is none
+	broker  Broker                                // nil without a broker
 	maxHops int
 	now     func() time.Time
 }
 
-// live is what the broker said at the beginning of a request.
+// live is the broker's state at the start of a request.
 type live struct {
 	status api.Status
 	on     bool // a broker runs
 }
 
-// askBroker asks for the broker's state. Having none is an answer, not an error.
+// askBroker returns the broker's state. A missing broker is not an error.
 func (s *sources) askBroker(ctx context.Context) (live, error) {
 	if s.broker == nil {
 		return live{}, nil
@@ -44,8 +44,7 @@ func (s *sources) askBroker(ctx context.Context) (live, error) {
 	return live{status: status, on: true}, nil
 }
 
-// reader returns the store's read side, or one that holds nothing where nothing
-// was ever stored.
+// reader returns the store's read side, or an empty one if nothing was ever stored.
 func (s *sources) reader(ctx context.Context) (Reader, error) {
 	reader, err := s.open(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +56,7 @@ func (s *sources) reader(ctx context.Context) (Reader, error) {
 	return reader, nil
 }
 
-// activity is what happened lately, as these tell.
+// activity returns the recent events from these sources.
 func (s *sources) activity() *activity.Activity {
 	return activity.New(activity.Options{
 		Reader: func(ctx context.Context) (activity.Reader, error) { return s.reader(ctx) },
@@ -87,7 +86,7 @@ func (s *sources) activity() *activity.Activity {
 	})
 }
 
-// noStore is the read side of a store that does not exist yet.
+// noStore is the read side of a missing store.
 type noStore struct{}
 
 func (noStore) Recent(context.Context, int) ([]mail.HistoryRow, error) { return nil, nil }

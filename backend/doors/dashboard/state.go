@@ -18,9 +18,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// stateKey names one state of the world: a broker that started anew counts its
-// revisions anew, a doctor's report is none of its changes, and what the last hour
-// brought and what is overdue change by themselves.
+// stateKey identifies one state. A restarted broker restarts its revisions. A
+// doctor's report is not one of its changes. The last hour's count and the overdue
+// items change with time.
 type stateKey struct {
 	minute   int64
 	pid      int
@@ -29,8 +29,8 @@ type stateKey struct {
 	storage  *storage.Checked
 }
 
-// stateCache keeps the encoded answer of the last revision. Its lock is held
-// while one request builds, so that many at once build one answer.
+// stateCache caches the encoded answer of the last revision. A request holds its
+// lock while it builds, so that concurrent requests build one answer.
 type stateCache struct {
 	mu    sync.Mutex // guards below
 	key   stateKey
@@ -38,27 +38,27 @@ type stateCache struct {
 	facts needs.Facts
 }
 
-// states tells what there is now, all of it in one answer.
+// states serves the current state in one answer.
 type states struct {
 	*sources
 	instance dto.Instance
 	runs     *runs.Runs
 	storage  *storage.Reports
 	queue    *needsview.Queue
-	began    int64 // when this dashboard did, Unix milliseconds
+	began    int64 // start of this dashboard, Unix milliseconds
 	cache    stateCache
 	hour     hourCount
 }
 
-// hourCount counts the messages of the last hour. Counting reads each of them, so
-// that with many it would cost more than all the rest of the state: a count of n
-// above exactCount then stands for n milliseconds, in which few come beside them.
+// hourCount counts the messages of the last hour. Counting reads each of them,
+// which would cost more than the rest of the state if there are many. So a count n
+// above exactCount is valid for n milliseconds, in which few messages arrive.
 type hourCount struct {
 	mu   sync.Mutex // guards last
 	last dto.LastHour
 }
 
-// exactCount is up to where each state counts anew.
+// exactCount is the count up to which each state counts again.
 const exactCount = 1000
 
 func (h *hourCount) at(now time.Time, count func(since int64) (int, error)) (dto.LastHour, error) {
@@ -96,7 +96,7 @@ func (s *states) show(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteBody(w, body)
 }
 
-// facts are what the owner's needs are decided from, and those of them that are.
+// facts returns the facts for the owner's needs.
 func (s *states) facts(ctx context.Context) (facts needs.Facts, err error) {
 	now, err := s.askBroker(ctx)
 	if err != nil {

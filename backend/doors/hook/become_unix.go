@@ -4,9 +4,9 @@ package hook
 
 import "bridge/backend/platform/proc"
 
-// become runs program in this one's place, so that for the host nothing changes.
-// It returns only when that cannot be done.
+// become replaces this process by program, with the same process id for the host.
+// It returns only if that fails.
 func become(program string, args []string) (code int, done bool) {
-	_ = proc.Replace(program, args) // whoever cannot be run is done without
+	_ = proc.Replace(program, args) // without the program this process continues
 	return 0, false
 }

@@ -1,7 +1,7 @@
-// Package hook is the door for the agent CLIs' hooks and plugins: one short
-// call that reports an event and brings back what the model shall read. It is
-// always quick and never fails the host's turn: whatever goes wrong, the host
-// gets a valid answer within the budget and the turn goes on.
+// Package hook is the entry point for the agent CLIs' hooks and plugins: one short
+// call that reports an event and returns text for the model. It is always quick and
+// never fails the host's turn. After any error, the host gets a valid answer within
+// the budget and the turn continues.
 package hook
 
 import (
@@ -22,30 +22,29 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Options says where the hook runs. All fields are required but CLIDataDir and Note.
+// Options configures a hook. All fields are required but CLIDataDir and Note.
 type Options struct {
 	Home    config.Home
 	Version string
-	// CLIDataDir is the folder of the agent CLI's own store; "" hides it.
+	// CLIDataDir is the folder of the agent CLI's own store; "" if unknown.
 	CLIDataDir string
-	// Note is what a session is shown when it starts, read without a broker. It
-	// is nil in a program that cannot read the store.
+	// Note returns the text shown to a session at its start, read without a broker.
+	// It is nil in a program that cannot read the store.
 	Note func(ctx context.Context, call session.HookCall) string
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
 const (
-	// budget bounds a whole hook call; hosts wait for it.
+	// budget bounds a whole hook call, because hosts wait for it.
 	budget = time.Second
-	// inputLimitBytes bounds what a host may say: prompts and tool results can
-	// be large.
+	// inputLimitBytes bounds a host's input: prompts and tool results can be large.
 	inputLimitBytes = 16 << 20
 	maxAncestors    = 8
 )
 
-// Run serves one hook call: JSON on input, the host's JSON on output. It has no
-// error to return: the host must never see one.
+// Run serves one hook call: JSON on input, the host's JSON on output. It returns no
+// error: the host must never see one.
 func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string, input io.Reader, output io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -54,20 +53,19 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 	call, err := adapter.ParseHook(event, stdin)
 	if err != nil {
 		opts.Log.Debug("a hook call is not understood", "kind", kind, "event", event, "err", err)
-		_ = writeOut(output, adapter.FormatHook(session.HookCall{}, "")) // a host that does not read misses nothing
+		_ = writeOut(output, adapter.FormatHook(session.HookCall{}, "")) // a host that does not read loses no data
 		return
 	}
 	call.CLIDataDir = opts.CLIDataDir
 	answer(ctx, opts, adapter, call, output)
 }
 
-// answer asks the broker, writes the host's answer, and only then confirms what
-// was in it: handing over is not consuming, and not handing over either until
-// the bytes are out.
+// answer queries the broker, writes the host's answer, and only then acknowledges
+// its mail: the mail counts as handed over only after the bytes are written.
 func answer(ctx context.Context, opts Options, adapter hooks.Adapter, call session.HookCall, output io.Writer) {
-	note := "" // read first: a broker that hangs must not cost it
+	note := "" // read first: a broker that hangs must not prevent it
 	if call.Event == session.EventStart && call.ChildID == "" {
-		call.Ancestors = above() // they tell whether this is another process than before
+		call.Ancestors = above() // they show whether this is another process than before
 		if opts.Note != nil {
 			note = opts.Note(ctx, call)
 		}
@@ -83,8 +81,8 @@ func answer(ctx context.Context, opts Options, adapter hooks.Adapter, call sessi
 	ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
 }
 
-// ackHanded tells the broker that the bytes are out, or keeps the ack
-// for the next broker.
+// ackHanded reports to the broker that the bytes are written, or keeps the ack for
+// the next broker.
 func ackHanded(ctx context.Context, opts Options, client *ipc.Client, ack api.Ack) {
 	if client.Ack(ctx, ack) == nil {
 		return
@@ -94,7 +92,7 @@ func ackHanded(ctx context.Context, opts Options, client *ipc.Client, ack api.Ac
 	}
 }
 
-// ask reports the call to the broker. Without one there is no mail to bring.
+// ask reports the call to the broker. Without a broker it returns no mail.
 func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client, session.HookReply) {
 	token, err := opts.Home.ExistingToken()
 	if err != nil {
@@ -105,7 +103,7 @@ func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client
 	if client == nil {
 		return nil, session.HookReply{}
 	}
-	if err == nil && reply.Unknown { // the walk through the process list is only for sessions that are not known yet
+	if err == nil && reply.Unknown { // the process list is only read for sessions that are not known yet
 		call.Ancestors = above()
 		reply, err = client.Hook(ctx, *call)
 	}
@@ -115,7 +113,7 @@ func ask(ctx context.Context, opts Options, call *session.HookCall) (*ipc.Client
 	return client, reply
 }
 
-// above lists the processes above this one, nearest first.
+// above returns the processes above this one, nearest first.
 func above() (pids []int) {
 	for _, p := range proc.Ancestors(os.Getpid(), maxAncestors) {
 		pids = append(pids, p.PID)
@@ -134,15 +132,15 @@ func joinNote(note, text string) string {
 	}
 }
 
-// readInput reads what the host says, as far as it comes within the budget.
+// readInput reads the host's input, as far as it arrives within the budget.
 func readInput(ctx context.Context, input io.Reader) []byte {
-	read := make(chan []byte, 1) // the reader may outlive a call that gave up
+	read := make(chan []byte, 1) // the reader may outlive a call that timed out
 	go func() {
 		data, err := io.ReadAll(io.LimitReader(input, inputLimitBytes))
 		if err != nil {
 			data = nil
 		}
-		_, _ = io.Copy(io.Discard, input) // what is beyond the limit
+		_, _ = io.Copy(io.Discard, input) // the input beyond the limit
 		read <- data
 	}()
 	select {
@@ -153,8 +151,8 @@ func readInput(ctx context.Context, input io.Reader) []byte {
 	}
 }
 
-// drain reads what the host says and drops it, as far as it comes within the budget: a
-// host must not meet a closed pipe.
+// drain reads and drops the host's input, as far as it arrives within the budget: a
+// host must not write into a closed pipe.
 func drain(ctx context.Context, input io.Reader) { readInputWithin(ctx, input) }
 
 func writeOut(output io.Writer, answer []byte) error {

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// modLook is how often the child of a mod looks whether its claude still runs.
+	// modLook is the interval at which a mod's child checks that its Claude Code still runs.
 	modLook = time.Second
 	// reportPatience is how long a mod's report waits for a broker.
 	reportPatience = 20 * time.Second
-	// modReportBytes bounds a report.
+	// modReportBytes bounds the size of a report.
 	modReportBytes = 64 << 10
 )
 
-// RunMod is the child process of claude's mod in one conversation: it streams
-// what the broker has for the mod as JSON lines (api.ModReply), until ctx or the
-// process above it ends. A broker that is away is waited for; starting one is the
-// session's business.
+// RunMod is the child process of Claude Code's mod in one conversation. It streams
+// the broker's replies for the mod as JSON lines (api.ModReply), until ctx or the
+// parent process ends. It waits for an absent broker; the session starts one. It
+// fails for an error that no other broker fixes.
 func RunMod(ctx context.Context, opts Options, wait api.ModWait, output io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -36,10 +36,10 @@ func RunMod(ctx context.Context, opts Options, wait api.ModWait, output io.Write
 		if err := followMod(ctx, opts, &wait, lines); err != nil {
 			return err
 		}
-		if wait.Line != "" { // nobody knows what waits while no broker runs
+		if wait.Line != "" { // without a broker the number of waiting messages is unknown
 			wait.Line = ""
 			if err := lines.Encode(api.ModReply{Line: &wait.Line}); err != nil {
-				return nil // the mod has gone
+				return nil // the mod has ended
 			}
 		}
 		ipc.Pause(ctx, wakeRetry)
@@ -47,8 +47,8 @@ func RunMod(ctx context.Context, opts Options, wait api.ModWait, output io.Write
 	return nil
 }
 
-// followMod streams from one broker until its connection ends. An error is for
-// good.
+// followMod streams from one broker until its connection ends. A returned error is
+// permanent.
 func followMod(ctx context.Context, opts Options, wait *api.ModWait, lines *json.Encoder) error {
 	client, err := dialAsMod(ctx, opts)
 	if err != nil {
@@ -69,7 +69,7 @@ func followMod(ctx context.Context, opts Options, wait *api.ModWait, lines *json
 	}
 }
 
-// lasting is an error that no other broker will mend, else nil.
+// lasting returns err if no other broker fixes it, else nil.
 func lasting(err error) error {
 	if bridge.CodeOf(err) == bridge.Unavailable {
 		return nil
@@ -86,8 +86,8 @@ func dialAsMod(ctx context.Context, opts Options) (*ipc.Client, error) {
 	return ipc.Dial(ctx, target, ipc.Hello{Role: api.RoleMod, PID: os.Getpid(), Version: opts.Version})
 }
 
-// ReportMod passes one report of the mod on, to the next broker where none runs.
-// What none hears in time is found by the prompt's own trace.
+// ReportMod sends one report of the mod to the broker, or to the next broker if none
+// runs. If none accepts it in time, the transcript still shows the prompt's outcome.
 func ReportMod(ctx context.Context, opts Options, input io.Reader) error {
 	var report api.ModReport
 	raw, err := io.ReadAll(io.LimitReader(input, modReportBytes))
@@ -108,7 +108,7 @@ func ReportMod(ctx context.Context, opts Options, input io.Reader) error {
 			return err
 		}
 		if report.Event == api.ModTurnEnded || report.Event == api.ModTurnStarted {
-			return nil // the next broker asks anew
+			return nil // the next broker asks again
 		}
 		ipc.Pause(ctx, wakeRetry)
 	}
@@ -124,8 +124,8 @@ func tellMod(ctx context.Context, opts Options, report api.ModReport) error {
 	return client.ModReport(ctx, report)
 }
 
-// endWithParent ends ctx when the process above this one has ended: nobody reads
-// any more.
+// endWithParent cancels ctx when the parent process has ended, because no process
+// reads the output then.
 func endWithParent(ctx context.Context, cancel context.CancelFunc) {
 	parent := os.Getppid()
 	for ipc.Pause(ctx, modLook) {

@@ -18,10 +18,10 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Plugin serves an agent's plugin for as long as it lives: events and
-// confirmations come in as JSON lines, answers and mail signals go out
-// (hooks.PluginRequest). It keeps connected to the broker and registers each
-// root session that the plugin reports.
+// Plugin serves an agent's plugin while the plugin runs. It reads events and
+// acknowledgements as JSON lines, and writes answers and mail signals
+// (hooks.PluginRequest). It keeps a broker connection and registers each root
+// session that the plugin reports.
 type Plugin struct {
 	opts        Options
 	kind        bridge.AgentKind
@@ -35,17 +35,17 @@ type Plugin struct {
 	mu       sync.Mutex
 	sessions map[string]registered    // by host session id
 	tails    map[string]chan struct{} // the end of each session's newest line
-	leases   map[string]leased        // by lease id: given to the plugin, not confirmed
-	prompts  map[string]*heldPrompt   // by opencode's id: open, as far as the plugin says
+	leases   map[string]leased        // by lease id: given to the plugin, unacknowledged
+	prompts  map[string]*heldPrompt   // by opencode's id: open, according to the plugin
 }
 
-// leased is mail that the plugin holds for a session.
+// leased is a lease that the plugin holds for a session.
 type leased struct {
 	session.Lease
 	sessionID string
 }
 
-// registered is a session that the broker knows of.
+// registered is a session that the broker knows.
 type registered struct {
 	id  string // peer id
 	cwd string
@@ -76,9 +76,8 @@ func RunPlugin(ctx context.Context, opts Options, kind bridge.AgentKind, target 
 	return err
 }
 
-// serve answers lines until input ends: those of one session in their order, so
-// that no event overtakes the ack before it; different sessions do not
-// wait for each other.
+// serve answers lines until input ends. Lines of one session run in order, so that
+// no event overtakes an earlier ack. Different sessions run in parallel.
 func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Reader) error {
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for {
@@ -112,7 +111,7 @@ func (p *Plugin) serve(ctx context.Context, running *sync.WaitGroup, input io.Re
 	}
 }
 
-// keyOf names the session that a line belongs to.
+// keyOf returns the session that a line belongs to.
 func (p *Plugin) keyOf(request hooks.PluginRequest) string {
 	if request.Back != "" {
 		return p.leaseOf(request.Back).sessionID
@@ -134,8 +133,8 @@ func (p *Plugin) keyOf(request hooks.PluginRequest) string {
 	return ""
 }
 
-// inOrder runs work on its own and tells it when everything that came before it
-// for the same key has ended.
+// inOrder runs work on a new goroutine. before closes when all earlier work for the
+// same key has ended.
 func (p *Plugin) inOrder(running *sync.WaitGroup, key string, work func(before <-chan struct{})) {
 	done := make(chan struct{})
 	p.mu.Lock()
@@ -158,8 +157,8 @@ func (p *Plugin) inOrder(running *sync.WaitGroup, key string, work func(before <
 	})
 }
 
-// readLine returns one line without its end; a longer one than limitBytes is an
-// error, for the rest cannot be trusted to start a line.
+// readLine returns one line without its line break. It fails with TooLarge over
+// limitBytes: the rest of the line cannot be trusted to start a line.
 func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
 	var whole []byte
 	for {
@@ -194,7 +193,7 @@ func (p *Plugin) answer(ctx context.Context, request hooks.PluginRequest) hooks.
 	return hooks.PluginReply{ID: request.ID, Text: reply.Text, Lease: reply.Lease, Error: words(err)}
 }
 
-// report makes sure that the session is registered and passes the event on.
+// report registers the session if necessary and passes the event on.
 func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.HookReply, error) {
 	client, err := p.reconnector.Client(ctx)
 	if err != nil {
@@ -215,8 +214,8 @@ func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.Hoo
 	return reply, err
 }
 
-// loansOf lists what the plugin holds for a session. A new broker must not give
-// it out again.
+// leasesOf returns the leases that the plugin holds for a session. A new broker
+// must not lease that mail again.
 func (p *Plugin) leasesOf(sessionID string) []session.Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,7 +282,7 @@ func (p *Plugin) join(ctx context.Context, client *ipc.Client) error {
 	return nil
 }
 
-// ack passes on what became of a lease, or keeps it for the next broker.
+// ack sends an acknowledgement to the broker, or keeps it for the next broker.
 func (p *Plugin) ack(ctx context.Context, c hooks.PluginAck) error {
 	defer p.forgetLease(c.Lease.ID)
 	ack := api.Ack{Lease: c.Lease, Stage: c.Stage, Via: mail.ViaPlugin, Detail: c.Detail}
@@ -294,7 +293,7 @@ func (p *Plugin) ack(ctx context.Context, c hooks.PluginAck) error {
 	return (ipc.Journal{Dir: p.opts.Home.ReadJournal()}).Keep(ack, p.opts.Now().UnixMilli())
 }
 
-// nack returns mail that reached no session: it is offered again.
+// nack returns undelivered mail: it is offered again.
 func (p *Plugin) nack(ctx context.Context, leaseID string) error {
 	p.forgetLease(leaseID)
 	return p.reconnector.Do(ctx, func(client *ipc.Client) error { return client.Nack(ctx, leaseID) })
@@ -312,7 +311,7 @@ func (p *Plugin) forgetLease(leaseID string) {
 	delete(p.leases, leaseID)
 }
 
-// leaves notes that no terminal shows a session any more.
+// leaves records that no terminal shows a session any more.
 func (p *Plugin) leaves(peerID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -342,8 +341,8 @@ func (p *Plugin) event(event ipc.Event) {
 	p.write(hooks.PluginPush{Mail: arrived.SessionID, Wake: arrived.Wake})
 }
 
-// signalAll follows dropped signals: each session may have mail that wakes it,
-// and the broker decides when it is asked.
+// signalAll replaces dropped signals: each session may have mail that wakes it, and
+// the broker decides that on the next request.
 func (p *Plugin) signalAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// heldPrompt is a prompt of opencode's that is put to its owner, on a connection of its
-// own. The terminal's own prompt takes no notice of it.
+// heldPrompt is an opencode prompt forwarded to its owner, on a separate
+// connection. It does not affect the terminal's own prompt.
 type heldPrompt struct {
-	said chan api.PromptEvent // what the plugin says of it, in its order
+	said chan api.PromptEvent // the plugin's events of the prompt, in order
 }
 
-// maxSaid is more than can be said of one prompt.
+// maxSaid is more than the number of events of one prompt.
 const maxSaid = 8
 
-// prompted takes in a prompt, or what became of one.
+// prompted handles a new prompt, or an event of one.
 func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request hooks.PluginRequest) {
 	if said := request.Settled; said != nil {
 		p.mu.Lock()
@@ -32,7 +32,7 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 		if held != nil {
 			select {
 			case held.said <- api.PromptEvent(said.Event):
-			default: // it says it again and again
+			default: // the plugin repeats it
 			}
 		}
 		return
@@ -60,8 +60,8 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 	})
 }
 
-// holdPrompt asks the owner for as long as the prompt is open, the next broker where one
-// has gone: nothing was decided there.
+// holdPrompt asks the owner while the prompt is open. If a broker ends, it asks the
+// next one, because no decision was made.
 func (p *Plugin) holdPrompt(ctx context.Context, id string, held *heldPrompt, asked hooks.Prompt) {
 	for ctx.Err() == nil {
 		known, err := p.reconnector.Client(ctx)
@@ -80,7 +80,7 @@ func (p *Plugin) holdPrompt(ctx context.Context, id string, held *heldPrompt, as
 	}
 }
 
-// over reports whether the plugin has said that the prompt is over.
+// over reports whether the plugin has reported the end of the prompt.
 func over(held *heldPrompt) bool {
 	select {
 	case <-held.said:
@@ -90,7 +90,7 @@ func over(held *heldPrompt) bool {
 	}
 }
 
-// askOwner asks on one broker. Unavailable says that it has gone before it was answered.
+// askOwner asks through one broker. It fails with Unavailable if the broker ends before the answer.
 func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, asked hooks.Prompt) error {
 	client, err := ipc.Dial(ctx, p.reconnector.Target, ipc.Hello{Role: api.RolePlugin, PID: os.Getpid(), Version: p.opts.Version})
 	if err != nil {

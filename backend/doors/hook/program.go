@@ -22,7 +22,7 @@ import (
 // Program is a process that serves one hook call: `bridge-hook`, or its long form
 // `bridge hook`. All fields are required but Note and LongForm.
 type Program struct {
-	Name    string   // as a person calls it
+	Name    string   // the command's name for people
 	Args    []string // KIND EVENT [--home DIR]
 	Stdin   io.Reader
 	Stdout  io.Writer
@@ -30,15 +30,15 @@ type Program struct {
 	Getenv  func(string) string
 	Now     func() time.Time
 	Version string
-	// Note is Options.Note for the home that the arguments name.
+	// Note is Options.Note for the home in the arguments.
 	Note func(ctx context.Context, home config.Home, log *slog.Logger, call session.HookCall) string
-	// LongForm finds the bridge program that can read the store, "" for none, for a
-	// program without Note: a session's start, which is rare, is handed to it whole.
+	// LongForm returns the path of the bridge program that can read the store, or
+	// "". A program without Note passes it a session's start, which is rare.
 	LongForm func() string
 }
 
-// exitUsage is the exit code of a command line that no host writes (contract:
-// Commands). Every other call ends with 0, or with ExitWake.
+// exitUsage is the exit code for an invalid command line, which no host writes
+// (contract: Commands). Every other call ends with 0 or ExitWake.
 const exitUsage = 2
 
 // Run serves the call and returns the exit code.
@@ -56,7 +56,7 @@ func (p Program) Run(ctx context.Context) int {
 	if p.LongForm != nil && hooks.IsStart(words[1]) {
 		if code, done := become(p.LongForm(), append([]string{"hook"}, p.Args...)); done {
 			return code
-		} // it is not there: the session goes without its note, but not without its mail
+		} // without it the session gets no note, but still gets its mail
 	}
 	home, err := config.OpenHome(homeFlag, p.Getenv)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p Program) Run(ctx context.Context) int {
 		return RunWake(ctx, opts, words[1] == hooks.WakeStandbyEvent, p.Stdin, p.Stderr)
 	}
 	if kind == bridge.Claude && words[1] == hooks.PermissionEvent {
-		if p.headless() { // a run without a person has its own way to ask
+		if p.headless() { // a run without a person asks in another way
 			drain(ctx, p.Stdin)
 			return 0
 		}
@@ -98,8 +98,8 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// Main is a whole program that serves one hook call, `bridge-hook`. It returns
-// the exit code.
+// Main is the complete program `bridge-hook`, which serves one hook call. It
+// returns the exit code.
 func Main(version string, now func() time.Time) int {
 	return Program{
 		Name: "bridge-hook", Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -107,7 +107,7 @@ func Main(version string, now func() time.Time) int {
 	}.Run(context.Background())
 }
 
-// longForm is the console program beside this one, "" where it is missing.
+// longForm returns the path of the console program in the same folder, or "" if it is missing.
 func longForm() string {
 	own, err := proc.ProgramOr("")
 	if err != nil {
@@ -116,7 +116,7 @@ func longForm() string {
 	return proc.Beside(own, "bridge-hook", "bridge")
 }
 
-// takeHome splits --home off, which may stand anywhere.
+// takeHome separates --home, at any position, from the other arguments.
 func takeHome(args []string) (home string, words []string) {
 	for i := 0; i < len(args); i++ {
 		value, isHome := strings.CutPrefix(args[i], "--home=")
@@ -142,11 +142,11 @@ func (p Program) options(home config.Home, kind bridge.AgentKind) Options {
 	return opts
 }
 
-// headless reports whether claude runs without a person (claude -p).
+// headless reports whether Claude Code runs without a person (claude -p).
 func (p Program) headless() bool { return strings.HasPrefix(p.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk") }
 
-// CLIDataDir is the folder of the CLI's own store, as the environment tells: it
-// is the CLI's where the CLI started us.
+// CLIDataDir returns the folder of the CLI's own store, derived from the
+// environment. A hook started by the CLI inherits the CLI's environment.
 func CLIDataDir(kind bridge.AgentKind, getenv func(string) string) string {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -155,19 +155,19 @@ func CLIDataDir(kind bridge.AgentKind, getenv func(string) string) string {
 	return hooks.CLIDataDir(kind, home, getenv)
 }
 
-// AsksForHelp reports whether args are a person's question instead of a call.
+// AsksForHelp reports whether args ask for help instead of a hook call.
 func AsksForHelp(args []string) bool {
 	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
 }
 
-// lazyLog opens the log only when a line is written: most hook calls say
-// nothing, and each must be quick.
+// lazyLog opens the log only to write a line: most hook calls log nothing, and each
+// must be quick.
 type lazyLog struct{ home config.Home }
 
 func (l lazyLog) Write(line []byte) (int, error) {
 	file, err := os.OpenFile(l.home.Log(), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return len(line), nil // a home that is not there yet has no log
+		return len(line), nil // a home that does not exist yet has no log
 	}
 	defer file.Close()
 	return file.Write(line)

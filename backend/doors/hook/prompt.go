@@ -21,13 +21,13 @@ const (
 	// promptLife bounds how long a hook holds a prompt; the host's own limit is a
 	// little longer (setup.promptSeconds).
 	promptLife = 3500 * time.Second
-	// lastWord is how long a hook that was told to end may take to say so.
+	// lastWord is the timeout of the final report of a hook that must end.
 	lastWord = 300 * time.Millisecond
 )
 
-// RunPrompt puts claude's permission prompt to its owner, while the terminal shows it,
-// too. It writes something only when he has answered: whatever else ends it, a broker
-// that is away or dies, a signal, the end of claude, leaves the prompt to the terminal.
+// RunPrompt forwards Claude Code's permission prompt to its owner, while the terminal
+// also shows it. It writes output only after the owner's answer. In all other cases (no
+// broker, a dead broker, a signal, the end of Claude Code) the terminal decides.
 func RunPrompt(ctx context.Context, opts Options, pid int, input io.Reader, output io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, promptLife)
 	defer cancel()
@@ -51,8 +51,8 @@ func RunPrompt(ctx context.Context, opts Options, pid int, input io.Reader, outp
 	})
 }
 
-// TellPrompt tells the owner of codex's permission prompt, which its terminal shows and
-// decides alone. It says nothing to codex and holds nothing up.
+// TellPrompt reports codex's permission prompt to the owner; only codex's terminal
+// shows and decides it. It sends codex no output and delays nothing.
 func TellPrompt(ctx context.Context, opts Options, input io.Reader) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -78,8 +78,8 @@ func promptArgs(id string, p hooks.Prompt, pid int) api.PromptArgs {
 	}
 }
 
-// holdPrompt waits for the owner's answer on one broker and hands it over. waiting ends
-// when the host wants it to end.
+// holdPrompt waits for the owner's answer on one broker and passes it to handOver.
+// waiting ends when the host ends the wait.
 func holdPrompt(ctx, waiting context.Context, opts Options, args api.PromptArgs, handOver func(api.PromptAnswer) bool) {
 	client, err := dialForPrompt(waiting, opts)
 	if err != nil {
@@ -88,7 +88,7 @@ func holdPrompt(ctx, waiting context.Context, opts Options, args api.PromptArgs,
 	defer client.Close()
 	answer, err := client.Prompt(waiting, args)
 	switch {
-	case waiting.Err() != nil && ctx.Err() == nil: // the host says so: it has its answer
+	case waiting.Err() != nil && ctx.Err() == nil: // the host has its answer
 		report(client, api.PromptReport{ID: args.ID, Event: api.PromptStopped})
 	case err != nil || answer.Decision == "":
 		return
@@ -102,14 +102,14 @@ func dialForPrompt(ctx context.Context, opts Options) (*ipc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, budget) // a broker that hangs holds nobody
+	ctx, cancel := context.WithTimeout(ctx, budget) // a broker that hangs delays no caller
 	defer cancel()
 	return ipc.Dial(ctx, ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}, ipc.Hello{Role: api.RoleHook, PID: os.Getpid(), Version: opts.Version})
 }
 
-// report says what became of it, as far as the broker still hears that.
+// report sends a final report, if the broker still accepts it.
 func report(client *ipc.Client, said api.PromptReport) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWord)
 	defer cancel()
-	_ = client.PromptReport(ctx, said) // the end of the connection tells as much
+	_ = client.PromptReport(ctx, said) // the end of the connection has the same effect
 }

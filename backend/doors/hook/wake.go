@@ -19,18 +19,18 @@ import (
 const (
 	// wakeLife bounds one wait; the host's own limit is a little longer.
 	wakeLife = 7000 * time.Second
-	// wakeRetry is how long a waiting hook leaves a home without a broker alone.
+	// wakeRetry is the pause of a waiting hook between attempts to find a broker.
 	wakeRetry = 2 * time.Second
-	// wakeLook is how often a waiting hook looks whether its agent still runs.
+	// wakeLook is the interval at which a waiting hook checks that its agent still runs.
 	wakeLook = 15 * time.Second
 )
 
-// ExitWake tells the host to start a turn with what stands on standard error.
+// ExitWake makes the host start a turn with the text on standard error.
 const ExitWake = 2
 
-// RunWake waits until the idle session shall be woken, then writes the text for
-// the model to errorOutput and returns ExitWake. In every other end it returns
-// 0, which the host ignores. It never holds a turn: the host runs it in the
+// RunWake waits until the idle session must wake up. It then writes the text for
+// the model to errorOutput and returns ExitWake. In all other cases it returns 0,
+// which the host ignores. It never delays a turn: the host runs it in the
 // background.
 func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, errorOutput io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, wakeLife)
@@ -49,23 +49,23 @@ func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, e
 		if code, done := waitOnce(ctx, opts, api.WakeWait{Call: call, Standby: standby}, errorOutput); done {
 			return code
 		}
-		ipc.Pause(ctx, wakeRetry) // the broker died: the next one is asked
+		ipc.Pause(ctx, wakeRetry) // the broker died: ask the next one
 	}
 	return 0
 }
 
-// readInputWithin reads the host's JSON, which comes at once or never.
+// readInputWithin reads the host's JSON, which arrives at once or never.
 func readInputWithin(ctx context.Context, input io.Reader) []byte {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	return readInput(ctx, input)
 }
 
-// waitOnce waits on one broker. It reports done when the wait is over for good.
+// waitOnce waits on one broker. done reports that the wait is finally over.
 func waitOnce(ctx context.Context, opts Options, wait api.WakeWait, errorOutput io.Writer) (code int, done bool) {
 	token, err := opts.Home.ExistingToken()
 	if err != nil {
-		return 0, true // no bridge runs in this home at all
+		return 0, true // no bridge runs in this home
 	}
 	target := ipc.Target{Socket: opts.Home.Socket(), Token: string(token)}
 	client, err := ipc.Dial(ctx, target, ipc.Hello{Role: api.RoleHook, PID: os.Getpid(), Version: opts.Version})
@@ -81,13 +81,13 @@ func waitOnce(ctx context.Context, opts Options, wait api.WakeWait, errorOutput 
 		return 0, true
 	}
 	if _, err := io.WriteString(errorOutput, reply.Text+"\n"); err != nil {
-		return 0, true // the lease lapses with the connection: the mail stays unread
+		return 0, true // the lease ends with the connection: the mail stays unread
 	}
 	ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 	return ExitWake, true
 }
 
-// endWithAgent ends the wait when the agent has ended: nobody is left to wake.
+// endWithAgent cancels the wait when the agent has ended.
 func endWithAgent(ctx context.Context, cancel context.CancelFunc, above []proc.Process, look time.Duration) {
 	for ipc.Pause(ctx, look) {
 		for _, p := range above[:min(len(above), agentDistance)] {
@@ -99,6 +99,6 @@ func endWithAgent(ctx context.Context, cancel context.CancelFunc, above []proc.P
 	}
 }
 
-// agentDistance is how many processes above the hook must live for it to have a
-// purpose: the shell that ran it, and the agent.
+// agentDistance is how many processes directly above the hook must run: the shell
+// that ran it, and the agent.
 const agentDistance = 2

@@ -1,5 +1,5 @@
-// Package hubcli implements the commands of bridge-hub: it reads flags, prints, and picks
-// exit codes. The hub itself is package server.
+// Package hubcli implements the commands of bridge-hub: it parses flags, prints,
+// and picks exit codes. Package server implements the hub.
 package hubcli
 
 import (
@@ -47,7 +47,7 @@ func (a *App) Run(ctx context.Context) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := a.root()
-	a.json = slices.Contains(a.Args, "--json") // a command line that is wrong answers as JSON, too
+	a.json = slices.Contains(a.Args, "--json") // an invalid command line also answers as JSON
 	root.SetArgs(a.Args)
 	a.Stdout, a.Stderr = terminal.Writer(a.Stdout), terminal.Writer(a.Stderr)
 	root.SetOut(a.Stdout)
@@ -59,7 +59,7 @@ func (a *App) Run(ctx context.Context) int {
 	return outcome.Code(err)
 }
 
-// Commands returns the root command with all others below it, for the reference.
+// Commands returns the root command with all subcommands, for the reference.
 func (a *App) Commands() *cobra.Command { return a.root() }
 
 func (a *App) root() *cobra.Command {
@@ -79,13 +79,13 @@ func (a *App) root() *cobra.Command {
 	return root
 }
 
-// jsonFlag lets a command print one JSON document.
+// jsonFlag adds --json to a command, which then prints one JSON document.
 func (a *App) jsonFlag(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
 	return cmd
 }
 
-// print prints what a command found, for programs or for people.
+// print prints a command's result, as JSON or as text.
 func (a *App) print(value any, text string) error {
 	if a.json {
 		return json.NewEncoder(terminal.JSON(a.Stdout)).Encode(value)
@@ -102,7 +102,7 @@ func (a *App) home() (server.Home, error) {
 	return server.At(folder)
 }
 
-// dial reaches the hub that runs.
+// dial connects to the running hub.
 func (a *App) dial() (*server.Client, error) {
 	home, err := a.home()
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *App) dial() (*server.Client, error) {
 	return server.Dial(home)
 }
 
-// ask asks the hub that runs.
+// ask runs question with a connection to the running hub.
 func (a *App) ask(question func(*server.Client) error) error {
 	hub, err := a.dial()
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *App) ask(question func(*server.Client) error) error {
 	return question(hub)
 }
 
-// onlyOwner refuses what a delegated job asks for.
+// onlyOwner fails if a delegated job calls the command.
 func (a *App) onlyOwner() error {
 	if name := a.Getenv(sandbox.JobVariable); name != "" {
 		return bridge.Errorf(bridge.Denied, "only the owner decides who is in the team: this was asked for from within %s", name)
@@ -165,7 +165,7 @@ func (a *App) serveCommand() *cobra.Command {
 	return cmd
 }
 
-// override sets what the command line names.
+// override applies the settings given on the command line.
 func override(set *server.Settings, flags server.Settings, changed func(string) bool) {
 	for name, apply := range map[string]func(){
 		"team": func() { set.Team = flags.Team }, "node": func() { set.Node = flags.Node }, "listen": func() { set.Listen = flags.Listen },
@@ -195,7 +195,7 @@ func (a *App) serve(ctx context.Context, home server.Home, set server.Settings) 
 	}
 }
 
-// Sizes of the rotated log.
+// The sizes of the rotated log.
 const (
 	logMegabytes = 20
 	logKept      = 5
@@ -206,8 +206,8 @@ func openLog(home server.Home) (*slog.Logger, func()) {
 	return slog.New(slog.NewTextHandler(file, nil)), func() { _ = file.Close() }
 }
 
-// logFile makes the log's folder for the owner alone before the library would make it
-// for everyone.
+// logFile creates the log's folder with access for the owner only; the library
+// would create it for everyone.
 type logFile struct {
 	home server.Home
 	lumberjack.Logger

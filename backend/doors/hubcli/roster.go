@@ -20,7 +20,7 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// rosterCommand is for a team that has a NATS server of its own (HUB-01).
+// rosterCommand returns the command for a team that runs its own NATS server (HUB-01).
 func (a *App) rosterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "roster", Short: "Who is in a team that has a NATS server of its own", Args: usage.None,
@@ -33,13 +33,13 @@ func (a *App) rosterCommand() *cobra.Command {
 	return cmd
 }
 
-// rosterDir is where the roster is.
+// rosterDir returns the folder of the roster.
 func (a *App) rosterDir() (string, error) {
 	home, err := a.home()
 	return filepath.Join(home.Dir(), "roster"), err
 }
 
-// withRoster does something with the roster that is there.
+// withRoster runs do with the existing roster.
 func (a *App) withRoster(ctx context.Context, do func(*provision.Roster) error) error {
 	dir, err := a.rosterDir()
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *App) rosterAdd() *cobra.Command {
 	})
 }
 
-// joinLine is what joins a PC.
+// joinLine returns the command that adds a PC to the team.
 func joinLine(r *provision.Roster, name string) string {
 	set := r.Settings()
 	line := fmt.Sprintf("bridge join --nats %s --creds %s.creds --team %s --roster %s", strings.Join(set.URLs, ","), name, set.Team, r.Key())
@@ -189,7 +189,7 @@ func (a *App) rosterPrint() *cobra.Command {
 	})
 }
 
-// printRoster shows everything but the owner's credentials.
+// printRoster prints all settings except the owner's credentials.
 func (a *App) printRoster(r *provision.Roster) error {
 	set, pcs := r.Settings(), append([]provision.PC{}, r.PCs()...)
 	var b strings.Builder

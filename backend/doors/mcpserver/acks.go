@@ -14,8 +14,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// acks holds the leases of answers on their way out, until the answer's bytes are
-// written and its acknowledgement is durable.
+// acks holds the leases of unsent answers, until the answer is written and its
+// acknowledgement is durable.
 type acks struct {
 	mu   sync.Mutex
 	open map[string]session.Lease // by lease id
@@ -30,8 +30,8 @@ func (a *acks) hold(lease session.Lease) {
 	a.open[lease.ID] = lease
 }
 
-// held lists the leases that are not acknowledged yet. A new broker must not
-// give their mail to anyone else.
+// held returns the unacknowledged leases. A new broker must not give their mail to
+// another session.
 func (a *acks) held() []session.Lease {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,13 +44,13 @@ func (a *acks) done(lease session.Lease) {
 	delete(a.open, lease.ID)
 }
 
-// ackPatience is how long an acknowledgement waits for a broker before it is
-// kept in the read journal.
+// ackPatience is how long an acknowledgement waits for a broker before the read
+// journal keeps it.
 const ackPatience = 5 * time.Second
 
-// acknowledge tells the broker that an answer with mail was written, and, when the
-// host lived on, that it was read (MSG-06): what was written to a host that dies
-// is in a pipe that nobody empties. Nobody waits for it but the session's end.
+// acknowledge reports that an answer with mail was written and, if the host lived
+// on, read (MSG-06). Output to a dying host stays in a pipe without a reader. Only
+// the end of the session waits for acknowledge.
 func (s *Server) acknowledge(lease session.Lease, tool string) {
 	s.running.Go(func() {
 		ack := api.Ack{Lease: lease, Stage: bridge.StageHanded, Via: mail.ViaTool, Detail: tool}
@@ -85,7 +85,7 @@ func (s *Server) hostLivedOn() bool {
 	return s.opts.HostLives == nil || s.opts.HostLives()
 }
 
-// ack tells the broker what became of a lease, or keeps it for the next one.
+// ack sends an acknowledgement to the broker, or keeps it for the next one.
 func (s *Server) ack(ack api.Ack) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)
 	defer cancel()
@@ -97,8 +97,8 @@ func (s *Server) ack(ack api.Ack) {
 	}
 }
 
-// nack returns the mail of an answer that nobody gets: the host has
-// cancelled the call, or has gone.
+// nack returns the mail of an undelivered answer: the host has cancelled the call,
+// or has ended.
 func (s *Server) nack(lease session.Lease) {
 	defer s.acks.done(lease)
 	ctx, cancel := context.WithTimeout(context.Background(), ackPatience)

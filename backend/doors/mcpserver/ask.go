@@ -34,8 +34,8 @@ type jobAnswer struct {
 	Evidence runs.Evidence `json:"evidence"`
 }
 
-// askJob waits for a job's result, which is its ordinary message: who stops waiting
-// has it as mail, and who got it here is not told again (JOB-01).
+// askJob waits for a job's result, which is its ordinary message. A caller that stops waiting gets it as
+// mail, and a caller that got it here gets no second copy (JOB-01). It fails with Busy at too many waits.
 func (s *Server) askJob(kind bridge.AgentKind) func(context.Context, call) (any, *session.Lease, error) {
 	return func(ctx context.Context, c call) (any, *session.Lease, error) {
 		defer s.waits.Add(-1)
@@ -60,8 +60,8 @@ func (s *Server) askJob(kind bridge.AgentKind) func(context.Context, call) (any,
 	}
 }
 
-// awaitJob waits until a job has ended and its message was taken, here or by another
-// way. The lease is of the message that was taken here, also beside an error.
+// awaitJob waits until a job has ended and its message was taken, here or
+// elsewhere. The lease is of the message taken here, even with an error.
 func (s *Server) awaitJob(ctx context.Context, c call, spawned api.Spawned) (api.JobResult, *session.Lease, error) {
 	heard := &progress{token: c.progress, began: s.opts.Now()}
 	heard.tell(ctx, spawned.Job, api.JobResult{JobStatus: api.JobStatus{Job: spawned.Job, Status: spawned.Status}}, s.opts.Now())
@@ -72,7 +72,7 @@ func (s *Server) awaitJob(ctx context.Context, c call, spawned api.Spawned) (api
 			return api.JobResult{}, nil, err
 		}
 		if found.Lease != nil {
-			s.acks.hold(*found.Lease) // a broker that comes between must not give it to anyone else
+			s.acks.hold(*found.Lease) // a broker that starts meanwhile must not give it to another session
 		}
 		result, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.JobResult, error) {
 			return client.JobResult(ctx, api.JobArgs{Caller: c.caller, Job: spawned.Job})
@@ -88,17 +88,17 @@ func (s *Server) awaitJob(ctx context.Context, c call, spawned api.Spawned) (api
 	}
 }
 
-// progress is what a host was told of a call that takes its time (JOB-20). A host
-// that gave no token hears nothing.
+// progress tracks the progress notifications of a long call (JOB-20). A host
+// without a token gets none.
 type progress struct {
 	token mcp.ProgressToken
 	began time.Time
-	last  string  // what was said
-	value float64 // grows with each notification, as the protocol wants it
-	still int     // looks since
+	last  string  // the last text sent
+	value float64 // increases with each notification, as the protocol requires
+	still int     // checks since the last notification
 }
 
-// tell says how far the job is when that is new, and now and then that it still works.
+// tell sends the job's progress if it is new, and a regular sign of life otherwise.
 func (p *progress) tell(ctx context.Context, name string, present api.JobResult, at time.Time) {
 	if p.token == nil {
 		return
@@ -116,7 +116,7 @@ func (p *progress) tell(ctx context.Context, name string, present api.JobResult,
 	tell(ctx, string(mcp.MethodNotificationProgress), map[string]any{"progressToken": p.token, "progress": p.value, "message": message})
 }
 
-// farWords say in a line how far a job is.
+// farWords returns a job's progress in one line.
 func farWords(name string, present api.JobResult) string {
 	words := fmt.Sprintf("%s is %s", name, present.Status)
 	if present.Status == job.Waiting && present.Wait != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// batchVersion is the one version of the protocol that has batches: several messages in
-// one line, as a list, and their answers in one line.
+// batchVersion is the only protocol version with batches: several messages in one
+// line, as a list, and their answers in one line.
 const batchVersion = "2025-03-26"
 
 // batch collects the answers to the requests of one line.
@@ -20,7 +20,7 @@ type batch struct {
 	sent    []func()
 }
 
-// add takes an answer in, and what is called once the answers are written.
+// add adds an answer, and the function to call once the answers are written.
 func (b *batch) add(answer mcp.JSONRPCMessage, sent func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -30,8 +30,8 @@ func (b *batch) add(answer mcp.JSONRPCMessage, sent func()) {
 	}
 }
 
-// takeBatch does what the messages of a line ask for. It returns what runs the tool calls
-// among them, one beside the other, and then writes all answers.
+// takeBatch handles the messages of a line. It returns a function that runs the
+// line's tool calls concurrently and then writes all answers.
 func (t *ndjsonTransport) takeBatch(ctx context.Context, line []byte) (run func()) {
 	var parts []json.RawMessage
 	switch err := json.Unmarshal(line, &parts); {
@@ -66,7 +66,7 @@ func (t *ndjsonTransport) takeBatch(ctx context.Context, line []byte) (run func(
 	}
 }
 
-// writeBatch writes the answers in one line, none where nothing was asked for.
+// writeBatch writes the answers in one line, or nothing without answers.
 func (t *ndjsonTransport) writeBatch(b *batch) {
 	if len(b.answers) == 0 || !t.write(b.answers) {
 		return
@@ -76,8 +76,8 @@ func (t *ndjsonTransport) writeBatch(b *batch) {
 	}
 }
 
-// versionIn returns the version of the protocol that an answer agrees to. It is ok for
-// the answer to initialize alone.
+// versionIn returns the agreed protocol version of an answer. ok is true only for
+// the answer to initialize.
 func versionIn(answer mcp.JSONRPCMessage) (version string, ok bool) {
 	response, _ := answer.(mcp.JSONRPCResponse)
 	switch result := response.Result.(type) {

@@ -14,24 +14,23 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// call is one tool call: its arguments as JSON and who makes it.
+// call is one tool call: its arguments as JSON and its caller.
 type call struct {
 	args   []byte
 	caller api.Caller
-	// progress is the token under which the host wants to hear how far a call is; nil
-	// for a host that does not.
+	// progress is the host's token for progress notifications, or nil without any.
 	progress mcp.ProgressToken
 }
 
-// The arguments by which opencode's plugin says which session calls. It writes
-// them over whatever the model gave, and no model is told of them.
+// The arguments in which opencode's plugin names the calling session. It overwrites
+// the model's values, and the model does not know of them.
 const (
 	pluginSession = "_bridge_session"
 	pluginChild   = "_bridge_child"
 )
 
-// readCall takes a call apart. Who calls comes from the host, never from the
-// model's own arguments.
+// readCall parses a call. The caller's identity comes from the host, never from the
+// model's own arguments. It fails with Invalid for malformed arguments.
 func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, error) {
 	c := call{args: bytes.TrimSpace(arguments)}
 	if len(c.args) == 0 || string(c.args) == "null" {
@@ -57,12 +56,12 @@ func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, erro
 		if err := c.takePluginsWord(); err != nil {
 			return call{}, err
 		}
-	default: // the connection alone says who calls
+	default: // the connection alone identifies the caller
 	}
 	return c, nil
 }
 
-// takePluginsWord takes out of the arguments what opencode's plugin wrote there.
+// takePluginsWord removes the plugin's arguments from the call and sets the caller from them.
 func (c *call) takePluginsWord() error {
 	args := map[string]json.RawMessage{}
 	if err := json.Unmarshal(c.args, &args); err != nil {
@@ -70,7 +69,7 @@ func (c *call) takePluginsWord() error {
 	}
 	for name, to := range map[string]*string{pluginSession: &c.caller.SessionID, pluginChild: &c.caller.ChildID} {
 		if word, ok := args[name]; ok && json.Unmarshal(word, to) != nil {
-			*to = "" // no string is no word
+			*to = "" // a value that is not a string is ignored
 		}
 		delete(args, name)
 	}
@@ -79,20 +78,20 @@ func (c *call) takePluginsWord() error {
 	return err
 }
 
-// decode reads a tool's arguments strictly: unknown ones are refused by name.
+// decode parses a tool's arguments strictly; the error names an unknown one.
 func decode[A any](c call) (A, error) {
 	var args A
 	err := bridge.DecodeStrict(c.args, bridge.MaxFrameBytes, &args)
 	return args, err
 }
 
-// ask runs one request on the broker, again on the next broker when the first
-// died under it. Every request that is asked this way is safe to repeat.
+// ask runs one request on the broker, and again on the next broker if the first one
+// died meanwhile. Every such request must be safe to repeat.
 func ask[R any](ctx context.Context, s *Server, request func(context.Context, *ipc.Client) (R, error)) (R, error) {
 	return askFor(ctx, s, askPatience, request)
 }
 
-// askFor is ask for what may take longer than the broker itself does.
+// askFor is [ask] with a timeout for requests slower than the broker itself.
 func askFor[R any](ctx context.Context, s *Server, patience time.Duration, request func(context.Context, *ipc.Client) (R, error)) (R, error) {
 	var answer R
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -12,15 +12,15 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// channelCapability is how an MCP server tells claude that it has a channel, and
-// channelMethod the notification that puts content into it (seed 6).
+// channelCapability declares to Claude Code that an MCP server has a channel.
+// channelMethod is the notification that puts content into it (seed 6).
 const (
 	channelCapability = "claude/channel"
 	channelMethod     = "notifications/claude/channel"
 )
 
-// experimental lists the capabilities beyond the protocol. The channel is
-// declared to claude alone.
+// experimental returns the capabilities beyond the protocol. Only Claude Code gets
+// the channel.
 func experimental(register api.Register) map[string]any {
 	if register.Kind != bridge.Claude {
 		return nil
@@ -28,8 +28,8 @@ func experimental(register api.Register) map[string]any {
 	return map[string]any{channelCapability: map[string]any{}}
 }
 
-// event follows what the broker pushes: mail that may go into the channel, and
-// which session this is.
+// event handles the broker's events: mail for the channel, and the session of this
+// process.
 func (s *Server) event(event ipc.Event) {
 	var became api.Registered
 	if event.Name == api.EventJoined && json.Unmarshal(event.Data, &became) == nil {
@@ -48,8 +48,8 @@ func (s *Server) event(event ipc.Event) {
 	s.mail.Notify()
 }
 
-// runChannel pushes mail into the session's channel until ctx ends. What is
-// pushed counts as handed over; only later activity makes it read (CHT-03).
+// runChannel pushes mail into the session's channel until ctx ends. Pushed mail
+// counts as handed over; only later activity marks it as read (CHT-03).
 func (s *Server) runChannel(ctx context.Context, out *frames) {
 	for {
 		if err := s.pushAll(ctx, out); err != nil && ctx.Err() == nil {
@@ -63,7 +63,7 @@ func (s *Server) runChannel(ctx context.Context, out *frames) {
 	}
 }
 
-// pushAll takes mail and pushes it, until none is left.
+// pushAll takes mail and pushes it until none is left.
 func (s *Server) pushAll(ctx context.Context, out *frames) error {
 	for {
 		taken, err := ask(ctx, s, func(ctx context.Context, c *ipc.Client) (api.Inbox, error) { return c.Take(ctx, api.Caller{}) })
@@ -72,14 +72,14 @@ func (s *Server) pushAll(ctx context.Context, out *frames) error {
 		}
 		for _, message := range taken.Messages {
 			if err := writeNotification(out, message); err != nil {
-				return err // the lease lapses with the connection
+				return err // the lease ends with the connection
 			}
 		}
 		s.ack(api.Ack{Lease: *taken.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel})
 	}
 }
 
-// notification is what claude reads from the channel. All meta values are
+// notification is a channel notification for Claude Code. All meta values are
 // strings.
 type notification struct {
 	JSONRPC string `json:"jsonrpc"`
@@ -108,8 +108,8 @@ func writeNotification(out *frames, message api.InboxMessage) error {
 	return err
 }
 
-// channelContent is the body with who wrote it. Bodies that would not fit are
-// never taken for a channel (api.MaxChannelBodyBytes).
+// channelContent returns the body with its sender. Longer bodies are never taken
+// for a channel (api.MaxChannelBodyBytes).
 func channelContent(message api.InboxMessage) string {
 	if message.From.Agent == bridge.Owner {
 		return "From your user, through the Bridge dashboard.\n\n" + message.Body

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// frames writes one frame at a time. A host that does not read must not keep
-// the process: what waits for it is let go when the session ends, because the
+// frames writes one frame at a time. A host that does not read must not keep the
+// process alive: waiting writers are released when the session ends, because the
 // write itself cannot be interrupted.
 type frames struct {
 	output io.Writer
@@ -18,8 +18,8 @@ func newFrames(output io.Writer, ended <-chan struct{}) *frames {
 	return &frames{output: output, ended: ended, turn: make(chan struct{}, 1)}
 }
 
-// Write returns when the frame is written, or with an error when the session
-// ends before: it is then unknown whether the host gets it.
+// Write returns after the frame is written. It fails if the session ends first; it
+// is then unknown whether the host gets the frame.
 func (f *frames) Write(frame []byte) (int, error) {
 	select {
 	case f.turn <- struct{}{}:

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/core/session"
 )
 
-// helpTexts explain the tools by topic. They cost a session nothing until it asks (CTX-01).
+// helpTexts explain the tools by topic. They cost a session no context until it asks (CTX-01).
 var helpTexts = map[string]string{
 	"messages": `send stores a message before it answers. "to" is a session's name or id, an agent kind if exactly one of that kind is there, or * for all. Messages for sessions that are away wait.
 Answers come at your next step by themselves, or with inbox and wait_for_message. send_status says how far a message got: accepted, durable, woken, handed, consumed, answered or expired, and how that is known.
@@ -27,7 +27,7 @@ handoff_subagents gives jobs to another session, which gets their results and qu
 // helpTopics returns the topics of bridge_help, sorted.
 func helpTopics() []string { return slices.Sorted(maps.Keys(helpTexts)) }
 
-// help answers with the text of one topic. It fails with Invalid for an unknown one.
+// help returns the text of one topic. It fails with Invalid for an unknown one.
 func help(_ context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		Topic string `json:"topic"`

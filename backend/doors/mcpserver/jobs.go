@@ -16,8 +16,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// jobTools are the tools about delegated jobs: of a job itself, and of whoever may hand
-// work on.
+// jobTools returns the tools on delegated jobs: those of a job itself, and those of
+// a session that may delegate.
 func (s *Server) jobTools() (tools []tool) {
 	if s.opts.Job != "" {
 		tools = append(tools, tool{define("report_progress", "Say how far you are.", writes,
@@ -42,7 +42,7 @@ func (s *Server) jobTools() (tools []tool) {
 		spawns := "Start a job of " + string(kind) + ". Its result comes as a message."
 		if first == "" {
 			first = "spawn_" + string(kind)
-		} else { // the words of the first one are for all
+		} else { // the first tool's descriptions serve for all
 			arguments, spawns = withoutWords(arguments), "As "+first+", by "+string(kind)+"."
 		}
 		tools = append(tools,
@@ -74,9 +74,9 @@ func (s *Server) jobTools() (tools []tool) {
 	)
 }
 
-// jobKinds returns the agents to which the session may give jobs. installed are those of
-// this PC, nil where they are not known. Another PC may have any, and a job's CLI was told
-// of all before it started.
+// jobKinds returns the agents to which the session may delegate. installed are the
+// agents of this PC, or nil if unknown. Another PC may have any agent, and a job's
+// CLI got the full list before its start.
 func (o Options) jobKinds(installed []bridge.AgentKind) (kinds []bridge.AgentKind) {
 	for _, kind := range job.Kinds() {
 		switch {
@@ -104,7 +104,7 @@ func spawnArguments() []argument {
 	}
 }
 
-// withoutWords returns the arguments without their descriptions: names and types stay.
+// withoutWords returns the arguments without their descriptions, with names and types.
 func withoutWords(arguments []argument) []argument {
 	short := slices.Clone(arguments)
 	for i := range short {
@@ -115,7 +115,7 @@ func withoutWords(arguments []argument) []argument {
 	return short
 }
 
-// peersWords describe the tool that lists who is there.
+// peersWords returns the description of the tool peers.
 func peersWords(withJobs bool) string {
 	if withJobs {
 		return "List the other sessions, and your jobs."
@@ -123,7 +123,7 @@ func peersWords(withJobs bool) string {
 	return "List the other sessions."
 }
 
-// toolJob is a job of the caller's in the answer of peers (JOB-02).
+// toolJob is a job of the caller in the answer of peers (JOB-02).
 type toolJob struct {
 	Job       string            `json:"job"`
 	Agent     bridge.AgentKind  `json:"agent"`
@@ -143,14 +143,14 @@ type toolJob struct {
 	StartedAt bridge.UnixMillis `json:"startedAt"`
 	EndedAt   bridge.UnixMillis `json:"endedAt"`
 	Remote    *job.Remote       `json:"remote,omitempty"`
-	Doubt     string            `json:"doubt,omitempty"` // why this may not be the present state of one on another PC
+	Doubt     string            `json:"doubt,omitempty"` // why the state of a job on another PC may be outdated
 }
 
-// endedShown bounds the ended jobs in the answer of peers: a model reads it.
+// endedShown bounds the ended jobs in the answer of peers, which a model reads.
 const endedShown = 20
 
-// ownJobs lists the caller's jobs, the newest first: all that go on, and the last of
-// those that have ended.
+// ownJobs returns the caller's jobs, newest first: all running ones, and the last
+// ended ones.
 func (s *Server) ownJobs(ctx context.Context, c call) ([]toolJob, error) {
 	list := []toolJob{}
 	if !s.opts.Jobs {
@@ -159,7 +159,7 @@ func (s *Server) ownJobs(ctx context.Context, c call) ([]toolJob, error) {
 	found, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.JobsResult, error) {
 		return client.Jobs(ctx, c.caller)
 	})
-	if bridge.CodeOf(err) == bridge.Unsupported { // a broker that was started before they were enabled
+	if bridge.CodeOf(err) == bridge.Unsupported { // a broker from before jobs were enabled
 		return list, nil
 	}
 	ended := 0
@@ -183,8 +183,8 @@ func newJobName(kind bridge.AgentKind, ask bool) string {
 	return job.Name(kind, ask, random)
 }
 
-// spawnJob has a job recorded. Its name is chosen here, so that a broker that dies
-// before it answers is asked again without a second job.
+// spawnJob records a job. The session chooses the name, so that a repeated request
+// to the next broker creates no second job.
 func (s *Server) spawnJob(ctx context.Context, c call, kind bridge.AgentKind, waits bool) (api.Spawned, error) {
 	args := api.SpawnArgs{Caller: c.caller, Kind: kind, Name: newJobName(kind, waits), Args: c.args}
 	return askFor(ctx, s, remotePatience, func(ctx context.Context, client *ipc.Client) (api.Spawned, error) { return client.Spawn(ctx, args) })
@@ -197,7 +197,7 @@ func (s *Server) spawn(kind bridge.AgentKind) func(context.Context, call) (any, 
 	}
 }
 
-// messageSubagent is not asked twice: what it says would be said twice.
+// messageSubagent does not retry: a retry could send the message twice.
 func (s *Server) messageSubagent(ctx context.Context, c call) (any, *session.Lease, error) {
 	args, err := decode[job.MessageArgs](c)
 	if err != nil {
@@ -229,8 +229,8 @@ func (s *Server) cancelSubagent(ctx context.Context, c call) (any, *session.Leas
 	return answer, nil, err
 }
 
-// handOff is asked again without harm: what was handed over is nobody's to hand over
-// twice, and the answer of the first time counts.
+// handOff is safe to retry: a job is handed over only once, and the first answer
+// counts.
 func (s *Server) handOff(ctx context.Context, c call) (any, *session.Lease, error) {
 	handoff, err := job.ParseHandoff(c.args)
 	if err != nil {
@@ -275,8 +275,8 @@ func (s *Server) reportProgress(ctx context.Context, c call) (any, *session.Leas
 	}{err == nil}, nil, err
 }
 
-// askAgents asks what the CLIs tell of themselves. The first time of each is as slow
-// as its CLI.
+// askAgents queries data of the agents' CLIs. Each first query is as slow as its
+// CLI.
 func askAgents[R any](ctx context.Context, s *Server, c call, what func(*ipc.Client, context.Context, api.AgentArgs) (R, error)) (any, *session.Lease, error) {
 	args, err := decode[struct {
 		Agent bridge.AgentKind `json:"agent"`
@@ -297,7 +297,7 @@ func askAgents[R any](ctx context.Context, s *Server, c call, what func(*ipc.Cli
 	return answer, nil, err
 }
 
-// agentPatience is a little more than what the broker gives a CLI to tell.
+// agentPatience is a little longer than the broker's timeout for a CLI.
 const agentPatience = time.Minute
 
 func (s *Server) listModels(ctx context.Context, c call) (any, *session.Lease, error) {

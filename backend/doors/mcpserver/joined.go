@@ -10,7 +10,7 @@ import (
 
 func ownPID() int { return os.Getpid() }
 
-// joined is what the broker last said about this session.
+// joined is the broker's latest answer about this session.
 type joined struct {
 	mu     sync.Mutex
 	answer api.Registered
@@ -26,15 +26,15 @@ func (j *joined) set(answer api.Registered) {
 	j.answer = answer
 }
 
-// became notes which session this process turned out to be part of, and whether
-// hooks report from it.
+// became stores the session that this process belongs to, and whether its hooks
+// report.
 func (j *joined) became(session api.Registered) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.answer.ID, j.answer.Hooks = session.ID, j.answer.Hooks || session.Hooks
 }
 
-// left notes that this process is no longer part of the session, if it was.
+// left removes the session of this process, if it has that id.
 func (j *joined) left(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -43,8 +43,8 @@ func (j *joined) left(id string) {
 	}
 }
 
-// hooks reports whether hooks ever reported from the session: they are the
-// host's, and stay over a broker restart.
+// hooks reports whether hooks ever reported from the session. They belong to the
+// host, so this survives a broker restart.
 func (j *joined) hooks() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -57,7 +57,7 @@ func (j *joined) id() string {
 	return j.answer.ID
 }
 
-// kinds returns the agents that this PC has, nil where that is not known.
+// kinds returns the agents of this PC, or nil if unknown.
 func (j *joined) kinds() []bridge.AgentKind {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// newLibrary is the MCP library's server with this session's tools. Arguments
-// are checked by our own decoder: the library's validation would tell the model
-// of its schema's insides.
+// newLibrary returns the MCP library's server with this session's tools. Bridge's
+// own decoder checks the arguments: the library's errors would show the schema's
+// internals to the model.
 func (s *Server) newLibrary(initialized func()) *server.MCPServer {
 	library := server.NewMCPServer("bridge", s.opts.Version,
 		server.WithInstructions(s.instructions()),
@@ -23,18 +23,18 @@ func (s *Server) newLibrary(initialized func()) *server.MCPServer {
 	for _, t := range s.tools() {
 		library.AddTool(t.tool, s.handler(t))
 	}
-	var once sync.Once // a host may say it again
+	var once sync.Once // a host may repeat it
 	library.AddNotificationHandler(string(mcp.MethodNotificationInitialized), func(context.Context, mcp.JSONRPCNotification) { once.Do(initialized) })
 	return library
 }
 
-// versions are the protocol's versions with a session that is opened by
-// initialize: what comes after is seen by nobody here yet.
+// versions are the protocol versions in which initialize opens a session. Newer
+// versions are not supported yet.
 var versions = mcp.LegacyProtocolVersions()
 
-// answerWith hands a message to the library, which also speaks newer versions
-// than ours: a request of one is refused with those that are spoken here, and
-// its host then opens a session.
+// answerWith returns a function that passes a message to the library. The library
+// supports newer protocol versions: a request in one is refused with the supported
+// versions, and its host then opens a session.
 func answerWith(library *server.MCPServer) func(context.Context, json.RawMessage) mcp.JSONRPCMessage {
 	return func(ctx context.Context, message json.RawMessage) mcp.JSONRPCMessage {
 		var asked struct {
@@ -50,30 +50,30 @@ func answerWith(library *server.MCPServer) func(context.Context, json.RawMessage
 	}
 }
 
-// host is the one host at the other end, as the library knows its clients: it
-// takes the notifications that the library sends by itself. They may get lost
-// when the host does not read; mail never goes this way.
+// host is the only host at the other end, as a client of the library. It receives
+// the library's own notifications. They may get lost if the host does not read;
+// mail never uses this way.
 type host struct {
 	notifications chan mcp.JSONRPCNotification
 	initialized   atomic.Bool
 }
 
-// hostQueue is how many notifications wait for a host that does not read; the
-// library drops what is beyond.
+// hostQueue bounds the notifications queued for a host that does not read; the
+// library drops further ones.
 const hostQueue = 100
 
 func newHost() *host { return &host{notifications: make(chan mcp.JSONRPCNotification, hostQueue)} }
 
-// SessionID tells the library's clients apart: here is one.
+// SessionID returns the id of the library's only client.
 func (h *host) SessionID() string { return "stdio" }
 
-// Initialize notes that the host has opened its session.
+// Initialize records that the host has opened its session.
 func (h *host) Initialize() { h.initialized.Store(true) }
 
 // Initialized reports whether notifications may be sent.
 func (h *host) Initialized() bool { return h.initialized.Load() }
 
-// NotificationChannel is where the library puts notifications.
+// NotificationChannel returns the channel for the library's notifications.
 func (h *host) NotificationChannel() chan<- mcp.JSONRPCNotification { return h.notifications }
 
 // forward writes the library's notifications until ctx ends.
@@ -82,7 +82,7 @@ func (h *host) forward(ctx context.Context, output io.Writer) {
 		select {
 		case n := <-h.notifications:
 			if frame, err := json.Marshal(n); err == nil {
-				_, _ = output.Write(append(frame, '\n')) // who asks for an answer learns of it
+				_, _ = output.Write(append(frame, '\n')) // a broken output also fails for the answers
 			}
 		case <-ctx.Done():
 			return

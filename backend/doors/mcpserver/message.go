@@ -15,18 +15,18 @@ import (
 )
 
 // maxLineBytes bounds one message of the host: a tool call with the longest text
-// and whatever the host adds.
+// and the host's additions.
 const maxLineBytes = 2 * bridge.MaxFrameBytes
 
-// message is one JSON-RPC message, as far as a line tells.
+// message is one JSON-RPC message of a line.
 type message struct {
 	id     json.RawMessage // nil for none: a notification
 	method string          // "" for an answer
 	params json.RawMessage // nil for none
 }
 
-// parseMessage reads a line, or says how it is refused. The refusal's id is null
-// unless the line names one.
+// parseMessage parses a line, or returns its refusal. The refusal's id is null
+// unless the line has a valid one.
 func parseMessage(line []byte) (message, *mcp.JSONRPCError) {
 	refuse := func(id json.RawMessage, code int, why string) (message, *mcp.JSONRPCError) {
 		refused := refusal(id, code, why)
@@ -70,7 +70,7 @@ func parseMessage(line []byte) (message, *mcp.JSONRPCError) {
 	return m, nil
 }
 
-// given is nil for a member that is left out or null.
+// given returns nil for a missing or null member.
 func given(member jsontext.Value) json.RawMessage {
 	if string(member) == "null" {
 		return nil
@@ -78,8 +78,8 @@ func given(member jsontext.Value) json.RawMessage {
 	return json.RawMessage(member)
 }
 
-// forLibrary is the message as the library gets it: only what was read here, and
-// under a number of ours if it is a request.
+// forLibrary returns the message for the library: only the parsed parts, and with
+// Bridge's own number if it is a request.
 func (m message) forLibrary(number uint64) json.RawMessage {
 	method, _ := json.Marshal(m.method) //nolint:errchkjson // a string always encodes
 	framed := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%s`, method)
@@ -92,15 +92,15 @@ func (m message) forLibrary(number uint64) json.RawMessage {
 	return append(framed, '}')
 }
 
-// callParams are what a plain tool call says.
+// callParams are the params of a plain tool call.
 type callParams struct {
 	Name      string         `json:"name"`
 	Arguments jsontext.Value `json:"arguments"`
 	Meta      *mcp.Meta      `json:"_meta"`
 }
 
-// plainCall reads a tool call that says no more than Bridge knows, and says it
-// well; nil for any other, which is the library's to read and to refuse.
+// plainCall parses a well-formed tool call with known members only. It returns nil
+// for any other call, which the library parses and refuses.
 func (m message) plainCall() *callParams {
 	var params callParams
 	if strict.Unmarshal(m.params, &params, strict.RejectUnknownMembers(true)) != nil {
@@ -109,12 +109,12 @@ func (m message) plainCall() *callParams {
 	return &params
 }
 
-// takeArguments takes a tool call's arguments out of what the library gets: it
-// would read them half a dozen times, and never as strictly as our own decoder.
+// takeArguments removes a tool call's arguments from the message for the library. The
+// library would parse them several times, and less strictly than Bridge's decoder.
 func (m *message) takeArguments() (arguments json.RawMessage) {
 	var params map[string]json.RawMessage
 	if json.Unmarshal(m.params, &params) != nil {
-		return nil // the library says what is wrong
+		return nil // the library reports its error
 	}
 	arguments = params["arguments"]
 	delete(params, "arguments")
@@ -122,8 +122,8 @@ func (m *message) takeArguments() (arguments json.RawMessage) {
 	return arguments
 }
 
-// readID takes an id apart: a string or a number, however it is written. What is
-// not UTF-8 could not be given back.
+// readID parses an id: a string or a number in any notation. It rejects invalid
+// UTF-8, which could not be returned.
 func readID(raw json.RawMessage) (id any, ok bool) {
 	if !utf8.Valid(raw) {
 		return nil, false
@@ -146,12 +146,12 @@ func sameID(a, b json.RawMessage) bool {
 	return ok && okToo && one == other
 }
 
-// refusal is an answer that says why there is none.
+// refusal returns an error answer.
 func refusal(id json.RawMessage, code int, why string) mcp.JSONRPCError {
 	return mcp.NewJSONRPCError(hostID(id), code, why, nil)
 }
 
-// withID is an answer of the library under the id that the host gave.
+// withID returns an answer of the library with the host's id.
 func withID(answer mcp.JSONRPCMessage, id json.RawMessage) mcp.JSONRPCMessage {
 	switch a := answer.(type) {
 	case mcp.JSONRPCResponse:

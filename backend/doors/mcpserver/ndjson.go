@@ -17,47 +17,46 @@ import (
 )
 
 const (
-	// callsAtOnce bounds the tool calls at work; the next ones wait for their
-	// turn. It stays below what the broker takes from one connection at once, so
-	// that word of a cancelled call always gets through.
+	// callsAtOnce bounds the running tool calls; further calls wait. It is below
+	// the broker's limit for one connection, so that a cancellation always gets
+	// through.
 	callsAtOnce = 48
-	// mostDue bounds the requests without an answer; the next one is refused.
+	// mostDue bounds the unanswered requests; further requests are refused.
 	mostDue = 1000
-	// answerPatience is how long a session whose input has ended goes on for the
-	// answers that are due: requests and the end may come at once, through a pipe.
+	// answerPatience is how long a session continues after its input has ended, for
+	// pending answers: requests and the end may arrive together, through a pipe.
 	answerPatience = 3 * time.Second
 	codeBusy       = -32000 // the first of JSON-RPC's codes for servers' own errors
 )
 
-// ndjsonTransport carries the session's messages, one JSON-RPC message a line. A line that
-// holds none is answered with an error and passed over: a slip of the host must
-// not end its session, as it would with the library's own loop. Tool calls are
-// answered as they are done, everything else in its order; no call keeps the
-// next line waiting.
+// ndjsonTransport carries the session's messages, one JSON-RPC message per line. It
+// answers an invalid line with an error and continues: a host's mistake must not
+// end its session, as it would in the library's own loop. It answers tool calls as
+// they finish, and everything else in order. No call delays the next line.
 type ndjsonTransport struct {
 	input  *bufio.Reader
 	output io.Writer // takes one frame in each call
-	// answer handles one message. It gets requests under numbers of ours: the
-	// library keeps what is under way by the words of its id, in which 1 and "1"
-	// are the same, and reads ids as floating point, which loses long ones.
+	// answer handles one message. It gets requests with Bridge's own numbers. The
+	// library tracks requests by the text of the id, in which 1 and "1" are equal,
+	// and parses ids as floating point, which loses long ones.
 	answer func(ctx context.Context, message json.RawMessage) mcp.JSONRPCMessage
 	// direct answers a plain call of a known tool without the library, which would
-	// read it half a dozen times; false leaves the call to answer. nil: it has all.
+	// parse it several times. false passes the call to answer. nil passes every call.
 	direct func(ctx context.Context, params callParams) (mcp.JSONRPCMessage, bool)
 	log    *slog.Logger
 
-	turns   chan struct{} // a place for each call at work
+	turns   chan struct{} // a slot for each running call
 	running sync.WaitGroup
-	broken  context.CancelCauseFunc // ends the session: its output takes no more
+	broken  context.CancelCauseFunc // ends the session: its output is broken
 	ended   chan struct{}           // closed when the input has ended
-	batches atomic.Bool             // the agreed version of the protocol has them
+	batches atomic.Bool             // the agreed protocol version has batches
 	turn    chan struct{}           // wakes the spare reader
 	spare   chan struct{}           // capacity 1: held by the spare reader
 
 	mu   sync.Mutex // guards below
-	over bool       // no more lines are taken
+	over bool       // no more lines are accepted
 	last uint64
-	due  map[uint64]*request // those without an answer, by our numbers
+	due  map[uint64]*request // unanswered requests by Bridge's numbers
 }
 
 // request is one request of the host.
@@ -68,25 +67,25 @@ type request struct {
 	args    json.RawMessage // a tool call's arguments, which are not in message
 	params  *callParams     // of a plain tool call, else nil
 	cancel  context.CancelFunc
-	leaving bool // its answer is on the way out: it can be cancelled no more
+	leaving bool // its answer is being written: it cannot be cancelled any more
 
 	sent, dropped func() // see afterwards
 	write         func(mcp.JSONRPCMessage) bool
-	batch         *batch // it came in, nil for none
+	batch         *batch // the batch of the request, or nil
 }
 
 type requestKey struct{}
 
-// afterwards says what becomes of what an answer carries, from inside the
-// request's handler: sent is called once the answer's bytes are written, dropped
-// when none is written because the host cancelled the request or has gone.
+// afterwards sets what happens after the request's answer, from inside its handler.
+// sent is called once the answer is written. dropped is called if none is written,
+// because the host cancelled the request or has ended.
 func afterwards(ctx context.Context, sent, dropped func()) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	r.sent, r.dropped = sent, dropped
 }
 
-// tell writes a notification that belongs to the request of ctx. It is written before
-// the answer is, or not at all.
+// tell writes a notification that belongs to the request of ctx. It is written
+// before the answer or not at all.
 func tell(ctx context.Context, method string, params map[string]any) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	r.write(mcp.JSONRPCNotification{
@@ -94,7 +93,7 @@ func tell(ctx context.Context, method string, params map[string]any) {
 	})
 }
 
-// argumentsOf are the arguments of the tool call that ctx is of.
+// argumentsOf returns the arguments of the tool call of ctx.
 func argumentsOf(ctx context.Context) json.RawMessage {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	return r.args
@@ -108,7 +107,7 @@ func newNDJSONTransport(input io.Reader, output io.Writer, log *slog.Logger, ans
 	}
 }
 
-// serve goes on until input ends, the output takes no more, or ctx ends.
+// serve runs until input ends, the output is broken, or ctx ends.
 func (t *ndjsonTransport) serve(ctx context.Context) error {
 	ctx, t.broken = context.WithCancelCause(ctx)
 	defer t.awaitRunning()
@@ -122,7 +121,7 @@ func (t *ndjsonTransport) serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// awaitRunning takes no more lines and waits for what is at work.
+// awaitRunning stops accepting lines and waits for running work.
 func (t *ndjsonTransport) awaitRunning() {
 	t.mu.Lock()
 	t.over = true
@@ -130,7 +129,7 @@ func (t *ndjsonTransport) awaitRunning() {
 	t.running.Wait()
 }
 
-// works counts a line that is taken; false says that none is taken any more.
+// works counts an accepted line; it returns false if no lines are accepted any more.
 func (t *ndjsonTransport) works() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,9 +139,9 @@ func (t *ndjsonTransport) works() bool {
 	return !t.over
 }
 
-// read takes lines until the input ends. Whoever reads a tool call also runs it,
-// and another goroutine reads on meanwhile: handed to another, the call would wait
-// until that one is awake, and run on a stack that has yet to grow.
+// read reads lines until the input ends. The goroutine that reads a tool call also
+// runs it, and another goroutine continues reading. A handed-over call would wait
+// for that goroutine to wake up, and run on a small stack.
 func (t *ndjsonTransport) read(ctx context.Context) {
 	for {
 		line, err := readLine(t.input)
@@ -166,17 +165,17 @@ func (t *ndjsonTransport) read(ctx context.Context) {
 	}
 }
 
-// handOver has another goroutine read on.
+// handOver lets another goroutine continue reading.
 func (t *ndjsonTransport) handOver(ctx context.Context) {
 	select {
 	case t.turn <- struct{}{}:
-	default: // no spare one is there
+	default: // there is no spare reader
 		go t.read(ctx)
 	}
 }
 
-// awaitTurn waits until this goroutine is to read again. One such is kept: a host
-// that asks one thing after the other needs two.
+// awaitTurn waits until this goroutine must read again. One such goroutine is kept:
+// a host with sequential requests needs two.
 func (t *ndjsonTransport) awaitTurn(ctx context.Context) bool {
 	select {
 	case t.spare <- struct{}{}:
@@ -208,8 +207,8 @@ func (t *ndjsonTransport) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// take does what a line asks for. A tool call it returns, to be run beside the
-// next lines.
+// take handles a line. It returns a tool call to be run in parallel to the next
+// lines.
 func (t *ndjsonTransport) take(ctx context.Context, line []byte) (run func()) {
 	if len(line) == 0 || ctx.Err() != nil {
 		return nil
@@ -220,13 +219,13 @@ func (t *ndjsonTransport) take(ctx context.Context, line []byte) (run func()) {
 	return t.takeMessage(ctx, line, nil)
 }
 
-// takeMessage does what one message asks for, which may be part of a batch.
+// takeMessage handles one message, possibly of a batch.
 func (t *ndjsonTransport) takeMessage(ctx context.Context, line []byte, in *batch) (run func()) {
 	m, refused := parseMessage(line)
 	switch {
 	case refused != nil:
 		t.reply(in, *refused, nil)
-	case m.method == "": // an answer: nobody here asks the host anything
+	case m.method == "": // an answer: Bridge sends the host no requests
 	case m.id == nil && m.method == string(mcp.MethodNotificationCancelled):
 		t.cancel(m.params)
 	case m.id == nil:
@@ -237,8 +236,8 @@ func (t *ndjsonTransport) takeMessage(ctx context.Context, line []byte, in *batc
 	return nil
 }
 
-// reply writes an answer, or adds it to the batch that its request came in. It calls sent,
-// if there is one, once the answer is written.
+// reply writes an answer, or adds it to the batch of its request. It calls sent, if
+// set, once the answer is written.
 func (t *ndjsonTransport) reply(in *batch, answer mcp.JSONRPCMessage, sent func()) {
 	if in != nil {
 		in.add(answer, sent)
@@ -249,8 +248,8 @@ func (t *ndjsonTransport) reply(in *batch, answer mcp.JSONRPCMessage, sent func(
 	}
 }
 
-// begin starts a request. What is no tool call is quick, and is answered before
-// the next line is looked at.
+// begin starts a request. Requests other than tool calls are quick, and are
+// answered before the next line is read.
 func (t *ndjsonTransport) begin(ctx context.Context, m message, in *batch) (run func()) {
 	if in != nil && m.method == string(mcp.MethodInitialize) {
 		in.add(refusal(m.id, mcp.INVALID_REQUEST, "initialize comes alone, not in a batch"), nil)
@@ -279,7 +278,7 @@ func (t *ndjsonTransport) begin(ctx context.Context, m message, in *batch) (run 
 	return nil
 }
 
-// enter gives a request its number; false means that there is no room for it.
+// enter numbers a request; it returns false if there is no room for it.
 func (t *ndjsonTransport) enter(r *request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -323,7 +322,7 @@ func (t *ndjsonTransport) shielded(ctx context.Context, r *request) (answer mcp.
 		if p := recover(); p != nil {
 			t.log.Error("a request panicked", "panic", p, "stack", string(debug.Stack()))
 			answer = refusal(r.id, mcp.INTERNAL_ERROR, "Bridge could not do it; its log says why.")
-			r.sent = r.dropped // this answer carries nothing
+			r.sent = r.dropped // this answer carries no mail
 		}
 	}()
 	if r.params != nil && t.direct != nil {
@@ -334,8 +333,8 @@ func (t *ndjsonTransport) shielded(ctx context.Context, r *request) (answer mcp.
 	return t.answer(ctx, r.message.forLibrary(r.number))
 }
 
-// leaves reports whether the answer may be written. From then on a cancellation
-// comes too late.
+// leaves reports whether the answer may be written. After that a cancellation is
+// too late.
 func (t *ndjsonTransport) leaves(ctx context.Context, r *request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -343,7 +342,7 @@ func (t *ndjsonTransport) leaves(ctx context.Context, r *request) bool {
 	return r.leaving
 }
 
-// finish takes a request off the list: it has its answer, or gets none.
+// finish removes an answered or dropped request.
 func (t *ndjsonTransport) finish(r *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -351,8 +350,8 @@ func (t *ndjsonTransport) finish(r *request) {
 	delete(t.due, r.number)
 }
 
-// cancel ends the requests of an id. The library would do it too, but it may
-// hear of a request only after the word that cancels it.
+// cancel cancels the requests with an id. The library would do that too, but it may
+// see a request only after its cancellation.
 func (t *ndjsonTransport) cancel(params json.RawMessage) {
 	var named struct {
 		ID json.RawMessage `json:"requestId"`
@@ -369,7 +368,7 @@ func (t *ndjsonTransport) cancel(params json.RawMessage) {
 	}
 }
 
-// write writes one frame. Output that fails ends the session.
+// write writes one frame. A failed write ends the session.
 func (t *ndjsonTransport) write(answer mcp.JSONRPCMessage) bool {
 	frame, err := json.Marshal(answer)
 	if err == nil {
@@ -381,8 +380,8 @@ func (t *ndjsonTransport) write(answer mcp.JSONRPCMessage) bool {
 	return err == nil
 }
 
-// readLine reads up to the next line break or the end. Of a line beyond the
-// bound it keeps one byte more than the bound and drops the rest.
+// readLine reads up to the next line break or the end. Of a too long line it keeps
+// one byte more than the limit and drops the rest.
 func readLine(input *bufio.Reader) (line []byte, err error) {
 	for {
 		part, err := input.ReadSlice('\n')

@@ -13,10 +13,10 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// owner is the part by which a session asks its owner (NED-03).
+// owner holds the tools by which a session asks its owner (NED-03).
 type owner struct{ *Server }
 
-// questionTools are its tools.
+// questionTools returns these tools.
 func (s owner) questionTools() []tool {
 	return []tool{
 		{define("ask_owner", "Ask your user what only they can decide. The answer comes as a message.", writes,
@@ -32,7 +32,7 @@ func (s owner) questionTools() []tool {
 	}
 }
 
-// questionAnswer is the answer of both.
+// questionAnswer is the answer of both tools.
 type questionAnswer struct {
 	Question string           `json:"question"`
 	State    question.State   `json:"state"`
@@ -77,8 +77,8 @@ func (s owner) askOwner(ctx context.Context, c call) (any, *session.Lease, error
 	return s.awaitAnswer(ctx, c, one.ID)
 }
 
-// awaitAnswer waits until a question is over. The answer is ordinary mail in a thread of
-// its own: who stops waiting has it as a message, and who got it here is not told again.
+// awaitAnswer waits until a question has ended. The answer is ordinary mail in its own thread: a
+// caller that stops waiting gets it as a message, and one that got it here gets no second copy.
 func (s owner) awaitAnswer(ctx context.Context, c call, id string) (any, *session.Lease, error) {
 	for {
 		found, err := s.waitUntil(ctx, cmp.Or(s.opts.Look, usualLook), api.WaitArgs{Caller: c.caller, ConversationID: question.Conversation(id)})

@@ -1,7 +1,6 @@
-// Package mcpserver is the MCP server of one session on standard input and
-// output: it offers the bridge's tools to the model and is a client of the
-// broker for everything behind them (contract: MCP tools). It acknowledges mail
-// only after the answer that carries it was written out.
+// Package mcpserver is the MCP server of one session on standard input and output.
+// It offers Bridge's tools to the model, as a client of the broker (contract: MCP
+// tools). It acknowledges mail only after it has written the answer with that mail.
 package mcpserver
 
 import (
@@ -25,28 +24,27 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options says whose server it is. All fields are required unless they say
-// otherwise.
+// Options configures a server. All fields are required unless they say otherwise.
 type Options struct {
-	Register api.Register // who the session is, as far as the environment tells
+	Register api.Register // the session's identity, as far as the environment shows it
 	Target   ipc.Target
 	Start    ipc.Starter
 	Journal  ipc.Journal
 	Version  string
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Job and JobToken name the delegated job that the session is, and prove it; ""
-	// for a session of a person's.
+	// Job and JobToken identify and prove the session's delegated job; "" for a
+	// person's session.
 	Job, JobToken string
-	// Jobs has the session hand work on: the owner allows it, of a job to its depth.
+	// Jobs lets the session delegate: the owner allows it, for a job up to its depth.
 	Jobs bool
-	// Remote says that links to other PCs are on, so jobs may be given to them.
+	// Remote means that links to other PCs are on, so they can get jobs.
 	Remote bool
-	// ACP names the agents of agents.acp that it may hand work to.
+	// ACP names the agents of agents.acp to which it may delegate.
 	ACP []string
-	// Look is how often a job that somebody waits for is looked at; 0 is five seconds.
+	// Look is the interval of checks on an awaited job; 0 means five seconds.
 	Look time.Duration
-	// HostLives tells whether the process of the host still runs; nil for always.
+	// HostLives reports whether the host's process still runs; nil means always.
 	HostLives func() bool
 }
 
@@ -58,16 +56,16 @@ type Server struct {
 	acks        acks
 	mail        lifecycle.Signal // mail for the channel may have arrived
 
-	running sync.WaitGroup // what goes on beside the answers
+	running sync.WaitGroup // background work besides the answers
 	waits   atomic.Int32   // calls that wait for mail
-	ended   chan struct{}  // closed when the host's input has ended, or this server shall
+	ended   chan struct{}  // closed when the host's input has ended, or this server must end
 }
 
-// joinPatience is how long the start waits for a broker: the host waits too, and
-// the server works without one as soon as one is there.
+// joinPatience is how long the start waits for a broker, because the host waits
+// too. The server also works with a later broker.
 const joinPatience = 3 * time.Second
 
-// Run serves until input ends or ctx does; either is an end without an error.
+// Run serves until input or ctx ends; neither is an error.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
 	s := &Server{opts: opts, mail: lifecycle.NewSignal(), ended: make(chan struct{})}
 	s.reconnector = &ipc.Reconnector{
@@ -87,7 +85,7 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 	err := s.serve(ctx, input, output)
 	close(s.ended)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // hosts end a server by a signal: that is no failure
+		err = nil // hosts end a server by a signal: that is not an error
 	}
 	s.running.Wait()
 	cancel()
@@ -103,9 +101,8 @@ func (s *Server) awaitJoin(ctx context.Context) {
 	}
 }
 
-// join registers on every new connection, with what the session learned about
-// itself before: its peer id and the mail that it holds stay over a broker
-// restart.
+// join registers on every new connection with the session's known state: its peer
+// id and the leases that it holds survive a broker restart.
 func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 	args := s.opts.Register
 	args.Previous, args.Hooks, args.Leases = s.joined.id(), s.joined.hooks(), s.acks.held()
@@ -156,7 +153,7 @@ func (s *Server) instructions() string {
 	return strings.Join(parts, "\n\n")
 }
 
-// handler runs one tool: strict arguments in, one JSON text block out.
+// handler returns the handler of a tool: strict arguments in, one JSON text block out.
 func (s *Server) handler(t tool) server.ToolHandlerFunc {
 	return func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		call, err := s.readCall(argumentsOf(ctx), request.Params.Meta)
@@ -179,8 +176,8 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 	}
 }
 
-// direct answers the calls of this session's tools by the handlers that the
-// library has of them, too.
+// direct answers calls of this session's tools with the same handlers as the
+// library.
 func (s *Server) direct() func(context.Context, callParams) (mcp.JSONRPCMessage, bool) {
 	handlers := map[string]server.ToolHandlerFunc{}
 	for _, t := range s.tools() {
@@ -199,7 +196,7 @@ func (s *Server) direct() func(context.Context, callParams) (mcp.JSONRPCMessage,
 	}
 }
 
-// failure is one plain sentence for the model.
+// failure returns one plain sentence for the model.
 func failure(err error) *mcp.CallToolResult { return mcp.NewToolResultError(sentence(err)) }
 
 func sentence(err error) string {

@@ -18,21 +18,21 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// tool is one MCP tool and what it does. run returns the value of its one JSON
+// tool is one MCP tool with its function. run returns the value of its one JSON
 // text block, and the lease of the mail in it.
 type tool struct {
 	tool mcp.Tool
 	run  func(ctx context.Context, c call) (any, *session.Lease, error)
 }
 
-// askPatience bounds one request to the broker, a take-over in between included.
-// A wait has its own time-out.
+// askPatience is the timeout of one request to the broker, including a takeover. A
+// wait has a separate timeout.
 const askPatience = 20 * time.Second
 
-// remotePatience also has room for a paired PC that does not answer.
+// remotePatience also covers a paired PC that does not answer.
 const remotePatience = askPatience + remote.SpawnPatience
 
-// tools is the index of what a session can do (contract: MCP tools).
+// tools returns the tools of the session (contract: MCP tools).
 func (s *Server) tools() []tool {
 	all := append([]tool{
 		{define("peers", peersWords(s.opts.Jobs), reads), s.peers},
@@ -91,8 +91,8 @@ const (
 	writes effect = false
 )
 
-// define declares a tool. It gives each hint that differs from the protocol's default and
-// counts for the tool: without them a host must take a tool for destructive.
+// define returns a tool's definition. It sets each hint that differs from the
+// protocol's default: without hints a host must treat a tool as destructive.
 func define(name, description string, readOnly effect, arguments ...argument) mcp.Tool {
 	properties, needed := map[string]any{}, []string(nil)
 	for _, a := range arguments {
@@ -123,7 +123,7 @@ func hints(readOnly effect) mcp.ToolAnnotation {
 	return mcp.ToolAnnotation{DestructiveHint: no, OpenWorldHint: no}
 }
 
-// argument is one argument of a tool; kind is its JSON type, "" for any.
+// argument is one argument of a tool; kind is its JSON type, or "" for any.
 type argument struct {
 	name, kind, description string
 	required                bool
@@ -203,8 +203,8 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Lease, error) 
 	}
 	again := args.MessageID != ""
 	if !again {
-		// Chosen here, so that a broker that dies before it answers is asked
-		// again without a second copy.
+		// Chosen here, so that a repeated request to the next broker stores no
+		// second copy.
 		args.MessageID = uuid.Must(uuid.NewV7()).String()
 	}
 	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.SendResult, error) {
@@ -255,7 +255,7 @@ func (s *Server) inbox(ctx context.Context, c call) (any, *session.Lease, error)
 
 const (
 	defaultWaitSeconds = 60
-	// waitsAtOnce leaves room among callsAtOnce for what is no wait.
+	// waitsAtOnce leaves slots of callsAtOnce for other calls.
 	waitsAtOnce = 32
 )
 
@@ -295,8 +295,7 @@ func (s *Server) wait(ctx context.Context, c call) (any, *session.Lease, error) 
 	return found.Message, found.Lease, nil
 }
 
-// waitUntil waits over broker restarts: each connection is asked for the time
-// that is left.
+// waitUntil waits across broker restarts: each connection gets the remaining time.
 func (s *Server) waitUntil(ctx context.Context, timeout time.Duration, args api.WaitArgs) (api.WaitResult, error) {
 	var found api.WaitResult
 	deadline := s.opts.Now().Add(timeout)

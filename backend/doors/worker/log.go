@@ -13,14 +13,14 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Sizes of the rotated log.
+// The sizes of the rotated log.
 const (
 	logMegabytes = 5
 	logKept      = 3
 )
 
-// OpenLog opens the home's rotated log, which every program of Bridge's writes. Nothing is
-// written, and no folder made, before the first line.
+// OpenLog opens the home's rotated log, which all programs of Bridge share. It
+// writes nothing and creates no folder before the first line.
 func OpenLog(home config.Home, getenv func(string) string) (*slog.Logger, func()) {
 	level := slog.LevelInfo
 	if settings, err := home.Settings(getenv); err == nil {
@@ -30,9 +30,9 @@ func OpenLog(home config.Home, getenv func(string) string) (*slog.Logger, func()
 	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})), func() { _ = file.Close() }
 }
 
-// logFile makes the log's folder for the owner alone before the library would
-// make it for everyone. What is logged about a home that is not there, because it was
-// removed, is dropped: a log makes no home.
+// logFile creates the log's folder with access for the owner only; the library
+// would create it for everyone. It drops lines about a removed home, because a log
+// must not create a home.
 type logFile struct {
 	home config.Home
 	lock sync.Mutex // guards made

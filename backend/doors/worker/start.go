@@ -18,18 +18,18 @@ import (
 
 const (
 	// otherStart is how long a process waits for another one's start of a broker. It is
-	// shorter than the caller's patience: a process that was suspended keeps its lock.
+	// shorter than the caller's timeout, because a suspended process keeps its lock.
 	otherStart     = 3 * time.Second
 	otherStartPoll = 20 * time.Millisecond
 )
 
-// StartBroker returns a starter of brokers that outlive this process. Of the processes that
-// lose their broker together, one starts another broker and the others wait for it (MSG-01):
-// that one has the home's folder locked, so nothing is written where no broker can serve.
+// StartBroker returns a starter of brokers that outlive this process. If several processes
+// lose their broker, one starts another and the others wait for it (MSG-01). The starting
+// process locks the home's folder, so it writes nothing if no broker can serve.
 //
-// The starter fails with Unavailable within a delegated job, whose end would end the broker;
-// with Denied in the home of a demo, which goes away with the demo; with the error of
-// CheckHome where no broker can serve; and with Storage when the program cannot be run.
+// The starter fails with Unavailable inside a delegated job, whose end would end the broker,
+// and with Denied in a demo's home, which is removed with the demo. It fails with the error of
+// CheckHome if no broker can serve, and with Storage if the program cannot run.
 func (p Program) StartBroker() ipc.Starter {
 	var tooLong atomic.Bool // another process kept the lock for otherStart
 	return func(ctx context.Context) (<-chan struct{}, error) {
@@ -43,7 +43,7 @@ func (p Program) StartBroker() ipc.Starter {
 		if errors.Is(err, disk.ErrLocked) && !tooLong.Swap(false) {
 			return p.otherStart(ctx, &tooLong), nil
 		}
-		// With another error this process starts one without a lock.
+		// After another error this process starts one without a lock.
 		ended, err := p.start()
 		if err != nil {
 			return nil, errors.Join(err, lock.Release())
@@ -53,20 +53,20 @@ func (p Program) StartBroker() ipc.Starter {
 			case <-ended:
 			case <-ctx.Done():
 			}
-			_ = lock.Release() // closing a file that was never written
+			_ = lock.Release() // closes a file that was never written
 		}()
 		return ended, nil
 	}
 }
 
-// start starts a broker and returns a channel that is closed when it has ended.
+// start starts a broker and returns a channel that closes when the broker has ended.
 func (p Program) start() (<-chan struct{}, error) {
 	if err := p.CheckHome(context.Background(), p.Home); err != nil {
 		return nil, err
 	}
 	started, err := proc.StartDetached(proc.Command{
 		Path: p.Console, Args: []string{"serve", "--background", "--home", p.Home.Dir()}, Dir: p.Home.Dir(), LogFile: p.Home.Log() + ".start",
-		Env: shellenv.Broker(os.Environ()), // it serves other projects than this one, too
+		Env: shellenv.Broker(os.Environ()), // it also serves other projects than this one
 	})
 	if err != nil {
 		return nil, bridge.Errorf(bridge.Storage, "a broker could not be started: %w", err)
@@ -74,8 +74,8 @@ func (p Program) start() (<-chan struct{}, error) {
 	return started.Done(), nil
 }
 
-// otherStart returns a channel that is closed when no process starts a broker any more, or
-// after otherStart, which it then notes in tooLong.
+// otherStart returns a channel that closes when no process is starting a broker any
+// more, or after otherStart; then it sets tooLong.
 func (p Program) otherStart(ctx context.Context, tooLong *atomic.Bool) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {

@@ -1,8 +1,8 @@
-// Package worker is what the programs have in common that run beside an agent for as long
-// as that does: `bridge-mcp` (package mcp) and `bridge-worker` (package runjob). There are as
-// many of them as there are agents, so they link no database, no dashboard and no network of
-// other PCs, and neither what only the other one is made of. `bridge` has the same commands
-// and becomes these programs where they lie beside, as every package puts them.
+// Package worker holds the common code of the programs that run as long as an
+// agent: `bridge-mcp` (package mcp) and `bridge-worker` (package runjob). Every
+// agent has one. So they link no database, no dashboard, no network of other PCs,
+// and no code that only the other one needs. `bridge` has the same commands and
+// becomes these programs if they are in its folder, as in every package.
 package worker
 
 import (
@@ -28,10 +28,10 @@ import (
 // The names of the programs.
 const (
 	MCPName    = "bridge-mcp"    // the MCP server of a session, the companion of its plugin
-	RunnerName = "bridge-worker" // the runner of a delegated job, the floor under its agent
+	RunnerName = "bridge-worker" // the runner of a delegated job, and its agent's sandbox
 )
 
-// Program is one run of a program that works beside an agent. All fields are required.
+// Program is one run of such a program. All fields are required.
 type Program struct {
 	Home    config.Home
 	Stdin   io.Reader
@@ -41,19 +41,19 @@ type Program struct {
 	Version string
 	// Own is this program's path.
 	Own string
-	// Console is that of bridge, which is started as the broker.
+	// Console is the path of bridge, which is started as the broker.
 	Console string
-	// CheckHome says in one sentence what would keep a broker from serving the home.
+	// CheckHome fails, with one sentence, if a broker could not serve the home.
 	CheckHome func(context.Context, config.Home) error
 }
 
-// Run is what a command does with its arguments, those that are no flags.
+// Run executes a command; args are its arguments without flags.
 type Run func(ctx context.Context, p Program, args []string) error
 
-// Command is one command of such a program: it binds its flags and returns what runs then.
+// Command binds a command's flags and returns its Run.
 type Command func(*pflag.FlagSet) Run
 
-// Main is the whole program of that name, which has these commands. It returns the exit code.
+// Main runs the program of that name with these commands. It returns the exit code.
 func Main(name, version string, now func() time.Time, commands map[string]Command) int {
 	return Ended(perform(context.Background(), name, os.Args[1:], version, now, commands))
 }
@@ -75,7 +75,7 @@ func perform(ctx context.Context, name string, args []string, version string, no
 		return &outcome.UsageError{Err: fmt.Errorf("%s is started by Bridge itself; its commands are those of `bridge`", name)}
 	}
 	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error contains the text
 	homeFlag := flags.String("home", "", "")
 	command := bind(flags)
 	if err := flags.Parse(args[1:]); err != nil {
@@ -95,16 +95,16 @@ func perform(ctx context.Context, name string, args []string, version string, no
 	return command(ctx, p, flags.Args())
 }
 
-// Problem is what `bridge check-home` prints: what would keep a broker from serving a home.
+// Problem is the output of `bridge check-home`: the reason why a broker could not serve a home.
 type Problem struct {
 	Code  bridge.Code `json:"code,omitempty"`
-	Error string      `json:"error,omitempty"` // empty where nothing would
+	Error string      `json:"error,omitempty"` // empty without a problem
 }
 
-// CheckHome is the command that prints it.
+// CheckHome is the name of the command that prints a Problem.
 const CheckHome = "check-home"
 
-// askConsole has bridge look at the home: this program could not look into the store.
+// askConsole runs bridge to check the home, because this program cannot read the store.
 func (p Program) askConsole(ctx context.Context, home config.Home) error {
 	if p.Console == "" {
 		return bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and bridge is not beside %s to start one", p.Own)
@@ -122,8 +122,8 @@ func (p Program) askConsole(ctx context.Context, home config.Home) error {
 	return nil
 }
 
-// Target is the address of the home's broker; the home and its token are made
-// when this is the first use.
+// Target returns the address of the home's broker. It creates the home and its
+// token on first use. It fails as Home.Ensure and Home.Token do.
 func Target(home config.Home) (ipc.Target, error) {
 	if err := home.Ensure(); err != nil {
 		return ipc.Target{}, err
@@ -135,8 +135,8 @@ func Target(home config.Home) (ipc.Target, error) {
 	return ipc.Target{Socket: home.Socket(), Token: string(token)}, nil
 }
 
-// JobTarget is Target for a program inside a delegated job, which may not read the home:
-// the broker knows the job by its processes then.
+// JobTarget is [Target] for a program inside a delegated job, which may not read
+// the home. The broker identifies the job by its processes then.
 func JobTarget(home config.Home) ipc.Target {
 	target := ipc.Target{Socket: home.Socket()}
 	if token, err := home.ExistingToken(); err == nil {

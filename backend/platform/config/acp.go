@@ -10,27 +10,27 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// ACPAgent is an agent that speaks the Agent Client Protocol, as agents.acp.<name>
-// of config.json has it (JOB-24).
+// ACPAgent is an agent that speaks the Agent Client Protocol. It is a member of
+// agents.acp in config.json (JOB-24).
 type ACPAgent struct {
-	// Command is its program: an absolute path, or a name on PATH.
+	// Command is the agent's program: an absolute path, or a name on PATH.
 	Command string   `json:"command"`
 	Args    []string `json:"args,omitempty"`
-	// Env names the variables that are passed on to it. Their values are in no file
-	// of ours.
+	// Env lists the variables that Bridge passes on to the agent. No file of Bridge
+	// holds their values.
 	Env []string `json:"env,omitempty"`
-	// Writable are the folders of its own state, which it must be able to write where
-	// a floor lies below it: absolute, or below ~/.
+	// Writable lists the folders of the agent's own state: absolute, or below ~/.
+	// It must be able to write there even in a sandbox.
 	Writable []string `json:"writable,omitempty"`
-	// Modes are its own words for what a job may do: read, ask and edit.
+	// Modes maps Bridge's access levels read, ask and edit to the agent's names of them.
 	Modes map[string]string `json:"modes,omitempty"`
 }
 
-// acpMember is the member of agents that holds these, each by its name.
+// acpMember is the member of agents that holds the ACP agents by name.
 const acpMember = "acp"
 
-// readACP reads agents.acp. What stands there starts programs, so a word that is not
-// known is an error and not passed over.
+// readACP reads agents.acp. Its values start programs, so an unknown member is an
+// error and is not ignored.
 func readACP(agents json.RawMessage) (map[string]ACPAgent, error) {
 	var kinds map[string]json.RawMessage
 	if json.Unmarshal(agents, &kinds) != nil || kinds[acpMember] == nil {

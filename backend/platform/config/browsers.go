@@ -11,17 +11,17 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// BrowsersStore lists the browsers that have opened the dashboard. It holds a hash of
-// each cookie, so that whoever reads the file cannot use one (SEC-01).
+// BrowsersStore lists the browsers that have opened the dashboard. It holds only a
+// hash of each cookie, so a reader of the file cannot use a cookie (SEC-01).
 const BrowsersStore = "browsers.json"
 
-// BrowsersVersion is the newest form of BrowsersStore that this build knows.
+// BrowsersVersion is the newest version of BrowsersStore that this build knows.
 const BrowsersVersion = 1
 
 // maxBrowsersBytes bounds how much of BrowsersStore is read.
 const maxBrowsersBytes = 1 << 20
 
-// Browsers is what BrowsersStore holds.
+// Browsers is the content of BrowsersStore.
 type Browsers struct {
 	Version int       `json:"version"`
 	List    []Browser `json:"browsers"`
@@ -34,11 +34,11 @@ type Browser struct {
 	UsedAt   int64  `json:"usedAt"`   // milliseconds since 1970; at most an hour behind
 }
 
-// BrowsersFile is BrowsersStore of one home.
+// BrowsersFile reads and writes BrowsersStore of one home.
 type BrowsersFile struct{ Home Home }
 
-// Browsers returns the list, empty where no browser has opened the dashboard. It fails
-// with Storage when the file cannot be read.
+// Browsers returns the stored browsers, or none if no browser has opened the
+// dashboard. It fails with Storage if the file cannot be read.
 func (f BrowsersFile) Browsers() ([]Browser, error) {
 	var stored Browsers
 	err := disk.ReadJSON(f.Home.at(BrowsersStore), maxBrowsersBytes, &stored)
@@ -53,7 +53,7 @@ func (f BrowsersFile) Browsers() ([]Browser, error) {
 	return stored.List, nil
 }
 
-// SetBrowsers replaces the list. It fails with Storage when the file cannot be written.
+// SetBrowsers replaces the list. It fails with Storage if the file cannot be written.
 func (f BrowsersFile) SetBrowsers(list []Browser) error {
 	data, err := json.Marshal(Browsers{BrowsersVersion, list})
 	if err != nil {
@@ -65,8 +65,8 @@ func (f BrowsersFile) SetBrowsers(list []Browser) error {
 	return nil
 }
 
-// RenewSecret replaces the dashboard's secret, which ends every cookie. It fails with
-// Storage when the file cannot be written.
+// RenewSecret replaces the dashboard's secret, which invalidates every cookie. It
+// fails with Storage if the file cannot be written.
 func (f BrowsersFile) RenewSecret() error {
 	if err := disk.WriteAtomic(f.Home.LaunchSecretFile(), []byte(rand.Text()+"\n"), disk.PrivateFile); err != nil {
 		return bridge.WithCause(bridge.Storage, err, "the dashboard's secret cannot be replaced")

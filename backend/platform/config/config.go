@@ -20,68 +20,67 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Version is the form of config.json that this build writes and understands.
+// Version is the version of config.json that this build writes and understands.
 const Version = 1
 
 // DefaultPort is the dashboard's port (contract: serve).
 const DefaultPort = 4777
 
-// maxConfigBytes bounds config.json, which people write by hand.
+// maxConfigBytes bounds the size of config.json, which people edit by hand.
 const maxConfigBytes = 1 << 20
 
-// Config is what config.json says, with defaults where it says nothing. Members
-// that this build does not know stay in the file through every UpdateConfig.
+// Config is the content of config.json with defaults for missing members.
+// UpdateConfig keeps the members that this build does not know.
 type Config struct {
-	// Version is the form of the file; a missing one means 1.
+	// Version is the version of the file; a missing one means 1.
 	Version int `json:"version"`
-	// Name is what this bridge is called in the dashboard; empty means the
-	// computer's name.
+	// Name is this bridge's name in the dashboard; empty means the computer's name.
 	Name string `json:"name,omitempty"`
-	// Port of the dashboard on loopback; 0 picks a free one.
+	// Port is the dashboard's port on loopback; 0 picks a free one.
 	Port int `json:"port"`
 	// AutoWake lets mail start a turn in an idle session.
 	AutoWake bool `json:"autoWake"`
-	// WakeOnDirect lets mail to an exact name or id do so even while AutoWake
+	// WakeOnDirect lets mail to an exact name or id start a turn even if AutoWake
 	// is off (CHT-18).
 	WakeOnDirect bool `json:"wakeOnDirect"`
-	// MaxHops is the hop count from which mail wakes nobody, 0 to 100 (MSG-07).
+	// MaxHops is the hop count from which mail wakes no session, 0 to 100 (MSG-07).
 	MaxHops int `json:"maxHops"`
 	// Agents holds settings per agent kind.
 	Agents map[bridge.AgentKind]Agent `json:"agents,omitempty"`
-	// ACP are the agents of agents.acp by their names; only the owner writes them.
+	// ACP holds the agents of agents.acp by name; only the owner writes them.
 	ACP map[string]ACPAgent `json:"-"`
 	// Desktop holds the settings of the desktop app.
 	Desktop Desktop `json:"desktop"`
-	// Claude holds the settings of claude's mod.
+	// Claude holds the settings of Claude Code's mod.
 	Claude Claude `json:"claude"`
-	// Jobs holds what the owner allows of delegated jobs.
+	// Jobs holds the owner's limits for delegated jobs.
 	Jobs Jobs `json:"jobs"`
-	// Network says what other PCs may do.
+	// Network holds the permissions of other PCs.
 	Network Network `json:"network"`
-	// AnswerPrompts says when permission prompts of sessions can be answered from the
-	// page, too (NED-02).
+	// AnswerPrompts controls when sessions' permission prompts can also be answered
+	// on the dashboard (NED-02).
 	AnswerPrompts prompt.Mode `json:"answerPrompts"`
-	// Away says that the owner is away, and prompts are kept for him on the page.
+	// Away means that the owner is away, and the dashboard keeps prompts for the owner.
 	Away bool `json:"away"`
 }
 
-// Claude is what config.json says about claude's mod.
+// Claude holds the settings of Claude Code's mod in config.json.
 type Claude struct {
-	// StatusLine lets it show above the composer what waits (CHT-21).
+	// StatusLine shows the number of waiting messages above the composer (CHT-21).
 	StatusLine bool `json:"statusLine"`
 }
 
-// Desktop is what config.json says about the desktop app.
+// Desktop holds the settings of the desktop app in config.json.
 type Desktop struct {
-	// Notifications lets it show a notice when something needs the owner (DSK-07).
+	// Notifications shows a notice when an event needs the owner (DSK-07).
 	Notifications bool `json:"notifications"`
-	// Quiet is when it shows none; what is still there afterwards is told then (NED-05).
+	// Quiet is the time without notices. Events that are still open afterwards are shown then (NED-05).
 	Quiet Quiet `json:"quiet,omitzero"`
 }
 
-// Agent is what config.json says about one agent kind.
+// Agent holds the settings of one agent kind in config.json.
 type Agent struct {
-	// Bin is the path of the agent's program; empty means look on PATH.
+	// Bin is the path of the agent's program; empty means a search on PATH.
 	Bin string `json:"bin,omitempty"`
 }
 
@@ -102,17 +101,17 @@ func defaults() Config {
 	}
 }
 
-// Config reads config.json. A missing file gives the defaults; a damaged one, a
-// bad value or a newer version is an error that names it.
+// Config reads config.json; a missing file gives the defaults. It fails, and names the
+// cause, if the file is unreadable (Storage), damaged, newer or has a bad value.
 func (h Home) Config() (Config, error) {
 	_, config, err := readConfig(h)
 	return config, err
 }
 
-// UpdateConfig reads config.json, lets change edit the settings and writes back
-// the members that differ, and nothing else: unknown members, their order and
-// the settings that were never set stay as they are. Without a difference
-// nothing is written. It returns the settings in force.
+// UpdateConfig reads config.json, calls change and writes only the members that
+// differ. Unknown members, the order and unset settings stay unchanged. Without a
+// difference it writes nothing. It returns the settings in force, and fails with
+// Conflict if the file keeps changing meanwhile.
 func (h Home) UpdateConfig(change func(*Config) error) (Config, error) {
 	for tries := 3; ; tries-- {
 		edit, err := planConfig(h, func(c *Config, _ []byte) error { return change(c) })
@@ -125,7 +124,7 @@ func (h Home) UpdateConfig(change func(*Config) error) (Config, error) {
 	}
 }
 
-// readConfig reads config.json. With a jobsProblem the config is right but for that.
+// readConfig reads config.json. If err is a jobsProblem, config is valid except for its jobs.
 func readConfig(h Home) (raw []byte, config Config, err error) {
 	path := h.ConfigFile()
 	raw, err = disk.ReadLimited(path, maxConfigBytes)
@@ -149,11 +148,11 @@ func readConfig(h Home) (raw []byte, config Config, err error) {
 	return raw, config, nil
 }
 
-// errNewer reports a file of a form that only later builds know (VER-06).
+// errNewer reports a file version that only later builds know (VER-06).
 var errNewer = errors.New("it was written by a newer Bridge")
 
-// parse reads what config.json holds. A member that is there twice is an error that
-// names it: which of them counts would be a guess.
+// parse decodes config.json. It fails for a duplicate member and names it, because
+// choosing one of the two would be a guess.
 func parse(raw []byte) (Config, error) {
 	_, raw = disk.CutBOM(raw)
 	if duplicate, found := disk.FindDuplicate(raw); found {
@@ -166,8 +165,8 @@ func parse(raw []byte) (Config, error) {
 	if members == nil {
 		return Config{}, errors.New("it is not a JSON object of settings")
 	}
-	// The version comes first: the other members of a newer form may mean
-	// something else.
+	// The version is checked first: in a newer version, the other members may have
+	// another meaning.
 	if err := checkVersion(members["version"]); err != nil {
 		return Config{}, err
 	}
@@ -179,7 +178,7 @@ func parse(raw []byte) (Config, error) {
 	if config.ACP, err = readACP(members["agents"]); err != nil {
 		return Config{}, err
 	}
-	delete(config.Agents, acpMember) // it is no kind with a program of its own
+	delete(config.Agents, acpMember) // it is not a kind with its own program
 	return config, config.check()
 }
 
@@ -197,7 +196,7 @@ func checkVersion(raw json.RawMessage) error {
 	return nil
 }
 
-// check names the first value that is out of bounds.
+// check returns an error that names the first value out of bounds.
 func (c Config) check() error {
 	if err := c.Desktop.Quiet.check(); err != nil {
 		return err
@@ -219,10 +218,10 @@ func (c Config) check() error {
 	if err := c.Network.check(); err != nil {
 		return err
 	}
-	return c.Jobs.check() // last: the others are right where only this is wrong
+	return c.Jobs.check() // last: the caller may use the rest if only jobs are wrong
 }
 
-// jsonProblem says in words what encoding/json found, with the member's name.
+// jsonProblem turns an error of encoding/json into a readable one with the member's name.
 func jsonProblem(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) && wrongType.Field != "" {
@@ -248,8 +247,8 @@ func kindName(err *json.UnmarshalTypeError) string {
 	}
 }
 
-// patch edits the members of raw in which before and after differ. A byte order mark
-// stays.
+// patch edits the members of raw in which before and after differ. It keeps a byte
+// order mark.
 func patch(raw []byte, before, after Config) ([]byte, error) {
 	mark, text := disk.CutBOM(raw)
 	old, oldErr := members(before)
@@ -262,7 +261,7 @@ func patch(raw []byte, before, after Config) ([]byte, error) {
 	if len(operations) == 0 {
 		return raw, nil
 	}
-	document, err := hujson.Parse(bytes.Clone(text)) // it is laid out anew in place
+	document, err := hujson.Parse(bytes.Clone(text)) // the patch reformats the document in place
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +276,7 @@ func patch(raw []byte, before, after Config) ([]byte, error) {
 	return append(bytes.Clone(mark), document.Pack()...), nil
 }
 
-// members returns the JSON form of value, which is an object, as a map.
+// members returns the JSON form of value, a JSON object, as a map.
 func members(value any) (map[string]any, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -294,8 +293,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// differences lists the steps that turn old into want within file, which may
-// hold more members than both, or fewer. Their order is that of the names.
+// differences returns the steps that turn old into want within file, sorted by
+// member name. file may hold more or fewer members than old and want.
 func differences(path string, old, want, file map[string]any) []operation {
 	var found []operation
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -321,5 +320,5 @@ func differences(path string, old, want, file map[string]any) []operation {
 	return found
 }
 
-// pointerEscapes writes a member's name as a JSON pointer's part (RFC 6901).
+// pointerEscapes escapes a member's name for a JSON pointer (RFC 6901).
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")

@@ -10,11 +10,11 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// File is config.json of a home, for whoever shows what it says before changing it.
+// File is config.json of a home, for callers that show the settings before a change.
 type File struct{ Home Home }
 
-// Read returns what the file says, and its revision: another one as soon as a byte of
-// it is another.
+// Read returns the settings and the file's revision, which changes with every byte
+// of the file. It fails as Home.Config does.
 func (f File) Read() (Config, string, error) {
 	raw, config, err := readConfig(f.Home)
 	if err != nil {
@@ -28,11 +28,11 @@ func revisionOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Plan is Home.UpdateConfig up to the writing, which ConfigEdit.Save does. It fails
-// with code Conflict where the file is of another revision than that.
+// Plan prepares a change as [Home.UpdateConfig] does, but does not write;
+// [ConfigEdit.Save] does. It fails with Conflict if the file has another revision.
 func (f File) Plan(revision string, change func(*Config) error) (ConfigEdit, error) {
 	edit, err := planConfig(f.Home, func(c *Config, raw []byte) error {
-		if revisionOf(raw) != revision { // before what is wanted is judged by another file
+		if revisionOf(raw) != revision { // before change is checked against another file
 			return errChangedMeanwhile
 		}
 		return change(c)
@@ -43,7 +43,7 @@ func (f File) Plan(revision string, change func(*Config) error) (ConfigEdit, err
 	return edit, nil
 }
 
-// ConfigEdit is a change of config.json that is not made yet.
+// ConfigEdit is a prepared, unsaved change of config.json.
 type ConfigEdit struct {
 	Before, After Config
 
@@ -73,9 +73,9 @@ func planConfig(h Home, change func(c *Config, raw []byte) error) (ConfigEdit, e
 	return ConfigEdit{Before: before, After: after, home: h, raw: raw, edited: edited}, nil
 }
 
-// Save makes the change. What somebody else wrote into the file since it was read is
-// never overwritten: that is Conflict. A config.json that is a symlink stays one, and
-// one that cannot be replaced is written in place.
+// Save writes the change. It fails with Conflict if the file changed since it was
+// read, and with Storage if it cannot be written. A symlink stays a symlink, and an
+// irreplaceable file is written in place.
 func (e ConfigEdit) Save() error {
 	if bytes.Equal(e.raw, e.edited) {
 		return nil

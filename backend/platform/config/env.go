@@ -13,7 +13,7 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// The defaults of the variables (seed 8; the first two are pinned by MSG-12).
+// The defaults of the variables (seed 8; MSG-12 fixes the first two).
 const (
 	defaultMessageTTL      = 7 * 24 * time.Hour
 	defaultQueuedMailAge   = 24 * time.Hour
@@ -22,24 +22,24 @@ const (
 	defaultBackupRetention = 7
 )
 
-// Settings is what is in force: config.json, overruled by the BRIDGE_*
-// variables. Zero durations and a zero BackupRetention mean what seed 8 says:
-// no expiry, no interval, keep all. An invalid variable counts as not set.
-// BRIDGE_NAME is not here: it names one session, not this bridge.
+// Settings is the settings in force: config.json, overridden by the BRIDGE_*
+// variables. Zero durations and a zero BackupRetention have seed 8's meaning: no
+// expiry, no interval, keep all. An invalid variable counts as unset. BRIDGE_NAME
+// is not part of it, because it names one session.
 type Settings struct {
 	Config
 
-	MessageTTL       time.Duration // BRIDGE_MESSAGE_TTL_MS: unread mail older than this expires
-	QueuedMailMaxAge time.Duration // BRIDGE_QUEUED_MAIL_MAX_AGE_MS: mail for nobody known expires
+	MessageTTL       time.Duration // BRIDGE_MESSAGE_TTL_MS: age at which unread mail expires
+	QueuedMailMaxAge time.Duration // BRIDGE_QUEUED_MAIL_MAX_AGE_MS: age at which mail for unknown names expires
 	AutoBackup       bool          // BRIDGE_AUTO_BACKUP=1: daily message backup
 	BackupInterval   time.Duration // BRIDGE_BACKUP_INTERVAL_MS
-	BackupRetention  int           // BRIDGE_BACKUP_RETENTION: recent sets kept
+	BackupRetention  int           // BRIDGE_BACKUP_RETENTION: number of recent sets kept
 	ArchiveAge       time.Duration // BRIDGE_ARCHIVE_AGE_MS
 	LogLevel         slog.Level    // BRIDGE_LOG_LEVEL: debug, info, warn or error
 }
 
-// Settings reads config.json and applies the variables. Where only jobs are wrong there,
-// there are none: Jobs.Problem says why.
+// Settings reads config.json and applies the variables. It fails as Config does,
+// but if only jobs are wrong, it succeeds: Jobs.Problem then returns the error.
 func (h Home) Settings(getenv func(string) string) (Settings, error) {
 	config, err := h.Config()
 	if _, only := errors.AsType[jobsProblem](err); only {
@@ -51,10 +51,10 @@ func (h Home) Settings(getenv func(string) string) (Settings, error) {
 	return apply(config, getenv), nil
 }
 
-// Bin returns the configured program of kind, or "" for the one on PATH.
+// Bin returns the configured program of kind, or "" for the program on PATH.
 func (s Settings) Bin(kind bridge.AgentKind) string { return s.Agents[kind].Bin }
 
-// ACPNames are the agents of agents.acp, sorted.
+// ACPNames returns the names of the agents of agents.acp, sorted.
 func (s Settings) ACPNames() []string { return slices.Sorted(maps.Keys(s.ACP)) }
 
 func apply(config Config, getenv func(string) string) Settings {
@@ -81,7 +81,7 @@ func apply(config Config, getenv func(string) string) Settings {
 	}
 }
 
-// number parses a nonnegative integer of at most highest, else gives fallback.
+// number parses a nonnegative integer of at most highest, or returns fallback.
 func number(text string, highest, fallback int) int {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || n > uint64(highest) {
@@ -90,8 +90,8 @@ func number(text string, highest, fallback int) int {
 	return int(n)
 }
 
-// millis parses nonnegative milliseconds, else gives fallback. More than a
-// Duration holds, 292 years, counts as that.
+// millis parses nonnegative milliseconds, or returns fallback. It caps the value at
+// the longest Duration, 292 years.
 func millis(text string, fallback time.Duration) time.Duration {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {

@@ -1,5 +1,5 @@
 package config
 
-// FallbackSettings are those in force where config.json cannot be read:
-// maintenance must work on a damaged home too.
+// FallbackSettings returns the settings for an unreadable config.json: the defaults
+// and the variables. Maintenance must also work on a damaged home.
 func FallbackSettings(getenv func(string) string) Settings { return apply(defaults(), getenv) }

@@ -1,6 +1,6 @@
-// Package config knows where Bridge keeps things and what it is set to: the
-// layout of the home folder, config.json, the BRIDGE_* variables and the two
-// secrets. It reads settings anew on every call and caches nothing.
+// Package config defines where Bridge stores its files and how it is configured:
+// the layout of the home folder, config.json, the BRIDGE_* variables and the two
+// secrets. It reads the settings on every call and caches nothing.
 package config
 
 import (
@@ -16,17 +16,17 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Home is the folder that holds everything Bridge stores (contract: Home). Its
-// path is absolute and canonical, so equal homes have equal sockets.
+// Home is the folder that holds all data of Bridge (contract: Home). Its path is
+// absolute and canonical, so equal homes have equal sockets.
 type Home struct {
 	dir       string
 	isDefault bool
-	user      string // the user's home folder, where this home is the one below it
+	user      string // the user's home folder, if this home is directly below it
 }
 
-// OpenHome is ResolveHome for a program that works in the home: Denied where that would
-// leave files of this user in a folder of another user's (RWM-10), Invalid where the folder
-// holds files of other programs alone (CheckContents).
+// OpenHome is [ResolveHome] for a program that works in the home. It fails with Denied
+// if this user's files would land in another user's folder (RWM-10). It fails with
+// Invalid if the folder holds only other programs' files (CheckContents).
 func OpenHome(flag string, getenv func(string) string) (Home, error) {
 	home, err := ResolveHome(flag, getenv)
 	if err == nil {
@@ -38,8 +38,8 @@ func OpenHome(flag string, getenv func(string) string) (Home, error) {
 	return home, err
 }
 
-// checkOwner refuses a home that is not this user's, and the usual one in a user's folder
-// that is not.
+// checkOwner fails if the home belongs to another user. For the default home it
+// also checks the owner of the user's folder.
 func checkOwner(h Home) error {
 	if h.user != "" {
 		if err := CheckOwner(h.user); err != nil {
@@ -49,8 +49,8 @@ func checkOwner(h Home) error {
 	return CheckOwner(h.dir)
 }
 
-// ResolveHome picks the home: the --home flag, else BRIDGE_HOME, else ~/.bridge.
-// It touches nothing; Ensure makes the folder.
+// ResolveHome picks the home: the --home flag, else BRIDGE_HOME, else ~/.bridge. It
+// changes nothing on the disk. It fails with Invalid if there is no usable path.
 func ResolveHome(flag string, getenv func(string) string) (Home, error) {
 	userHome, userErr := userHomeDir(getenv)
 	chosen := flag
@@ -65,7 +65,7 @@ func ResolveHome(flag string, getenv func(string) string) (Home, error) {
 		chosen = byDefault
 	}
 	if rest, ok := strings.CutPrefix(chosen, "~/"); ok && userErr == nil {
-		chosen = filepath.Join(userHome, rest) // --home=~/x reaches us as it was typed
+		chosen = filepath.Join(userHome, rest) // for --home=~/x the shell does not expand ~
 	}
 	dir, err := disk.CanonicalTarget(chosen)
 	if err != nil {
@@ -83,8 +83,8 @@ func ResolveHome(flag string, getenv func(string) string) (Home, error) {
 	return home, nil
 }
 
-// userHomeDir returns the user's home. The variable is asked for through
-// getenv; a service without it is looked up by its user.
+// userHomeDir returns the user's home folder from the variable. A service without
+// the variable gets it from the user database.
 func userHomeDir(getenv func(string) string) (string, error) {
 	if dir := getenv(userHomeVariable); filepath.IsAbs(dir) {
 		return dir, nil
@@ -96,107 +96,107 @@ func userHomeDir(getenv func(string) string) (string, error) {
 	return current.HomeDir, nil
 }
 
-// Dir is the home folder itself.
+// Dir returns the path of the home folder.
 func (h Home) Dir() string { return h.dir }
 
-// IsDefault reports whether this is ~/.bridge, which needs no --home in what
-// `bridge install` writes.
+// IsDefault reports whether this is ~/.bridge, for which `bridge install` writes no
+// --home.
 func (h Home) IsDefault() bool { return h.isDefault }
 
-// The files and folders of the home, as the contract names them.
+// The files and folders of the home, with their names in the contract.
 
-// ConfigFile holds the settings; read them with Config or Settings.
+// ConfigFile returns the path of config.json; read it with Config or Settings.
 func (h Home) ConfigFile() string { return h.at("config.json") }
 
-// TokenFile holds the secret between this user's bridge processes (MSG-02).
+// TokenFile returns the path of the secret shared by this user's Bridge processes (MSG-02).
 func (h Home) TokenFile() string { return h.at("token") }
 
-// EntryPage is the file that leads the owner's browser to the dashboard, for some
-// seconds, where the system does not tell whose a connection is.
+// EntryPage is the file that opens the dashboard in the owner's browser. It exists
+// for seconds, on systems that do not report the user of a connection.
 const EntryPage = "open.html"
 
-// LaunchSecretFile holds the dashboard's secret (AUT-01).
+// LaunchSecretFile returns the path of the dashboard's secret (AUT-01).
 func (h Home) LaunchSecretFile() string { return h.at("launch-secret") }
 
-// DB is the primary store.
+// DB returns the path of the primary store.
 func (h Home) DB() string { return h.at("bridge.db") }
 
-// Archive is the message archive.
+// Archive returns the path of the message archive.
 func (h Home) Archive() string { return h.at("archive.db") }
 
-// History is the conversation history store.
+// History returns the path of the conversation history store.
 func (h Home) History() string { return h.at("history.db") }
 
-// Compat is the compatibility store (VER-04).
+// Compat returns the path of the compatibility store (VER-04).
 func (h Home) Compat() string { return h.at("compat.db") }
 
-// BrokerLock is the file whose lock elects the broker (MSG-01).
+// BrokerLock returns the path of the file whose lock elects the broker (MSG-01).
 func (h Home) BrokerLock() string { return h.at("broker.lock") }
 
-// ReadJournal is the folder of receipts that no broker has taken in yet.
+// ReadJournal returns the folder of receipts that no broker has processed yet.
 func (h Home) ReadJournal() string { return h.at("read-journal") }
 
-// PendingJobWrites is the folder of job writes that wait for a safe moment
+// PendingJobWrites returns the folder of job writes that wait for a safe moment
 // (VER-05).
 func (h Home) PendingJobWrites() string { return h.at("pending-job-writes", "v1") }
 
-// Backups is the folder of full snapshots.
+// Backups returns the folder of full snapshots.
 func (h Home) Backups() string { return h.at("backups") }
 
-// MessageBackups is the folder of scoped message snapshots (STO-10).
+// MessageBackups returns the folder of scoped message snapshots (STO-10).
 func (h Home) MessageBackups() string { return h.at("message-backups") }
 
-// Worktrees is the folder of the checkouts of worktree jobs.
+// Worktrees returns the folder of the checkouts of worktree jobs.
 func (h Home) Worktrees() string { return h.at("worktrees") }
 
-// ArchiveDir is the folder of archived jobs, run logs and quarantined files.
+// ArchiveDir returns the folder of archived jobs, run logs and quarantined files.
 func (h Home) ArchiveDir() string { return h.at("archive") }
 
-// Orphaned is the quarantine of abandoned temporary files (STO-06).
+// Orphaned returns the quarantine folder of abandoned temporary files (STO-06).
 func (h Home) Orphaned() string { return h.at("archive", "orphaned") }
 
-// StorageCapabilities is where programs of the field say which versions of the
-// stores they can read.
+// StorageCapabilities returns the folder in which existing programs declare the
+// store versions that they can read.
 func (h Home) StorageCapabilities() string { return h.at("storage-capabilities") }
 
-// StorageUsers is the folder of the live writers' leases (STO-09).
+// StorageUsers returns the folder of the live writers' leases (STO-09).
 func (h Home) StorageUsers() string { return h.at(".storage-users") }
 
-// MaintenanceLock exists while a fix or a restore runs (STO-09).
+// MaintenanceLock returns the path of the file that exists during a fix or a restore (STO-09).
 func (h Home) MaintenanceLock() string { return h.at(".maintenance-lock") }
 
-// AutoWake holds which sessions chose to be woken by any mail (MSG-03).
+// AutoWake returns the path of the sessions' auto-wake choices (MSG-03).
 func (h Home) AutoWake() string { return h.at("auto-wake.json") }
 
-// Logs is the folder of the logs.
+// Logs returns the folder of the logs.
 func (h Home) Logs() string { return h.at("logs") }
 
-// Log is the rotated log of the broker.
+// Log returns the path of the broker's rotated log.
 func (h Home) Log() string { return h.at("logs", "bridge.log") }
 
-// Socket is the local endpoint: a Unix socket path, or a pipe name on Windows.
-// A home whose path is too long for a socket has it in a short private folder
-// instead. Ensure makes and checks that folder; CheckSocket only checks it.
+// Socket returns the local endpoint: the path of a Unix socket, or a pipe name on
+// Windows. If the home's path is too long for a socket, the socket is in a short
+// private folder. Ensure creates and checks that folder; CheckSocket only checks it.
 func (h Home) Socket() string { return socketOf(h, "bridge") }
 
-// Window is what makes a desktop app the only one of its home (DSK-02).
+// Window holds the files that limit a home to one desktop app (DSK-02).
 type Window struct {
-	Lock   string // the file whose lock it holds
-	Socket string // where it listens for its own second start; as for Home.Socket
+	Lock   string // the file whose lock the app holds
+	Socket string // the app's endpoint for a second start; placed like Home.Socket
 }
 
-// Window names the desktop app's files of the home.
+// Window returns the desktop app's files of the home.
 func (h Home) Window() Window {
 	return Window{Lock: h.at("window.lock"), Socket: socketOf(h, "window")}
 }
 
-// errIsFile is the sentence for a home that cannot be a folder.
+// errIsFile returns the error for a home whose path is a file.
 func errIsFile(h Home) error {
 	return bridge.Errorf(bridge.Invalid, "the home %s is a file: remove it or choose another folder with --home or BRIDGE_HOME", h.dir)
 }
 
-// CommandLine is what a person types into this system's shell to run program with
-// these words on this home.
+// CommandLine returns the shell command that runs program with these arguments on
+// this home, quoted for this system.
 func (h Home) CommandLine(program string, words ...string) string {
 	line := quoteWord(program)
 	for _, word := range words {
@@ -213,15 +213,15 @@ func quoteWord(word string) string {
 		return bridge.QuotePOSIX(word)
 	}
 	if strings.ContainsFunc(word, func(r rune) bool { return !bridge.PlainRune(r) && r != '\\' }) {
-		return `"` + word + `"` // which is in no path there
+		return `"` + word + `"` // a quote is in no path there
 	}
 	return word
 }
 
-// DemoMark is the file by which a home is that of `bridge demo`.
+// DemoMark is the file that marks the home of `bridge demo`.
 const DemoMark = "demo"
 
-// IsDemo reports whether that is the home of a demo, which goes away with the demo.
+// IsDemo reports whether the home belongs to a demo and is removed with it.
 func IsDemo(h Home) bool {
 	_, err := os.Lstat(h.at(DemoMark))
 	return err == nil
@@ -231,7 +231,7 @@ func (h Home) at(names ...string) string {
 	return filepath.Join(append([]string{h.dir}, names...)...)
 }
 
-// Key is a short name of this home for places that all homes share: 16
+// Key returns a short name of this home for places that all homes share: 16
 // hexadecimal digits.
 func (h Home) Key() string {
 	sum := sha256.Sum256([]byte(foldPath(h.dir)))

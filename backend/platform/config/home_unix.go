@@ -18,8 +18,8 @@ import (
 
 const userHomeVariable = "HOME"
 
-// maxSocketPath is the longest path that every Unix accepts for a socket: 104
-// bytes with the closing zero on macOS and the BSDs, 108 on Linux.
+// maxSocketPath is the longest socket path that every Unix accepts, in bytes. The
+// limits with the final zero are 104 on macOS and the BSDs, and 108 on Linux.
 const maxSocketPath = 103
 
 func foldPath(path string) string { return path }
@@ -39,14 +39,14 @@ func socketOf(h Home, name string) string {
 	return shared
 }
 
-// runtimeDir holds the sockets of homes with long paths where no folder is the user's own
-// (privateDir), and links to those where there is one. It is not TMPDIR, which differs
-// between the processes of one user.
+// runtimeDir returns the folder for the sockets of homes with long paths, if the
+// user has no privateDir; else it holds links to them. It does not use TMPDIR,
+// which differs between the processes of one user.
 func runtimeDir(uid int) string { return "/tmp/bridge-" + strconv.Itoa(uid) }
 
-// privateDir is where the sockets of homes with long paths are: in XDG_RUNTIME_DIR, where
-// no other user can be first (SEC-13). It is "" where that is not set, or not this user's
-// alone.
+// privateDir returns XDG_RUNTIME_DIR for the sockets of homes with long paths,
+// because no other user can create files there (SEC-13). It returns "" if the
+// variable is unset or the folder is not private to this user.
 func privateDir() string {
 	dir := os.Getenv("XDG_RUNTIME_DIR")
 	if !filepath.IsAbs(dir) {
@@ -59,16 +59,16 @@ func privateDir() string {
 	return filepath.Join(dir, "bridge")
 }
 
-// isOurSocket reports whether a socket itself is there, in a folder of this user's: a broker
-// listens, or listened, that has no folder of the user's own, or is older than privateDir.
+// isOurSocket reports whether path is a socket in a folder of this user. Its broker
+// has no private folder or is older than privateDir; it may have ended.
 func isOurSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&fs.ModeSocket != 0 && checkSocketDir(filepath.Dir(path)) == nil
 }
 
-// linkSockets has the sockets of a private folder found by those who know runtimeDir alone:
-// programs without XDG_RUNTIME_DIR, and older ones. Where that folder is another user's they
-// say so, and the others need it not.
+// linkSockets links the sockets of a private folder into runtimeDir, for programs that
+// only know runtimeDir: older ones, and ones without XDG_RUNTIME_DIR. If another user
+// owns runtimeDir, those programs report it, and the others do not need the links.
 func linkSockets(h Home) {
 	folder := runtimeDir(os.Geteuid())
 	if os.Mkdir(folder, disk.PrivateDir) != nil && checkSocketDir(folder) != nil {
@@ -81,15 +81,15 @@ func linkSockets(h Home) {
 		}
 		fresh := disk.TempName(link)
 		if os.Symlink(socket, fresh) == nil {
-			_ = os.Rename(fresh, link) // who cannot find it says so
+			_ = os.Rename(fresh, link) // a program that cannot find it reports that
 		}
 	}
 }
 
-// Ensure makes the home ready for writing: it makes the folder when missing and
-// makes it private, unless files that are not Bridge's lie in it. When the home is not
-// ours, a file, not writable or full of other files it says so in one sentence and has
-// changed nothing.
+// Ensure creates a missing home folder and makes it private, unless it holds files of
+// other programs. It fails with Denied if another user owns the home or others can
+// write to it. It fails with Invalid if the home is a file, or holds only other files,
+// and with Storage if it is not writable. A failed Ensure has changed nothing.
 func (h Home) Ensure() error {
 	if err := checkOwner(h); err != nil {
 		return err
@@ -117,10 +117,10 @@ func (h Home) Ensure() error {
 	return nil
 }
 
-// CheckOwner refuses a folder in which a process of this user would leave files that are
-// not of the folder's owner (RWM-10): Denied where the folder, or the nearest one above it
-// that exists, belongs to somebody else. A process that is not root's may use a folder of
-// root's that it may write, as a container gives to a user without a name.
+// CheckOwner fails with Denied if this process would create files with another
+// owner than the folder's (RWM-10). It checks the folder, or the nearest existing
+// folder above it. A non-root process may use a writable folder of root, because
+// containers give such folders to users without a name.
 func CheckOwner(folder string) error {
 	existing, info, err := nearestFolder(folder)
 	if err != nil {
@@ -135,7 +135,7 @@ func CheckOwner(folder string) error {
 		existing, disk.UserName(owner), disk.UserName(self))
 }
 
-// nearestFolder returns the folder at path, or the nearest one above it that exists.
+// nearestFolder returns the folder at path, or the nearest existing folder above it.
 func nearestFolder(path string) (string, fs.FileInfo, error) {
 	for {
 		info, err := os.Stat(path)
@@ -146,7 +146,7 @@ func nearestFolder(path string) (string, fs.FileInfo, error) {
 	}
 }
 
-// adopt checks an existing home and closes it to others.
+// adopt checks an existing home and makes it private.
 func adopt(h Home, info fs.FileInfo) error {
 	if !info.IsDir() {
 		return errIsFile(h)
@@ -164,7 +164,7 @@ func adopt(h Home, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	if stranger := strangerIn(h); stranger != "" { // other users may have to read it
+	if stranger := strangerIn(h); stranger != "" { // other users may need to read it
 		return checkShared(h, info, stranger)
 	}
 	if err := os.Chmod(h.dir, disk.PrivateDir); err != nil {
@@ -173,8 +173,8 @@ func adopt(h Home, info fs.FileInfo) error {
 	return nil
 }
 
-// checkShared refuses a home that others can write to and that holds files which are not
-// Bridge's: its mode is not Bridge's to change then.
+// checkShared fails with Denied if others can write to a home that also holds files
+// of other programs. Bridge must not change the mode of such a folder.
 func checkShared(h Home, info fs.FileInfo, stranger string) error {
 	if info.Mode().Perm()&0o022 == 0 {
 		return nil
@@ -191,9 +191,9 @@ func ensureRuntimeDir(h Home) error {
 	return h.CheckSocket()
 }
 
-// CheckSocket reports whether the folder of Socket belongs to this user alone,
-// so that nobody else can have put an endpoint there. It changes nothing. A
-// missing folder is NotFound: no broker runs.
+// CheckSocket checks that the folder of Socket belongs to this user alone, so no other
+// user can have created the endpoint. It changes nothing. It fails with NotFound if the
+// folder is missing, so no broker runs, and with Denied if others can write.
 func (h Home) CheckSocket() error { return checkSocketDir(filepath.Dir(h.Socket())) }
 
 func checkSocketDir(dir string) error {

@@ -21,9 +21,9 @@ func foldPath(path string) string { return strings.ToLower(path) }
 
 func socketOf(h Home, name string) string { return `\\.\pipe\bridge-` + name + "-" + h.Key() }
 
-// Ensure makes the home ready for writing: it makes the folder when missing,
-// open to this user, the system and administrators only. When the home is not
-// ours, a file or full of other files it says so in one sentence and has changed nothing.
+// Ensure creates a missing home folder, open only to this user, the system and
+// administrators. It fails with Denied if another user owns the home, and else with
+// Invalid or Storage. A failed Ensure has changed nothing.
 func (h Home) Ensure() error {
 	info, err := os.Stat(h.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,15 +45,15 @@ func (h Home) Ensure() error {
 	return CheckContents(h)
 }
 
-// CheckOwner does nothing on Windows: Ensure looks at the owner of Bridge's own folder,
-// and what is made elsewhere takes over the rights of its folder.
+// CheckOwner does nothing on Windows: Ensure checks the owner of Bridge's own
+// folder, and other new files inherit the permissions of their folder.
 func CheckOwner(string) error { return nil }
 
-// CheckSocket does nothing on Windows: the pipe's own security descriptor says
-// who may have made it.
+// CheckSocket does nothing on Windows: the pipe's security descriptor limits who
+// may have created it.
 func (h Home) CheckSocket() error { return nil }
 
-// makeHome makes the folder, open to this user, the system and administrators only.
+// makeHome creates the folder, open only to this user, the system and administrators.
 func makeHome(h Home) error {
 	if err := disk.MakeDir(filepath.Dir(h.dir)); err != nil {
 		return bridge.Errorf(bridge.Storage, "the home folder %s cannot be made: %w", h.dir, err)
@@ -62,7 +62,7 @@ func makeHome(h Home) error {
 	if err != nil {
 		return bridge.Errorf(bridge.Internal, "the current user is unknown: %w", err)
 	}
-	// D:P protects from inherited rights; OICI passes these on to the contents.
+	// D:P blocks inherited permissions; OICI passes these permissions on to the contents.
 	rights := fmt.Sprintf("D:P(A;OICI;FA;;;%s)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)", self)
 	descriptor, err := windows.SecurityDescriptorFromString(rights)
 	if err != nil {
@@ -81,8 +81,8 @@ func makeHome(h Home) error {
 	return nil
 }
 
-// isOurs accepts the user, the groups that own what an elevated user or a
-// service makes, and everything when this process is the system itself.
+// isOurs accepts as owner the user and the groups that own an elevated user's or a
+// service's files. If this process is the system, it accepts every owner.
 func isOurs(dir string) (bool, error) {
 	descriptor, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {

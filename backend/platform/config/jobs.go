@@ -12,57 +12,56 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Jobs is what config.json says about delegated jobs. What is there when a job is given
-// counts for it.
+// Jobs holds the limits of delegated jobs in config.json. A job keeps the limits
+// from the time of its creation.
 type Jobs struct {
-	// Enabled lets sessions hand work to agents of their own. It is on: a session's CLI
-	// asks before each (setup.AskedTools), and MaxAccess bounds what they may do.
+	// Enabled lets sessions delegate work to agents. It is on by default: a session's
+	// CLI asks before each job (setup.AskedTools), and MaxAccess bounds the job.
 	Enabled bool `json:"enabled"`
-	// MaxJobs is how many run at once, 1 to 50 (JOB-09).
+	// MaxJobs is how many jobs run at once, 1 to 50 (JOB-09).
 	MaxJobs int `json:"maxJobs"`
-	// MaxAccess is the most that a job may be given: read, ask or edit.
+	// MaxAccess is the highest access of a job: read, ask or edit.
 	MaxAccess job.Access `json:"maxAccess"`
-	// MaxDelegateDepth is how deep jobs may delegate, 1 to 3 (JOB-22).
+	// MaxDelegateDepth is the depth to which jobs may delegate, 1 to 3 (JOB-22).
 	MaxDelegateDepth int `json:"maxDelegateDepth"`
-	// Environment names the variables that the jobs of paired PCs get besides what every
-	// program needs, such as keys and proxies.
+	// Environment names further variables for the jobs of paired PCs, such as keys
+	// and proxies. Every job gets the basic ones.
 	Environment []string `json:"environment,omitempty"`
-	// Env sets variables of the jobs of this PC, or with null takes them away from what
-	// the owner's own terminal has (JOB-28).
+	// Env sets variables of this PC's jobs. null removes a variable from the
+	// environment of the owner's terminal (JOB-28).
 	Env map[string]*string `json:"env,omitempty"`
-	// Sockets are unix sockets of other programs to which jobs of this PC that may edit can
-	// connect: absolute paths, paths below ~/, or $NAME for the path in a variable of the
-	// job's environment (SEC-10).
+	// Sockets lists unix sockets of other programs to which this PC's edit jobs can
+	// connect. An entry is an absolute path, a path below ~/, or $NAME for the path
+	// in a variable of the job's environment (SEC-10).
 	Sockets []string `json:"sockets,omitempty"`
-	// Writable are folders besides its own in which a job of this PC that may edit can write:
+	// Writable lists further folders in which this PC's edit jobs can write:
 	// absolute paths, or paths below ~/ (RWM-22).
 	Writable []string `json:"writable,omitempty"`
-	// SetUp is the command, a word each, that makes a new worktree ready (JOB-19).
+	// SetUp is the command, as a list of arguments, that prepares a new worktree (JOB-19).
 	SetUp []string `json:"setUp,omitempty"`
-	// AllowToolLevelOnly starts jobs also where the system has no floor for them, on the
-	// word of their CLI alone (JOB-14).
+	// AllowToolLevelOnly also starts jobs without a system sandbox. Only the
+	// agent's CLI then limits them (JOB-14).
 	AllowToolLevelOnly bool `json:"allowToolLevelOnly"`
-	// MaxLogBytes bounds what one run of a job writes into its log, and into its transcript
-	// (SEC-11).
+	// MaxLogBytes bounds one run's log, and its transcript, in bytes each (SEC-11).
 	MaxLogBytes int64 `json:"maxLogBytes"`
-	// MaxProcesses bounds the processes and threads of one job where it has a control group
-	// with that bound (SEC-08).
+	// MaxProcesses bounds the processes and threads of one job, if the job has a
+	// control group with that limit (SEC-08).
 	MaxProcesses int `json:"maxProcesses"`
-	// ResumeAtReset continues a job that a usage limit ended by itself when that is
-	// over (JOB-16).
+	// ResumeAtReset automatically continues a job that a usage limit ended, when
+	// the limit resets (JOB-16).
 	ResumeAtReset bool `json:"resumeAtReset"`
 
-	problem error // what is wrong with them in config.json
+	problem error // the error of the jobs in config.json
 }
 
-// Problem is what is wrong with these settings in config.json. Jobs are refused by it,
-// and the rest of Bridge goes on.
+// Problem returns the error of these settings in config.json, or nil. With an
+// error, Bridge refuses jobs and otherwise works.
 func (j Jobs) Problem() error { return j.problem }
 
-// jobsProblem marks what is wrong with jobs alone.
+// jobsProblem marks an error that concerns only the jobs.
 type jobsProblem struct{ error }
 
-// UnmarshalJSON reads what it can. What is wrong is kept for check.
+// UnmarshalJSON decodes the valid members and keeps the error for check.
 func (j *Jobs) UnmarshalJSON(raw []byte) error {
 	type plain Jobs
 	read := plain(*j)
@@ -83,19 +82,19 @@ const (
 	leastLogBytes   = 1 << 20
 
 	defaultProcesses = 4096
-	leastProcesses   = 64 // an agent and one of its commands have some dozens of threads
+	leastProcesses   = 64 // an agent with one of its commands has dozens of threads
 )
 
 func defaultJobs() Jobs {
 	return Jobs{Enabled: true, MaxJobs: job.DefaultMaxJobs, MaxAccess: job.AccessEdit, MaxDelegateDepth: job.DefaultDepth, MaxLogBytes: defaultLogBytes, MaxProcesses: defaultProcesses}
 }
 
-// Limits are what the rules of jobs hold.
+// Limits returns the limits that the rules of jobs enforce.
 func (j Jobs) Limits() job.Limits {
 	return job.Limits{MaxJobs: j.MaxJobs, MaxDepth: j.MaxDelegateDepth, MaxAccess: j.MaxAccess}
 }
 
-// Variables are those of Env as NAME=value, and as NAME what is taken away; sorted.
+// Variables returns the entries of Env, sorted: NAME=value to set a variable, NAME to remove one.
 func (j Jobs) Variables() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
@@ -112,14 +111,14 @@ const (
 	variablePrefix = "$"
 )
 
-// isVariable reports whether a socket is named by a variable.
+// isVariable reports whether the entry names a variable.
 func isVariable(socket string) bool {
 	name, is := strings.CutPrefix(socket, variablePrefix)
 	return is && name != "" && !strings.ContainsAny(name, "=/$")
 }
 
-// SocketPaths returns the absolute paths of Sockets. userHome is the user's home folder, and
-// getenv reads the job's environment. Variables that are not set are left out.
+// SocketPaths returns the absolute paths of Sockets. userHome is the user's home
+// folder, and getenv reads the job's environment. It omits unset variables.
 func (j Jobs) SocketPaths(userHome string, getenv func(string) string) []string {
 	var paths []string
 	for _, socket := range j.Sockets {
@@ -147,13 +146,13 @@ func (j Jobs) WritableFolders(userHome string) []string {
 	return folders
 }
 
-// mostOfValue is how many bytes a variable may have: Linux takes 128 KiB with its name.
+// mostOfValue is the longest value of a variable in bytes: Linux allows 128 KiB with its name.
 const mostOfValue = 64 << 10
 
-// ownVariables begin the names of what Bridge alone says to a job.
+// ownVariables is the name prefix of the variables that only Bridge sets for a job.
 const ownVariables = "BRIDGE_"
 
-// check says what is wrong, if anything is.
+// check returns a jobsProblem if a value is wrong.
 func (j Jobs) check() error {
 	err := j.problem
 	if err == nil {
@@ -167,7 +166,7 @@ func (j Jobs) check() error {
 	return nil
 }
 
-// checkValues names the first value that is out of bounds.
+// checkValues returns an error that names the first value out of bounds.
 func (j Jobs) checkValues() error {
 	if j.MaxJobs < 1 || j.MaxJobs > job.HighestMaxJobs {
 		return fmt.Errorf("maxJobs must be between 1 and %d, not %d", job.HighestMaxJobs, j.MaxJobs)

@@ -9,7 +9,7 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Folders lists the folders that Bridge keeps in a home, relative to it with slashes.
+// Folders returns the folders that Bridge keeps in a home, as relative paths with slashes.
 func Folders() []string { return slices.Clone(knownFolders) }
 
 var knownFolders = []string{
@@ -18,8 +18,8 @@ var knownFolders = []string{
 	"pending-job-writes/v1", "archive/orphaned", "archive/pending-job-writes", "backups/archive", "message-backups/archive",
 }
 
-// known lists what may lie right in a home beside the folders: Bridge's own files and
-// those of other programs that use the same layout.
+// known lists the top-level names of a home other than the folders: Bridge's own
+// files, and files of other programs with the same layout.
 var known = []string{
 	"bridge.db", "archive.db", "history.db", "questions.db", "compat.db",
 	"config.json", "needs.json", "rules.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
@@ -30,19 +30,19 @@ var known = []string{
 	"antigravity-hooks", "owner-questions.db", "store-compatibility.db", "job-archive.db", "resource-slots.sqlite", "root-limits.sqlite",
 }
 
-// marks lists those of them that no other program has: a folder with one of them is a
-// home, whatever else lies in it.
+// marks lists the known names that no other program uses. A folder with one of them
+// is a home, whatever else it holds.
 var marks = []string{
 	"bridge.db", "launch-secret", "broker.lock", "bridge.sock", ".storage-users", ".maintenance-lock", "storage-capabilities",
 	"read-journal", "pending-job-writes", "message-backups", "compat.db", "dashboard-key", "auto-wake.json", "read-state", "message-waits",
 	"local-result-receipts", "owner-questions.db", "store-compatibility.db",
 }
 
-// besideKnown lists the endings of files that belong to a known one.
+// besideKnown lists the suffixes of files that belong to a known file.
 var besideKnown = []string{".lock", "-wal", "-shm", "-journal"}
 
-// IsKnownName reports whether Bridge keeps something of that name right in a home: a file
-// or folder of its own, or what belongs to one (side files, copies, locks).
+// IsKnownName reports whether Bridge uses the name directly in a home: for a file,
+// a folder, or a file that belongs to one (side files, copies, locks).
 func IsKnownName(name string) bool {
 	if slices.Contains(known, name) || slices.Contains(knownFolders, name) || disk.IsTemp(name) {
 		return true
@@ -57,12 +57,12 @@ func IsKnownName(name string) bool {
 	return isCopy && IsKnownName(base) || isModels
 }
 
-// ofSystem lists what systems put into folders by themselves.
+// ofSystem lists the names that operating systems create in folders.
 var ofSystem = []string{"lost+found", ".DS_Store", "desktop.ini", "Thumbs.db"}
 
-// CheckContents returns an error with Invalid where the folder of the home holds files and
-// none by which it is a home of Bridge's. A folder that is missing, empty or not readable
-// is accepted: Bridge has nothing in it to take for its own. CheckContents changes nothing.
+// CheckContents fails with Invalid if the folder holds files and none that marks a
+// home of Bridge. It accepts a missing, empty or unreadable folder, because Bridge
+// cannot mistake anything there for its own. It changes nothing.
 func CheckContents(h Home) error {
 	if hasMark(h) {
 		return nil
@@ -74,7 +74,7 @@ func CheckContents(h Home) error {
 	return nil
 }
 
-// HomeExists reports whether Bridge keeps something in the folder of the home. It changes nothing.
+// HomeExists reports whether the home's folder holds a file of Bridge. It changes nothing.
 func HomeExists(h Home) bool {
 	found := false
 	eachIn(h, func(name string) bool {
@@ -91,7 +91,7 @@ func hasMark(h Home) bool {
 	})
 }
 
-// strangerIn returns the name of something in the folder that is not Bridge's, "" for none.
+// strangerIn returns the name of one foreign file in the folder, or "".
 func strangerIn(h Home) string {
 	found := ""
 	eachIn(h, func(name string) bool {
@@ -103,21 +103,21 @@ func strangerIn(h Home) string {
 	return found
 }
 
-// isUnfinished reports whether the name is that of a write to a known file which a program
-// of the same layout did not finish.
+// isUnfinished reports whether the name belongs to an unfinished write of a known
+// file by a program of the same layout.
 func isUnfinished(name string) bool {
 	base, _, isTemp := strings.Cut(strings.TrimPrefix(name, "."), ".tmp")
 	for isTemp && base != "" {
 		if IsKnownName(base) {
 			return true
 		}
-		base = base[:max(0, strings.LastIndexByte(base, '.'))] // numbers may stand between
+		base = base[:max(0, strings.LastIndexByte(base, '.'))] // the name may have numbers in between
 	}
 	return false
 }
 
-// eachIn calls visit with the names in the folder, in no order, until it returns false. It
-// visits none where the folder cannot be read.
+// eachIn calls visit with the names in the folder, unsorted, until visit returns
+// false. It visits none if the folder cannot be read.
 func eachIn(h Home, visit func(name string) bool) {
 	folder, err := os.Open(h.dir)
 	if err != nil {
@@ -131,7 +131,7 @@ func eachIn(h Home, visit func(name string) bool) {
 				return
 			}
 		}
-		if err != nil { // the end, too
+		if err != nil { // also at the end
 			return
 		}
 	}

@@ -9,41 +9,41 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// RulesStore holds the owner's standing rules, and RulesVersion is its newest form that
-// this build knows.
+// RulesStore holds the owner's standing rules. RulesVersion is its newest version
+// that this build knows.
 const (
 	RulesStore   = "rules.json"
 	RulesVersion = 1
 )
 
-// PromptsOpen is there while a session of claude's has a permission prompt whose end is
-// not known: hooks that tell of such ends alone ask nobody without it.
+// PromptsOpen exists while a permission prompt of a Claude Code session may still be
+// open. Without it, the hooks that only report ends of prompts contact no broker.
 const PromptsOpen = "prompts-open"
 
-// NeedsStore remembers which news the owner has put away, so that no place shows it
-// again.
+// NeedsStore lists the news items that the owner dismissed, so that no view shows
+// them again.
 const NeedsStore = "needs.json"
 
-// NeedsVersion is the newest form of NeedsStore that this build knows.
+// NeedsVersion is the newest version of NeedsStore that this build knows.
 const NeedsVersion = 1
 
-// maxPutAway bounds how much is remembered, more than all that is shown at once, and
-// maxNeedsBytes how much is read of it.
+// maxPutAway bounds the number of stored items; it exceeds the number ever shown at
+// once. maxNeedsBytes bounds how much of the file is read.
 const (
 	maxPutAway    = 1_000
 	maxNeedsBytes = 4 << 20
 )
 
-// PutAway is what NeedsStore holds.
+// PutAway is the content of NeedsStore.
 type PutAway struct {
 	Version int      `json:"version"`
-	IDs     []string `json:"putAway"` // the latest last
+	IDs     []string `json:"putAway"` // newest last
 }
 
-// NeedsFile is NeedsStore of one home.
+// NeedsFile reads and writes NeedsStore of one home.
 type NeedsFile struct{ Home Home }
 
-// PutAway reads the ids of the news that was put away; none where nothing ever was.
+// PutAway returns the ids of dismissed news. It fails with Storage if the file is unreadable.
 func (f NeedsFile) PutAway() (PutAway, error) {
 	stored := PutAway{}
 	err := disk.ReadJSON(f.Home.at(NeedsStore), maxNeedsBytes, &stored)
@@ -58,8 +58,8 @@ func (f NeedsFile) PutAway() (PutAway, error) {
 	return stored, nil
 }
 
-// SetPutAway remembers that this news was put away, or was taken back. It is the only
-// writer in its process: callers take turns.
+// SetPutAway stores that a news item was dismissed, or restored. Callers must
+// serialize calls: it is the only writer in its process. It fails as PutAway does.
 func (f NeedsFile) SetPutAway(id string, away bool) error {
 	stored, err := f.PutAway()
 	if err != nil {

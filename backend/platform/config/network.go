@@ -11,51 +11,51 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// DefaultLinkPort is where links of other PCs come in, if the owner wants them.
+// DefaultLinkPort is the port for links of other PCs, if the owner enables them.
 const DefaultLinkPort = 4778
 
-// Network is what config.json says about other PCs (RMT-06). What is left out is off.
+// Network holds the settings for other PCs in config.json (RMT-06). Missing settings mean off.
 type Network struct {
-	// Enabled lets paired PCs link with this one.
+	// Enabled lets paired PCs connect to this one.
 	Enabled bool `json:"enabled"`
-	// Name is what other PCs call this one; empty means the machine's own name.
+	// Name is this PC's name for other PCs; empty means the machine's own name.
 	Name string `json:"name,omitempty"`
-	// Listen are the addresses of this PC at which it can be reached; none means
-	// loopback only.
+	// Listen lists the addresses of this PC that accept links; none means loopback
+	// only.
 	Listen []string `json:"listen,omitempty"`
 	// Port is the port at those addresses.
 	Port int `json:"port"`
-	// RemoteJobs says who may have jobs done here.
+	// RemoteJobs controls which PCs may run jobs here.
 	RemoteJobs remote.RemoteJobs `json:"remoteJobs"`
-	// Messages, Decisions and Dashboard say with whom each is shared.
+	// Messages, Decisions and Dashboard list the PCs that share each.
 	Messages  Sharing `json:"messages"`
 	Decisions Sharing `json:"decisions"`
 	Dashboard Sharing `json:"dashboard"`
-	// Files says who may send files here, and how much.
+	// Files controls which PCs may send files here, and how much.
 	Files remote.Files `json:"files"`
-	// Hub is what goes through this PC's team.
+	// Hub controls the traffic through this PC's team.
 	Hub Hub `json:"hub"`
 }
 
-// Hub says how this PC speaks to its team.
+// Hub controls how this PC communicates with its team.
 type Hub struct {
-	// Seal seals what it says to one PC, so that the hub's owner cannot read it.
+	// Seal encrypts traffic to one PC, so that the hub's owner cannot read it.
 	Seal bool `json:"seal"`
 }
 
-// Sharing names the paired PCs with which something is shared.
+// Sharing lists the paired PCs of one kind of sharing.
 type Sharing struct {
 	AllowPeers []string `json:"allowPeers,omitempty"`
 }
 
-// Policy is what other PCs may do here.
+// Policy returns the permissions of other PCs here.
 func (n Network) Policy() remote.Policy {
 	return remote.Policy{Enabled: n.Enabled, RemoteJobs: n.RemoteJobs, Files: n.Files, Shares: map[remote.Share][]string{
 		remote.ShareMessages: n.Messages.AllowPeers, remote.ShareDecisions: n.Decisions.AllowPeers, remote.ShareDashboard: n.Dashboard.AllowPeers,
 	}}
 }
 
-// Addresses are where links are listened for.
+// Addresses returns the addresses on which this PC accepts links.
 func (n Network) Addresses() []string {
 	if len(n.Listen) == 0 {
 		return []string{"127.0.0.1"}
@@ -63,7 +63,7 @@ func (n Network) Addresses() []string {
 	return n.Listen
 }
 
-// May is what that PC may do here, were it paired, or as one of that team, "" for none.
+// May returns the permissions of that PC, if it were paired. team is its team, or "".
 func (n Network) May(name, team string, access job.Access) remote.May {
 	listed := func(peers []string) bool { return slices.Contains(peers, name) }
 	jobs := n.RemoteJobs
@@ -73,12 +73,12 @@ func (n Network) May(name, team string, access job.Access) remote.May {
 	}
 }
 
-// SharesWith reports whether decisions are shared with that whole team, "" for none.
+// SharesWith reports whether decisions are shared with that whole team; false for "".
 func (n Network) SharesWith(team string) bool {
 	return team != "" && slices.Contains(n.Decisions.AllowPeers, remote.TeamShare(team))
 }
 
-// Teams are those with which decisions are shared, each once.
+// Teams returns the teams that share decisions, sorted and without duplicates.
 func (n Network) Teams() []string {
 	teams := []string{}
 	for _, name := range n.Decisions.AllowPeers {
@@ -90,7 +90,7 @@ func (n Network) Teams() []string {
 	return slices.Compact(teams)
 }
 
-// Names are those of the PCs that are allowed anything, each once.
+// Names returns the PCs with any permission, sorted and without duplicates.
 func (n Network) Names() []string {
 	names := slices.Concat(n.RemoteJobs.AllowPeers, n.Messages.AllowPeers, n.Decisions.AllowPeers, n.Dashboard.AllowPeers, n.Files.AllowPeers)
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, remote.TeamMark) })
@@ -98,7 +98,7 @@ func (n Network) Names() []string {
 	return slices.Compact(names)
 }
 
-// Without allows a PC of that name nothing.
+// Without returns the settings without any permission for the PC of that name.
 func (n Network) Without(name string) Network {
 	for _, list := range []*[]string{
 		&n.RemoteJobs.AllowPeers, &n.Messages.AllowPeers, &n.Decisions.AllowPeers, &n.Dashboard.AllowPeers, &n.Files.AllowPeers,
@@ -108,8 +108,8 @@ func (n Network) Without(name string) Network {
 	return n
 }
 
-// Listed has the name in the list, or not; the list that it gets stays as it is, also
-// where there is nothing to change.
+// Listed returns the list with or without the name. It does not change the given
+// list, and returns it if there is nothing to change.
 func Listed(list []string, name string, listed bool) []string {
 	switch is := slices.Contains(list, name); {
 	case is == listed:
@@ -121,7 +121,7 @@ func Listed(list []string, name string, listed bool) []string {
 	}
 }
 
-// check names the first value of the network's settings that cannot be meant.
+// check returns an error that names the first invalid network setting.
 func (n Network) check() error {
 	if n.Name != "" {
 		if err := remote.CheckName(n.Name); err != nil {

@@ -6,13 +6,13 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Quiet are hours of the day, in the time of this PC. Its zero value has none.
+// Quiet is a daily period in this PC's local time. The zero value is empty.
 type Quiet struct {
 	From string `json:"from"` // as "22:00"
-	To   string `json:"to"`   // the first minute that is not quiet; before From it is that of the next day
+	To   string `json:"to"`   // the first minute after the period; if before From, it is on the next day
 }
 
-// clockForm is how an hour is written.
+// clockForm is the format of a time of day.
 const clockForm = "15:04"
 
 func (q Quiet) check() error {
@@ -27,7 +27,7 @@ func (q Quiet) check() error {
 	return nil
 }
 
-// Has reports whether a moment lies within the quiet hours.
+// Has reports whether the time at lies within the period.
 func (q Quiet) Has(at time.Time) bool {
 	now := at.Format(clockForm)
 	if q.From <= q.To {

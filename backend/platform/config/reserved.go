@@ -11,20 +11,20 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Reserved knows in which folders of this PC no job may write (SEC-09).
+// Reserved checks the folders of this PC in which no job may write (SEC-09).
 type Reserved struct{ owner reserved.Owner }
 
-// ReservedFolders lists those of the owner of home h; getenv is of the environment in which
-// agents run.
+// ReservedFolders returns the reserved folders of the owner of home h. getenv reads
+// the environment of the agents.
 func ReservedFolders(h Home, getenv func(string) string) Reserved {
-	user, _ := userHomeDir(getenv) // where it is unknown nothing of it can be named
+	user, _ := userHomeDir(getenv) // without it, no folder below it can be listed
 	return Reserved{reserved.Owner{
 		System: runtime.GOOS, Home: user, Bridge: h.dir, Getenv: getenv, Join: filepath.Join, IsAbs: filepath.IsAbs,
 	}}
 }
 
-// Check refuses a folder in which no job may write, with Denied and a sentence that names
-// the folder and why. It looks at the disk each time, and follows every link.
+// Check fails with Denied if no job may write in folder; the text names the folder
+// and the reason. It reads the disk on each call and follows every link.
 func (r Reserved) Check(folder string) error {
 	if folder == "" {
 		return bridge.Errorf(bridge.Denied, "a job that writes needs a folder: name one as cwd")
@@ -49,17 +49,17 @@ func (r Reserved) Check(folder string) error {
 	return reserved.Check(folder, at, located)
 }
 
-// folders gives each folder a number, which is the same under every name of it: the
-// system compares the folders themselves, so letter case and mounts do not matter.
+// folders gives each folder a number, the same for every path to it. The system
+// compares the folders, so letter case and mounts do not matter.
 type folders struct {
 	known  []os.FileInfo
 	byName map[string]int
 }
 
-// none is the number of what is not there.
+// none is the number of a missing folder.
 const none = -1
 
-// number is that of the folder of that name, links followed.
+// number returns the number of the folder at the path name, with links followed.
 func (f *folders) number(name string) int {
 	if number, has := f.byName[name]; has {
 		return number
@@ -83,7 +83,7 @@ func (f *folders) number(name string) int {
 	return f.byName[name]
 }
 
-// trail is the way to a folder by that name.
+// trail returns the folders on the path to name.
 func (f *folders) trail(name string) (trail reserved.Trail) {
 	var names []string
 	for at := filepath.Clean(name); ; at = filepath.Dir(at) {
@@ -103,11 +103,11 @@ func (f *folders) trail(name string) (trail reserved.Trail) {
 	return trail
 }
 
-// mostLinks bounds the links that are followed on the way to one folder, as systems do.
+// mostLinks bounds the links followed on the path to one folder, as systems do.
 const mostLinks = 40
 
-// ways are the trails to a folder: by its name, and by that past each link on the way,
-// which a job could replace where the link lies.
+// ways returns the trails to a folder: by its path, and by its path after each link
+// is resolved. A job could replace a link where the link is stored.
 func (f *folders) ways(name string) []reserved.Trail {
 	ways := []reserved.Trail{f.trail(name)}
 	for range mostLinks {
@@ -121,8 +121,8 @@ func (f *folders) ways(name string) []reserved.Trail {
 	return ways
 }
 
-// pastLink is the name with its first link replaced by where that leads, "" where no part
-// of it is a link.
+// pastLink returns the path with its first link replaced by the link's target, or
+// "" if no part is a link.
 func pastLink(name string) string {
 	volume := filepath.VolumeName(name)
 	at := volume + string(filepath.Separator)

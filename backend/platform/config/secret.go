@@ -14,8 +14,8 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Secret is a value that proves something. It prints, logs and formats as
-// "[secret]" (AUT-03); string(s) gives the value to whoever must use it.
+// Secret is a secret value. It prints, logs and formats as "[secret]" (AUT-03).
+// string(s) returns the value for the code that needs it.
 type Secret string
 
 // String hides the value.
@@ -30,22 +30,22 @@ func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
 // MarshalText hides the value from encoders.
 func (Secret) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }
 
-// A secret file holds one line of 130 random bits in base 32; the bounds accept
-// what other versions may have written.
+// A secret file holds one line of 130 random bits in base 32. The bounds also
+// accept the secrets of other versions.
 const (
 	minSecretChars = 16
 	maxSecretChars = 512
 )
 
-// Token returns the home's token, made on first use. Of several processes that
-// ask at once all get the same one. The home must be Ensured.
+// Token returns the home's token and creates it on first use. Concurrent processes
+// get the same one. The home must be Ensured. It fails with Storage.
 func (h Home) Token() (Secret, error) { return loadOrCreate(h.TokenFile()) }
 
-// LaunchSecret returns the dashboard's secret, made on first use like Token.
+// LaunchSecret returns the dashboard's secret and creates it on first use, like Token.
 func (h Home) LaunchSecret() (Secret, error) { return loadOrCreate(h.LaunchSecretFile()) }
 
-// ExistingToken returns the home's token and makes nothing. Without one it is
-// NotFound: no bridge has ever run in this home.
+// ExistingToken returns the home's token and creates nothing. It fails with
+// NotFound if there is no token, because no bridge has run in this home.
 func (h Home) ExistingToken() (Secret, error) {
 	secret, err := loadSecret(h.TokenFile())
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -66,7 +66,7 @@ func loadOrCreate(path string) (Secret, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", bridge.Errorf(bridge.Storage, "the secret file %s cannot be made: %w", path, err)
 	}
-	// Ours or another process's that was quicker: what is on the disk counts.
+	// The file on the disk counts, whether this process or a faster one wrote it.
 	return loadSecret(path)
 }
 
@@ -85,8 +85,8 @@ func loadSecret(path string) (Secret, error) {
 	return Secret(text), closeToOthers(path)
 }
 
-// closeToOthers takes the rights of others away that a copy or restore by hand
-// may have given; on Windows the folder's own rights do that.
+// closeToOthers removes permissions of others that a manual copy or restore may
+// have set. On Windows the folder's permissions protect the file.
 func closeToOthers(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {

@@ -18,40 +18,39 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Shared reads and writes the JSON stores of a home that programs of several
-// versions have in common. While older ones are alive their bytes stay as they
-// are (VER-05): a write is then one file of the journal pending-job-writes/v1,
-// and Read gives the store with the journal on top. Apply brings the journal in
-// once it is safe. Only the broker writes; its methods are not for concurrent
-// use.
+// Shared reads and writes the JSON stores that programs of several versions share
+// in a home. While older programs run, their files stay unchanged (VER-05). Then a
+// write is one file of the journal pending-job-writes/v1, and Read returns the
+// store with the journal applied. Apply writes the journal to the stores once that
+// is safe. Only the broker writes. The methods are not safe for concurrent use.
 type Shared struct {
 	Home Home
 	Now  func() time.Time
 	// Hold keeps writes in the journal.
 	Hold bool
-	// Files writes; the zero value will do.
+	// Files does the writes; the zero value works.
 	Files disk.Files
 }
 
-// sharedStores are the stores that the journal may write to.
+// sharedStores are the stores that the journal may change.
 var sharedStores = []string{AutoWakeStore, "jobs.json", "remote-jobs.json"}
 
-// AutoWakeStore holds the auto-wake that sessions chose for themselves, in the
-// form of AutoWakeChoices. Older programs keep choices of their own in it.
+// AutoWakeStore holds the sessions' own auto-wake choices as AutoWakeChoices. Older
+// programs store their choices in it, too.
 const AutoWakeStore = "auto-wake.json"
 
-// AutoWakeChoices is Bridge's part of AutoWakeStore, and a change to it.
+// AutoWakeChoices is Bridge's part of AutoWakeStore, or a change to it.
 type AutoWakeChoices struct {
 	Version  int             `json:"version"`
 	Sessions map[string]bool `json:"sessions"` // by peer id
 }
 
-// AutoWakeVersion is the newest form of AutoWakeStore that this build knows.
+// AutoWakeVersion is the newest version of AutoWakeStore that this build knows.
 const AutoWakeVersion = 1
 
-// ReadAutoWake returns the choices as they are with every pending change, none
-// where there is no store yet. A newer form is bridge.Unsupported, what cannot
-// be read bridge.Storage (VER-06).
+// ReadAutoWake returns the choices with every pending change, or none without a
+// store. It fails with Unsupported for a newer version, and with Storage if the
+// file cannot be read (VER-06).
 func (s Shared) ReadAutoWake() (AutoWakeChoices, error) {
 	var stored struct {
 		Version  int             `json:"version"`
@@ -61,14 +60,14 @@ func (s Shared) ReadAutoWake() (AutoWakeChoices, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return AutoWakeChoices{}, nil
 	}
-	if err == nil && stored.Version > AutoWakeVersion { // first: its members may mean something else
+	if err == nil && stored.Version > AutoWakeVersion { // first: its members may have another meaning
 		return AutoWakeChoices{}, newerStore(AutoWakeStore, int64(stored.Version), AutoWakeVersion)
 	}
 	choices := AutoWakeChoices{Version: stored.Version}
 	if err == nil && stored.Sessions != nil {
 		err = json.Unmarshal(stored.Sessions, &choices.Sessions)
 	}
-	if bridge.CodeOf(err) == bridge.Internal { // what is readable JSON, but of another form
+	if bridge.CodeOf(err) == bridge.Internal { // valid JSON, but of another form
 		err = bridge.WithCause(bridge.Storage, err, AutoWakeStore+" has not the form of that store: it is left as it is")
 	}
 	if err != nil {
@@ -81,34 +80,33 @@ func newerStore(store string, version, known int64) error {
 	return bridge.Errorf(bridge.Unsupported, "%s has version %d and this Bridge knows version %d: it is left as it is, use the newer Bridge that wrote it", store, version, known)
 }
 
-// The journal's form, and the most that is read of one of its files or a store.
+// The journal's version, and the read limit of one journal file or store.
 const (
 	pendingVersion = 1
 	maxSharedBytes = 32 << 20
 )
 
-// PendingWrite is one write that waits: a JSON merge patch (RFC 7396) to a
-// store. Doing it again changes nothing.
+// PendingWrite is one pending write: a JSON merge patch (RFC 7396) to a store. A
+// repeated write changes nothing.
 type PendingWrite struct {
 	Version    int               `json:"version"`
 	Store      string            `json:"store"` // file name in the home
 	RecordedAt bridge.UnixMillis `json:"recordedAt"`
 	Patch      json.RawMessage   `json:"patch"`
 
-	name string // in the journal
+	name string // its file name in the journal
 }
 
-// IsPendingWrite reports whether name is that of a file of the journal: twelve
-// digits for its place in the order, then an id. What other programs keep in the
-// same folder has other names.
+// IsPendingWrite reports whether name is a file name of the journal: twelve digits
+// for the order, then an id. Other programs use other names in the same folder.
 func IsPendingWrite(name string) bool {
 	rest, isJSON := strings.CutSuffix(name, ".json")
 	place, id, _ := strings.Cut(rest, "-")
 	return isJSON && len(place) == 12 && strings.Trim(place, "0123456789") == "" && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""
 }
 
-// Read decodes a store as it is with every pending write. With neither it is
-// fs.ErrNotExist.
+// Read decodes a store with every pending write into dst. It fails with
+// fs.ErrNotExist if there is no store and no pending write.
 func (s Shared) Read(store string, dst any) error {
 	document, there, err := s.stored(store)
 	if err != nil {
@@ -139,8 +137,8 @@ func (s Shared) Read(store string, dst any) error {
 	return nil
 }
 
-// Write merges patch into a store, durably: into its file, or into the journal
-// while Hold says so or earlier writes wait there.
+// Write merges patch durably into a store's file, or into the journal if Hold is
+// set or earlier writes are pending. It fails with Invalid for an unknown store.
 func (s Shared) Write(store string, patch any) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
@@ -159,7 +157,7 @@ func (s Shared) Write(store string, patch any) error {
 	}
 	next := 1
 	if len(pending) > 0 {
-		_, _ = fmt.Sscanf(pending[len(pending)-1].name, "%d-", &next) // the name has that form
+		_, _ = fmt.Sscanf(pending[len(pending)-1].name, "%d-", &next) // IsPendingWrite checked the form
 		next++
 	}
 	if data, err = json.MarshalIndent(write, "", "  "); err != nil {
@@ -173,9 +171,9 @@ func (s Shared) Write(store string, patch any) error {
 	return s.Files.WriteNew(filepath.Join(s.Home.PendingJobWrites(), fmt.Sprintf("%012d-%s.json", next, uuid.NewString())), append(data, '\n'), disk.PrivateFile)
 }
 
-// Apply does the pending writes in their order and moves each to
-// archive/pending-job-writes. It returns how many it did. It may be interrupted
-// at any step and done again.
+// Apply executes the pending writes in order and moves each to
+// archive/pending-job-writes. It returns how many it executed. After an
+// interruption at any step, it can run again.
 func (s Shared) Apply() (done int, err error) {
 	pending, err := s.Pending()
 	if err != nil || len(pending) == 0 {
@@ -199,8 +197,8 @@ func (s Shared) Apply() (done int, err error) {
 	return done, nil
 }
 
-// Pending lists the writes that wait, in their order. One that cannot be read
-// stops all: what comes after it may build on it.
+// Pending returns the pending writes in order. It fails at the first unreadable
+// one, because later writes may depend on it.
 func (s Shared) Pending() ([]PendingWrite, error) {
 	names, err := s.pendingNames()
 	if err != nil {
@@ -232,7 +230,7 @@ func (s Shared) pendingNames() ([]string, error) {
 	return names, nil
 }
 
-// ReadPending reads one file of the journal.
+// ReadPending reads one file of the journal. It fails with Storage if the file is not readable.
 func (s Shared) ReadPending(name string) (PendingWrite, error) {
 	write := PendingWrite{name: name}
 	path := filepath.Join(s.Home.PendingJobWrites(), name)
@@ -249,7 +247,7 @@ func (s Shared) ReadPending(name string) (PendingWrite, error) {
 	return write, nil
 }
 
-// check refuses a write that this build cannot do.
+// check fails if this build cannot execute the write.
 func (w PendingWrite) check() error {
 	var patch map[string]any
 	switch {
@@ -263,7 +261,7 @@ func (w PendingWrite) check() error {
 	return nil
 }
 
-// stored reads a store; one that is not there is an empty object.
+// stored reads a store; a missing store is an empty object.
 func (s Shared) stored(store string) (document map[string]any, there bool, err error) {
 	data, err := disk.ReadLimited(filepath.Join(s.Home.Dir(), store), maxSharedBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -278,8 +276,8 @@ func (s Shared) stored(store string) (document map[string]any, there bool, err e
 	return document, true, nil
 }
 
-// apply merges one write into its store's file. What the write does not name
-// stays, whoever wrote it.
+// apply merges one write into its store's file. All members that the write does not
+// name stay unchanged.
 func (s Shared) apply(write PendingWrite) error {
 	document, _, err := s.stored(write.Store)
 	if err != nil {
@@ -298,8 +296,8 @@ func (s Shared) apply(write PendingWrite) error {
 	return s.Files.WriteAtomic(filepath.Join(s.Home.Dir(), write.Store), data.Bytes(), disk.PrivateFile)
 }
 
-// over gives the document with the write in it. A document that says a newer
-// version than the write stays as it is (VER-06).
+// over returns the document with the write applied. It fails with Unsupported if
+// the document has a newer version than the write (VER-06).
 func (w PendingWrite) over(document map[string]any) (map[string]any, error) {
 	patch, err := decodeObject(w.Patch)
 	if err != nil {
@@ -321,8 +319,8 @@ func wholeNumber(value any) (int64, bool) {
 	return whole, err == nil
 }
 
-// decodeStore decodes the content of a store's file as disk.DecodeJSON does, and keeps
-// numbers as they are written.
+// decodeStore decodes a store's file as disk.DecodeJSON does, and keeps the text of
+// numbers.
 func decodeStore(data []byte) (map[string]any, error) {
 	_, data = disk.CutBOM(data)
 	if duplicate, found := disk.FindDuplicate(data); found {
@@ -331,7 +329,7 @@ func decodeStore(data []byte) (map[string]any, error) {
 	return decodeObject(data)
 }
 
-// decodeObject keeps numbers as they are written.
+// decodeObject decodes a JSON object and keeps the text of numbers.
 func decodeObject(data []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
 	decoder.UseNumber()
@@ -345,8 +343,8 @@ func decodeObject(data []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// merged is a JSON merge patch: objects are merged, null takes a member away,
-// all else replaces.
+// merged applies a JSON merge patch: it merges objects, null removes a member, and
+// other values replace.
 func merged(document, patch map[string]any) map[string]any {
 	for name, value := range patch {
 		inner, isObject := value.(map[string]any)

@@ -9,8 +9,8 @@ import (
 )
 
 // Canonical returns the absolute path of an existing file or folder with every
-// symlink, and on Windows every junction, followed. Two paths name the same
-// thing exactly when their canonical forms are equal (on Windows: but for case).
+// symlink, and on Windows every junction, resolved. Two paths name the same file
+// exactly if their canonical forms are equal, on Windows except for case.
 func Canonical(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -23,9 +23,9 @@ func Canonical(path string) (string, error) {
 	return resolved, nil
 }
 
-// CanonicalTarget is Canonical for a path that may not exist yet: the existing
-// folders are followed and the missing rest is appended. A link that points
-// nowhere is an error, because whoever fills it in decides where it leads.
+// CanonicalTarget is [Canonical] for a path that may not exist yet. It resolves the
+// existing folders and appends the missing rest. It fails for a dangling symlink,
+// because a later writer could decide the symlink's target.
 func CanonicalTarget(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

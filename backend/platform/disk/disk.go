@@ -1,8 +1,8 @@
-// Package disk makes files durable. A write is either whole and on the disk or
-// did not happen; a move never passes through a state with neither copy; a
-// path is canonical before anybody compares it with an allowed folder.
+// Package disk makes files durable. A write is either complete and on the disk or
+// did not happen. A move never passes through a state without any copy. A path is
+// made canonical before it is compared with an allowed folder.
 //
-// Every write path is a method of Files, whose Before field lets a test fail or
+// Every write path is a method of [Files]. Its Before field lets a test fail or
 // kill the process at any single step. The package functions use the zero Files.
 package disk
 
@@ -20,30 +20,30 @@ import (
 	"syscall"
 )
 
-// Step names one step of a durable write, in the order in which they happen.
+// Step names one step of a durable write. The constants are in the order of execution.
 type Step string
 
-// The steps at which Files.Before is asked.
+// The steps before which a durable write calls Files.Before.
 const (
 	StepCreate  Step = "create"   // make the temporary file
-	StepWrite   Step = "write"    // put the bytes in
+	StepWrite   Step = "write"    // write the bytes
 	StepSync    Step = "sync"     // flush the file to the disk
 	StepPublish Step = "publish"  // give the file its name
 	StepSyncDir Step = "sync-dir" // flush the folder that holds the name
-	StepRemove  Step = "remove"   // take away a source that has a durable copy
+	StepRemove  Step = "remove"   // remove a source that has a durable copy
 )
 
 // Files writes durably. The zero value is ready for use.
 type Files struct {
-	// Before, when set, is called before each step with the path it is about
-	// to touch. An error makes that step fail as if the system had refused it.
+	// Before, if set, is called before each step with the path that the step will
+	// touch. If Before returns an error, the step fails with that error.
 	Before func(step Step, path string) error
 
 	// link replaces os.Link in tests of file systems without hard links.
 	link func(from, to string) error
 }
 
-// tempMark stands in the middle of the name of every unfinished file.
+// tempMark is the middle part of the name of every unfinished file.
 const tempMark = ".bridge-tmp-"
 
 // PrivateFile and PrivateDir are the modes of everything inside the home.
@@ -52,30 +52,30 @@ const (
 	PrivateDir  fs.FileMode = 0o700
 )
 
-// WriteAtomic replaces the file at path by data. Readers see the old bytes or
-// the new ones, never a mixture, and after a nil error the new ones survive a
-// power cut. An existing file's mode is replaced by perm. A symlink at path is
-// itself replaced: pass Canonical(path) to write through it. It fails with an
-// [OtherOwnerError] where the file would change its owner, and changes nothing.
+// WriteAtomic replaces the file at path with data and sets its mode to perm.
+// Readers see the old bytes or the new ones, never a mixture. After a nil error the
+// new bytes survive a power cut. A symlink at path is itself replaced: pass
+// Canonical(path) to write to its target. If the file's owner would change, it
+// fails with an [OtherOwnerError] and changes nothing.
 func WriteAtomic(path string, data []byte, perm fs.FileMode) error {
 	return Files{}.WriteAtomic(path, data, perm)
 }
 
-// WriteNew is WriteAtomic for a file that must not exist yet: of several
-// processes exactly one succeeds, the others get fs.ErrExist.
+// WriteNew is [WriteAtomic] for a file that must not exist yet. If several
+// processes call it, exactly one succeeds; the others fail with fs.ErrExist.
 func WriteNew(path string, data []byte, perm fs.FileMode) error {
 	return Files{}.WriteNew(path, data, perm)
 }
 
-// Move moves the regular file src to dst, which must not exist yet, across file
-// systems too. After a crash there may be both files, but never neither.
+// Move moves the regular file src to dst, also across file systems. It fails with
+// fs.ErrExist if dst exists. A crash may leave both files, but never neither.
 func Move(src, dst string) error { return Files{}.Move(src, dst) }
 
-// Publish renames the file or folder at pending to final, which must not exist
-// yet, in one step that survives a power cut. Both lie on one file system.
+// Publish renames the file or folder at pending to final in one step that survives a power
+// cut. Both must be on one file system. It fails with fs.ErrExist if final exists.
 func Publish(pending, final string) error { return Files{}.Publish(pending, final) }
 
-// WriteAtomic is the package function of that name.
+// WriteAtomic does what the package function [WriteAtomic] does.
 func (f Files) WriteAtomic(path string, data []byte, perm fs.FileMode) error {
 	return f.WriteAtomicBy(path, all(data), perm)
 }
@@ -88,7 +88,7 @@ func all(data []byte) func(io.Writer) error {
 	}
 }
 
-// WriteAtomicBy is WriteAtomic of what write writes, which need not be held as a whole.
+// WriteAtomicBy is WriteAtomic for the bytes that the function write streams.
 func (f Files) WriteAtomicBy(path string, write func(io.Writer) error, perm fs.FileMode) error {
 	temp, err := f.writeTempBy(path, write, perm)
 	if err != nil {
@@ -103,7 +103,7 @@ func (f Files) WriteAtomicBy(path string, write func(io.Writer) error, perm fs.F
 	return f.SyncDir(filepath.Dir(path))
 }
 
-// WriteNew is the package function of that name.
+// WriteNew does what the package function [WriteNew] does.
 func (f Files) WriteNew(path string, data []byte, perm fs.FileMode) error {
 	temp, err := f.writeTemp(path, data, perm)
 	if err != nil {
@@ -113,14 +113,14 @@ func (f Files) WriteNew(path string, data []byte, perm fs.FileMode) error {
 		return fmt.Errorf("create %s: %w", path, errors.Join(err, dropTemp(temp)))
 	}
 	if err := f.SyncDir(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("create %s: %w", path, errors.Join(err, dropTemp(path))) // what failed is not there
+		return fmt.Errorf("create %s: %w", path, errors.Join(err, dropTemp(path))) // a failed call leaves no file
 	}
 	return nil
 }
 
-// AppendSync adds line and a newline to the file at path, made with perm when
-// missing, and returns once they are on the disk. A torn last line that a crash
-// left is closed first, so it can spoil only itself.
+// AppendSync appends line and a newline to the file at path and syncs the file. It
+// creates a missing file with perm. If a crash left an incomplete last line, it
+// ends that line first. It fails if line contains a newline.
 func (f Files) AppendSync(path string, line []byte, perm fs.FileMode) (err error) {
 	defer func() {
 		if err != nil {
@@ -155,9 +155,9 @@ func (f Files) AppendSync(path string, line []byte, perm fs.FileMode) (err error
 	return f.SyncDir(filepath.Dir(path))
 }
 
-// Copy copies the regular file src to dst, which must not exist yet, and
-// compares what arrived. It returns the SHA-256 (hex) and the size in bytes of
-// the copy.
+// Copy copies the regular file src to dst and verifies the copy. It returns the
+// SHA-256 (hex) and the size in bytes of the copy. It fails with fs.ErrExist if dst
+// exists.
 func (f Files) Copy(src, dst string) (sum string, size int64, err error) {
 	temp, sum, size, err := f.copyTemp(src, dst)
 	if err != nil {
@@ -169,7 +169,7 @@ func (f Files) Copy(src, dst string) (sum string, size int64, err error) {
 	return sum, size, f.SyncDir(filepath.Dir(dst))
 }
 
-// Move is the package function of that name.
+// Move does what the package function [Move] does.
 func (f Files) Move(src, dst string) error {
 	if err := requireRegular(src); err != nil {
 		return fmt.Errorf("move %s: %w", src, err)
@@ -186,7 +186,7 @@ func (f Files) Move(src, dst string) error {
 	return f.SyncDir(filepath.Dir(src))
 }
 
-// Publish is the package function of that name.
+// Publish does what the package function [Publish] does.
 func (f Files) Publish(pending, final string) error {
 	if _, err := os.Lstat(final); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("publish %s: %w", final, errors.Join(fs.ErrExist, err))
@@ -200,8 +200,8 @@ func (f Files) Publish(pending, final string) error {
 	return f.SyncDir(filepath.Dir(pending))
 }
 
-// SyncDir flushes the folder's list of names. On Windows names are durable when
-// the rename returns (it is made write-through), so there it does nothing.
+// SyncDir flushes the folder's list of names to the disk. On Windows it does
+// nothing, because the write-through rename already made the names durable.
 func (f Files) SyncDir(dir string) error {
 	if err := f.before(StepSyncDir, dir); err != nil {
 		return fmt.Errorf("sync folder %s: %w", dir, err)
@@ -212,26 +212,26 @@ func (f Files) SyncDir(dir string) error {
 // SyncDir flushes the folder's list of names to the disk.
 func SyncDir(dir string) error { return Files{}.SyncDir(dir) }
 
-// MakeDir makes dir and its missing parents, private to the user, and makes the
-// new name durable. An existing folder is left as it is.
+// MakeDir creates dir and its missing parents, private to the user, and makes the
+// new names durable. It leaves an existing folder unchanged.
 func MakeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
 	parent := filepath.Dir(dir)
 	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != dir {
-		if err := MakeDir(parent); err != nil { // each new name is synced in the folder that has it
+		if err := MakeDir(parent); err != nil { // each new name is synced in its parent folder
 			return err
 		}
 	}
 	err := os.Mkdir(dir, PrivateDir)
 	if errors.Is(err, fs.ErrExist) {
 		if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
-			err = nil // somebody else made it meanwhile
+			err = nil // another process created it meanwhile
 		}
 	}
 	if err == nil {
-		err = os.Chmod(dir, PrivateDir) // the umask may have taken bits away from its owner
+		err = os.Chmod(dir, PrivateDir) // the umask may have removed owner permissions
 	}
 	if err != nil {
 		return fmt.Errorf("make folder %s: %w", dir, err)
@@ -239,8 +239,8 @@ func MakeDir(dir string) error {
 	return SyncDir(parent)
 }
 
-// TryWrite writes a little into dir and takes it away again: it says whether the
-// disk takes anything at all.
+// TryWrite writes a small file into dir and removes it again. It fails if the disk
+// does not accept the write.
 func TryWrite(dir string) error {
 	temp, err := Files{}.writeTemp(filepath.Join(dir, "try"), make([]byte, blockBytes), PrivateFile)
 	if err != nil {
@@ -249,11 +249,11 @@ func TryWrite(dir string) error {
 	return dropTemp(temp)
 }
 
-// blockBytes is as much as every file system has to find room for.
+// blockBytes is the size of the test file of [TryWrite]: one block of every file system.
 const blockBytes = 4096
 
-// Reason says in words for people why the system refused something, without the
-// path, which the sentence around it has.
+// Reason returns a readable reason for a refused system call, without the path. The
+// surrounding sentence already names the path.
 func Reason(err error) string {
 	var pathErr *fs.PathError
 	var linkErr *os.LinkError
@@ -282,12 +282,12 @@ func Checksum(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// TempName returns a new name beside path for a file that is not finished yet.
+// TempName returns a new name for an unfinished file in the folder of path.
 func TempName(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:10])
 }
 
-// IsTemp reports whether name is one of TempName, left by an unfinished write.
+// IsTemp reports whether name was made by [TempName], so an unfinished write left it.
 func IsTemp(name string) bool {
 	base := filepath.Base(name)
 	return strings.HasPrefix(base, ".") && strings.Contains(base, tempMark)
@@ -307,8 +307,8 @@ func (f Files) publish(from, to string, rename func(from, to string) error) erro
 	return rename(from, to)
 }
 
-// writeTemp puts data into a new file beside path and returns its name. On an
-// error nothing is left behind.
+// writeTemp writes data into a new file in the folder of path and returns its name.
+// If it fails, it leaves no file.
 func (f Files) writeTemp(path string, data []byte, perm fs.FileMode) (string, error) {
 	return f.writeTempBy(path, all(data), perm)
 }
@@ -346,7 +346,7 @@ func (c *counter) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// copyTemp copies src into a new file beside dst, reads it back and compares.
+// copyTemp copies src into a new file in the folder of dst, rereads it and compares the sums.
 func (f Files) copyTemp(src, dst string) (temp, sum string, size int64, err error) {
 	if err := requireRegular(src); err != nil {
 		return "", "", 0, err
@@ -379,8 +379,8 @@ func (f Files) copyTemp(src, dst string) (temp, sum string, size int64, err erro
 	return temp, sum, size, nil
 }
 
-// shareOrCopy gives src's bytes the second name dst: a hard link where the file
-// system has them, else a verified copy.
+// shareOrCopy makes dst a hard link to src. On a file system without hard links, it
+// makes a verified copy.
 func (f Files) shareOrCopy(src, dst string) error {
 	if err := f.before(StepPublish, dst); err != nil {
 		return err
@@ -408,7 +408,7 @@ func (f Files) createTemp(path string, perm fs.FileMode) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The umask may have taken bits away that the caller asked for.
+	// The umask may have removed permissions that the caller requested.
 	if err := os.Chmod(temp, perm); err != nil {
 		return nil, errors.Join(err, file.Close(), dropTemp(temp))
 	}
@@ -432,8 +432,8 @@ func (f Files) sync(file *os.File) error {
 	return file.Sync()
 }
 
-// dropTemp takes away a file of this very call, which fails: nobody was told that
-// its bytes are kept, so nothing is lost.
+// dropTemp removes a file of the current, failing call. The call has not reported
+// the bytes as stored, so nothing is lost.
 func dropTemp(temp string) error { return os.Remove(temp) }
 
 func checkSize(file *os.File, want int64) error {
@@ -458,8 +458,8 @@ func requireSum(path, want string) error {
 	return nil
 }
 
-// requireRegular refuses symlinks, folders and devices: moving or copying what
-// they point at would not be what the name says.
+// requireRegular fails for symlinks, folders and devices. Moving or copying their
+// target would not be what the caller asked for.
 func requireRegular(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -471,7 +471,7 @@ func requireRegular(path string) error {
 	return nil
 }
 
-// tornTail reports whether the file ends inside a line, and its size.
+// tornTail reports whether the file ends inside a line, and the file's size in bytes.
 func tornTail(file *os.File) (torn bool, size int64, err error) {
 	info, err := file.Stat()
 	if err != nil || info.Size() == 0 {

@@ -14,12 +14,12 @@ import (
 	"syscall"
 )
 
-// replace gives from the name to, in place of what had it.
+// replace renames the file at from to the path to, and replaces an existing file there.
 func replace(from, to string) error { return os.Rename(from, to) }
 
-// publishNew gives from the name to, which only one of several callers gets.
-// A hard link decides that in one step. File systems without hard links (FAT,
-// some network and phone storage) decide it by reserving the name first.
+// publishNew renames the file at from to the new path to; of several callers one
+// succeeds. A hard link decides that in one step. On file systems without hard
+// links (FAT, some network and phone storage), publishNew reserves the name first.
 func publishNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil {
@@ -49,10 +49,10 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// resolve returns the path of an existing file with every link followed.
+// resolve returns the path of an existing file with every symlink resolved.
 func resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
 
-// HasHardLinks reports whether the existing file at path has other names, too.
+// HasHardLinks reports whether the existing file at path has further names.
 func HasHardLinks(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -62,17 +62,17 @@ func HasHardLinks(path string) (bool, error) {
 	return known && stat.Nlink > 1, nil
 }
 
-// preventsReplacing reports whether err says that the name cannot be given to another
-// file, which says nothing about the file's own bytes: it is a mount point, or its
-// folder takes no files.
+// preventsReplacing reports whether err means that another file cannot be renamed
+// over the path: the path is a mount point, or its folder accepts no new files.
+// Writing the file in place may still work.
 func preventsReplacing(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EBUSY, syscall.EXDEV, syscall.EROFS, syscall.EACCES, syscall.EPERM}, func(reason error) bool {
 		return errors.Is(err, reason)
 	})
 }
 
-// keepsOwner fails with an OtherOwnerError where the file at path has another owner than
-// the finished one at pending, which is to replace it.
+// keepsOwner fails with an [OtherOwnerError] if the file at path has another owner
+// than the finished file at pending, which will replace it.
 func keepsOwner(pending, path string) error {
 	there, err := os.Lstat(path)
 	if err != nil {
@@ -88,7 +88,7 @@ func keepsOwner(pending, path string) error {
 	return nil
 }
 
-// OwnerOf returns the user id of a file's owner, -1 where the system does not tell.
+// OwnerOf returns the user id of a file's owner, or -1 if the system does not report it.
 func OwnerOf(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Uid)
@@ -96,7 +96,7 @@ func OwnerOf(info fs.FileInfo) int {
 	return -1
 }
 
-// UserName names a user for people, by name and id.
+// UserName returns the user's name and id in a readable form.
 func UserName(uid int) string {
 	if found, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return fmt.Sprintf("%s (uid %d)", found.Username, uid)
@@ -104,6 +104,6 @@ func UserName(uid int) string {
 	return fmt.Sprintf("uid %d", uid)
 }
 
-// mayWriteOthers reports whether this process, unlike root's, is bound by the mode of a
-// file of another user's: what it may write there its owner lets it write.
+// mayWriteOthers reports whether this process may write another user's file in place. The file's
+// mode limits an ordinary process, so the owner allowed the write; it does not limit root.
 func mayWriteOthers() bool { return os.Geteuid() != 0 }

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Another process that reads the target or scans the new file makes Windows
-// refuse a rename for moments; half a second outlasts every scanner met so far.
+// While another process reads the target or scans the new file, Windows briefly
+// refuses a rename. Half a second outlasts every scanner seen so far.
 const (
 	renameTries = 25
 	renamePause = 20 * time.Millisecond
 )
 
-// replace gives from the name to, in place of what had it, through to the disk.
+// replace renames the file at from to the path to, and writes through to the disk.
 func replace(from, to string) error {
 	return move(from, to, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
 }
 
-// publishNew gives from the name to, which only one of several callers gets.
+// publishNew renames the file at from to the new path to; of several callers one succeeds.
 func publishNew(from, to string) error { return move(from, to, windows.MOVEFILE_WRITE_THROUGH) }
 
 func move(from, to string, flags uint32) error {
@@ -55,9 +55,9 @@ func passing(err error) bool {
 
 func syncDir(string) error { return nil }
 
-// resolve returns the final path of an existing file. filepath.EvalSymlinks
-// does not follow junctions, through which a path can leave an allowed folder,
-// so the system is asked for the name behind an open handle.
+// resolve returns the final path of an existing file. filepath.EvalSymlinks does
+// not follow junctions, which can lead a path out of an allowed folder. Therefore
+// resolve opens a handle and asks Windows for its name.
 func resolve(path string) (string, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func resolve(path string) (string, error) {
 	if err != nil {
 		return "", &os.PathError{Op: "resolve", Path: path, Err: err}
 	}
-	defer func() { _ = windows.CloseHandle(handle) }() // opened without access: nothing can be lost
+	defer func() { _ = windows.CloseHandle(handle) }() // opened without access rights: no data can be lost
 	buffer := make([]uint16, windows.MAX_LONG_PATH)
 	n, err := windows.GetFinalPathNameByHandle(handle, &buffer[0], uint32(len(buffer)), 0)
 	if err != nil {
@@ -89,7 +89,7 @@ func withoutDevicePrefix(path string) string {
 	return strings.TrimPrefix(path, `\\?\`)
 }
 
-// HasHardLinks reports whether the existing file at path has other names, too.
+// HasHardLinks reports whether the existing file at path has further names.
 func HasHardLinks(path string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -103,8 +103,8 @@ func HasHardLinks(path string) (bool, error) {
 	return info.NumberOfLinks > 1, nil
 }
 
-// preventsReplacing reports false: on Windows no file is a mount point, and a file that
-// another program holds open is not written under its hands.
+// preventsReplacing returns false. On Windows no file is a mount point, and Bridge
+// does not write in place a file that another program holds open.
 func preventsReplacing(error) bool { return false }
 
 // keepsOwner returns nil: replacing a file keeps its security descriptor.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Free is how many bytes the user can still write to the disk that holds dir.
+// Free returns how many bytes the user can still write to the disk of dir.
 func Free(dir string) (int64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Free is how many bytes the user can still write to the disk that holds dir.
+// Free returns how many bytes the user can still write to the disk of dir.
 func Free(dir string) (int64, error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// TornError reports a file that was written in place in part, and could not be given its
-// earlier content back.
+// TornError reports a file that was partly written in place and whose earlier
+// content could not be restored.
 type TornError struct {
-	Copy  string // the file that has the earlier content
+	Copy  string // the file with the earlier content
 	cause error
 }
 
@@ -22,11 +22,11 @@ func (e *TornError) Error() string {
 	return fmt.Sprintf("%v; what the file held before is in %s", e.cause, e.Copy)
 }
 
-// Unwrap returns why writing failed.
+// Unwrap returns the cause of the failed write.
 func (e *TornError) Unwrap() error { return e.cause }
 
-// WhyNotWritten says in words for people why the system did not let a file be written or
-// removed, without its path, and what to do.
+// WhyNotWritten returns a readable reason why a file could not be written or
+// removed, and what to do. The text does not contain the file's path.
 func WhyNotWritten(err error) string {
 	if torn := (*TornError)(nil); errors.As(err, &torn) {
 		return Reason(torn.cause) + ". It now holds a part of the new text. Its earlier text is in " + torn.Copy + ": copy that back"
@@ -45,14 +45,14 @@ func WhyNotWritten(err error) string {
 	return Reason(err)
 }
 
-// Overwrite makes data the content of the file at path, which need not exist yet. It
-// replaces the file as WriteAtomic does, unless that would break it for its owner or
-// cannot be done: a file with several hard links, one that is mounted by itself, one of
-// another user's, or one in a folder that takes no other files is written in place and
-// keeps its owner and mode. Root is refused to write a file of another user's. Before
-// that, its content is stored in the folder copies, and comes back where writing fails.
-// Readers can see a part of the new content meanwhile. A symlink at path is refused:
-// pass CanonicalTarget(path).
+// Overwrite makes data the content of the file at path, or creates the file. It
+// replaces the file as [Files.WriteAtomic] does, unless that is impossible or
+// harmful. It writes in place, and keeps owner and mode, in four cases: several
+// hard links, a mount point, another user's file, or a folder that accepts no new
+// files. It saves the old content in the folder copies before, and restores it if
+// the write fails. It fails for root if the file is another user's, and for a
+// symlink: pass CanonicalTarget(path). Readers can see a part of the new content
+// meanwhile.
 func (f Files) Overwrite(path string, data []byte, perm fs.FileMode, copies string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -80,7 +80,7 @@ func (f Files) Overwrite(path string, data []byte, perm fs.FileMode, copies stri
 	return nil
 }
 
-// writeInPlace changes the bytes of the file at path, not its name.
+// writeInPlace changes the bytes of the file at path and keeps its name.
 func (f Files) writeInPlace(path string, data []byte, copies string) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -110,8 +110,8 @@ func (f Files) writeInPlace(path string, data []byte, copies string) (err error)
 	return dropTemp(saved)
 }
 
-// InterruptedCopy returns the copy of the file at path that Overwrite left in the folder
-// copies when its process ended while it wrote in place; "" where there is none.
+// InterruptedCopy returns the copy in the folder copies that an interrupted
+// Overwrite of path left there, or "" if there is none.
 func InterruptedCopy(path, copies string) string {
 	entries, err := os.ReadDir(copies)
 	if err != nil {
@@ -125,7 +125,7 @@ func InterruptedCopy(path, copies string) string {
 	return ""
 }
 
-// fill makes data all that an open file holds, on the disk.
+// fill replaces the whole content of an open file with data and syncs the file.
 func (f Files) fill(file *os.File, data []byte) error {
 	if err := f.before(StepWrite, file.Name()); err != nil {
 		return err

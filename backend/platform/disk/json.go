@@ -12,12 +12,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrTooLarge reports a file over the caller's limit; nothing of it was used.
+// ErrTooLarge reports a file over the caller's limit; none of its bytes were used.
 var ErrTooLarge = errors.New("the file is larger than allowed")
 
-// ReadLimited returns the whole file at path, or ErrTooLarge when it holds more
-// than limitBytes. A missing file is fs.ErrNotExist. What is no regular file is
-// not opened: a pipe would wait for a writer.
+// ReadLimited returns the whole file at path. It fails with [ErrTooLarge] over
+// limitBytes and with fs.ErrNotExist for a missing file. It does not open a file
+// that is not regular, because opening a pipe waits for a writer.
 func ReadLimited(path string, limitBytes int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -32,7 +32,7 @@ func ReadLimited(path string, limitBytes int64) ([]byte, error) {
 	}
 	defer file.Close()
 	var read bytes.Buffer
-	read.Grow(int(min(info.Size(), limitBytes)) + bytes.MinRead) // growing would hold it twice
+	read.Grow(int(min(info.Size(), limitBytes)) + bytes.MinRead) // a growing buffer would hold the data twice
 	_, err = read.ReadFrom(io.LimitReader(file, limitBytes+1))
 	data := read.Bytes()
 	if err != nil {
@@ -44,8 +44,8 @@ func ReadLimited(path string, limitBytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// ReadJSON decodes the one JSON document in the file at path, of at most
-// limitBytes, into dst, as DecodeJSON does.
+// ReadJSON decodes the one JSON document in the file at path, as [DecodeJSON] does.
+// It fails with [ErrTooLarge] over limitBytes.
 func ReadJSON(path string, limitBytes int64, dst any) error {
 	data, err := ReadLimited(path, limitBytes)
 	if err != nil {
@@ -57,10 +57,10 @@ func ReadJSON(path string, limitBytes int64, dst any) error {
 	return nil
 }
 
-// DecodeJSON decodes the one JSON document of a file that people may edit into dst. A
-// byte order mark before it is passed over. Members that dst does not know are ignored.
-// A member that an object has twice is an error that names both lines: readers differ
-// in which one counts.
+// DecodeJSON decodes one JSON document from a file that people may edit into dst.
+// It skips a byte order mark and ignores members unknown to dst. It fails with a
+// [Duplicate] if an object has a member twice, because readers disagree about which
+// one counts.
 func DecodeJSON(data []byte, dst any) error {
 	_, data = CutBOM(data)
 	if duplicate, found := FindDuplicate(data); found {
@@ -69,8 +69,8 @@ func DecodeJSON(data []byte, dst any) error {
 	return json.Unmarshal(data, dst)
 }
 
-// CutBOM parts a text file's content into its byte order mark, nil where there is none,
-// and the text. Editors on Windows write the mark, and it means nothing in UTF-8.
+// CutBOM splits the content of a text file into its byte order mark, or nil, and
+// the text. Editors on Windows write the mark, and it means nothing in UTF-8.
 func CutBOM(data []byte) (mark, text []byte) {
 	if text, has := bytes.CutPrefix(data, []byte("\ufeff")); has {
 		return data[:len(data)-len(text)], text
@@ -78,8 +78,8 @@ func CutBOM(data []byte) (mark, text []byte) {
 	return nil, data
 }
 
-// Duplicate is a member that an object of a JSON document has twice. As an error it is
-// a sentence that says so.
+// Duplicate is a member that an object of a JSON document has twice. As an error,
+// its text names the member and both lines.
 type Duplicate struct {
 	Name          string
 	First, Second int // lines, from 1
@@ -89,7 +89,7 @@ func (d Duplicate) Error() string {
 	return fmt.Sprintf("the member %q is there twice, %s: delete one of them", d.Name, d.Lines())
 }
 
-// Lines says where both are.
+// Lines returns the place of both members as text.
 func (d Duplicate) Lines() string {
 	if d.First == d.Second {
 		return fmt.Sprintf("both on line %d", d.First)
@@ -97,10 +97,10 @@ func (d Duplicate) Lines() string {
 	return fmt.Sprintf("on lines %d and %d", d.First, d.Second)
 }
 
-// FindDuplicate returns the first member that an object of the JSON document has twice.
-// What is wrong with the document otherwise is not looked for.
+// FindDuplicate returns the first member that an object of the JSON document has
+// twice. It reports no other error of the document.
 func FindDuplicate(data []byte) (Duplicate, bool) {
-	anyText := jsontext.AllowInvalidUTF8(true) // as encoding/json reads it
+	anyText := jsontext.AllowInvalidUTF8(true) // as encoding/json does
 	err := jsontext.NewDecoder(bytes.NewReader(data), anyText).SkipValue()
 	var syntactic *jsontext.SyntacticError
 	if !errors.Is(err, jsontext.ErrDuplicateName) || !errors.As(err, &syntactic) {
@@ -120,11 +120,11 @@ func FindDuplicate(data []byte) (Duplicate, bool) {
 	return Duplicate{Name: syntactic.JSONPointer.LastToken(), First: lines[0], Second: lines[1]}, true
 }
 
-// LineAt returns the line, from 1, on which the byte at offset stands.
+// LineAt returns the line, from 1, of the byte at offset.
 func LineAt(data []byte, offset int64) int { return 1 + bytes.Count(data[:offset], []byte("\n")) }
 
-// WriteJSON replaces the file at path by value as indented JSON, atomically and
-// readable by the user alone.
+// WriteJSON replaces the file at path atomically with value as indented JSON. Only
+// the user can read the file. It fails if value cannot be encoded or written.
 func WriteJSON(path string, value any) error {
 	data, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -133,7 +133,7 @@ func WriteJSON(path string, value any) error {
 	return WriteAtomic(path, append(data, '\n'), PrivateFile)
 }
 
-// Regular returns how the regular file at path is opened to be read, with its size in bytes.
+// Regular returns a function that opens the regular file at path and returns its size in bytes.
 func Regular(path string) func() (io.ReadCloser, int64, error) {
 	return func() (io.ReadCloser, int64, error) {
 		info, err := os.Stat(path)

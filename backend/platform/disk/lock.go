@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// FileLock is the lock of one file. The kernel releases it when its process ends,
-// and every process on the same kernel sees it, whatever its namespaces are.
+// FileLock is the lock of one file. The kernel releases it when its process ends.
+// Every process on the same kernel sees it, in any namespace.
 type FileLock struct{ file *os.File }
 
-// Release gives the lock up. The file stays. The zero FileLock and nil hold nothing.
+// Release releases the lock and keeps the file. It does nothing for nil and the zero FileLock.
 func (l *FileLock) Release() error {
 	if l == nil || l.file == nil {
 		return nil
@@ -24,14 +24,14 @@ func (l *FileLock) Release() error {
 // ErrLocked reports that another process, or another part of this one, holds the lock.
 var ErrLocked = errors.New("the file is locked")
 
-// TryLock locks the file or folder at path. It fails at once: with [ErrLocked] while somebody
-// else holds the lock, and with [errors.ErrUnsupported] where the system or the file system
-// has no such locks.
+// TryLock locks the file or folder at path without waiting. It fails with
+// [ErrLocked] if the lock is held, and with [errors.ErrUnsupported] if the system
+// or the file system has no such locks.
 func TryLock(path string) (*FileLock, error) { return lockFile(path) }
 
-// WriteNewLocked writes a new file as [Files.WriteNew] does, and returns its lock. The
-// file has its name only once it is locked. Where the system or the file system has no
-// such locks, the returned lock holds nothing.
+// WriteNewLocked writes a new file as [Files.WriteNew] does and returns its lock.
+// It locks the file before it publishes the name. If the system or the file system
+// has no such locks, the returned lock holds nothing.
 func (f Files) WriteNewLocked(path string, data []byte) (*FileLock, error) {
 	lock, err := f.writeLocked(path, data, publishNew)
 	if err != nil {
@@ -43,8 +43,8 @@ func (f Files) WriteNewLocked(path string, data []byte) (*FileLock, error) {
 	return lock, nil
 }
 
-// WriteAtomicLocked replaces a file as [Files.WriteAtomic] does, and returns the lock of
-// the new one. The caller still holds the lock of the old file, if it had one.
+// WriteAtomicLocked replaces a file as [Files.WriteAtomic] does and returns the new
+// file's lock. The caller keeps the lock of the old file, if it had one.
 func (f Files) WriteAtomicLocked(path string, data []byte) (*FileLock, error) {
 	lock, err := f.writeLocked(path, data, replace)
 	if err != nil {

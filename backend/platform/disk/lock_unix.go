@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile opens the file and locks it. It fails with [ErrLocked] while
-// somebody else holds the lock, and with [errors.ErrUnsupported] where there are no locks.
+// lockFile opens the file and locks it. It fails with [ErrLocked] if the lock is
+// held, and with [errors.ErrUnsupported] if there are no locks.
 func lockFile(path string) (*FileLock, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -23,22 +23,22 @@ func lockFile(path string) (*FileLock, error) {
 	return &FileLock{file}, nil
 }
 
-// IsLocked reports whether a process holds the [FileLock] of the file at path. It fails
-// with [errors.ErrUnsupported] where there are no locks.
+// IsLocked reports whether a process holds the [FileLock] of the file at path. It
+// fails with [errors.ErrUnsupported] if there are no locks.
 func IsLocked(path string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer file.Close()
-	err = flock(file, unix.LOCK_SH) // of two that look at once neither sees the other
+	err = flock(file, unix.LOCK_SH) // a shared lock: two concurrent checks do not see each other
 	if errors.Is(err, ErrLocked) {
 		return true, nil
 	}
 	return false, err
 }
 
-// flock locks the open file, or fails at once.
+// flock locks the open file or fails without waiting.
 func flock(file *os.File, how int) error {
 	for {
 		err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)

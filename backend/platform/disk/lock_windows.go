@@ -2,11 +2,11 @@ package disk
 
 import "errors"
 
-// A locked file could not be replaced on Windows, and Windows has no namespaces of
-// processes: process numbers serve there.
+// Windows could not replace a locked file. It has no process namespaces, so process
+// ids identify the holder there.
 
 func lockFile(string) (*FileLock, error) { return nil, errors.ErrUnsupported }
 
-// IsLocked reports whether a process holds the [FileLock] of the file at path. It fails
-// with [errors.ErrUnsupported] where there are no locks.
+// IsLocked fails with [errors.ErrUnsupported], because this system has no
+// [FileLock].
 func IsLocked(string) (bool, error) { return false, errors.ErrUnsupported }

@@ -9,8 +9,8 @@ import (
 )
 
 // Replace renames the finished file at pending over final, in one step that
-// survives a power cut. Both lie in one folder. It fails with an [OtherOwnerError] where
-// the file would change its owner.
+// survives a power cut. Both must be in one folder. If the file's owner would
+// change, it fails with an [OtherOwnerError].
 func (f Files) Replace(pending, final string) error {
 	if err := keepsOwner(pending, final); err != nil {
 		return fmt.Errorf("replace %s: %w", final, err)
@@ -21,8 +21,8 @@ func (f Files) Replace(pending, final string) error {
 	return f.SyncDir(filepath.Dir(final))
 }
 
-// RemoveCopied takes the file at path away. The caller has a durable copy of
-// its bytes elsewhere. A missing file is no error.
+// RemoveCopied removes the file at path, of which the caller has a durable copy. A
+// missing file is not an error.
 func (f Files) RemoveCopied(path string) error {
 	if err := f.before(StepRemove, path); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
@@ -33,11 +33,11 @@ func (f Files) RemoveCopied(path string) error {
 	return f.SyncDir(filepath.Dir(path))
 }
 
-// OtherOwnerError reports a file of another user's: replacing it would make it this user's
-// (RWM-10).
+// OtherOwnerError reports that the file belongs to another user: replacing it would
+// make it this user's file (RWM-10).
 type OtherOwnerError struct {
 	Owner string // of the file
-	Self  string // whose process this is
+	Self  string // user of this process
 }
 
 func (e *OtherOwnerError) Error() string {

@@ -22,29 +22,29 @@ type Target struct {
 	Token  string
 }
 
-// Event is something that the broker pushed.
+// Event is an event that the broker pushed.
 type Event struct {
 	Name string
 	Data json.RawMessage
 }
 
-// EventLagged tells a client that events were dropped because it read too
-// slowly: what it wants to know it must ask for.
+// EventLagged reports that events were dropped because the client read too slowly.
+// The client must then query the current state.
 const EventLagged = "lagged"
 
-// eventBuffer is how many events wait in a client that does not read them:
-// beyond it they are dropped and EventLagged follows.
+// eventBuffer is how many unread events a client buffers. Further events are
+// dropped, and EventLagged follows.
 const eventBuffer = 256
 
-// Client is one connection to the broker: the operations of api, and what is to
-// be known of the connection. Its methods may be called from several goroutines.
+// Client is one connection to the broker: the operations of api and the state of
+// the connection. Its methods are safe for concurrent use.
 type Client struct {
 	api.Calls
 
 	conn    net.Conn
 	reader  *bufio.Reader
-	reading sync.Once // starts read, or ends a client that never needed it
-	pid     int       // the broker's
+	reading sync.Once // starts read, or closes a client that never needed it
+	pid     int       // of the broker
 	welcome Welcome
 	events  chan Event
 	done    chan struct{}
@@ -58,15 +58,15 @@ type Client struct {
 	lagged  bool
 }
 
-// helloPatience is how long a broker may take to say who it is: as long as it
-// gives its callers. A stopped one still takes connections, and holds the election.
+// helloPatience is the timeout for the broker's answer to the hello, the same as the broker's
+// timeout for callers. A stopped broker still accepts connections and holds the election lock.
 const helloPatience = helloTimeout
 
-// ErrSilent reports that a broker is there and does not answer. Starting another
+// ErrSilent reports that a broker runs but does not answer. Starting another broker
 // does not help.
 var ErrSilent = errors.New("the broker does not answer")
 
-// silent is ErrSilent in a sentence that names the broker's process, if known.
+// silent returns an Unavailable error with ErrSilent that names the broker's process, if known.
 func silent(pid int) error {
 	who := "the broker"
 	if pid > 0 {
@@ -76,9 +76,9 @@ func silent(pid int) error {
 		who+" does not answer: it is stopped, hangs or has too much to do; let it go on, or end it and another takes over")
 }
 
-// Dial connects and says hello. The error's code is Unavailable when no broker
-// listens, or one that does not answer (ErrSilent), and Unauthorized when it
-// refused the token.
+// Dial connects and sends the hello. It fails with Unavailable if no broker listens
+// or the broker does not answer (ErrSilent), and with Unauthorized if the broker
+// refuses the token.
 func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
 	client, err := open(ctx, target.Socket)
 	if err != nil {
@@ -99,10 +99,10 @@ func Dial(ctx context.Context, target Target, hello Hello) (*Client, error) {
 	return client, nil
 }
 
-// DialHook is Dial and Client.Hook in one breath, for the host waits: the call
-// leaves together with the hello, and no other goroutine is woken for the
-// answers. Without a client the broker let nobody in, as after Dial; a client
-// beside an error is one that it let in.
+// DialHook does [Dial] and Client.Hook in one round trip, because the host waits.
+// It sends the call together with the hello, and reads without another goroutine.
+// It fails as Dial does, without a client. A client together with an error was
+// admitted.
 func DialHook(ctx context.Context, target Target, hello Hello, args session.HookCall) (*Client, session.HookReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloPatience)
 	defer cancel()
@@ -132,7 +132,7 @@ func DialHook(ctx context.Context, target Target, hello Hello, args session.Hook
 	return client, reply, err
 }
 
-// greetAndReport sends both in one go.
+// greetAndReport sends the hello and the hook call in one write.
 func (c *Client) greetAndReport(hello Hello, args session.HookCall) (greeting, report request, err error) {
 	if greeting, err = c.request(opHello, hello); err != nil {
 		return greeting, report, err
@@ -143,7 +143,7 @@ func (c *Client) greetAndReport(hello Hello, args session.HookCall) (greeting, r
 	return greeting, report, c.send(greeting, report)
 }
 
-// open connects without a word.
+// open connects and sends nothing. It fails with Unavailable without a broker.
 func open(ctx context.Context, socket string) (*Client, error) {
 	conn, err := dial(ctx, socket)
 	if err != nil {
@@ -158,11 +158,11 @@ func open(ctx context.Context, socket string) (*Client, error) {
 	}
 	client.Calls = api.NewCalls(client)
 	peer, _ := samePeer(conn)
-	client.pid = peer.PID // 0 where the system does not tell
+	client.pid = peer.PID // 0 if the system does not report it
 	return client, nil
 }
 
-// start reads from the connection until its end.
+// start starts the goroutine that reads until the connection ends.
 func (c *Client) start() {
 	c.reading.Do(func() { go c.read() })
 }
@@ -174,16 +174,16 @@ func (c *Client) greeted(ctx context.Context, greeting request) error {
 	return c.receive(ctx, greeting, &c.welcome)
 }
 
-// Welcome is what the broker said of itself.
+// Welcome returns the broker's answer to the hello.
 func (c *Client) Welcome() Welcome { return c.welcome }
 
-// Events brings what the broker pushes; it is closed with the connection.
+// Events returns the channel of pushed events; it closes with the connection.
 func (c *Client) Events() <-chan Event { return c.events }
 
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Close ends the connection. Calls under way fail with code Unavailable.
+// Close ends the connection. Running calls fail with Unavailable.
 func (c *Client) Close() error {
 	err := c.conn.Close()
 	c.reading.Do(func() { c.finish(net.ErrClosed) })
@@ -207,7 +207,7 @@ func (c *Client) Call(ctx context.Context, op string, args, answer any) error {
 	return c.receive(ctx, r, answer)
 }
 
-// request is one that the broker is to answer.
+// request is a request that awaits an answer.
 type request struct {
 	op      string
 	id      uint64
@@ -215,7 +215,7 @@ type request struct {
 	answers <-chan envelope
 }
 
-// request encodes a request and expects its answer.
+// request encodes a request and registers for its answer.
 func (c *Client) request(op string, args any) (request, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -233,7 +233,7 @@ func (c *Client) request(op string, args any) (request, error) {
 	return request{op: op, id: id, frame: frame, answers: answers}, nil
 }
 
-// send writes requests in one go.
+// send writes the requests in one write.
 func (c *Client) send(requests ...request) error {
 	var frames []byte
 	for _, r := range requests {
@@ -246,7 +246,7 @@ func (c *Client) send(requests ...request) error {
 	return err
 }
 
-// receive waits for the answer to a request that was sent and reads it into answer.
+// receive waits for the answer to a sent request and decodes it into answer.
 func (c *Client) receive(ctx context.Context, r request, answer any) error {
 	e, err := c.await(ctx, r)
 	if err != nil {
@@ -261,10 +261,10 @@ func (c *Client) receive(ctx context.Context, r request, answer any) error {
 	return nil
 }
 
-// await waits for the answer to a request that was sent.
+// await waits for the answer to a sent request.
 func (c *Client) await(ctx context.Context, r request) (envelope, error) {
 	select {
-	case answer := <-r.answers: // it is here already: whatever ended meanwhile
+	case answer := <-r.answers: // the answer is already here, even if the connection or ctx has ended
 		c.forget(r.id)
 		return answer, nil
 	default:
@@ -277,7 +277,7 @@ func (c *Client) await(ctx context.Context, r request) (envelope, error) {
 	case <-c.done:
 		c.forget(r.id)
 		select {
-		case answer := <-r.answers: // it came right before the end, as a refused hello does
+		case answer := <-r.answers: // it came right before the end, as for a refused hello
 			return answer, nil
 		default:
 			return envelope{}, c.ended()
@@ -288,7 +288,7 @@ func (c *Client) await(ctx context.Context, r request) (envelope, error) {
 	}
 }
 
-// givenUp says why nobody waits for an answer any more.
+// givenUp returns the error for a wait that ctx ended: a timeout or a cancel.
 func (c *Client) givenUp(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return silent(c.pid)
@@ -296,14 +296,14 @@ func (c *Client) givenUp(ctx context.Context) error {
 	return bridge.WithCause(bridge.Unavailable, ctx.Err(), "the request was given up before the broker answered")
 }
 
-// abandon follows a request that its caller gave up: the broker is told to stop
-// working on it, and mail in an answer that comes nevertheless is given back, or
-// nobody would see it while this connection lives.
+// abandon handles a request that its caller gave up. It sends a cancel to the
+// broker. If an answer still comes, it returns the answer's lease: otherwise its
+// mail would stay hidden while this connection lives.
 func (c *Client) abandon(id uint64, answers <-chan envelope) {
 	defer c.forget(id)
 	cancel, err := appendFrame(nil, envelope{ID: id, Op: opCancel})
 	if err != nil || c.write(cancel) != nil {
-		return // the connection is gone, and the request with it
+		return // the connection has ended, and the request with it
 	}
 	select {
 	case late := <-answers:
@@ -317,22 +317,22 @@ func (c *Client) nack(late envelope) {
 		Lease *session.Lease `json:"loan"`
 	}
 	if json.Unmarshal(late.Result, &held) != nil || held.Lease == nil {
-		return // no answer that carries mail
+		return // the answer carries no mail
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	_ = c.Nack(ctx, held.Lease.ID) // the broker does it by itself when the connection ends
+	_ = c.Nack(ctx, held.Lease.ID) // the broker does it automatically when the connection ends
 }
 
 func (c *Client) expect() (uint64, chan envelope, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		<-c.done // at once: whoever sees the error sees Done closed
+		<-c.done // returns at once: after an error the caller sees Done closed
 		return 0, nil, bridge.WithCause(bridge.Unavailable, c.err, "the connection to the broker has ended")
 	}
 	c.nextID++
-	answers := make(chan envelope, 1) // one answer: the reader never waits for us
+	answers := make(chan envelope, 1) // one answer: the reader never blocks on it
 	c.waiting[c.nextID] = answers
 	return c.nextID, answers, nil
 }
@@ -349,11 +349,11 @@ func (c *Client) ended() error {
 	return bridge.WithCause(bridge.Unavailable, c.err, "the connection to the broker ended before it answered")
 }
 
-// write sends whole frames. When that fails the connection is at its end, for
-// half a frame may be out: Done is closed on return.
+// write sends complete frames. If that fails, it closes the connection, because a
+// part of a frame may be sent. Done is closed on return.
 func (c *Client) write(frames []byte) error {
 	if err := c.writeAll(frames); err != nil {
-		_ = c.Close() // the first error is the one to tell
+		_ = c.Close() // the first error is the one to report
 		return bridge.WithCause(bridge.Unavailable, err, "the connection to the broker ended before the request was sent")
 	}
 	return nil
@@ -379,9 +379,9 @@ func (c *Client) read() {
 	}
 }
 
-// readUntil reads on the caller's own goroutine, before start, until the answer to
-// r is here or the connection has ended, which await tells. The error says that
-// ctx ended first: nothing more can be read then, for part of a frame may be lost.
+// readUntil reads on the caller's goroutine, before start, until the answer to r
+// arrives or the connection ends; await returns which. It fails if ctx ends first.
+// Then the connection is unusable, because a part of a frame may be lost.
 func (c *Client) readUntil(ctx context.Context, r request) error {
 	inTime := context.AfterFunc(ctx, func() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }) // ends the read below
 	for len(r.answers) == 0 && c.readOne() == nil {
@@ -392,7 +392,7 @@ func (c *Client) readUntil(ctx context.Context, r request) error {
 	return c.givenUp(ctx)
 }
 
-// readOne reads one frame and delivers it.
+// readOne reads and delivers one frame.
 func (c *Client) readOne() error {
 	payload, err := wire.ReadFrame(c.reader, bridge.MaxFrameBytes)
 	if err != nil {
@@ -423,9 +423,8 @@ func (c *Client) deliver(e envelope) {
 	}
 }
 
-// push queues an event without ever waiting for the receiver. The last place is
-// for EventLagged: it follows what was queued before, and stands for everything
-// that comes until the receiver has taken it.
+// push queues an event and never blocks. The last place is for EventLagged. It
+// follows the queued events and replaces all events until the receiver has read it.
 func (c *Client) push(e Event) {
 	if c.lagged && len(c.events) > 0 {
 		return
@@ -434,7 +433,7 @@ func (c *Client) push(e Event) {
 	if c.lagged {
 		e = Event{Name: EventLagged}
 	}
-	c.events <- e // there is room: only this goroutine puts in
+	c.events <- e // there is room: only this goroutine sends
 }
 
 func (c *Client) finish(err error) {
@@ -444,7 +443,7 @@ func (c *Client) finish(err error) {
 	c.mu.Lock()
 	c.err = err
 	c.mu.Unlock()
-	_ = c.conn.Close() // the error that ended the connection is kept in c.err
+	_ = c.conn.Close() // c.err keeps the error that ended the connection
 	close(c.events)
 	close(c.done)
 }

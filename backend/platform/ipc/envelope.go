@@ -12,13 +12,13 @@ import (
 	"bridge/backend/platform/wire"
 )
 
-// helloLimitBytes bounds the first frame, before the token was checked.
+// helloLimitBytes bounds the first frame, which is read before the token check.
 const helloLimitBytes = 16 << 10
 
-// envelope is every frame's JSON: a request has an op, a response an id and a
-// result or an error, an event a name.
+// envelope is the JSON of every frame. A request has an op, a response an id with a
+// result or an error, and an event a name.
 type envelope struct {
-	ID     uint64          `json:"id,omitempty"` // the number of the request
+	ID     uint64          `json:"id,omitempty"` // request number
 	Op     string          `json:"op,omitempty"`
 	Args   json.RawMessage `json:"args,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -27,15 +27,15 @@ type envelope struct {
 	Data   json.RawMessage `json:"data,omitempty"`
 }
 
-// appendFrame encodes e as one frame behind buf.
+// appendFrame encodes e as one frame and appends it to buf.
 func appendFrame(buf []byte, e envelope) ([]byte, error) {
-	const around = 64 // the names of the members, an id and an operation
+	const around = 64 // the member names, an id and an operation
 	buf = slices.Grow(buf, around+len(e.Args)+len(e.Result)+len(e.Data))
 	return wire.AppendFrame(buf, bridge.MaxFrameBytes, e.appendTo)
 }
 
-// appendTo appends e as JSON. What it carries was encoded in this process and is
-// copied as it is: looking through it again would cost as much as encoding it did.
+// appendTo appends e as JSON. It copies the raw members unchanged: this process
+// encoded them, and a second check would cost as much as encoding.
 func (e envelope) appendTo(buf []byte) (_ []byte, err error) {
 	buf = append(buf, '{')
 	if e.ID != 0 {
@@ -62,7 +62,7 @@ func (e envelope) appendTo(buf []byte) (_ []byte, err error) {
 	return append(buf, '}'), nil
 }
 
-// appendMember appends a member that is JSON already; an empty one is left out.
+// appendMember appends a member that is already JSON; it omits an empty one.
 func appendMember(buf []byte, name string, value json.RawMessage) []byte {
 	if len(value) == 0 {
 		return buf

@@ -2,16 +2,16 @@ package ipc
 
 import "bridge/backend/platform/ipc/api"
 
-// Protocol is the version of the local link. A broker refuses another one.
+// Protocol is the version of the local link. A broker refuses other versions.
 const Protocol = 1
 
-// What the connection itself says: every other operation is the handler's.
+// The operations of the connection itself. The handler serves all other operations.
 const (
 	opHello  = "hello"
-	opCancel = "cancel" // names a request by its id; it has no answer of its own
+	opCancel = "cancel" // names a request by its id; it gets no answer
 )
 
-// Hello opens every connection.
+// Hello is the first frame of every connection.
 type Hello struct {
 	Protocol int      `json:"protocol"`
 	Token    string   `json:"token"`
@@ -20,15 +20,15 @@ type Hello struct {
 	Version  string   `json:"version"`
 }
 
-// with is the hello as it goes out: it proves the token.
+// with returns the hello with the protocol version and the token.
 func (h Hello) with(token string) Hello {
 	h.Protocol, h.Token = Protocol, token
 	return h
 }
 
-// Welcome answers Hello.
+// Welcome is the answer to Hello.
 type Welcome struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
-	URL     string `json:"url"` // dashboard address without its key, "" when none is served
+	URL     string `json:"url"` // dashboard address without its key; "" without a dashboard
 }

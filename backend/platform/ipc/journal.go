@@ -17,28 +17,28 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Journal is the durable read journal: acks that no broker could hear, kept
-// until one imports them, so that mail already shown is never shown again
-// (MSG-06). Each ack is a file of its own, written once and whole: writers
-// in many processes cannot disturb each other or the importing broker.
+// Journal is the durable read journal. It keeps acks while no broker is reachable,
+// until a broker imports them, so that shown mail is never shown again (MSG-06).
+// Each ack is a separate file, written atomically once. So many processes and the
+// importing broker do not disturb each other.
 type Journal struct {
 	Dir string // the home's read-journal folder
 }
 
-// JournalLine is one ack in the durable read journal: what Ack says,
-// one message a line, kept while no broker hears it.
+// JournalLine is one line of the read journal: the ack of one message, kept until a
+// broker imports it.
 type JournalLine struct {
 	Stage     bridge.Stage      `json:"stage"`
 	MessageID string            `json:"id"`
 	Recipient string            `json:"recipient"`
 	At        bridge.UnixMillis `json:"at"`
-	Via       mail.Via          `json:"via,omitempty"` // none in a line of an older program
+	Via       mail.Via          `json:"via,omitempty"` // empty in a line of an older program
 	Detail    string            `json:"detail,omitempty"`
 	Evidence  string            `json:"evidence"`          // as Ack.Evidence
 	Process   string            `json:"process,omitempty"` // as session.Lease.Process
 }
 
-// Mark is the fact in the line. A line of an older program has words alone.
+// Mark returns the line's fact. It fails with Invalid for a bad stage or Via.
 func (l JournalLine) Mark() (mail.Mark, error) {
 	mark := mail.Mark{MessageID: l.MessageID, Recipient: l.Recipient, At: l.At, Via: l.Via, Evidence: l.Evidence, Process: l.Process}
 	switch {
@@ -56,15 +56,15 @@ func (l JournalLine) Mark() (mail.Mark, error) {
 
 const (
 	journalSuffix = ".json"
-	// journalLimitBytes bounds one file: an ack of one lease is far smaller.
+	// journalLimitBytes bounds one file: the ack of one lease is far smaller.
 	journalLimitBytes = 1 << 20
 )
 
-// Keep writes an ack that the broker did not hear. at is Unix epoch
+// Keep stores an ack that did not reach the broker. at is in Unix epoch
 // milliseconds.
 func (j Journal) Keep(ack api.Ack, at int64) error {
 	if len(ack.Lease.Messages) == 0 {
-		return nil // there is nothing to remember
+		return nil // there is no message to keep
 	}
 	if err := disk.MakeDir(j.Dir); err != nil {
 		return fmt.Errorf("make the read journal: %w", err)
@@ -87,9 +87,9 @@ func (j Journal) Keep(ack api.Ack, at int64) error {
 	return nil
 }
 
-// Import gives every kept ack to record and removes a file only after
-// record made its acks durable. A file that cannot be read is left and
-// reported; the others are still imported. Several imports may run at once.
+// Import passes every kept ack to record. It removes a file only after record made
+// its acks durable. It leaves an unreadable file, imports the others and then fails
+// with the joined errors. Concurrent imports are safe.
 func (j Journal) Import(record func([]JournalLine) error) error {
 	entries, err := os.ReadDir(j.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func (j Journal) Import(record func([]JournalLine) error) error {
 func (j Journal) importFile(path string, record func([]JournalLine) error) error {
 	data, err := disk.ReadLimited(path, journalLimitBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another import had it
+		return nil // another import took it
 	}
 	if err != nil {
 		return fmt.Errorf("read the ack %s: %w", path, err)

@@ -11,8 +11,8 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// samePeer returns the process at the other end, and an error when it belongs
-// to another user (MSG-02). A process that has ended since has the identity goneIdentity.
+// samePeer returns the process at the other end. It fails if another user owns that
+// process (MSG-02). An ended process has the identity goneIdentity.
 func samePeer(conn net.Conn) (job.Process, error) {
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package ipc
 
-// goneIdentity is the identity of a peer that had ended before it could be looked at. No
-// process has it.
+// goneIdentity is the identity of a peer that ended before the check. No process
+// has it.
 const goneIdentity = "gone"

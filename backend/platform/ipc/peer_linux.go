@@ -12,9 +12,9 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// samePeer returns the process at the other end, as it was when it connected, and an
-// error when it belongs to another user (MSG-02). A process that has ended since has the
-// identity goneIdentity: its number may be another's by now (SEC-01).
+// samePeer returns the process at the other end, as it was at the connect. It fails
+// if another user owns that process (MSG-02). An ended process has the identity
+// goneIdentity, because its id may be reused (SEC-01).
 func samePeer(conn net.Conn) (job.Process, error) {
 	raw, err := conn.(*net.UnixConn).SyscallConn() //nolint:errcheck // we listen on Unix sockets only
 	if err != nil {
@@ -48,7 +48,7 @@ func samePeer(conn net.Conn) (job.Process, error) {
 	return peer, nil
 }
 
-// runs reports whether the process of a handle (pidfd_open(2)) still runs.
+// runs reports whether the process of a pidfd (pidfd_open(2)) still runs.
 func runs(handle int) bool {
 	watched := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
 	for {

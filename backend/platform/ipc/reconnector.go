@@ -10,17 +10,17 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Reconnector keeps one process connected to whichever broker serves the home: it
-// connects again when the broker dies, and starts one where none runs (MSG-01).
-// All fields are set before Run and not changed after it.
+// Reconnector keeps one process connected to the home's current broker. It
+// reconnects when the broker ends, and starts one if none runs (MSG-01). All fields
+// are set before Run and never changed.
 type Reconnector struct {
 	Target Target
 	Hello  Hello
-	// Start is nil where starting a broker is not this process's business.
+	// Start is nil if this process must not start a broker.
 	Start Starter
-	// Joined is called on each new connection before anyone else uses it.
+	// Joined is called on each new connection before any other use.
 	Joined func(ctx context.Context, client *Client) error
-	// Event receives what the broker pushes; nil drops it.
+	// Event receives pushed events; nil drops them.
 	Event func(Event)
 
 	mu      sync.Mutex // guards below
@@ -29,39 +29,39 @@ type Reconnector struct {
 	failure error         // why there is no connection
 }
 
-// Starter starts a background broker, or leaves the start to a process that does so at
-// this moment. It returns a channel that is closed when that start has ended: the started
-// broker is gone, or the other process has what it wanted. ctx ends when the caller is
-// connected or gives up. A second broker started at the same moment does no harm: the
-// election lock keeps it from serving.
+// Starter starts a background broker, or leaves it to a process that is already
+// starting one. The returned channel closes when that start has ended: the broker
+// has exited, or the other process is connected. ctx ends when the caller is
+// connected or gives up. A second broker does no harm: the election lock prevents
+// it from serving.
 type Starter func(ctx context.Context) (ended <-chan struct{}, err error)
 
 const (
-	// takeoverJitter spreads the sessions that lose their broker together: most
-	// that come after the first then find its broker, or wait for its start.
+	// takeoverJitter spreads the sessions that lose their broker together. Most
+	// then find the broker of the first one, or wait for its start.
 	takeoverJitter = 120 * time.Millisecond
-	// startPatience is how long a broker that was just started may take.
+	// startPatience is the timeout for a newly started broker.
 	startPatience = 5 * time.Second
-	// startsAtOnce bounds how often one attempt starts a broker: again only when
-	// the first one's end left nobody behind.
+	// startsAtOnce bounds the broker starts of one attempt. It starts again only if
+	// no broker remained after the first one's end.
 	startsAtOnce = 3
-	// winnerPatience is how long a started broker that has ended, because another
-	// won the election, is followed by the look for that other.
+	// winnerPatience is how long the search for another broker continues after a
+	// started broker lost the election and ended.
 	winnerPatience = 300 * time.Millisecond
 	pollPause      = 15 * time.Millisecond
-	// The pause between attempts grows, so that a home where no broker can run
+	// The pause between attempts grows, so that a home without a possible broker
 	// costs little.
 	firstRetryPause = 50 * time.Millisecond
 	lastRetryPause  = 4 * time.Second
 )
 
-// Run keeps connected until ctx ends.
+// Run keeps the connection until ctx ends.
 func (r *Reconnector) Run(ctx context.Context) {
 	retry := firstRetryPause
 	for ctx.Err() == nil {
 		client, reached, err := r.connect(ctx)
 		if reached && (err == nil || bridge.CodeOf(err) == bridge.Unavailable) {
-			retry = firstRetryPause // if it died under us, the next one is near
+			retry = firstRetryPause // if the broker just died, the next one starts soon
 		}
 		if err != nil {
 			r.set(nil, err)
@@ -88,14 +88,14 @@ func (r *Reconnector) follow(ctx context.Context, client *Client) {
 				r.Event(event)
 			}
 		case <-ctx.Done():
-			_ = client.Close() // it ends because we do
+			_ = client.Close() // it ends because this process ends
 			return
 		}
 	}
 }
 
-// connect dials, starts a broker if nobody answers, and joins. reached reports
-// whether a broker answered, also when joining it failed.
+// connect dials, starts a broker if none answers, and calls Joined. reached reports
+// whether a broker answered, even if Joined failed.
 func (r *Reconnector) connect(ctx context.Context) (client *Client, reached bool, err error) {
 	client, err = Dial(ctx, r.Target, r.Hello)
 	if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, ErrSilent) {
@@ -114,7 +114,7 @@ func (r *Reconnector) connect(ctx context.Context) (client *Client, reached bool
 	return client, true, nil
 }
 
-// DialOrStart dials, and starts a broker where nobody answers. start may be nil.
+// DialOrStart dials, and starts a broker if none answers. start may be nil. It fails as Dial does.
 func DialOrStart(ctx context.Context, target Target, hello Hello, start Starter) (*Client, error) {
 	client, err := Dial(ctx, target, hello)
 	if bridge.CodeOf(err) != bridge.Unavailable || errors.Is(err, ErrSilent) || start == nil {
@@ -135,8 +135,8 @@ func DialOrStart(ctx context.Context, target Target, hello Hello, start Starter)
 	return nil, bridge.WithCause(bridge.Unavailable, err, "no broker is running for this home, and one that was started ended at once: `bridge serve` says why")
 }
 
-// dialUntil dials until somebody answers, or until the broker that was started
-// has ended and no other answers in its place.
+// dialUntil dials until a broker answers, or until the started broker has ended and
+// no other broker answers.
 func dialUntil(ctx context.Context, target Target, hello Hello, ended <-chan struct{}) (*Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -151,9 +151,9 @@ func dialUntil(ctx context.Context, target Target, hello Hello, ended <-chan str
 	return dialPatiently(ctx, target, hello)
 }
 
-// DialPatiently dials until a broker that is just starting answers. After
-// patience it dials no more; a broker that has taken the call still has its time
-// to answer.
+// DialPatiently retries Dial until a starting broker answers. After patience it
+// stops retrying; a broker that accepted the connection keeps its time to answer.
+// It fails as [Dial] does.
 func DialPatiently(ctx context.Context, target Target, hello Hello, patience time.Duration) (*Client, error) {
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -177,7 +177,7 @@ func dialPatiently(ctx context.Context, target Target, hello Hello) (*Client, er
 	}
 }
 
-// Pause waits and reports whether ctx still lives.
+// Pause waits for d and returns false if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -199,8 +199,8 @@ func (r *Reconnector) set(client *Client, failure error) {
 	}
 }
 
-// Client returns the present connection, waiting for one until ctx ends or
-// something that only a person can mend keeps every broker away.
+// Client returns the current connection and waits for one if necessary. It fails with
+// Unavailable if ctx ends first, or at once if only a person can fix the cause.
 func (r *Reconnector) Client(ctx context.Context) (*Client, error) {
 	for {
 		r.mu.Lock()
@@ -214,7 +214,7 @@ func (r *Reconnector) Client(ctx context.Context) (*Client, error) {
 			return client, nil
 		}
 		if failure != nil && (bridge.CodeOf(failure) != bridge.Unavailable || errors.Is(failure, ErrSilent)) {
-			return nil, failure // waiting mends neither a damaged store nor a stopped broker
+			return nil, failure // waiting fixes neither a damaged store nor a stopped broker
 		}
 		select {
 		case <-changed:
@@ -227,9 +227,9 @@ func (r *Reconnector) Client(ctx context.Context) (*Client, error) {
 	}
 }
 
-// Do runs work on the present connection and, when that connection ends under
-// it, again on the next one, until ctx ends. work must be safe to repeat: the
-// first run may have been carried out.
+// Do runs work on the current connection. If that connection ends meanwhile, it
+// runs work again on the next one, until ctx ends. work must be safe to repeat: the
+// broker may have executed the first run.
 func (r *Reconnector) Do(ctx context.Context, work func(*Client) error) error {
 	for {
 		client, err := r.Client(ctx)
@@ -253,7 +253,7 @@ func ended(client *Client) bool {
 	}
 }
 
-// dropped forgets a connection that was seen to have ended before Run saw it.
+// dropped forgets an ended connection before Run notices the end.
 func (r *Reconnector) dropped(client *Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

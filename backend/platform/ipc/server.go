@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// readBufferBytes is small: most frames are, and a hook comes with each tool
-	// call; a long frame is read past the buffer.
+	// readBufferBytes is small: most frames are small, and each tool call makes a
+	// hook connection. A longer frame is read past the buffer.
 	readBufferBytes = 4 << 10
-	// writeTimeout ends a connection whose peer does not read: its mail stays.
+	// writeTimeout ends a connection whose peer does not read. Its mail is kept.
 	writeTimeout = 10 * time.Second
-	// helloTimeout bounds how long a connection may stay anonymous.
+	// helloTimeout bounds how long a connection may stay unauthenticated.
 	helloTimeout = 5 * time.Second
-	// requestsPerConn bounds what one connection may have under way; beyond it
-	// the connection is read no further until something finished.
+	// requestsPerConn bounds the running requests of one connection. At the limit,
+	// the server stops reading until one finishes.
 	requestsPerConn = 64
-	// pushQueue bounds the events waiting for one connection.
+	// pushQueue bounds the queued events of one connection.
 	pushQueue = 256
 )
 
-// Handler serves the connections of a Server.
+// Handler serves the connections of a [Server].
 type Handler interface {
-	// Connected is called once per connection after its hello. The error, a
-	// bridge.Error, refuses it.
+	// Connected is called once per connection after its hello. An error, a
+	// bridge.Error, refuses the connection.
 	Connected(conn *Conn) (Welcome, error)
-	// Handle serves one request. It may run at once with others of the same
+	// Handle serves one request. It may run concurrently with others of the same
 	// connection. ctx ends with the connection.
 	Handle(ctx context.Context, conn *Conn, op string, args json.RawMessage) (any, error)
-	// Disconnected is called once after the last Handle of the connection.
+	// Disconnected is called once, after the connection's last Handle.
 	Disconnected(conn *Conn)
 }
 
-// Server accepts connections of one home.
+// Server accepts the connections of one home.
 type Server struct {
 	token   string
 	handler Handler
@@ -56,12 +56,12 @@ type Server struct {
 	done   sync.WaitGroup
 }
 
-// NewServer serves handler to connections that prove token.
+// NewServer returns a server that serves handler to connections with token.
 func NewServer(token string, handler Handler, log *slog.Logger) *Server {
 	return &Server{token: token, handler: handler, log: log, conns: map[*Conn]struct{}{}}
 }
 
-// Serve accepts connections until listener is closed; it waits for none.
+// Serve accepts connections until listener is closed, and returns nil then. It does not wait for them.
 func (s *Server) Serve(listener net.Listener) error {
 	for {
 		raw, err := listener.Accept()
@@ -77,11 +77,11 @@ func (s *Server) Serve(listener net.Listener) error {
 	}
 }
 
-// acceptPause keeps a failing accept (too many open files) from spinning.
+// acceptPause prevents a busy loop after a failed accept (too many open files).
 const acceptPause = 50 * time.Millisecond
 
-// Close ends every connection and waits for their handlers. The listener is
-// the caller's.
+// Close ends every connection and waits for their handlers. It does not close the
+// listener.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -96,7 +96,7 @@ func (s *Server) start(raw net.Conn) {
 	peer, err := samePeer(raw)
 	if err != nil {
 		s.log.Warn("a local connection of another user was refused", "err", err)
-		_ = raw.Close() // nothing was read from it
+		_ = raw.Close() // no data was read from it
 		return
 	}
 	conn := newConn(raw, peer)
@@ -115,7 +115,7 @@ func (s *Server) start(raw net.Conn) {
 	})
 }
 
-// serve runs one connection from hello to its end.
+// serve handles one connection from its hello to its end.
 func (s *Server) serve(conn *Conn) {
 	defer conn.end()
 	reader := bufio.NewReaderSize(conn.raw, readBufferBytes)
@@ -133,7 +133,7 @@ func (s *Server) serve(conn *Conn) {
 	s.handler.Disconnected(conn)
 }
 
-// readRequests starts each request as it comes until the connection ends.
+// readRequests reads requests and starts each one at once, until the connection ends.
 func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.WaitGroup) {
 	slots := make(chan struct{}, requestsPerConn)
 	for {
@@ -146,7 +146,7 @@ func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.Wa
 		}
 		e, err := wire.Parse[envelope](payload)
 		if err != nil {
-			_ = conn.answer(e, nil, err) // a failed write ends the connection by itself
+			_ = conn.answer(e, nil, err) // a failed write ends the connection anyway
 			continue
 		}
 		if e.Op == opCancel {
@@ -154,7 +154,7 @@ func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.Wa
 			continue
 		}
 		if api.IsQuick(e.Op) && reader.Buffered() == 0 {
-			s.request(conn.ctx, conn, e) // alone: nothing waits behind it
+			s.request(conn.ctx, conn, e) // no other request waits behind it
 			continue
 		}
 		select {
@@ -170,8 +170,8 @@ func (s *Server) readRequests(conn *Conn, reader *bufio.Reader, running *sync.Wa
 	}
 }
 
-// greet reads the hello and checks the token before anything else is parsed. A
-// refusal is answered here; the welcome is the caller's to send.
+// greet reads the hello and checks the token before it parses anything else. It
+// answers a refusal itself; the caller sends the welcome.
 func (s *Server) greet(conn *Conn, reader *bufio.Reader) (welcome Welcome, hello envelope, err error) {
 	if err := conn.raw.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return welcome, hello, err
@@ -212,10 +212,10 @@ func (s *Server) admit(conn *Conn, e envelope) (Welcome, error) {
 	return s.handler.Connected(conn)
 }
 
-// voucher is a handler that knows some callers by more than the token.
+// voucher is a handler that identifies some callers by other means than the token.
 type voucher interface {
-	// Vouches reports whether the caller needs no token: what it may do is decided by
-	// what it is.
+	// Vouches reports whether the caller needs no token: its process decides what
+	// it may do.
 	Vouches(conn *Conn) bool
 }
 
@@ -226,16 +226,16 @@ func (s *Server) vouches(conn *Conn) bool {
 
 func (s *Server) request(ctx context.Context, conn *Conn, e envelope) {
 	result, err := s.handle(ctx, conn, e)
-	conn.cancel(e.ID) // it is done
+	conn.cancel(e.ID) // it is finished
 	if conn.ctx.Err() != nil {
-		return // the connection ends: a half-done answer would pass for a whole one
+		return // the connection ends: a partial answer would look complete
 	}
-	// A caller that gave the request up is answered, too: it gives back the mail
-	// that a late answer carries (Client.abandon).
-	_ = conn.answer(e, result, err) // a failed write ends the connection by itself
+	// Even a caller that gave up gets an answer: it returns the lease of a late
+	// answer (Client.abandon).
+	_ = conn.answer(e, result, err) // a failed write ends the connection anyway
 }
 
-// handle shields the broker from a panic of one request.
+// handle turns a panic of one request into Internal.
 func (s *Server) handle(ctx context.Context, conn *Conn, e envelope) (result any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -246,7 +246,7 @@ func (s *Server) handle(ctx context.Context, conn *Conn, e envelope) (result any
 	return s.handler.Handle(ctx, conn, e.Op, e.Args)
 }
 
-// Conn is one authenticated connection as the broker sees it.
+// Conn is one authenticated connection on the broker's side.
 type Conn struct {
 	raw    net.Conn
 	hello  Hello
@@ -256,7 +256,7 @@ type Conn struct {
 	stop   context.CancelFunc
 
 	requestMu sync.Mutex
-	requests  map[uint64]context.CancelFunc // under way, by their ids
+	requests  map[uint64]context.CancelFunc // running requests by id
 
 	writeMu sync.Mutex
 
@@ -270,11 +270,11 @@ func newConn(raw net.Conn, peer job.Process) *Conn {
 	return conn
 }
 
-// end closes the connection and ends all that works for it: its own loop tells
-// the handler.
+// end closes the connection and cancels its work. Its serve loop then calls the
+// handler's Disconnected.
 func (c *Conn) end() {
 	c.stop()
-	_ = c.raw.Close() // nobody is there to be told
+	_ = c.raw.Close() // there is no caller to report to
 }
 
 // begin returns the context of one request.
@@ -286,7 +286,7 @@ func (c *Conn) begin(id uint64) context.Context {
 	return ctx
 }
 
-// cancel ends a request's context, if the request is still under way.
+// cancel cancels a request's context if the request is still running.
 func (c *Conn) cancel(id uint64) {
 	c.requestMu.Lock()
 	defer c.requestMu.Unlock()
@@ -296,23 +296,23 @@ func (c *Conn) cancel(id uint64) {
 	}
 }
 
-// Hello is what the connection said of itself; its token is gone.
+// Hello returns the connection's hello without its token.
 func (c *Conn) Hello() Hello { return c.hello }
 
-// PeerPID returns the number of the process at the other end as the system vouches for
-// it, 0 where the system cannot tell.
+// PeerPID returns the id of the process at the other end as the system reports it,
+// or 0 if the system does not.
 func (c *Conn) PeerPID() int { return c.peer.PID }
 
-// Peer returns the process at the other end, as it was when it connected, with its
-// identity: its number may be another's by now. It is empty where the system cannot tell.
+// Peer returns the process at the other end, as it was at the connect, with its
+// identity: its id may be reused since. It is empty if the system does not report it.
 func (c *Conn) Peer() job.Process { return c.peer }
 
-// Push queues an event without waiting. When the peer reads too slowly the
-// event is dropped, and the peer is told so by EventLagged.
+// Push queues an event without blocking. If the queue is full, it drops the event,
+// and the peer later gets EventLagged.
 func (c *Conn) Push(name string, data any) {
 	raw, err := json.Marshal(data)
 	if err != nil {
-		return // only our own types are pushed: they always encode
+		return // only Bridge's own types are pushed: they always encode
 	}
 	c.pushMu.Lock()
 	defer c.pushMu.Unlock()
@@ -339,7 +339,7 @@ func (c *Conn) pushLoop() {
 	}
 }
 
-// caughtUp reports, once, that the queue ran empty after events were dropped.
+// caughtUp reports, once, that the queue is empty after events were dropped.
 func (c *Conn) caughtUp() bool {
 	c.pushMu.Lock()
 	defer c.pushMu.Unlock()
@@ -380,13 +380,13 @@ func (c *Conn) send(e envelope) error {
 		return err
 	}
 	if _, err = c.raw.Write(frame); err != nil {
-		c.end() // half a frame may be out: nothing may follow it
+		c.end() // a part of a frame may be sent: no frame may follow
 	}
 	return err
 }
 
-// public is the form in which an error may leave the process: an Error as it
-// is, anything else without its details.
+// public returns the form of an error that may leave the process: a bridge.Error
+// unchanged, any other error as Internal without details.
 func public(err error) *bridge.Error {
 	var e *bridge.Error
 	if errors.As(err, &e) {

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// Listen binds the home's socket, readable by its owner alone. The caller holds
-// the election lock, so a socket that is already there was left by a broker
-// that died: it is replaced.
+// Listen binds the home's socket, accessible only to its owner. The caller holds
+// the election lock, so an existing socket is a dead broker's, and Listen replaces
+// it.
 func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("replace the left-over socket %s: %w", path, err)
@@ -22,7 +22,7 @@ func Listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		_ = listener.Close() // the first error is the one to tell
+		_ = listener.Close() // the first error is the one to report
 		return nil, fmt.Errorf("protect the socket %s: %w", path, err)
 	}
 	return listener, nil

@@ -11,14 +11,14 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Listen opens the home's named pipe for the current user alone.
+// Listen opens the home's named pipe for the current user only.
 func Listen(name string) (net.Listener, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
 		return nil, fmt.Errorf("find the current user: %w", err)
 	}
 	listener, err := winio.ListenPipe(name, &winio.PipeConfig{
-		// Full access for this user, nobody else, nothing inherited.
+		// Full access for this user, no access for others, nothing inherited.
 		SecurityDescriptor: "D:P(A;;GA;;;" + user.User.Sid.String() + ")",
 	})
 	if err != nil {
@@ -31,5 +31,5 @@ func dial(ctx context.Context, name string) (net.Conn, error) {
 	return winio.DialPipeContext(ctx, name)
 }
 
-// samePeer relies on the pipe's security descriptor, which admits one user.
+// samePeer returns an empty process: the pipe's security descriptor admits only one user.
 func samePeer(net.Conn) (job.Process, error) { return job.Process{}, nil }

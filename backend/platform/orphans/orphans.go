@@ -1,6 +1,6 @@
-// Package orphans finds and ends what a dead runner has left of its job: whoever
-// finds it dead does, the broker, the doctor or the next runner. A process is told by
-// its identity and by the mark of its run, never by its number or age.
+// Package orphans finds and ends the processes that a dead runner left of its job.
+// The broker, the doctor or the next runner calls it. It identifies a process by
+// its identity and the mark of its run, never by its id or age.
 package orphans
 
 import (
@@ -19,11 +19,11 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// maxFileBytes bounds state and claim, as their writer does.
+// maxFileBytes bounds the state and claim files, as their writer does.
 const maxFileBytes = 4 << 20
 
-// Claim is run-<n>.json in a job's folder: who drives that run, and the secret that
-// marks its processes, which the next run's spec does not have any more.
+// Claim is run-<n>.json in a job's folder: the runner of that run, and the secret
+// that marks its processes. The next run's spec no longer has that secret.
 type Claim struct {
 	Runner job.Process `json:"runner"`
 	Token  string      `json:"token"`
@@ -32,26 +32,26 @@ type Claim struct {
 	Cgroup string `json:"cgroup,omitempty"`
 }
 
-// ClaimFile is the claim of that run of the job with that folder.
+// ClaimFile returns the path of the claim of a run of the job in folder.
 func ClaimFile(folder string, run int) string {
 	return filepath.Join(folder, fmt.Sprintf("run-%d.json", run))
 }
 
-// ClaimOf is who claimed that run of the job with that folder; fs.ErrNotExist where
-// nobody did.
+// ClaimOf returns the claim of a run of the job in folder. It fails with
+// fs.ErrNotExist if no runner claimed it.
 func ClaimOf(folder string, run int) (claim Claim, err error) {
 	err = disk.ReadJSON(ClaimFile(folder, run), maxFileBytes, &claim)
 	return claim, err
 }
 
-// Bar claims that run for nobody, so that a runner that comes late cannot begin it any
-// more; fs.ErrExist where one has begun it, or it is barred.
+// Bar writes an empty claim, so that a late runner cannot start the run. It fails
+// with fs.ErrExist if the run was started or barred before.
 func Bar(folder string, run int) error {
 	return disk.WriteNew(ClaimFile(folder, run), []byte("{}\n"), disk.PrivateFile)
 }
 
-// MarkOf is what the processes of that run carry; the zero Mark where nobody began
-// it, or where only a copy without its secret is left.
+// MarkOf returns the mark of the run's processes. It is the zero Mark if the run
+// was never started, or if only a copy without its secret remains.
 func MarkOf(folder string, run int) (sandbox.Mark, error) {
 	claim, err := ClaimOf(folder, run)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && claim.Token == "" {
@@ -60,8 +60,8 @@ func MarkOf(folder string, run int) (sandbox.Mark, error) {
 	return sandbox.Mark{Job: filepath.Base(folder), Token: claim.Token, Cgroup: claim.Cgroup}, err
 }
 
-// Runs reports whether that very process runs. Where the system does not tell, it
-// does.
+// Runs reports whether that very process runs. It returns true if the system does
+// not report the identity.
 func Runs(process job.Process) bool {
 	if process.PID <= 0 {
 		return false
@@ -73,9 +73,9 @@ func Runs(process job.Process) bool {
 	return err != nil || identity == process.Identity
 }
 
-// Drives reports whether that process still drives that run of the job with that folder.
-// It does while it runs, and while the claim of the run is locked: its runner may have a
-// namespace of process numbers of its own (RWM-05).
+// Drives reports whether that process still drives the run of the job in folder. It
+// does while it runs, or while the claim is locked: its runner may be in another
+// process namespace (RWM-05).
 func Drives(folder string, run int, runner job.Process) bool {
 	if Runs(runner) {
 		return true
@@ -84,19 +84,19 @@ func Drives(folder string, run int, runner job.Process) bool {
 	return err == nil && isLocked
 }
 
-// Of names what runs of a job whose runner is dead. A runner that lives looks after
-// its own, and one that came to its end has.
+// Of returns the running processes of a job whose runner is dead. A live runner
+// handles its own processes, and a finished one has done so.
 func Of(folder string) ([]job.Process, error) {
 	left, _, err := look(folder, nil)
 	return left, err
 }
 
-// look also returns the mark of the run. seen are processes of the run that its runner
-// has not written down.
+// look also returns the mark of the run. seen are processes of the run that its
+// runner has not recorded.
 func look(folder string, seen []job.Process) (left []job.Process, mark sandbox.Mark, err error) {
 	data, err := disk.ReadLimited(filepath.Join(folder, "state.json"), maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mark, nil // no runner came so far
+		return nil, mark, nil // no runner started yet
 	}
 	var state runs.StateFile
 	if err == nil {
@@ -106,22 +106,22 @@ func look(folder string, seen []job.Process) (left []job.Process, mark sandbox.M
 		return nil, mark, err
 	}
 	if mark, err = MarkOf(folder, state.Run); err != nil {
-		mark = sandbox.Mark{} // the identities are there all the same
+		mark = sandbox.Mark{} // the identities are usable anyway
 	}
 	left, err = sandbox.Left(mark, append(state.Processes, seen...))
 	return left, mark, err
 }
 
-// endTime is what the end of everything that a job left behind may take.
+// endTime is the timeout for ending all processes of a job.
 const endTime = 30 * time.Second
 
-// End ends what runs of a job whose runner is dead, and returns what that was. seen are
-// processes of the run that somebody has seen below its runner; the other ones are found
-// by what the runner has written down and by the marks of the run.
+// End ends the processes of a job whose runner is dead, and returns them. seen are
+// processes seen below the runner; it finds the others by the runner's records and
+// the marks of the run. It fails with Internal if not every process could be ended.
 func End(ctx context.Context, folder string, seen ...job.Process) ([]job.Process, error) {
 	left, mark, err := look(folder, seen)
 	if err == nil && len(left) == 0 {
-		err = sandbox.RemoveCgroup(mark) // it is empty
+		err = sandbox.RemoveCgroup(mark) // the group is empty
 	}
 	if err != nil || len(left) == 0 {
 		return nil, err

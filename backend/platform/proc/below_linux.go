@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EndAllBelow waits until no process is left below this one, which has to be the parent of
-// orphans (PR_SET_CHILD_SUBREAPER), and takes leave of each as it ends. After grace it ends
-// those that are left. What it returns names them by id and command line, a line each
-// behind the first; it is "" where there were none.
+// EndAllBelow reaps the processes below this one until none is left; this process
+// must be the parent of orphans (PR_SET_CHILD_SUBREAPER). After grace it kills the
+// remaining ones. It returns a header line and one line for each killed process
+// with id and command line, or "" if it killed none.
 func EndAllBelow(grace time.Duration) string {
 	if ended := endAllBelow(grace); len(ended) > 0 {
 		return fmt.Sprintf("left behind: %d processes\n\t%s\n", len(ended), strings.Join(ended, "\n\t"))
@@ -24,7 +24,7 @@ func EndAllBelow(grace time.Duration) string {
 func endAllBelow(grace time.Duration) (ended []string) {
 	for late := time.After(grace); ; {
 		switch pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); {
-		case errors.Is(err, unix.ECHILD): // and who has no children has nobody below
+		case errors.Is(err, unix.ECHILD): // without children, no process is below this one
 			return ended
 		case pid > 0:
 			continue
@@ -38,15 +38,15 @@ func endAllBelow(grace time.Duration) (ended []string) {
 			}
 			for _, one := range found {
 				ended = append(ended, fmt.Sprintf("%d: %s", one.PID, commandLine(one.PID)))
-				_ = unix.Kill(one.PID, unix.SIGKILL) // it may have ended by itself
+				_ = unix.Kill(one.PID, unix.SIGKILL) // it may have ended already
 			}
-			late = time.After(time.Second) // for those that they start meanwhile
+			late = time.After(time.Second) // for processes that they start meanwhile
 		}
 	}
 }
 
-// commandLine is what a process was started with.
+// commandLine returns the command line with which a process was started.
 func commandLine(pid int) string {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // the process may have ended
 	return strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
 }

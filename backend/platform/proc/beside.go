@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ProgramOr is the path of the program that is named, of this one where none is.
+// ProgramOr returns named, or the path of this program if named is "".
 func ProgramOr(named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -19,9 +19,9 @@ func ProgramOr(named string) (string, error) {
 	return own, nil
 }
 
-// Beside is the program called name in the folder of the one called own, whose path is
-// program, as packages put them down; "" where it is missing, as beside a program that was
-// built alone.
+// Beside returns the path of the program name in the folder of program, which is
+// called own; packages install both there. It returns "" if the file is missing,
+// such as for a program that was built alone.
 func Beside(program, own, name string) string {
 	places := []string{program}
 	if target, err := filepath.EvalSymlinks(program); err == nil && target != program {

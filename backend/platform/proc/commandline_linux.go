@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// CommandLine returns the words that a process was started with. It returns nil where
+// CommandLine returns the arguments with which a process was started, or nil if
 // they cannot be read.
 func CommandLine(pid int) []string {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))

@@ -2,5 +2,5 @@
 
 package proc
 
-// CommandLine returns nil: Bridge reads the words of a process on Linux alone.
+// CommandLine returns nil: Bridge reads the arguments of a process only on Linux.
 func CommandLine(int) []string { return nil }

@@ -1,17 +1,17 @@
 package proc
 
-// Look is what the system tells of a process besides its line in the process list.
+// Look holds details of a process that its line in the process list lacks.
 type Look struct {
-	Terminal bool     // it has a controlling terminal
-	Cgroup   string   // the control groups that it is in, as the system names them
-	Environ  []string // NAME=value, as it was started
+	Terminal bool     // whether it has a controlling terminal
+	Cgroup   string   // its control groups, as the system names them
+	Environ  []string // NAME=value, as at its start
 }
 
-// StartedAfter reports whether a process is known to have begun later than another one.
+// StartedAfter reports whether the process is known to have started later than other.
 func (p Process) StartedAfter(other Process) bool {
 	return p.start != 0 && other.start != 0 && p.start > other.start
 }
 
-// Find returns a process's line in the process list. It fails with [ErrGone] when no such
-// process runs.
+// Find returns a process's line in the process list. It fails with [ErrGone] if no
+// such process runs.
 func Find(pid int) (Process, error) { return find(pid) }

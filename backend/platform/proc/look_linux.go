@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// LookAt returns what the system tells of a process of this user. It fails with [ErrGone]
-// when no such process runs.
+// LookAt returns details of a process of this user. It fails with [ErrGone] if no
+// such process runs.
 func LookAt(pid int) (Look, error) {
 	folder := "/proc/" + strconv.Itoa(pid) + "/"
 	read := func(name string) (string, error) {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Named is a process with a name for good: the system may give its id to another.
+// Named is a process with a permanent name. The system may reuse its id.
 type Named struct {
-	Name  string // "" where the system does not tell
-	PID   int    // 0 where another program named it
-	Since int64  // when it began, Unix epoch milliseconds; 0 for not known
+	Name  string // "" if the system does not report it
+	PID   int    // 0 if another program named it
+	Since int64  // start time, Unix epoch milliseconds; 0 if unknown
 }
 
-// Name is the process with that id.
+// Name returns the process with that id and its name.
 func Name(pid int) Named {
 	identity, err := Identity(pid)
 	if err != nil || pid <= 0 {
@@ -24,7 +24,7 @@ func Name(pid int) Named {
 	return Named{Name: nameOf(pid, identity), PID: pid, Since: Began(pid)}
 }
 
-// Known is the process that another program named, or else that with the id.
+// Known returns the process that another program named, or the process with the id if name is empty.
 func Known(name string, pid int) Named {
 	if name == "" {
 		return Name(pid)
@@ -34,7 +34,7 @@ func Known(name string, pid int) Named {
 
 func nameOf(pid int, identity string) string { return fmt.Sprintf("%d:%s", pid, identity) }
 
-// Ended reports whether the process is gone. One that another program named is not.
+// Ended reports whether the process has ended; false for a process that another program named.
 func (p Named) Ended() bool {
 	if p.PID <= 0 {
 		return false
@@ -43,18 +43,18 @@ func (p Named) Ended() bool {
 	return errors.Is(err, ErrGone) || err == nil && p.Name != "" && p.Name != nameOf(p.PID, identity)
 }
 
-// Lives reports whether the process of that name goes on; one of another system does not.
+// Lives reports whether the process of that name still runs; false for a process of another system.
 func Lives(name string) bool {
 	id, _, _ := strings.Cut(name, ":")
 	pid, err := strconv.Atoi(id)
 	return err == nil && pid > 0 && Name(pid).Name == name
 }
 
-// startSlack is how exactly a system tells when a process began.
+// startSlack is the precision of a system's process start times.
 const startSlack = 2 * time.Second
 
-// Began is the earliest time at which a process may have begun, Unix epoch
-// milliseconds; 0 when the system does not tell.
+// Began returns the earliest possible start of a process in Unix epoch
+// milliseconds, or 0 if the system does not report it.
 func Began(pid int) int64 {
 	if pid <= 1 {
 		return 0

@@ -2,5 +2,5 @@
 
 package proc
 
-// Namespace returns "": these systems have one list of process numbers.
+// Namespace returns "": these systems have one list of process ids.
 func Namespace() string { return "" }

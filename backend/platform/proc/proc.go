@@ -1,6 +1,6 @@
-// Package proc starts processes that outlive their starter, recognises a
-// process again although its number was given to another one, finds the
-// processes above and below it, and ends whole trees.
+// Package proc starts processes that outlive their starter, and recognizes a
+// process even if its id was reused. It finds the processes above and below a
+// process, and ends whole process trees.
 package proc
 
 import (
@@ -21,39 +21,39 @@ var ErrGone = errors.New("no such process")
 // Process is one line of the system's process list.
 type Process struct {
 	PID    int
-	Parent int    // 0 when the system does not tell
+	Parent int    // 0 if the system does not report it
 	Name   string // the program's short name as the system shows it
-	// start orders processes of one boot by their start; 0 means unknown.
+	// start orders the processes of one boot by their start; 0 means unknown.
 	start   uint64
-	group   int // process group; 0 where there are none
-	session int // session; 0 where unknown
+	group   int // process group; 0 if there is none
+	session int // session; 0 if unknown
 }
 
-// Command describes a process that is started apart from this one.
+// Command describes a process to be started independently of this one.
 type Command struct {
 	Path string   // absolute path of the program
 	Args []string // without the program's own name
-	Env  []string // NAME=value; nil passes this process's environment on
+	Env  []string // NAME=value; nil inherits this process's environment
 	Dir  string   // working folder; empty means this process's
-	// LogFile receives standard output and error, appended; its folder is made
-	// when missing. Empty discards them.
+	// LogFile receives standard output and error, appended; a missing folder is
+	// created. Empty discards both.
 	LogFile string
-	// LowPriority leaves the processor to everything else.
+	// LowPriority gives the process the lowest CPU priority.
 	LowPriority bool
 }
 
-// Detached is a process that was started apart from this one.
+// Detached is a process that was started independently of this one.
 type Detached struct {
 	PID  int
 	done chan struct{}
 }
 
-// Done is closed when the process has ended, as long as this process lives.
+// Done is closed when the process has ended, if this process still runs.
 func (d *Detached) Done() <-chan struct{} { return d.done }
 
-// StartDetached starts command in a session of its own, without a terminal or
-// console window and without any of this process's handles. It goes on when
-// this process, its terminal or its process group ends.
+// StartDetached starts command in its own session, without a terminal or console window and
+// without this process's handles. It survives the end of this process, its terminal and its
+// process group. It fails if the log cannot be opened or the program cannot start.
 func StartDetached(command Command) (*Detached, error) {
 	output, err := openLog(command.LogFile)
 	if err != nil {
@@ -66,16 +66,16 @@ func StartDetached(command Command) (*Detached, error) {
 	}
 	started := &Detached{PID: cmd.Process.Pid, done: make(chan struct{})}
 	go func() {
-		// Somebody has to collect the exit status, or a dead process would
-		// look alive for as long as we live. How it ended is in its log.
+		// Wait collects the exit status; without it, an ended process would look
+		// alive while this process runs. The log shows how it ended.
 		_ = cmd.Wait()
 		close(started.done)
 	}()
 	return started, nil
 }
 
-// cmd returns command for os/exec. It has no context: the process is meant to
-// outlive whoever asks for it.
+// cmd returns command for os/exec. It uses no caller's context, because the process
+// must outlive the caller.
 func (c Command) cmd(output *os.File) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), c.Path, c.Args...)
 	cmd.Env, cmd.Dir = c.Env, c.Dir
@@ -93,17 +93,17 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// Alive reports whether process pid runs. One that has ended but was not
-// collected by its parent yet does not run.
+// Alive reports whether process pid runs. An ended process that its parent has not
+// collected does not run.
 func Alive(pid int) bool {
 	_, err := find(pid)
 	return err == nil
 }
 
-// Identity names process pid for good: "<boot id>:<start time>". Another
-// process that gets the same number later has another identity, also after a
-// reboot. Where the system has no boot id the start time is the calendar's and
-// the part before the colon is "-". ErrGone when pid does not run.
+// Identity returns a permanent name of process pid: "<boot id>:<start time>". A
+// later process with the same id has another identity, also after a reboot. On a
+// system without a boot id, the first part is "-" and the start is a calendar time.
+// It fails with ErrGone if pid does not run.
 func Identity(pid int) (string, error) {
 	process, err := find(pid)
 	if err != nil {
@@ -119,8 +119,8 @@ func Identity(pid int) (string, error) {
 	return fmt.Sprintf("%s:%d", boot, process.start), nil
 }
 
-// Started tells when process pid began, as far as the system knows it: to the
-// second. ErrGone when pid does not run.
+// Started returns the start time of process pid, to the second. It fails with [ErrGone]
+// if pid does not run, and with errors.ErrUnsupported if the system does not report it.
 func Started(pid int) (time.Time, error) {
 	process, err := find(pid)
 	if err == nil && process.start == 0 {
@@ -132,22 +132,22 @@ func Started(pid int) (time.Time, error) {
 	return calendar(process.start)
 }
 
-// Ancestors returns the processes above pid, nearest first, at most limit of
-// them. It ends early where the system does not tell further.
+// Ancestors returns at most limit processes above pid, nearest first. It stops
+// early if the system does not report a parent.
 func Ancestors(pid, limit int) []Process {
 	above, _ := Chain(pid, limit) // the part that is known
 	return above
 }
 
-// chainReads bounds how often a chain of parents is read that changes meanwhile.
+// chainReads bounds how often a changing chain of parents is read again.
 const chainReads = 16
 
 // errChanged reports that a parent ended while a chain was read.
 var errChanged = errors.New("its parents end while Bridge looks at them")
 
-// Chain returns the processes above pid, nearest first, at most limit of them. It fails
-// with [ErrGone] when pid does not run, and when parents keep ending while it reads: each
-// process has another parent then, and the chain would be of nobody's.
+// Chain returns at most limit processes above pid, nearest first. It fails with
+// [ErrGone] if pid does not run, or if parents keep ending while it reads. Their
+// children then get other parents, and the chain would be wrong.
 func Chain(pid, limit int) (above []Process, err error) {
 	for range chainReads {
 		if above, err = readChain(pid, limit); !errors.Is(err, errChanged) {
@@ -160,8 +160,8 @@ func Chain(pid, limit int) (above []Process, err error) {
 	return above, nil
 }
 
-// readChain is Chain by one reading. It fails with errChanged when a parent has ended, or
-// its number was given to another process since.
+// readChain reads the chain once. It fails with errChanged if a parent has ended,
+// or if its id was reused.
 func readChain(pid, limit int) (above []Process, err error) {
 	child, err := find(pid)
 	for err == nil && len(above) < limit && child.Parent > 0 {
@@ -178,15 +178,15 @@ func readChain(pid, limit int) (above []Process, err error) {
 	return above, err
 }
 
-// isUnseen reports whether the system does not show the parent of a process: it stays the
-// parent, unlike one that has ended.
+// isUnseen reports whether the system hides the parent of a process. A hidden
+// parent stays the parent; an ended one does not.
 func isUnseen(child Process) bool {
 	now, err := find(child.PID)
 	return err == nil && now.start == child.start && now.Parent == child.Parent
 }
 
-// Children returns the processes that pid started, or was given when their own
-// parent ended. One that has ended is not among them.
+// Children returns the running processes whose parent is pid, including adopted
+// orphans. It fails with [ErrGone] if pid does not run.
 func Children(pid int) ([]Process, error) {
 	parent, err := find(pid)
 	if err != nil {
@@ -199,8 +199,8 @@ func Children(pid int) ([]Process, error) {
 	return slices.DeleteFunc(all, func(p Process) bool { return p.Parent != pid || p.start < parent.start }), nil
 }
 
-// Below returns the processes below pid: those that Children tells, theirs, and so on, as
-// one look at the process list has them. It fails with [ErrGone] when pid does not run.
+// Below returns all descendants of pid from one read of the process list. It fails
+// with [ErrGone] if pid does not run.
 func Below(pid int) ([]Process, error) {
 	if _, err := find(pid); err != nil {
 		return nil, fmt.Errorf("processes below %d: %w", pid, err)
@@ -209,8 +209,8 @@ func Below(pid int) ([]Process, error) {
 	return below[pid], err
 }
 
-// BelowEach is Below for several processes, by one look at the process list. Of a process
-// that does not run it returns nothing.
+// BelowEach returns the descendants of several processes from one read of the process
+// list. A process that does not run has no entry. It fails if the list is unreadable.
 func BelowEach(pids []int) (map[int][]Process, error) {
 	all, err := list()
 	if err != nil {
@@ -241,19 +241,19 @@ func belowRoot(root Process, children map[int][]Process) []Process {
 	return below[1:]
 }
 
-// maxRounds bounds the looks at the process list in KillTree; each look finds at
-// least one generation that was started since the look before.
+// maxRounds bounds the reads of the process list in KillTree. Each read finds at
+// least one generation started since the previous read.
 const maxRounds = 20
 
-// maxAncestors is deeper than any real chain of processes.
+// maxAncestors is larger than any real chain of processes.
 const maxAncestors = 64
 
-// KillTree ends process pid and everything below it: its descendants and, on
-// Unix, whatever is in its process group or session, also after it has ended
-// itself. A descendant that left both and whose parent has ended cannot be
-// told from a stranger and is left alone. On return all of them have been told
-// to end; a pid with nothing left is no error. Compare its Identity
-// first when the pid was read from a file.
+// KillTree ends process pid and its descendants. On Unix it also ends pid's process
+// group and session, even after pid has ended. A descendant that left both and
+// whose parent has ended looks like a foreign process and keeps running. All ends
+// are requested on return; a pid without processes is not an error. If pid comes
+// from a file, compare its Identity first. It fails for this process and its
+// ancestors.
 func KillTree(pid int) error {
 	if err := checkTarget(pid); err != nil {
 		return fmt.Errorf("end process tree %d: %w", pid, err)
@@ -266,15 +266,15 @@ func KillTree(pid int) error {
 	case !errors.Is(err, ErrGone):
 		return fmt.Errorf("end process tree %d: %w", pid, err)
 	}
-	// What was found is ended even when finding the rest went wrong.
+	// The found processes are ended even if the search for the others failed.
 	if err := errors.Join(holdTree(pid, members), killAll(members)); err != nil {
 		return fmt.Errorf("end process tree %d: %w", pid, err)
 	}
 	return nil
 }
 
-// checkTarget refuses the numbers that mean other things to the system, this
-// process, and those above it, whose trees it is part of.
+// checkTarget fails for ids with a special meaning to the system, for this process,
+// and for its ancestors.
 func checkTarget(pid int) error {
 	if pid <= 1 || pid == os.Getpid() {
 		return errors.New("it is not ours to end")
@@ -287,9 +287,9 @@ func checkTarget(pid int) error {
 	return nil
 }
 
-// holdTree adds to members every process of the tree of root, and holds each so
-// that it can neither start another nor end and leave its children without a
-// parent to be known by.
+// holdTree adds every process of the tree of root to members, and holds each. A
+// held process cannot start another. It also cannot end, which would leave children
+// without their known parent.
 func holdTree(root int, members map[int]Process) error {
 	fresh := slices.Collect(maps.Values(members))
 	for range maxRounds {
@@ -309,7 +309,7 @@ func holdTree(root int, members map[int]Process) error {
 	return errors.New("it keeps starting processes")
 }
 
-// grow adds to members those of all that belong to the tree and returns them.
+// grow adds the processes of all that belong to the tree to members, and returns them.
 func grow(root int, members map[int]Process, all []Process) []Process {
 	var fresh []Process
 	for {

@@ -9,13 +9,13 @@ import (
 
 const zombie = 5 // SZOMB of sys/proc.h
 
-// keepsParent says that a process keeps the number of a parent that has ended.
+// keepsParent reports whether a process keeps the id of an ended parent.
 const keepsParent = false
 
 func find(pid int) (Process, error) {
 	line, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if errors.Is(err, unix.EIO) || errors.Is(err, unix.ESRCH) {
-		return Process{}, ErrGone // the answer of a missing pid is empty, which x/sys calls EIO
+		return Process{}, ErrGone // a missing pid gives an empty answer, which x/sys reports as EIO
 	}
 	if err != nil {
 		return Process{}, err
@@ -40,8 +40,8 @@ func list() ([]Process, error) {
 	return all, nil
 }
 
-// fromKinfo gives the start in microseconds since 1970; the session's number is
-// not in this list.
+// fromKinfo converts a line of the list. The start is in microseconds since 1970;
+// the list has no session ids.
 func fromKinfo(line *unix.KinfoProc) Process {
 	started := line.Proc.P_starttime
 	return Process{

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// keepsParent says that a process keeps the number of a parent that has ended.
+// keepsParent reports whether a process keeps the id of an ended parent.
 const keepsParent = false
 
-// find reads one line of the process list. It fails with [ErrGone] for a process that has
-// ended and was not collected. One whose first thread has ended before others has not.
+// find reads one line of the process list. It fails with [ErrGone] for an ended,
+// uncollected process. A process still runs if only its first thread has ended.
 func find(pid int) (Process, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -31,7 +31,7 @@ func find(pid int) (Process, error) {
 	return process, err
 }
 
-// hasThreads reports whether a process has threads beside its first one.
+// hasThreads reports whether a process has threads other than its first one.
 func hasThreads(pid int) bool {
 	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
 	return err == nil && len(threads) > 1
@@ -60,8 +60,8 @@ func list() ([]Process, error) {
 	return all, nil
 }
 
-// The fields of /proc/PID/stat behind the name, counted from the state (proc(5)
-// counts from 1 and puts the state third).
+// The fields of /proc/PID/stat after the name, counted from the state. In proc(5),
+// which counts from 1, the state is field 3.
 const (
 	statState    = 0
 	statParent   = 1
@@ -71,9 +71,9 @@ const (
 	statStart    = 19
 )
 
-// parseStat reads `PID (name) state parent group session ...`. The name may
-// hold spaces and parentheses, so the last closing one ends it. It fails with [ErrGone]
-// where the first thread has ended.
+// parseStat parses `PID (name) state parent group session ...`. The name may
+// contain spaces and parentheses; the last closing one ends it. It fails with
+// [ErrGone] if the first thread has ended.
 func parseStat(line string) (Process, error) {
 	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	if open < 0 || end < open {
@@ -106,11 +106,11 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(id)), nil
 }
 
-// ticksPerSecond is the unit of process starts; Linux shows all programs the
-// same one.
+// ticksPerSecond is the unit of process start times; Linux uses the same one for
+// all programs.
 const ticksPerSecond = 100
 
-// calendar turns a start, in ticks since the boot, into a time.
+// calendar converts a start, in ticks since the boot, into a time.
 func calendar(start uint64) (time.Time, error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {

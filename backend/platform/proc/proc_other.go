@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// keepsParent says that a process keeps the number of a parent that has ended.
+// keepsParent reports whether a process keeps the id of an ended parent.
 const keepsParent = false
 
-// find knows whether a process runs and, of ours, which one started it; these
-// systems have no process list that is the same on all of them.
+// find reports whether a process runs, and the parent of this process only. These
+// systems have no common process list.
 func find(pid int) (Process, error) {
 	if pid == os.Getpid() {
 		return Process{PID: pid, Parent: os.Getppid(), group: syscall.Getpgrp()}, nil

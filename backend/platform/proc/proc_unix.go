@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// lowest is the niceness that gives way to everything else.
+// lowest is the niceness of the lowest priority.
 const lowest = 19
 
 func start(command Command, output *os.File) (*exec.Cmd, error) {
@@ -27,7 +27,7 @@ func start(command Command, output *os.File) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// hold stops a process where it stands.
+// hold suspends a process.
 func hold(pid int) error { return send(pid, syscall.SIGSTOP) }
 
 func kill(pid int) error { return send(pid, syscall.SIGKILL) }

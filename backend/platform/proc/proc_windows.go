@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// start keeps the process out of our console and our process group and, where
-// the job object that an agent CLI may have put us into allows it, out of that
-// too: such a job ends everything in it together with the CLI.
+// start keeps the process out of this console and process group. If possible, it
+// also leaves the job object of an agent CLI, because such a job ends all its
+// processes together with the CLI.
 func start(command Command, output *os.File) (*exec.Cmd, error) {
 	flags := uint32(windows.CREATE_NO_WINDOW | windows.CREATE_NEW_PROCESS_GROUP)
 	if command.LowPriority {
@@ -30,10 +30,10 @@ func start(command Command, output *os.File) (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// stillActive is the exit code of a process that has none yet.
+// stillActive is the exit code of a running process.
 const stillActive = 259
 
-// keepsParent says that a process keeps the number of a parent that has ended.
+// keepsParent reports whether a process keeps the id of an ended parent.
 const keepsParent = true
 
 func find(pid int) (Process, error) {
@@ -54,7 +54,7 @@ func list() ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = windows.CloseHandle(snapshot) }() // only read: nothing can be lost
+	defer func() { _ = windows.CloseHandle(snapshot) }() // only reading: no data can be lost
 	entry := windows.ProcessEntry32{}
 	entry.Size = uint32(unsafe.Sizeof(entry))
 	var all []Process
@@ -76,14 +76,14 @@ func list() ([]Process, error) {
 	return all, nil
 }
 
-// startOf returns when a process was created, in 100 ns since 1601; 0 for one
-// of another user, which may not be asked.
+// startOf returns the creation time of a process in 100 ns since 1601. It is 0 for
+// another user's process, which this user may not query.
 func startOf(pid uint32) (started uint64, running bool) {
 	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {
 		return 0, !errors.Is(err, windows.ERROR_INVALID_PARAMETER)
 	}
-	defer func() { _ = windows.CloseHandle(handle) }() // only read: nothing can be lost
+	defer func() { _ = windows.CloseHandle(handle) }() // only reading: no data can be lost
 	var code uint32
 	if err := windows.GetExitCodeProcess(handle, &code); err == nil && code != stillActive {
 		return 0, false
@@ -95,12 +95,12 @@ func startOf(pid uint32) (started uint64, running bool) {
 	return uint64(created.HighDateTime)<<32 | uint64(created.LowDateTime), true
 }
 
-// bootID: Windows has none that is readable without rights, and needs none
-// here, because its start times are calendar times.
+// bootID returns "-". Windows has no boot id readable without privileges, and its
+// start times are calendar times anyway.
 func bootID() (string, error) { return "-", nil }
 
-// hold ends the process at once: children keep their parent's number on
-// Windows, so the tree can still be told afterwards.
+// hold ends the process immediately. On Windows children keep their parent's id, so
+// the tree is still recognizable.
 func hold(pid int) error { return kill(pid) }
 
 func kill(pid int) error {
@@ -111,15 +111,15 @@ func kill(pid int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = windows.CloseHandle(handle) }() // nothing can be lost
+	defer func() { _ = windows.CloseHandle(handle) }() // no data can be lost
 	err = windows.TerminateProcess(handle, 1)
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
-		return ErrGone // it is ending already
+		return ErrGone // it is already ending
 	}
 	return err
 }
 
-// calendar turns a start, in 100 ns since 1601, into a time.
+// calendar converts a start, in 100 ns since 1601, into a time.
 func calendar(start uint64) (time.Time, error) {
 	created := windows.Filetime{HighDateTime: uint32(start >> 32), LowDateTime: uint32(start)}
 	return time.Unix(0, created.Nanoseconds()), nil

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Replace has the program at path run in this one's place, so that for whoever started this
-// one nothing changes. It returns only where that cannot be done.
+// Replace runs the program at path in place of this one, with the same process id
+// for the parent process. It returns only if that fails.
 func Replace(path string, args []string) error {
 	return syscall.Exec(path, append([]string{path}, args...), os.Environ())
 }

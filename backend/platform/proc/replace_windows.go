@@ -2,5 +2,5 @@ package proc
 
 import "errors"
 
-// Replace is nothing that a program can do here.
+// Replace fails with [errors.ErrUnsupported] on Windows.
 func Replace(string, []string) error { return errors.ErrUnsupported }

@@ -5,8 +5,8 @@ import (
 	"runtime/metrics"
 )
 
-// Size returns the number of goroutines of this process, and what its live objects took at
-// the end of the last garbage collection, in bytes. That is 0 before the first one.
+// Size returns the number of goroutines of this process, and the size of its live objects
+// in bytes after the last garbage collection. The size is 0 before the first collection.
 func Size() (goroutines int, heapBytes uint64) {
 	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(heap)

@@ -2,15 +2,15 @@ package proc
 
 import "time"
 
-// InTerminal is a process whose input is a terminal.
+// InTerminal is a process with a terminal as its input.
 type InTerminal struct {
 	Process
 	Named   Named
 	Cwd     string
-	Environ []string  // NAME=value, as it was started
-	Read    time.Time // when it last read from the terminal, to ReadStep; zero for unknown
+	Environ []string  // NAME=value, as at its start
+	Read    time.Time // its last read from the terminal, within ReadStep; zero if unknown
 }
 
-// ReadStep is how late the time of a terminal's last reading may be: the kernel writes it
-// down once in that time.
+// ReadStep is the maximum delay of a terminal's last read time: the kernel updates
+// it at this interval.
 const ReadStep = 8 * time.Second

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// InTerminals returns the processes of this user that have a terminal and that match
-// accepts. A process that ends meanwhile is left out.
+// InTerminals returns this user's processes that have a terminal and that match accepts. It
+// omits processes that end meanwhile. It fails if the process list is unreadable.
 func InTerminals(match func(Process) bool) ([]InTerminal, error) {
 	all, err := list()
 	if err != nil {
@@ -34,8 +34,8 @@ func InTerminals(match func(Process) bool) ([]InTerminal, error) {
 	return found, nil
 }
 
-// readAt returns when a terminal was read last, to [ReadStep]; the zero time for another
-// file.
+// readAt returns the last read time of a terminal, within [ReadStep], or the zero
+// time for another file.
 func readAt(path string) time.Time {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {

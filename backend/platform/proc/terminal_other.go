@@ -4,5 +4,5 @@ package proc
 
 import "errors"
 
-// InTerminals fails with [errors.ErrUnsupported]: this system does not tell.
+// InTerminals fails with [errors.ErrUnsupported] on this system.
 func InTerminals(func(Process) bool) ([]InTerminal, error) { return nil, errors.ErrUnsupported }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuseCalls keeps this process, and all that it ever starts, from the system calls
-// that the rules close. All rules close io_uring_setup. Where the rules ask for it, a
-// supervisor answers the calls that are left to it from then on.
+// refuseCalls blocks the system calls that the rules close, for this process and
+// all that it starts. It always blocks io_uring_setup. If the rules require it, a
+// supervisor then answers the calls that the filter passes to it.
 func refuseCalls(rules Rules) error {
 	supervisor, err := findSupervisor(rules)
 	if err != nil {
@@ -26,7 +26,7 @@ func refuseCalls(rules Rules) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("restrict system calls: %w", err)
 	}
-	// All threads: a program of ours that waits for another one is below the same floor.
+	// All threads: a Bridge program that waits for another one is in the same sandbox.
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 	if supervisor.answers {
 		flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
@@ -42,9 +42,9 @@ func refuseCalls(rules Rules) error {
 	return supervisor.handOver(os.NewFile(listener, "seccomp listener"))
 }
 
-// callFilter returns the filter of the system calls that the rules close. The connect
-// calls, and those that open terminals and shared memory, are left to a supervisor if there
-// is one.
+// callFilter returns the filter of the system calls that the rules close. With a
+// supervisor, it passes on the connect calls, and those that open terminals and
+// shared memory.
 func callFilter(rules Rules, supervised bool) ([]unix.SockFilter, error) {
 	if !rules.NoNetwork && !rules.NoSockets && !rules.KeepAttributes && !supervised {
 		return ringFilter(), nil
@@ -61,7 +61,7 @@ func callFilter(rules Rules, supervised bool) ([]unix.SockFilter, error) {
 		filter = append(filter, onCall(unix.SYS_SOCKET, onlyFamilies(unix.AF_UNIX, unix.AF_NETLINK)...)...)
 	}
 	if supervised {
-		// A datagram may name its receiver in the call that sends it, which no filter can read.
+		// A datagram call may name its receiver, which no filter can read.
 		filter = append(filter, onCall(unix.SYS_SOCKET, noUnixDatagrams()...)...)
 		filter = append(filter, onCall(unix.SYS_SOCKETPAIR, noUnixDatagrams()...)...)
 		filter = append(filter, onCall(unix.SYS_CONNECT, give(unix.SECCOMP_RET_USER_NOTIF))...)
@@ -78,20 +78,20 @@ func callFilter(rules Rules, supervised bool) ([]unix.SockFilter, error) {
 	return append(filter, give(unix.SECCOMP_RET_ALLOW)), nil
 }
 
-// Where the kernel puts what a filter looks at, in bytes.
+// The offsets, in bytes, of the kernel's filter data.
 const (
 	callNumber       = 0
 	callArchitecture = 4
-	callArgument     = 16 // the low half of the first: both processors begin with it
+	callArgument     = 16 // the low half of the first argument: both processors are little-endian
 	nextArgument     = 8
-	// otherNumbers is where the numbers of x32 begin: calls of 64 bits by other numbers.
+	// otherNumbers is the first number of the x32 calls: 64-bit calls with other numbers.
 	otherNumbers = 0x40000000
 )
 
 const (
 	refused     = unix.SECCOMP_RET_ERRNO | uint32(unix.EACCES)
 	unsupported = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
-	// socketTypes is the part of a socket's type that is not a flag.
+	// socketTypes masks a socket's type without its flags.
 	socketTypes = 0xf
 )
 
@@ -109,14 +109,14 @@ func jump(how uint16, k uint32, yes, no uint8) unix.SockFilter {
 
 func give(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
 
-// onCall returns the part of a filter that runs then for one system call, and goes on
-// behind it for the others.
+// onCall returns a filter part that runs then for one system call and skips it for
+// the others.
 func onCall(number uint32, then ...unix.SockFilter) []unix.SockFilter {
 	return slices.Concat([]unix.SockFilter{load(callNumber), jump(unix.BPF_JEQ, number, 0, uint8(len(then)))}, then)
 }
 
-// ringFilter refuses io_uring_setup, which has the same number for each family of
-// processors that Bridge is built for, 32 bits and x32 among them.
+// ringFilter blocks io_uring_setup. Its number is the same for every processor
+// family that Bridge supports, including 32 bits and x32.
 func ringFilter() []unix.SockFilter {
 	return []unix.SockFilter{
 		load(callNumber),
@@ -127,9 +127,9 @@ func ringFilter() []unix.SockFilter {
 	}
 }
 
-// nativeFilter begins a filter. It ends a program for another processor family, whose
-// system calls have other numbers, and refuses the numbers of x32 and io_uring_setup,
-// which makes sockets and connects them without a call of that name.
+// nativeFilter is the start of a filter. It kills a program for another processor
+// family, whose system calls have other numbers. It blocks the x32 numbers and
+// io_uring_setup, which creates and connects sockets without the usual calls.
 func nativeFilter(architecture uint32) []unix.SockFilter {
 	return append([]unix.SockFilter{
 		load(callArchitecture),
@@ -141,8 +141,8 @@ func nativeFilter(architecture uint32) []unix.SockFilter {
 	}, onCall(unix.SYS_IO_URING_SETUP, give(unsupported))...)
 }
 
-// onlyFamilies refuses new sockets of other families than these two. Libraries ask the
-// kernel by netlink what network interfaces there are.
+// onlyFamilies blocks new sockets of families other than these two. Libraries query
+// the network interfaces by netlink.
 func onlyFamilies(first, second uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		load(callArgument),
@@ -152,8 +152,8 @@ func onlyFamilies(first, second uint32) []unix.SockFilter {
 	}
 }
 
-// noUnixDatagrams refuses new unix sockets but those that have to be connected before
-// they send: streams and sequences of packets.
+// noUnixDatagrams blocks new unix sockets except those that must connect before
+// they send: streams and sequenced packets.
 func noUnixDatagrams() []unix.SockFilter {
 	return []unix.SockFilter{
 		load(callArgument),
@@ -166,7 +166,7 @@ func noUnixDatagrams() []unix.SockFilter {
 	}
 }
 
-// noFlagChanges refuses the requests of ioctl(2) that change what chattr(1) changes.
+// noFlagChanges blocks the ioctl(2) requests behind chattr(1).
 func noFlagChanges() []unix.SockFilter {
 	return []unix.SockFilter{
 		load(callArgument + nextArgument),

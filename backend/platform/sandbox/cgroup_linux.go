@@ -22,37 +22,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupPrefix begins the names of the control groups of jobs.
+// cgroupPrefix is the name prefix of the control groups of jobs.
 const cgroupPrefix = "bridge-"
 
-// nameBytes is how much of a hash makes a control group's name: enough that nobody meets
-// it by chance.
+// nameBytes is the length of the hash in a control group's name, long enough to
+// exclude accidental matches.
 const nameBytes = 10
 
-// hash returns a number that follows from the mark alone. The secret does not follow from it.
+// hash returns a hash of the mark alone. It does not reveal the secret.
 func (m Mark) hash() [sha256.Size]byte {
 	return sha256.Sum256([]byte(m.Job + "\x00" + m.Token))
 }
 
-// isWhole reports whether the mark names one run: half a mark would fit strangers.
+// isWhole reports whether the mark names one run: half a mark would match other processes.
 func (m Mark) isWhole() bool { return m.Job != "" && m.Token != "" }
 
-// cgroupName returns the name of the control group of the run that the mark names.
+// cgroupName returns the name of the control group of the mark's run.
 func (m Mark) cgroupName() string {
 	hash := m.hash()
 	return cgroupPrefix + m.Job + "-" + hex.EncodeToString(hash[:nameBytes])
 }
 
-// cgroups are the control groups that this process has made, by the marks of their runs.
-// StartLeader starts a run's agent in its group.
+// cgroups holds the control groups that this process has made, by the marks of
+// their runs. StartLeader starts a run's agent in its group.
 var cgroups = struct {
 	mu   sync.Mutex
 	open map[Mark]*os.File
 }{open: map[Mark]*os.File{}}
 
-// PlanCgroup returns the path of the control group that MakeCgroup would make for the run
-// of that mark, "" where this process can make none: without cgroup v2, or where the group
-// of this process is not writable.
+// PlanCgroup returns the path of the control group that MakeCgroup would make for
+// the mark's run. It returns "" without cgroup v2, or if this process's group is
+// not writable.
 func PlanCgroup(mark Mark) string {
 	if !mark.isWhole() {
 		return ""
@@ -61,16 +61,16 @@ func PlanCgroup(mark Mark) string {
 	if err != nil {
 		return ""
 	}
-	// Whoever moves a process needs both files (cgroups(7), delegation).
+	// Moving a process requires both files (cgroups(7), delegation).
 	if errors.Join(unix.Access(parent, unix.W_OK), unix.Access(filepath.Join(parent, procsFile), unix.W_OK)) != nil {
 		return ""
 	}
 	return filepath.Join(parent, mark.cgroupName())
 }
 
-// MakeCgroup makes the control group mark.Cgroup, in which StartLeader then starts the
-// run's agent. maxProcesses bounds the processes and threads in it where the group has
-// that file; 0 sets no bound. It fails with [ErrUnavailable] when mark names no group.
+// MakeCgroup makes the control group mark.Cgroup, in which StartLeader then starts the agent.
+// maxProcesses bounds its processes and threads if the group has pids.max; 0 sets no bound. It
+// fails with [ErrUnavailable] if mark names no group or the group can hold no processes.
 func MakeCgroup(mark Mark, maxProcesses int) error {
 	if mark.Cgroup == "" {
 		return fmt.Errorf("make a control group for job %s: %w", mark.Job, ErrUnavailable)
@@ -80,7 +80,7 @@ func MakeCgroup(mark Mark, maxProcesses int) error {
 	}
 	folder, err := prepareCgroup(mark.Cgroup, maxProcesses)
 	if err != nil {
-		_ = os.Remove(mark.Cgroup) // nothing is in it
+		_ = os.Remove(mark.Cgroup) // the group is empty
 		return fmt.Errorf("make a control group for job %s: %w", mark.Job, err)
 	}
 	cgroups.mu.Lock()
@@ -90,7 +90,7 @@ func MakeCgroup(mark Mark, maxProcesses int) error {
 }
 
 // prepareCgroup sets the bound of a new control group and opens it. It fails with
-// [ErrUnavailable] when the group can hold no processes.
+// [ErrUnavailable] if the group cannot hold processes.
 func prepareCgroup(path string, maxProcesses int) (*os.File, error) {
 	kind, err := os.ReadFile(filepath.Join(path, "cgroup.type"))
 	if err != nil {
@@ -107,8 +107,8 @@ func prepareCgroup(path string, maxProcesses int) (*os.File, error) {
 	return os.Open(path)
 }
 
-// boundProcesses writes pids.max. A control group without the pids controller has no such
-// file, and no bound.
+// boundProcesses writes pids.max. A control group without the pids controller has
+// no such file and no bound.
 func boundProcesses(path string, most int) error {
 	file, err := os.OpenFile(filepath.Join(path, "pids.max"), os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,10 +121,10 @@ func boundProcesses(path string, most int) error {
 	return errors.Join(err, file.Close())
 }
 
-// run returns the mark without what differs between two that name the same run.
+// run returns the mark without the fields that can differ for the same run.
 func (m Mark) run() Mark { return Mark{Job: m.Job, Token: m.Token} }
 
-// HasCgroup reports whether a process is in the control group of the run of that mark.
+// HasCgroup reports whether a process is in the control group of the mark's run.
 func HasCgroup(mark Mark, pid int) bool { return isInCgroup(pid, mark) }
 
 // isInCgroup reports whether a process is in the control group of a run, or in one below it.
@@ -136,13 +136,12 @@ func isInCgroup(pid int, mark Mark) bool {
 	return err == nil && slices.Contains(strings.Split(path, "/"), mark.cgroupName())
 }
 
-// startMarked starts cmd with what marks the processes of the run whose mark is in cmd's
-// environment: in the control group that this process has made, and with the resource
-// limit of the run. Both are there before cmd becomes its program, as far as the system
-// allows it: a kernel before 5.7 puts no new process into a group, and where tracing is
-// forbidden (Yama) the limit comes a moment later. A cmd without a mark is started as it
-// is. cmd has no pipes of its own (StdinPipe) and no context that ends: neither outlasts
-// a start that failed.
+// startMarked starts cmd with the marks of the run that its environment names: in
+// the run's control group, and with the run's resource limit. Usually both are set
+// before the program starts. A kernel before 5.7 puts no new process into a group.
+// If tracing is forbidden (Yama), the limit follows a moment later. It starts a cmd
+// without a mark unchanged. cmd must have no pipes (StdinPipe) and no context that
+// ends: neither survives a failed start.
 func startMarked(cmd *exec.Cmd) error {
 	mark := markIn(cmd.Env)
 	if !mark.isWhole() {
@@ -151,7 +150,7 @@ func startMarked(cmd *exec.Cmd) error {
 	cgroups.mu.Lock()
 	group := cgroups.open[mark]
 	cgroups.mu.Unlock()
-	runtime.LockOSThread() // the thread that starts a process traces it
+	runtime.LockOSThread() // only the thread that starts a process can trace it
 	defer runtime.UnlockOSThread()
 	plain := attributesOf(cmd)
 	tries := []syscall.SysProcAttr{traced(plain), plain}
@@ -160,7 +159,7 @@ func startMarked(cmd *exec.Cmd) error {
 	}
 	var err error
 	for _, attributes := range tries {
-		again := remade(cmd) // a command that could not be started is not started again
+		again := remade(cmd) // a command that failed to start cannot be started again
 		cmd.SysProcAttr = &attributes
 		if err = cmd.Start(); err == nil {
 			letGo(cmd.Process.Pid, attributes.Ptrace, mark)
@@ -188,7 +187,7 @@ func inside(attributes syscall.SysProcAttr, group *os.File) syscall.SysProcAttr 
 	return attributes
 }
 
-// remade returns a command that was not started, which starts what cmd does.
+// remade returns an unstarted command that does the same as cmd.
 func remade(cmd *exec.Cmd) *exec.Cmd {
 	return &exec.Cmd{
 		Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
@@ -196,16 +195,16 @@ func remade(cmd *exec.Cmd) *exec.Cmd {
 	}
 }
 
-// letGo sets the limit of a run's process. One that is traced has stopped before the first
-// step of its program, and goes on then.
+// letGo sets the limit of a run's process. A traced process has stopped before the
+// first instruction of its program, and then continues.
 func letGo(pid int, isTraced bool, mark Mark) {
-	for stopped := !isTraced; !stopped; { // how one ended that was killed before is for its waiter
+	for stopped := !isTraced; !stopped; { // if it was killed before, its waiter handles the exit status
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
 		stopped = !errors.Is(err, unix.EINTR)
 	}
 	setLimit(pid, mark)
 	if isTraced {
-		_ = unix.PtraceDetach(pid) // one that was killed meanwhile is nobody's to let go
+		_ = unix.PtraceDetach(pid) // it may have been killed meanwhile
 	}
 }
 
@@ -227,8 +226,8 @@ const (
 	killFile  = "cgroup.kill" // since kernel 5.14
 )
 
-// cgroupPath returns the path of the control group of a run that is there, "" for none:
-// the one that its runner wrote down, or one of that name beside this process's own.
+// cgroupPath returns the path of the existing control group of a run, or "". It tries
+// the path that the runner recorded, and one next to this process's own group.
 func cgroupPath(mark Mark) string {
 	if !mark.isWhole() {
 		return ""
@@ -246,7 +245,7 @@ func isCgroup(path string) bool {
 	return path != "" && unix.Statfs(path, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// inCgroup returns the processes in the control group of a run, and in those below it.
+// inCgroup returns the processes in the control group of a run and in the groups below it.
 func inCgroup(mark Mark) ([]int, error) {
 	top := cgroupPath(mark)
 	if top == "" {
@@ -256,7 +255,7 @@ func inCgroup(mark Mark) ([]int, error) {
 	err := eachCgroup(top, func(path string) error {
 		data, err := os.ReadFile(filepath.Join(path, procsFile))
 		for field := range strings.FieldsSeq(string(data)) {
-			if pid, err := strconv.Atoi(field); err == nil && pid > 0 { // 0 is one that this process cannot name
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 { // 0 is a process that this one cannot name
 				pids = append(pids, pid)
 			}
 		}
@@ -265,8 +264,8 @@ func inCgroup(mark Mark) ([]int, error) {
 	return pids, err
 }
 
-// eachCgroup calls do with a control group and all below it, those below first. A group
-// that is removed meanwhile is left out.
+// eachCgroup calls do with a control group and all below it, those below first. It
+// skips a group that is removed meanwhile.
 func eachCgroup(top string, do func(path string) error) error {
 	entries, err := os.ReadDir(top)
 	for _, entry := range entries {
@@ -281,9 +280,9 @@ func eachCgroup(top string, do func(path string) error) error {
 	return err
 }
 
-// killCgroup ends every process in the control group of a run at once, as far as the
-// kernel has that (5.14). It does nothing where this process is itself in the group, and
-// where there is none: End then ends the processes one by one.
+// killCgroup kills every process in the control group of a run at once, if the
+// kernel supports it (5.14). It does nothing if this process is in the group, or if
+// there is no group: End then ends the processes one by one.
 func killCgroup(mark Mark) error {
 	top := cgroupPath(mark)
 	if top == "" || isInCgroup(os.Getpid(), mark) {
@@ -300,12 +299,12 @@ func killCgroup(mark Mark) error {
 	return errors.Join(err, file.Close())
 }
 
-// removeLooks is how often the removal of a control group is tried: a process that was
-// killed leaves it a moment later.
+// removeLooks is how often the removal of a control group is tried: a killed
+// process leaves it a moment later.
 const removeLooks = 50
 
-// RemoveCgroup removes the control group of a run. It fails when processes are in it. It
-// does nothing where there is none.
+// RemoveCgroup removes the control group of a run, if it exists. It fails if
+// processes are in it.
 func RemoveCgroup(mark Mark) error {
 	cgroups.mu.Lock()
 	if folder := cgroups.open[mark.run()]; folder != nil {
@@ -329,8 +328,8 @@ func RemoveCgroup(mark Mark) error {
 	}
 }
 
-// ownCgroup returns the path of the control group (v2) that this process is in. It fails
-// where there is none, and where its path does not lead to this process.
+// ownCgroup returns the path of this process's control group (v2). It fails if
+// there is none, or if the path does not contain this process.
 func ownCgroup() (string, error) {
 	name, err := cgroupOf(os.Getpid())
 	if err != nil {
@@ -352,16 +351,16 @@ func ownCgroup() (string, error) {
 	return path, err
 }
 
-// The fields of /proc/PID/mountinfo (proc(5)). Optional ones follow, and behind a dash the
-// file system's type.
+// The fields of /proc/PID/mountinfo (proc(5)). Optional fields follow, and after a
+// dash the file system's type.
 const (
 	mountRoot   = 3
 	mountPoint  = 4
 	mountFields = 6
 )
 
-// findCgroup returns the folder of the control group called name, by the first mount of
-// cgroup v2 that shows it. On a hybrid system that is beside those of v1.
+// findCgroup returns the folder of the control group name, from the first cgroup v2
+// mount that shows it. A hybrid system also has v1 mounts.
 func findCgroup(mounts *bufio.Scanner, name string) (string, error) {
 	for mounts.Scan() {
 		fields := strings.Fields(mounts.Text())
@@ -378,16 +377,16 @@ func findCgroup(mounts *bufio.Scanner, name string) (string, error) {
 	return "", fmt.Errorf("no mount shows the control group %s: %w", name, cmp.Or(mounts.Err(), ErrUnavailable))
 }
 
-// leadsOut reports whether a path is one of outside of this process's namespace of control
-// groups (cgroup_namespaces(7)): no folder here is what it names.
+// leadsOut reports whether a path is outside of this process's cgroup namespace
+// (cgroup_namespaces(7)): no local folder matches it.
 func leadsOut(path string) bool { return slices.Contains(strings.Split(path, "/"), "..") }
 
-// unescapeMount reads a path as /proc/PID/mountinfo writes it.
+// unescapeMount decodes a path of /proc/PID/mountinfo.
 func unescapeMount(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
-// cgroupOf returns the name of the control group (v2) that a process is in.
+// cgroupOf returns the name of a process's control group (v2).
 func cgroupOf(pid int) (string, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {

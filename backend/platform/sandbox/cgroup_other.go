@@ -14,11 +14,11 @@ func RemoveCgroup(Mark) error { return nil }
 // HasCgroup reports false: this system has no control groups.
 func HasCgroup(Mark, int) bool { return false }
 
-// inCgroup finds nothing.
+// inCgroup returns no processes.
 func inCgroup(Mark) ([]int, error) { return nil, nil }
 
 // killCgroup does nothing.
 func killCgroup(Mark) error { return nil }
 
-// isInCgroup reports false.
+// isInCgroup returns false.
 func isInCgroup(int, Mark) bool { return false }

@@ -8,10 +8,10 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Main is the command behind CommandLine, with the arguments that follow the
-// runner: it takes the floor and becomes the program, or waits for it and ends as it
-// did. It returns only when the floor or the program's start failed; then nothing ran. It is
-// also the program behind [ConnectorCommand].
+// Main is the command behind CommandLine, with the arguments after the runner. It
+// enters the sandbox and becomes the program, or waits for it and exits with its
+// status. It returns only if the sandbox or the start failed; then nothing ran. It
+// is also the program behind [ConnectorCommand].
 func Main(args, env []string) error {
 	if len(args) == 2 && args[0] == connectorFlag {
 		return connectAll(args[1])
@@ -26,11 +26,11 @@ func Main(args, env []string) error {
 // connectorFlag makes this program a connector.
 const connectorFlag = "--connector"
 
-// ConnectorCommand returns the command of a connector for the socket at path: a process
-// that connects each socket it is sent over [SupervisorFD] to that path, and answers with
-// the number of the error, 0 for none, a byte each. It ends when the other end is closed.
-// Its connections are its own for the program that listens: a process of a job that is
-// outside of the job's sandbox.
+// ConnectorCommand returns the command of a connector for the socket at path. A
+// connector receives sockets over [SupervisorFD], connects each to path, and
+// answers each with the error number as one byte, 0 for success. It ends when the
+// other end closes. The listener sees it as the caller: a process of the job that
+// runs outside of the job's sandbox.
 func ConnectorCommand(runner []string, path string) []string {
 	return append(append([]string{}, runner...), connectorFlag, path)
 }

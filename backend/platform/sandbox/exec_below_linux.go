@@ -13,10 +13,10 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// startAndEndAll starts the program, waits for its end, ends what the program has left
-// behind, and ends this process as the program ended. Orphans of the program become
-// children of this process. A program that kills this process dies with it; what else
-// is left then stays below the floor. It returns only when the program did not start.
+// startAndEndAll starts the program, waits for it, ends the processes it left, and
+// exits with the program's status. Orphans of the program become children of this
+// process. If the program kills this process, it dies with it; the remaining
+// processes stay in the sandbox. It returns only if the program did not start.
 func startAndEndAll(argv, env []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
@@ -44,13 +44,13 @@ func startAndEndAll(argv, env []string) error {
 	return nil
 }
 
-// mostTime is after what time a program is ended whose starter may have died: it could
-// wait for ever.
+// mostTime is the time after which a program is killed, because its starter may be
+// dead and it could wait forever.
 const mostTime = time.Hour
 
-// waitFor waits for the program's end, and ends it when this process is asked to end. The
-// caller's thread has started the program: each thread took the floor by itself, and a
-// signal of another one would not reach what is below this one's.
+// waitFor waits for the program's end, and kills it on a signal to end. It runs on
+// the thread that started the program: each thread entered the sandbox separately,
+// so a signal from another thread would not reach processes below this one.
 func waitFor(program *os.Process, asked <-chan os.Signal) (state *os.ProcessState, err error) {
 	ended := make(chan struct{})
 	go func() {
@@ -63,19 +63,19 @@ func waitFor(program *os.Process, asked <-chan os.Signal) (state *os.ProcessStat
 		case <-ended:
 			return state, err
 		case <-asked:
-			_ = program.Kill() // it may have ended by itself
+			_ = program.Kill() // it may have ended already
 		case <-late:
 			_ = program.Kill()
 		}
 	}
 }
 
-// endAllTime bounds how long the end of what a program left behind may take: one that
-// starts others faster than they end stays below the floor.
+// endAllTime bounds the time to end the remaining processes. Processes that start
+// others faster than they end stay in the sandbox.
 const endAllTime = 10 * time.Second
 
-// endChildren ends every process below this one: until this process has no children,
-// and so nobody below it.
+// endChildren ends every process below this one: it repeats until this process has
+// no children, so none is below it.
 func endChildren() error {
 	for began := time.Now(); time.Since(began) < endAllTime; { //nolint:forbidigo // the kernel is waited for, by its own clock
 		_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -87,7 +87,7 @@ func endChildren() error {
 			return err
 		}
 		for _, process := range left {
-			_ = unix.Kill(process.PID, unix.SIGKILL) // it may have ended by itself
+			_ = unix.Kill(process.PID, unix.SIGKILL) // it may have ended already
 		}
 		if len(left) > 0 {
 			if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ECHILD) {

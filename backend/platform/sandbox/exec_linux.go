@@ -11,17 +11,17 @@ import (
 	llsys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// leastABI is the first Landlock that keeps files from being truncated; an older
-// one would let a read job empty every file that it can reach.
+// leastABI is the first Landlock version that blocks truncating files. With an
+// older one a read job could empty every reachable file.
 const leastABI = 3
 
-// Available reports whether the kernel has the floor; the error says what is
-// missing and is ErrUnavailable.
+// Available fails with ErrUnavailable if the kernel has no sandbox; the error names
+// the missing feature.
 func Available() error {
 	return enough(llsys.LandlockGetABIVersion())
 }
 
-// enough is Available for what the kernel says of its Landlock.
+// enough is [Available] for the kernel's answer about its Landlock.
 func enough(abi int, err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: the kernel has no Landlock (%w)", ErrUnavailable, err)
@@ -32,10 +32,10 @@ func enough(abi int, err error) error {
 	return nil
 }
 
-// devices are written to by ordinary programs and hold nothing.
+// devices are devices that ordinary programs write to and that store nothing.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// readingRights lets these paths be read, or everything where there are none.
+// readingRights allows reading these paths, or everything if there are none.
 func readingRights(readable []string) []landlock.Rule {
 	if len(readable) == 0 {
 		return []landlock.Rule{landlock.RODirs("/")}
@@ -44,7 +44,7 @@ func readingRights(readable []string) []landlock.Rule {
 	for _, path := range readable {
 		info, err := os.Stat(path)
 		switch {
-		case err != nil: // what is not there is not read
+		case err != nil: // a missing path needs no right
 		case info.IsDir():
 			folders = append(folders, path)
 		default:
@@ -54,9 +54,9 @@ func readingRights(readable []string) []landlock.Rule {
 	return []landlock.Rule{landlock.RODirs(folders...).IgnoreIfMissing(), landlock.ROFiles(files...).IgnoreIfMissing()}
 }
 
-// Exec takes the floor and becomes the program argv[0], with env; by EndAll it starts
-// the program and ends this process as the program ended. It returns only when that
-// failed; nothing ran then.
+// Exec enters the sandbox and becomes the program argv[0], with env. With EndAll it
+// starts the program instead and exits with its status. It returns only if that
+// failed; then nothing ran. It fails with [ErrUnavailable] without a sandbox.
 func Exec(rules Rules, argv, env []string) error {
 	if err := Available(); err != nil {
 		return err
@@ -78,14 +78,14 @@ func Exec(rules Rules, argv, env []string) error {
 	if rules.OwnDevices {
 		rights = append(rights, ownDevices()...)
 	}
-	// Files and signals in one layer, as much as this kernel has (signals from its
-	// version 6 on): a second layer would keep files from being moved or linked
-	// from one folder to another, which git does all the time.
+	// Files and signals are in one layer, as far as this kernel supports it
+	// (signals from ABI version 6). A second layer would block moving or linking
+	// files between folders, which git does all the time.
 	floor := landlock.Config{HandledAccessFS: landlock.V6.HandledAccessFS, Scoped: landlock.V6.Scoped}.BestEffort()
 	if err := floor.Restrict(rights...); err != nil {
 		return fmt.Errorf("take the floor: %w", err)
 	}
-	runtime.LockOSThread() // that thread becomes the program, or starts it
+	runtime.LockOSThread() // this thread becomes the program, or starts it
 	if err := refuseCalls(rules); err != nil {
 		return err
 	}

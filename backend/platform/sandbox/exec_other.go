@@ -2,13 +2,13 @@
 
 package sandbox
 
-// Available reports that this system has no floor: ErrUnavailable.
+// Available fails with [ErrUnavailable]: this system has no sandbox.
 func Available() error { return ErrUnavailable }
 
-// Exec refuses: a program without the floor that it was to have does not run.
+// Exec fails with [ErrUnavailable]: a program without its sandbox must not run.
 func Exec(Rules, []string, []string) error { return ErrUnavailable }
 
-// SupervisorFD is unused where there is no sandbox.
+// SupervisorFD is unused without a sandbox.
 const SupervisorFD = 3
 
 func connectAll(string) error { return ErrUnavailable }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileCall is a system call about files that a filter leaves to the supervisor, where the
-// rules have OwnDevices. The supervisor does it for the job's own terminals and shared
-// memory, and leaves all else to the kernel and the floor.
+// FileCall is a system call on files that a filter passes to the supervisor, if the
+// rules have OwnDevices. The supervisor executes it for the job's own terminals and
+// shared memory, and leaves all others to the kernel and the sandbox.
 type FileCall struct {
 	Does  FileCallKind
 	Paths []uintptr // addresses of the paths, in the caller's memory
@@ -18,34 +18,34 @@ type FileCall struct {
 	Mode  uint32    // of an open call
 }
 
-// FileCallKind says what a call does.
+// FileCallKind is the kind of a file call.
 type FileCallKind int
 
-// The calls that are left to a supervisor.
+// The kinds of calls that are passed to a supervisor.
 const (
 	OpenCall FileCallKind = iota
 	LinkCall
 	UnlinkCall
 )
 
-// fileCall says where a system call has its arguments.
+// fileCall describes the arguments of a system call.
 type fileCall struct {
 	number uint32
 	does   FileCallKind
-	folder int   // the argument to which its first path is relative, -1 for none
-	paths  []int // the arguments that are paths
-	flags  int   // the argument of its flags; that of the mode follows an open call's
+	folder int   // index of the folder argument of its first path, or -1
+	paths  []int // indexes of the path arguments
+	flags  int   // index of the flags argument; an open call's mode follows it
 }
 
-// fileCalls are those of every processor; olderFileCalls has some of them besides.
+// fileCalls are the calls of every processor, with the older forms in olderFileCalls.
 var fileCalls = append([]fileCall{
 	{number: unix.SYS_OPENAT, does: OpenCall, folder: 0, paths: []int{1}, flags: 2},
 	{number: unix.SYS_LINKAT, does: LinkCall, folder: 0, paths: []int{1, 3}, flags: 4},
 	{number: unix.SYS_UNLINKAT, does: UnlinkCall, folder: 0, paths: []int{1}, flags: 2},
 }, olderFileCalls...)
 
-// FileCallOf returns what a call is about that the filter left to the supervisor, false for
-// a call that is not about files.
+// FileCallOf returns the file call that the filter passed on, or false for another
+// call.
 func FileCallOf(number int32, args [6]uint64) (FileCall, bool) {
 	i := slices.IndexFunc(fileCalls, func(c fileCall) bool { return int64(c.number) == int64(number) })
 	if i < 0 {
@@ -64,9 +64,9 @@ func FileCallOf(number int32, args [6]uint64) (FileCall, bool) {
 // atWorkingFolder is AT_FDCWD as a filter reads it.
 const atWorkingFolder = ^uint32(99)
 
-// leaveFileCalls leaves to the supervisor the calls by which programs open terminals and
-// shared memory: files that are opened to be read and written, and names that are made and
-// removed. Those that name a path by an open folder are never among them.
+// leaveFileCalls passes to the supervisor the calls by which programs open
+// terminals and shared memory: opens for reading and writing, and calls that create
+// and remove names. It excludes calls that name a path relative to an open folder.
 func leaveFileCalls() []unix.SockFilter {
 	var filter []unix.SockFilter
 	for _, call := range fileCalls {
@@ -96,11 +96,11 @@ func argument(index int) unix.SockFilter {
 	return load(callArgument + nextArgument*uint32(max(index, 0)))
 }
 
-// ioctlABI is the first Landlock that bounds requests to devices (kernel 6.10).
+// ioctlABI is the first Landlock that restricts device requests (kernel 6.10).
 const ioctlABI = 5
 
-// ownDevices lets a program make terminals of its own. By /dev/tty it reaches the terminal
-// that controls it: before ioctlABI it could make one of the owner's that.
+// ownDevices allows a program to create terminals. /dev/tty is its controlling
+// terminal: before ioctlABI the program could make the owner's terminal that one.
 func ownDevices() []landlock.Rule {
 	devices := []string{"/dev/ptmx", "/dev/pts/ptmx"}
 	if abi, err := llsys.LandlockGetABIVersion(); err == nil && abi >= ioctlABI {

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// olderFileCalls are not there on a processor that has no older forms of them.
+// olderFileCalls is empty on a processor without older forms.
 var olderFileCalls []fileCall

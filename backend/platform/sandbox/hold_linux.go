@@ -11,8 +11,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// HoldFolder opens a folder by its absolute name, no part of which may be a link.
-// What takes the name afterwards changes nothing for whoever goes by HeldName.
+// HoldFolder opens an absolute path that has no link in it. Later changes of the path
+// do not affect HeldName. It fails with Denied for a link, else NotFound if missing.
 func HoldFolder(folder string) (*os.File, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, folder, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -28,5 +28,5 @@ func HoldFolder(folder string) (*os.File, error) {
 	return nil, &os.PathError{Op: "open", Path: folder, Err: err}
 }
 
-// HeldName leads this process, and one that it starts, to the folder that is held.
+// HeldName returns a path to the held folder for this process and the processes it starts.
 func HeldName(held *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(held.Fd())) }

@@ -9,9 +9,9 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// HoldFolder opens a folder by its absolute name, no part of which may be a link.
-// This system cannot enter a folder by what is held of it: a link that takes the name
-// afterwards is not noticed.
+// HoldFolder opens a folder by its absolute path, which must contain no link. It
+// fails with Denied for a link. This system cannot enter a folder by its handle, so
+// a link created later is not noticed.
 func HoldFolder(folder string) (*os.File, error) {
 	if there, err := disk.Canonical(folder); err != nil || there != folder {
 		return nil, bridge.Errorf(bridge.Denied, "%s is not the folder any more that was allowed: a link leads elsewhere", folder)
@@ -19,5 +19,5 @@ func HoldFolder(folder string) (*os.File, error) {
 	return os.Open(folder)
 }
 
-// HeldName is the folder's name.
+// HeldName returns the folder's path.
 func HeldName(held *os.File) string { return held.Name() }

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A resource limit marks the processes of a run where no control group does, and those
-// that leave theirs: children inherit it, and only the superuser can raise it again
-// (setrlimit(2)). Linux stores RLIMIT_LOCKS and enforces nothing by it since 2.4.25, so
-// its value changes nothing for a program.
+// A resource limit marks the processes of a run that are in no control group or
+// left theirs. Children inherit it, and only the superuser can raise it again
+// (setrlimit(2)). Linux stores RLIMIT_LOCKS but has not enforced it since 2.4.25,
+// so its value does not affect a program.
 
-// limitBase is the least value that marks a run.
+// limitBase is the lowest value that marks a run.
 const limitBase = 1 << 61
 
 // limit returns the hard RLIMIT_LOCKS of a run's processes.
@@ -20,8 +20,8 @@ func (m Mark) limit() uint64 {
 	return limitBase | binary.BigEndian.Uint64(hash[nameBytes:])&(limitBase-1)
 }
 
-// setLimit gives a process, and all that it starts from now on, the limit of a run. One
-// that has ended, or is not this user's, stays as it is.
+// setLimit sets the limit of a run on a process and its later children. It ignores
+// a process that has ended or belongs to another user.
 func setLimit(pid int, mark Mark) {
 	if mark.isWhole() {
 		_ = unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark.limit(), Max: mark.limit()}, nil)
@@ -41,8 +41,8 @@ func limitOf(pid int) (hard uint64, ok bool) {
 	return limit.Max, err == nil
 }
 
-// hasLowered reports whether a process has a lower limit than this one: it, or what
-// started it, may have hidden the limit of a run.
+// hasLowered reports whether a process has a lower limit than this one: it or a
+// parent may have hidden the limit of a run.
 func hasLowered(pid int) bool {
 	theirs, isKnown := limitOf(pid)
 	own, isOwnKnown := limitOf(0)

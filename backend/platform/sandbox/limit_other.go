@@ -2,5 +2,5 @@
 
 package sandbox
 
-// hasLowered reports false: this system does not tell the limits of processes.
+// hasLowered returns false: this system does not report the limits of processes.
 func hasLowered(int) bool { return false }

@@ -13,17 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaders are the processes that this one has started as heads of sessions of their own,
-// and waits for itself.
+// leaders are the session leaders that this process has started and waits for.
 var leaders = struct {
 	mu   sync.Mutex
 	pids map[int]bool
 }{pids: map[int]bool{}}
 
-// StartLeader starts a command that heads a session of its own. Where its environment has
-// a run's mark, it also gets what marks the run's processes in the kernel: the control
-// group that MakeCgroup has made, and a resource limit.
-// Whoever waits for it calls Collected afterwards.
+// StartLeader starts a command as a session leader. If its environment has a run's
+// mark, the command also gets the kernel's marks: the control group of MakeCgroup,
+// and a resource limit. The waiter must call Collected afterwards.
 func StartLeader(cmd *exec.Cmd) error {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()
@@ -34,7 +32,7 @@ func StartLeader(cmd *exec.Cmd) error {
 	return nil
 }
 
-// Collected says that nobody waits for a leader any more.
+// Collected reports that the waiter of a leader is done.
 func Collected(pid int) {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()
@@ -42,18 +40,18 @@ func Collected(pid int) {
 }
 
 const (
-	// reapPause is the time between two looks while a child of this process's own stands
-	// before the orphans.
+	// reapPause is the time between two checks while an own child precedes the
+	// orphans.
 	reapPause = 100 * time.Millisecond
-	// reapLooks is how many looks such a child stays uncollected: whoever started a child
-	// collects it as soon as it has ended, so one that is still there after half a minute
+	// reapLooks is how many checks such a child stays uncollected. A starter
+	// collects its child as soon as it ends, so one that remains for half a minute
 	// is an orphan, too.
 	reapLooks = 300
 )
 
-// ReapOrphans collects processes that have ended and fell to this one, which has adopted
-// them, until ctx is done: a job that starts many would use up the user's process numbers
-// (SEC-08). It leaves alone what this process has started itself.
+// ReapOrphans collects ended processes that this one has adopted, until ctx is
+// done. Otherwise a job that starts many would use up the user's process ids
+// (SEC-08). It skips processes that this process has started.
 func ReapOrphans(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -73,14 +71,14 @@ func ReapOrphans(ctx context.Context) {
 	}
 }
 
-// firstChild is the child of this process's own that stands before the orphans.
+// firstChild is the own child that precedes the orphans.
 type firstChild struct {
 	pid   int
-	looks int // how often it was there
+	looks int // number of checks that found it
 }
 
-// reapBehind collects what has ended. It reports whether nothing is left, and false when a
-// child of this process's own stands before the others.
+// reapBehind collects ended processes. It returns true if none is left, and false
+// if an own child precedes the others.
 func (f *firstChild) reapBehind() bool {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()
@@ -102,16 +100,16 @@ func (f *firstChild) reapBehind() bool {
 	}
 }
 
-// isOfThisSession reports whether a process is in this one's session: no process of a job
-// is, whatever it does, for its agent heads another one.
+// isOfThisSession reports whether a process is in this process's session. A job's
+// process never is, because its agent leads another session.
 func isOfThisSession(pid int) bool {
 	theirs, err := unix.Getsid(pid)
 	own, ownErr := unix.Getsid(0)
 	return err != nil || ownErr != nil || theirs == own
 }
 
-// endedChild returns a child that has ended and was not collected, 0 where all run. It
-// fails with ECHILD when there is no child.
+// endedChild returns an ended, uncollected child, or 0 if all run. It fails with
+// ECHILD without children.
 func endedChild() (int, error) {
 	for {
 		var info unix.Siginfo

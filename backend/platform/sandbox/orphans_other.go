@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// StartLeader starts a command that heads a session of its own.
+// StartLeader starts a command.
 func StartLeader(cmd *exec.Cmd) error { return cmd.Start() }
 
-// Collected does nothing: this system gives no orphans to a process.
+// Collected does nothing: this system has no adopted orphans.
 func Collected(int) {}
 
-// ReapOrphans does nothing: this system gives no orphans to a process.
+// ReapOrphans does nothing: this system has no adopted orphans.
 func ReapOrphans(context.Context) {}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pidOf returns the process that a signal's description names. The field follows three
-// numbers of four bytes, and the union that it belongs to is aligned as a pointer is.
+// pidOf returns the process id in a signal's description. The field follows three
+// 4-byte numbers, and its union is aligned like a pointer.
 func pidOf(info *unix.Siginfo) int {
 	const numbers = 3 * 4
 	at := (numbers + unsafe.Alignof(uintptr(0)) - 1) &^ (unsafe.Alignof(uintptr(0)) - 1)

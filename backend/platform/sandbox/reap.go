@@ -12,51 +12,49 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Mark is what all processes of one run of a job have: two variables in their
-// environment and, where the system has them, a control group and a resource limit.
+// Mark identifies all processes of one run of a job: two variables in their environment
+// and, if the system supports them, a control group and a resource limit.
 type Mark struct {
 	Job   string // BRIDGE_JOB
 	Token string // BRIDGE_JOB_TOKEN
-	// Cgroup is the path of the run's control group as its runner wrote it down; "" for
-	// none. The group's name follows from the other two.
+	// Cgroup is the path of the run's control group as its runner recorded it, or
+	// "". The group's name derives from the other two.
 	Cgroup string
 }
 
-// The variables of a Mark: they mark every process of a job, for hooks, plugins
-// and MCP servers, too.
+// The variables of a Mark. They also mark every process of a job for hooks, plugins
+// and MCP servers.
 const (
 	JobVariable   = "BRIDGE_JOB"
 	TokenVariable = "BRIDGE_JOB_TOKEN"
 )
 
-// sure is how many looks in a row have to find nothing: a process that becomes
-// another program has no environment to be known by for a moment.
+// sure is how many checks in a row must find nothing: a process briefly has no
+// environment during exec.
 const sure = 3
 
-// pause lies between two looks at what a kill has left.
+// pause is the time between two checks after a kill.
 const pause = 20 * time.Millisecond
 
-// Adopt makes this process the parent of whatever its descendants leave behind,
-// so that it is found: on Linux as the subreaper, on Windows by a Job Object
-// that also ends it all when this process ends in any way. It is called before
-// the first of them is started. On other systems it is ErrUnavailable: what left
-// its session is not found then.
+// Adopt makes this process the parent of its descendants' orphans, so that they can
+// be found. On Linux it becomes the subreaper. On Windows it enters a Job Object
+// that also ends all members when this process ends. Call it before the first child
+// starts. On other systems it fails with ErrUnavailable: processes that left their
+// session are not found there.
 func Adopt() error { return adopt() }
 
-// End ends every process of a job and returns when none is left, or ctx is done;
-// the error then names what is. It takes the trees below the known processes
-// that still are who they were, on Linux those in the job's control group and those
-// that carry the mark, whatever group, session or parent they have, and those that
-// were left to this process if it has adopted them: these until the system says that
-// there are none, for no look at processes that keep starting others is of one moment.
-// The control group is ended first, as a whole where the kernel can do that, and removed
-// at last. So it serves the runner at its end and, with the
-// identities that a dead runner wrote down, anybody after it. This process and
-// those above it are never ended. It kills, so whoever can ask politely does it
-// before. The caller must not wait for a child of its own meanwhile: End collects
-// them.
+// End ends every process of a job and returns when none is left. If ctx ends first,
+// it fails and names the rest. It ends the trees below the known processes whose
+// identity still matches. On Linux it also ends the members of the control group
+// and every process with the mark, in any group, session or parent. Then it ends
+// adopted orphans until the system reports none, because a check of processes that
+// keep starting others is never a snapshot. It kills the control group first, if
+// the kernel can, and removes it last. The runner uses it at its end, and others
+// use it with the identities that a dead runner recorded. It never ends this
+// process or its ancestors. It kills, so try a polite end before. The caller must
+// not wait for its own child meanwhile: End collects them.
 func End(ctx context.Context, mark Mark, known []job.Process) error {
-	killErr := killCgroup(mark) // whom it leaves is ended below
+	killErr := killCgroup(mark) // the remaining processes are ended below
 	for empty := 0; ; {
 		left, err := Left(mark, known)
 		if empty++; len(left) > 0 || adopts() && hasChildren() {
@@ -82,7 +80,7 @@ func End(ctx context.Context, mark Mark, known []job.Process) error {
 	}
 }
 
-// Left names what runs of a job, as far as End would end it.
+// Left returns the running processes of a job that End would end.
 func Left(mark Mark, known []job.Process) ([]job.Process, error) {
 	var left []job.Process
 	for _, process := range known {
@@ -107,8 +105,7 @@ func Left(mark Mark, known []job.Process) ([]job.Process, error) {
 	return withoutAbove(left), failed
 }
 
-// same reports whether the process still runs and is the one that was written
-// down.
+// same reports whether the process still runs and has the recorded identity.
 func same(process job.Process) bool {
 	identity, err := proc.Identity(process.PID)
 	return err == nil && identity == process.Identity
@@ -135,8 +132,8 @@ func ownChildren() ([]int, error) {
 	return pids, nil
 }
 
-// withoutAbove leaves out this process and those that started it: a session of
-// the job may be the one that asks.
+// withoutAbove omits this process and its ancestors: a session of the job may be
+// the caller.
 func withoutAbove(left []job.Process) []job.Process {
 	own := map[int]bool{os.Getpid(): true}
 	for _, above := range proc.Ancestors(os.Getpid(), 64) {
@@ -145,7 +142,7 @@ func withoutAbove(left []job.Process) []job.Process {
 	return slices.DeleteFunc(left, func(p job.Process) bool { return own[p.PID] })
 }
 
-// killTree ends a process that is still the one that was found.
+// killTree ends the tree of a process that still has the recorded identity.
 func killTree(process job.Process) error {
 	if !same(process) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"bridge/backend/core/job"
 )
 
-// adopted says that orphans fall to this process; the system keeps it so.
+// adopted means that orphans become children of this process; the kernel keeps this setting.
 var adopted atomic.Bool
 
 func adopt() error {
@@ -25,8 +25,8 @@ func adopt() error {
 
 func adopts() bool { return adopted.Load() }
 
-// marked finds the processes that carry the mark. One whose environment may not
-// be read belongs to somebody else.
+// marked returns the processes with the mark. A process with an unreadable
+// environment belongs to another user.
 func marked(mark Mark) ([]int, error) {
 	if !mark.isWhole() {
 		return nil, nil
@@ -48,7 +48,7 @@ func marked(mark Mark) ([]int, error) {
 	return pids, nil
 }
 
-// carries reports whether a process has the mark: as a resource limit, or in its
+// carries reports whether a process has the mark, as a resource limit or in its
 // environment.
 func carries(pid int, mark Mark) bool {
 	if !mark.isWhole() {
@@ -65,17 +65,17 @@ func has(environ []byte, pair string) bool {
 	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+pair+"\x00"))
 }
 
-// collect takes the exit status of those that are children, which would stay in
-// the process list otherwise.
+// collect takes the exit status of the children among ended, which would otherwise
+// stay in the process list.
 func collect(ended []job.Process) {
 	for _, process := range ended {
 		var status unix.WaitStatus
-		_, _ = unix.Wait4(process.PID, &status, unix.WNOHANG, nil) // another's child is another's to collect
+		_, _ = unix.Wait4(process.PID, &status, unix.WNOHANG, nil) // another process's child is not collected here
 	}
 }
 
-// hasChildren reports whether this process has children. It collects those that have
-// ended, but for leaders, for which somebody else waits.
+// hasChildren reports whether this process has children. It collects ended ones
+// except leaders, which have a waiter.
 func hasChildren() bool {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()
@@ -85,6 +85,6 @@ func hasChildren() bool {
 			return err == nil
 		}
 		var status unix.WaitStatus
-		_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil) // whoever waited for it may have been quicker
+		_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil) // its waiter may have collected it first
 	}
 }

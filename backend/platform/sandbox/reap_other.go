@@ -10,7 +10,7 @@ func adopts() bool { return false }
 
 func hasChildren() bool { return false }
 
-// marked finds nothing: other processes' environments are not for us to read.
+// marked returns nothing: this process may not read other environments.
 func marked(Mark) ([]int, error) { return nil, nil }
 
 func collect([]job.Process) {}

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/job"
 )
 
-// adopt puts this process, and with it all that it will start, into a Job Object.
-// Its handle is never closed but by the end of this process, which ends the rest.
+// adopt puts this process and its later children into a Job Object. Only the end of
+// this process closes the handle, which then ends the others.
 func adopt() error {
 	object, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -27,13 +27,13 @@ func adopt() error {
 		err = windows.AssignProcessToJobObject(object, windows.CurrentProcess())
 	}
 	if err != nil {
-		_ = windows.CloseHandle(object) // nothing is in it
+		_ = windows.CloseHandle(object) // the object is empty
 		return fmt.Errorf("enter a job object: %w", err)
 	}
 	return nil
 }
 
-// adopts is false: an orphan keeps its dead parent's number, and the Job Object
+// adopts returns false: an orphan keeps its dead parent's id, and the Job Object
 // ends it together with this process.
 func adopts() bool { return false }
 

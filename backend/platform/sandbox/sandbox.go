@@ -1,16 +1,16 @@
-// Package sandbox puts a floor of the operating system under an agent CLI, and
-// ends whole trees of processes, whatever left them.
+// Package sandbox runs an agent CLI in a sandbox of the operating system, and ends
+// whole process trees, even of processes that left them.
 //
-// The floor (Linux, Landlock, no root needed): everything may be read, nothing
-// written but what the Rules name; it holds for the program and all that it ever
-// starts, and cannot be taken off. io_uring is refused below every floor: files
-// registered there stand in no table of descriptors. It does not close: reading, so no secret of
-// the user's is safe from what runs here; the network, unless the Rules close it;
-// the sockets of other programs, unless the Rules close these, too: whoever listens there writes with his own rights
-// (so Bridge's own socket must run nothing for a job); changing the mode, owner and times of
-// files; and what the Rules name, the CLI's own state. It does not go around a
-// program that makes a sandbox of namespaces itself, such as codex: they do not
-// nest. On other systems there is no floor: Available says so, Exec refuses.
+// The sandbox uses Landlock on Linux without root, and the comments call it the
+// floor. The program may read everything and write only what the Rules name. The
+// sandbox also holds for all child processes and cannot be removed. It always
+// blocks io_uring: files registered there are in no descriptor table. It does not
+// restrict reading, so no secret of the user is safe from the program. Without the
+// matching Rules it does not restrict the network, other programs' sockets or file
+// attributes. A socket's listener acts with its own rights, so Bridge's socket must
+// run nothing for a job. The Rules can also open the CLI's own state. It does not
+// wrap a program with its own namespace sandbox, such as codex: they do not nest.
+// On other systems there is none: Available and Exec fail.
 package sandbox
 
 import (
@@ -21,36 +21,36 @@ import (
 // ErrUnavailable reports that this system has no floor.
 var ErrUnavailable = errors.New("this system has no sandbox for jobs")
 
-// Rules say what a program may do.
+// Rules holds the permissions of a program.
 type Rules struct {
-	Writable []string // absolute folders that exist, with all below them
-	// Unlinked are the same, of whose names no part may be a link when the floor is
-	// taken; what takes such a folder's name later is not written.
+	Writable []string // existing absolute folders, with everything below
+	// Unlinked are such folders whose paths must contain no link when the sandbox
+	// starts. A later link in such a path gives no write access.
 	Unlinked []string
-	// Files are absolute files that exist. They may be written, and not be replaced,
+	// Files are existing absolute files. They may be written, but not replaced,
 	// removed or renamed.
 	Files []string
-	// Readable, where it is not empty, is all that may be read besides what may be written:
-	// absolute folders with all below them, and files. What is missing is left out.
+	// Readable, if not empty, limits reading to these absolute folders and files
+	// and to the writable ones. Missing paths are ignored.
 	Readable []string
-	// NoNetwork refuses every new socket that is not one of this machine's own programs
-	// (of the family unix), by whatever protocol.
+	// NoNetwork blocks every new socket, of any protocol, except unix sockets of
+	// this machine.
 	NoNetwork bool
-	// NoSockets refuses every new socket, also those of this machine's own programs: a
-	// service that listens on one (systemd, docker, tmux) would do outside of the floor
-	// what it is asked.
+	// NoSockets blocks every new socket, including unix sockets: a service that
+	// listens on one (systemd, docker, tmux) would execute requests outside of the
+	// sandbox.
 	NoSockets bool
-	// KeepAttributes refuses every change of a file's mode, owner, times and attributes.
+	// KeepAttributes blocks every change of a file's mode, owner, times and attributes.
 	KeepAttributes bool
-	// Supervised leaves the program's connect calls to the supervisor at [SupervisorFD],
-	// with OwnDevices also those that open terminals and shared memory, and refuses unix sockets that send without being connected.
+	// Supervised passes the program's connect calls to the supervisor at [SupervisorFD], with OwnDevices
+	// also those that open terminals and shared memory. It blocks unix sockets that send unconnected.
 	Supervised bool
-	// OwnDevices lets the program make terminals of its own and use shared memory by the
-	// names of /dev/shm. Both need a supervisor, which keeps the shared memory in a folder
-	// of its own: without one a terminal has no second end.
+	// OwnDevices allows the program to create terminals and use shared memory in
+	// /dev/shm. Both need a supervisor, which keeps the shared memory in a separate
+	// folder. Without it a terminal has no second end.
 	OwnDevices bool
-	// EndAll ends everything that the program started when the program ends. A parent
-	// waits for it then, below the same floor.
+	// EndAll ends all processes that the program started when the program ends. A
+	// parent in the same sandbox then waits for it.
 	EndAll bool
 }
 
@@ -68,8 +68,8 @@ const (
 	endOfFlags   = "--"
 )
 
-// CommandLine returns the command that runs argv by the rules: runner is what
-// leads to Main, as in `bridge sandbox-exec`.
+// CommandLine returns the command that runs argv by the rules. runner is the
+// command that calls Main, such as `bridge sandbox-exec`.
 func CommandLine(runner []string, rules Rules, argv []string) []string {
 	line := slices.Clone(runner)
 	for _, list := range rules.lists() {
@@ -85,7 +85,7 @@ func CommandLine(runner []string, rules Rules, argv []string) []string {
 	return append(append(line, endOfFlags), argv...)
 }
 
-// list is a rule that names paths.
+// list is a rule with paths.
 type list struct {
 	name  string
 	paths *[]string

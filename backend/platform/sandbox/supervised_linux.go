@@ -11,12 +11,12 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// The supervisor of a program's connect calls and the program that takes the rules speak
-// over a socket. The program sends [SupervisorHello]; the supervisor answers with
-// [SupervisorAnswers], or with [SupervisorCannot] where the system does not let it look
-// into the program; then the program sends the listener of its filter (seccomp(2)).
+// The supervisor of connect calls and the sandboxed program communicate over a socket.
+// The program sends [SupervisorHello]. The supervisor answers with [SupervisorAnswers],
+// or with [SupervisorCannot] if the system does not let it inspect the program. Then
+// the program sends the listener of its filter (seccomp(2)).
 const (
-	// SupervisorFD is the descriptor of that socket in the program that takes the rules.
+	// SupervisorFD is the descriptor of that socket in the sandboxed program.
 	SupervisorFD = 3
 
 	SupervisorHello   = 'h'
@@ -24,14 +24,14 @@ const (
 	SupervisorCannot  = 'n'
 )
 
-// supervisor is the process that answers the connect calls of a program; its zero value
-// is none.
+// supervisor is the process that answers the connect calls of a program; the zero
+// value means none.
 type supervisor struct {
 	socket  *os.File
 	answers bool
 }
 
-// findSupervisor returns the supervisor of the program that takes the rules.
+// findSupervisor returns the supervisor of this sandboxed program.
 func findSupervisor(rules Rules) (supervisor, error) {
 	if !rules.Supervised {
 		return supervisor{}, nil
@@ -51,7 +51,7 @@ func findSupervisor(rules Rules) (supervisor, error) {
 	return s, nil
 }
 
-// handOver gives the listener of the filter to the supervisor.
+// handOver sends the listener of the filter to the supervisor.
 func (s supervisor) handOver(listener *os.File) error {
 	defer listener.Close()
 	if err := SendFile(s.socket, listener); err != nil {
@@ -63,7 +63,7 @@ func (s supervisor) handOver(listener *os.File) error {
 // Close closes the socket to the supervisor.
 func (s supervisor) Close() {
 	if s.socket != nil {
-		_ = s.socket.Close() // all that was to be said was said
+		_ = s.socket.Close() // all data was sent
 	}
 }
 
@@ -72,8 +72,8 @@ func SendFile(socket, file *os.File) error {
 	return unix.Sendmsg(int(socket.Fd()), []byte{0}, unix.UnixRights(int(file.Fd())), nil, 0)
 }
 
-// ReceiveFile takes a descriptor from a unix socket. It fails with [io.EOF] when the
-// other end is closed.
+// ReceiveFile receives a descriptor from a unix socket. It fails with [io.EOF] if the
+// other end is closed, and with Invalid for a message without exactly one descriptor.
 func ReceiveFile(socket *os.File) (*os.File, error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	for {
@@ -90,7 +90,7 @@ func ReceiveFile(socket *os.File) (*os.File, error) {
 	}
 }
 
-// fileOf returns the one descriptor of a control message.
+// fileOf returns the only descriptor of a control message.
 func fileOf(rights []byte) (*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
@@ -99,14 +99,14 @@ func fileOf(rights []byte) (*os.File, error) {
 	descriptors, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(descriptors) != 1 {
 		for _, descriptor := range descriptors {
-			_ = unix.Close(descriptor) // it is nobody's
+			_ = unix.Close(descriptor) // it has no other owner
 		}
 		return nil, errors.Join(err, bridge.Errorf(bridge.Invalid, "a message has %d descriptors, not 1", len(descriptors)))
 	}
 	return os.NewFile(uintptr(descriptors[0]), "received"), nil
 }
 
-// connectAll is the connector's work. It returns only an error.
+// connectAll runs the connector. It returns only an error.
 func connectAll(path string) error {
 	requests := os.NewFile(SupervisorFD, "requests")
 	defer requests.Close()
@@ -120,7 +120,7 @@ func connectAll(path string) error {
 			return fmt.Errorf("take a socket to connect: %w", err)
 		}
 		err = unix.Connect(int(socket.Fd()), &unix.SockaddrUnix{Name: path})
-		_ = socket.Close() // the sender has it
+		_ = socket.Close() // the sender still has it
 		number := unix.Errno(0)
 		if err != nil && !errors.As(err, &number) {
 			number = unix.EIO

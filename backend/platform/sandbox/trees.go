@@ -13,25 +13,25 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// Trees knows the processes of running jobs, and tells of any process whether it is
-// part of one. What a process says of itself counts for nothing: it may leave the
-// mark out of its environment, its session and its group. A process is a job's by its
-// control group and its resource limit, by its ancestors, and because Look has seen it
-// below the job's runner. Its zero value knows none.
+// Trees knows the processes of running jobs and reports whether a process belongs
+// to one. It does not trust a process's own claims: a process can drop the mark
+// from its environment, its session and its group. A process belongs to a job by
+// its control group, its resource limit, its ancestors, or because Look saw it
+// below the job's runner. The zero value knows no jobs.
 type Trees struct {
 	mu    sync.Mutex // guards known
 	known map[string]tree
 }
 
-// tree is what is known of one job.
+// tree holds the known facts of one job.
 type tree struct {
 	mark   Mark
-	runner job.Process   // all below it are the job's; itself it is not
-	agents []job.Process // they and all below them are, also when the runner is gone
-	seen   []job.Process // the same: what Look has found below the runner, and still runs
+	runner job.Process   // all processes below it belong to the job, but not the runner itself
+	agents []job.Process // they and all below them belong to it, even after the runner ended
+	seen   []job.Process // likewise: found by Look below the runner, and still running
 }
 
-// Set says where the job of that mark runs.
+// Set records where the job of that mark runs.
 func (t *Trees) Set(mark Mark, runner job.Process, agents []job.Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,8 +45,8 @@ func (t *Trees) Set(mark Mark, runner job.Process, agents []job.Process) {
 	t.known[mark.Job] = tree{mark: mark, runner: runner, agents: slices.Clone(agents), seen: seen}
 }
 
-// Look remembers every process that runs below the runner of a job, by its number and its
-// start: it is the job's also when its runner has died (SEC-08).
+// Look records every process below the runner of a job by its id and start. It belongs to
+// the job even if its runner has died (SEC-08). It fails if the process list is unreadable.
 func (t *Trees) Look() error {
 	trees := slices.DeleteFunc(t.all(), func(tree tree) bool {
 		return tree.runner.PID <= 0 || tree.runner.Identity != "" && !same(tree.runner)
@@ -61,7 +61,7 @@ func (t *Trees) Look() error {
 	below, err := proc.BelowEach(runners)
 	for _, tree := range trees {
 		if tree.runner.Identity != "" && !same(tree.runner) {
-			continue // it has ended meanwhile: its number may be another's
+			continue // it has ended meanwhile: its id may be reused
 		}
 		seen := slices.DeleteFunc(slices.Clone(tree.seen), func(p job.Process) bool { return !same(p) })
 		for _, process := range below[tree.runner.PID] {
@@ -80,7 +80,7 @@ func (t *Trees) RunnerIsGone(name string) bool {
 	return runner.PID > 0 && runner.Identity != "" && !same(runner)
 }
 
-// remember sets what was seen of a run that is still known.
+// remember stores the seen processes of a run that is still known.
 func (t *Trees) remember(mark Mark, seen []job.Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,28 +90,28 @@ func (t *Trees) remember(mark Mark, seen []job.Process) {
 	}
 }
 
-// Seen returns what Look has found below the runner of a job.
+// Seen returns the processes that Look found below the runner of a job.
 func (t *Trees) Seen(name string) []job.Process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.known[name].seen)
 }
 
-// Forget lets go of a job of which nothing runs any more.
+// Forget removes a job without running processes.
 func (t *Trees) Forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, name)
 }
 
-// maxDepth bounds the walk up from a process: nobody gets out of a job by starting
-// one process below the other.
+// maxDepth bounds the walk through the ancestors: a long chain of processes does
+// not escape from a job.
 const maxDepth = 4096
 
-// JobOf returns the name of the job that a process is part of, "" for none. It fails
-// with [proc.ErrGone] when the process has ended, or its number was given to another
-// one, and with [ErrLowered] when it may have hidden a job's resource limit: nobody can
-// tell then, so the caller must refuse it.
+// JobOf returns the name of the job that a process belongs to, or "". It fails with
+// [proc.ErrGone] if the process has ended or its id was reused, and with
+// [ErrLowered] if it may have hidden a job's resource limit. The caller must refuse
+// the process then.
 func (t *Trees) JobOf(process job.Process) (string, error) {
 	trees := t.all()
 	if process.PID <= 0 {
@@ -125,7 +125,7 @@ func (t *Trees) JobOf(process job.Process) (string, error) {
 	for _, ancestor := range above {
 		chain = append(chain, ancestor.PID)
 	}
-	for _, tells := range []func(tree, []int) bool{tree.has, tree.marks} { // a mark may be another's
+	for _, tells := range []func(tree, []int) bool{tree.has, tree.marks} { // a mark may belong to another job
 		for _, one := range trees {
 			if tells(one, chain) {
 				return one.mark.Job, nil
@@ -133,20 +133,20 @@ func (t *Trees) JobOf(process job.Process) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", err // what is above it is not known
+		return "", err // its ancestors are unknown
 	}
-	// Looked at last: until then the number was that process's.
+	// Checked last: until then the id belonged to that process.
 	if !proc.Alive(process.PID) || process.Identity != "" && !same(process) {
 		return "", fmt.Errorf("process %d: %w", process.PID, proc.ErrGone)
 	}
 	return "", t.checkLimit(process)
 }
 
-// ErrLowered reports a process with a lower RLIMIT_LOCKS than Bridge itself has.
+// ErrLowered reports a process with a lower RLIMIT_LOCKS than Bridge itself.
 var ErrLowered = errors.New("its limit of file locks (ulimit -x) is lower than Bridge's own")
 
-// checkLimit fails with [ErrLowered] when a job has run and the process may be what it
-// left: a job may lower its resource limit, and never raise it.
+// checkLimit fails with [ErrLowered] if a job has run and the process may be left
+// from it: a job can lower its resource limit but never raise it.
 func (t *Trees) checkLimit(process job.Process) error {
 	t.mu.Lock()
 	hasRun := t.known != nil
@@ -157,27 +157,27 @@ func (t *Trees) checkLimit(process job.Process) error {
 	return nil
 }
 
-// Why JobOfConn refuses a connection.
+// The reasons why JobOfConn refuses a connection.
 var (
 	// ErrOtherUser reports a connection of another user of this computer.
 	ErrOtherUser = errors.New("the connection is another user's")
-	// ErrNoHolder reports a connection that no process is known to have open.
+	// ErrNoHolder reports a connection that no known process has open.
 	ErrNoHolder = errors.New("no process has the connection open")
 	// ErrManyHolders reports a connection that several processes have open.
 	ErrManyHolders = errors.New("more than one process has the connection open")
 )
 
 const (
-	// holderLooks is how often the processes that have a connection open are looked for. A
-	// program that just starts another one shares its descriptors for some milliseconds.
+	// holderLooks is how often the processes with an open connection are searched.
+	// A program that starts another shares its descriptors for some milliseconds.
 	holderLooks = 8
-	// holderPause is the time between two looks.
+	// holderPause is the time between two searches.
 	holderPause = 15 * time.Millisecond
 )
 
-// SameUser fails with [ErrOtherUser] when the process at the other end of a TCP
-// connection of this computer is another user's, the superuser excepted, who can do
-// everything anyway. known reports that the system says it is this very user's.
+// SameUser fails with [ErrOtherUser] if another user owns the other end of a local
+// TCP connection. It accepts the superuser, who can do everything anyway. known
+// means that the system reports this very user.
 func SameUser(conn net.Conn) (known bool, err error) {
 	peer, err := peerOf(conn)
 	me := os.Geteuid()
@@ -192,10 +192,10 @@ func SameUser(conn net.Conn) (known bool, err error) {
 	return false, fmt.Errorf("%w: the caller is user %d, this home belongs to user %d", ErrOtherUser, peer.user, me)
 }
 
-// JobOfConn returns the name of the job at the other end of a TCP connection of this
-// computer, "" for none. While a job runs it fails with [ErrNoHolder] or
-// [ErrManyHolders] unless exactly one process of this user's has the connection open
-// (SEC-01). Where the system does not tell whose a connection is, JobOfConn returns "".
+// JobOfConn returns the name of the job at the other end of a local TCP connection,
+// or "". While a job runs, it fails with [ErrNoHolder] or [ErrManyHolders] unless
+// exactly one process of this user has the connection open (SEC-01). It returns ""
+// if the system does not report the owner of a connection.
 func (t *Trees) JobOfConn(conn net.Conn) (string, error) {
 	if len(t.all()) == 0 {
 		return "", nil
@@ -208,7 +208,7 @@ func (t *Trees) JobOfConn(conn net.Conn) (string, error) {
 		return "", err
 	}
 	if peer.user == 0 && os.Geteuid() != 0 {
-		return "", nil // no process of a job's is the superuser's, and those are not for us to look into
+		return "", nil // a job has no process of the superuser, and this process may not inspect those
 	}
 	return t.jobOfSocket(peer)
 }
@@ -221,7 +221,7 @@ func (t *Trees) jobOfSocket(peer socket) (string, error) {
 			return "", err
 		}
 		for _, pid := range pids {
-			if name := t.drivenBy(pid); name != "" { // a runner connects for its job, and never for itself
+			if name := t.drivenBy(pid); name != "" { // a runner connects only for its job
 				return name, nil
 			}
 			if name, err := t.JobOf(job.Process{PID: pid}); name != "" || err != nil && len(pids) == 1 {
@@ -229,7 +229,7 @@ func (t *Trees) jobOfSocket(peer socket) (string, error) {
 			}
 		}
 		switch {
-		case len(pids) == 1 && peer.isHeldBy(pids[0]): // it was that process whose ancestors were read
+		case len(pids) == 1 && peer.isHeldBy(pids[0]): // the same process before and after its ancestors were read
 			return "", nil
 		case look < holderLooks:
 			<-time.After(holderPause)
@@ -241,7 +241,7 @@ func (t *Trees) jobOfSocket(peer socket) (string, error) {
 	}
 }
 
-// drivenBy returns the job whose runner a process is, "" for none.
+// drivenBy returns the job whose runner is the process, or "".
 func (t *Trees) drivenBy(pid int) string {
 	for _, known := range t.all() {
 		if isStill(known.runner, pid) {
@@ -261,14 +261,14 @@ func (t *Trees) all() []tree {
 	return all
 }
 
-// isStill reports whether the process of that number is the one that was noted, as far as
-// its identity was.
+// isStill reports whether the process with that id is the recorded one, as far as
+// its identity was recorded.
 func isStill(noted job.Process, pid int) bool {
 	return noted.PID == pid && (noted.Identity == "" || same(noted))
 }
 
-// has reports whether the process that chain begins with, its ancestors behind it,
-// stands in the tree.
+// has reports whether the first process of chain, followed by its ancestors, is in
+// the tree.
 func (t tree) has(chain []int) bool {
 	for i, pid := range chain {
 		is := func(process job.Process) bool { return isStill(process, pid) }
@@ -279,7 +279,7 @@ func (t tree) has(chain []int) bool {
 	return false
 }
 
-// marks reports whether one of them carries the job's mark, or is in its control group.
+// marks reports whether a process of chain has the job's mark or is in its control group.
 func (t tree) marks(chain []int) bool {
 	return slices.ContainsFunc(chain, func(pid int) bool { return isInCgroup(pid, t.mark) || carries(pid, t.mark) })
 }

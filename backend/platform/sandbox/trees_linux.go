@@ -19,27 +19,27 @@ import (
 // errClosed reports that a connection's other end is closed.
 var errClosed = errors.New("the other end of the connection is closed")
 
-// socket is one end of a TCP connection, as the kernel tells of it.
+// socket is one end of a TCP connection, as the kernel reports it.
 type socket struct {
 	user  int // the user who opened it
 	inode uint64
 }
 
-// peerOf returns the socket at the other end of a TCP connection of this computer, as
-// the kernel's tables tell of it. It fails with [errors.ErrUnsupported] where the
-// kernel has no such table or conn is no TCP connection, and when the other end is closed.
+// peerOf returns the socket at the other end of a local TCP connection from the
+// kernel's tables. It fails with [errors.ErrUnsupported] without such a table or
+// for another connection type. It fails with errClosed if the other end is closed.
 func peerOf(conn net.Conn) (socket, error) {
 	here, isTCP := conn.LocalAddr().(*net.TCPAddr)
 	there, isToo := conn.RemoteAddr().(*net.TCPAddr)
 	if !isTCP || !isToo {
 		return socket{}, errors.ErrUnsupported
 	}
-	local, remote := addrPort(there), addrPort(here) // as the other end sees them
+	local, remote := addrPort(there), addrPort(here) // from the other end's view
 	tables := 0
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		file, err := os.Open(table)
 		if err != nil {
-			continue // there is no such table on this computer
+			continue // this computer has no such table
 		}
 		tables++
 		found, ok := findSocket(bufio.NewScanner(file), local, remote)
@@ -67,8 +67,8 @@ const (
 	tcpInode  = 9
 )
 
-// findSocket finds the socket that is connected from one address to the other. One
-// that no process has open any more has the inode 0 and is not found.
+// findSocket returns the socket that is connected from one address to the other. It
+// does not find a socket that no process has open: its inode is 0.
 func findSocket(lines *bufio.Scanner, from, to netip.AddrPort) (socket, bool) {
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -87,8 +87,8 @@ func findSocket(lines *bufio.Scanner, from, to netip.AddrPort) (socket, bool) {
 	return socket{}, false
 }
 
-// parseAddr reads an address as /proc/net/tcp writes it: words of four bytes in the
-// processor's order, then the port. The zero address stands for one that is malformed.
+// parseAddr decodes an address of /proc/net/tcp: 4-byte words in the processor's
+// order, then the port. It returns the zero address for a malformed one.
 func parseAddr(text string) netip.AddrPort {
 	digits, port, ok := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(digits)
@@ -97,7 +97,7 @@ func parseAddr(text string) netip.AddrPort {
 		return netip.AddrPort{}
 	}
 	for word := range slices.Chunk(raw, 4) {
-		slices.Reverse(word) // Bridge is built for little-endian processors alone
+		slices.Reverse(word) // Bridge supports only little-endian processors
 	}
 	addr, ok := netip.AddrFromSlice(raw)
 	if !ok {
@@ -106,9 +106,9 @@ func parseAddr(text string) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(number))
 }
 
-// holdersOf returns the processes that have a socket open in one of their descriptor
-// tables. A process whose tables this one may not read is left out, and a descriptor
-// that is on its way between two processes is in no table.
+// holdersOf returns the processes that have a socket open. It omits processes with
+// unreadable descriptor tables. A descriptor in transit between two processes is in
+// no table.
 func holdersOf(s socket) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -128,9 +128,9 @@ func (s socket) isHeldBy(pid int) bool {
 	return hasOpen(pid, "socket:["+strconv.FormatUint(s.inode, 10)+"]")
 }
 
-// hasOpen reports whether a process has a file open. Each of its threads may have a
-// descriptor table of its own (unshare(2), CLONE_FILES), and the first thread may have
-// ended before the others.
+// hasOpen reports whether a process has a file open. Each thread may have a
+// separate descriptor table (unshare(2), CLONE_FILES), and the first thread may
+// have ended before the others.
 func hasOpen(pid int, name string) bool {
 	if tableHas(filepath.Join("/proc", strconv.Itoa(pid), "fd"), name) {
 		return true
@@ -163,8 +163,8 @@ func tableHas(folder, name string) bool {
 // kcmpFiles is KCMP_FILES of kcmp(2).
 const kcmpFiles = 2
 
-// sharesTable reports whether two threads are known to have one descriptor table. A
-// kernel that does not tell has each table read.
+// sharesTable reports whether two threads are known to share one descriptor table.
+// If the kernel does not report it, every table is read.
 func sharesTable(pid, tid int) bool {
 	order, _, failed := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(tid), kcmpFiles, 0, 0, 0)
 	return failed == 0 && order == 0

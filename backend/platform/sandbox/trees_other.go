@@ -12,14 +12,14 @@ type socket struct {
 	user int // the user who opened it
 }
 
-// peerOf fails with [errors.ErrUnsupported]: this system does not tell whose a connection is.
+// peerOf fails with [errors.ErrUnsupported]: this system does not report the owner.
 func peerOf(net.Conn) (socket, error) { return socket{}, errors.ErrUnsupported }
 
 // holdersOf fails with [errors.ErrUnsupported], as peerOf does.
 func holdersOf(socket) ([]int, error) { return nil, errors.ErrUnsupported }
 
-// isHeldBy reports false: this system does not tell.
+// isHeldBy returns false: this system does not report it.
 func (socket) isHeldBy(int) bool { return false }
 
-// carries finds no mark: other processes' environments are not for us to read.
+// carries returns false: this process may not read other environments.
 func carries(int, Mark) bool { return false }

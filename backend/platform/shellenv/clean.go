@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// session are the variables that a login or a desktop session gives to every terminal, by
-// their names or, before a star, by how these begin.
+// session lists the variables that a login or desktop session gives to every
+// terminal. A final star marks a name prefix.
 var session = []string{
 	"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM",
 	"XDG_RUNTIME_DIR", "XDG_SESSION_*", "XDG_SEAT", "XDG_SEAT_PATH", "XDG_VTNR", "XDG_CURRENT_DESKTOP", "XDG_DATA_DIRS", "XDG_CONFIG_DIRS", "DESKTOP_SESSION",
@@ -18,37 +18,37 @@ var session = []string{
 	"WSL_DISTRO_NAME", "WSL_INTEROP", "WSLENV", "__CF_USER_TEXT_ENCODING", "SECURITYSESSIONID",
 }
 
-// sessionWindows are those of a Windows session.
+// sessionWindows lists the variables of a Windows session.
 var sessionWindows = []string{
 	"ALLUSERSPROFILE", "APPDATA", "COMMONPROGRAM*", "COMPUTERNAME", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "LOGONSERVER", "NUMBER_OF_PROCESSORS",
 	"OS", "PATHEXT", "PROCESSOR_*", "PROGRAMDATA", "PROGRAMFILES*", "PROGRAMW6432", "PUBLIC", "SESSIONNAME", "SYSTEMDRIVE", "SYSTEMROOT", "USERDOMAIN*",
 	"USERNAME", "USERPROFILE", "WINDIR", "TEMP", "TMP",
 }
 
-// broker are the variables that a broker reads beside those of the session: Bridge's own,
-// the agents' folders, certificates, and what the Go runtime reads.
+// broker lists the variables that a broker reads in addition to those of the session:
+// Bridge's own, the agents' folders, certificates, and those of the Go runtime.
 var broker = []string{
 	"BRIDGE_*", "XDG_*", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GORACE", "GOTRACEBACK", "GOCOVERDIR",
 }
 
-// notBroker are the variables of a session that no broker takes over.
+// notBroker lists the session variables that a broker does not inherit.
 var notBroker = []string{"BRIDGE_NAME", Asking}
 
-// Clean returns the environment in which a login shell begins, as login(1) and a terminal
-// make it, from that of any process (RWM-06): the variables of the session, the user's
-// name, and a PATH of the system's. In a container it begins with the environment of
-// process 1, which each new terminal of the container has. What else the process was
-// started with is left out.
+// Clean returns the environment in which a login shell starts, as login(1) and a
+// terminal create it, derived from any process's environment (RWM-06). It holds the
+// session variables, the user's name, and a system PATH. In a container it starts
+// with the environment of process 1, which each new terminal of the container gets.
+// It omits all other variables of the process.
 //
-// The PATH holds the folders of the container, then the system's, then those folders of
-// the process's PATH that belong to root, and neither to a project, nor to a home folder,
-// nor to a folder for temporary files.
+// The PATH holds the folders of the container, then the system's. Last come the
+// root-owned folders of the process's PATH that are not in a project, a home
+// folder, or a folder for temporary files.
 func Clean(environ []string) []string {
 	return clean(environ, container())
 }
 
-// clean is Clean with the environment of the container, nil outside of one.
+// clean is [Clean] with the environment of the container, or nil outside of one.
 func clean(environ, container []string) []string {
 	var variables list
 	var ofContainer []string
@@ -78,9 +78,9 @@ func clean(environ, container []string) []string {
 	return variables
 }
 
-// Broker returns what a broker that goes on without its starter keeps of the starter's
-// environment (RWM-06): what Clean returns outside of a container, and the variables
-// that a broker reads itself. A folder for temporary files is not among them.
+// Broker returns the part of its starter's environment that a detached broker keeps
+// (RWM-06). It is the result of Clean outside of a container, plus the variables
+// that a broker reads. It omits TMPDIR and its like.
 func Broker(environ []string) []string {
 	kept := list(clean(environ, nil))
 	for _, pair := range environ {
@@ -91,10 +91,10 @@ func Broker(environ []string) []string {
 	return kept
 }
 
-// temporary are the folders for temporary files that all users share.
+// temporary lists the shared folders for temporary files.
 var temporary = []string{"/tmp", "/var/tmp", "/dev/shm"}
 
-// ofTheMachine returns the folders of an environment's PATH that belong to the machine.
+// ofTheMachine returns the PATH folders of an environment that belong to the machine.
 func ofTheMachine(environ []string, home string) []string {
 	var folders []string
 	variables := list(environ)
@@ -112,8 +112,8 @@ func ofTheMachine(environ []string, home string) []string {
 	return folders
 }
 
-// isOfProject reports whether a folder lies in a checkout, a virtual environment of
-// Python, or the packages of a node project.
+// isOfProject reports whether a folder is in a checkout, a Python virtual
+// environment, or the packages of a node project.
 func isOfProject(folder string) bool {
 	if strings.Contains(filepath.ToSlash(folder)+"/", "/node_modules/") {
 		return true
@@ -135,7 +135,7 @@ func isBelow(path, top string) bool {
 	return err == nil && top != filepath.Dir(top) && (rest == "." || filepath.IsLocal(rest))
 }
 
-// fits reports whether one of the patterns names the variable of a pair.
+// fits reports whether a pattern matches the variable name of a pair.
 func fits(patterns []string, pair string) bool {
 	name, _, isPair := strings.Cut(pair, "=")
 	if runtime.GOOS == "windows" {
@@ -167,7 +167,7 @@ func (l *list) index(name string) int {
 	})
 }
 
-// get returns a variable's value, "" where it is not set.
+// get returns a variable's value, or "" if it is unset.
 func (l *list) get(name string) string {
 	at := l.index(name)
 	if at < 0 {
@@ -186,7 +186,7 @@ func (l *list) set(pair string) {
 	*l = append(*l, pair)
 }
 
-// add sets a variable that is not set or empty.
+// add sets a variable that is unset or empty.
 func (l *list) add(name, value string) {
 	if l.get(name) == "" && value != "" {
 		l.set(name + "=" + value)

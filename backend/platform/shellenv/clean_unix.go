@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// systemPath returns the folders in which a system keeps its programs.
+// systemPath returns the program folders of the system.
 func systemPath() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{"/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"}
@@ -18,7 +18,7 @@ func systemPath() []string {
 	return []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 }
 
-// isOfRoot reports whether a folder belongs to root, and nobody else may write it.
+// isOfRoot reports whether root owns a folder and others cannot write to it.
 func isOfRoot(folder string) bool {
 	info, err := os.Stat(folder)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o002 != 0 {
@@ -28,11 +28,11 @@ func isOfRoot(folder string) bool {
 	return known && stat.Uid == 0
 }
 
-// containerMarks are files that container engines make in each container.
+// containerMarks are files that container engines create in each container.
 var containerMarks = []string{"/.dockerenv", "/run/.containerenv"}
 
-// container returns the environment that a container gives to a new process: that of its
-// process 1. It is nil outside of a container, and where this user may not read it.
+// container returns the environment that a container gives to a new process: that
+// of process 1. It is nil outside of a container, or if this user may not read it.
 func container() []string {
 	for _, mark := range containerMarks {
 		if _, err := os.Lstat(mark); err != nil {
@@ -45,7 +45,7 @@ func container() []string {
 	return nil
 }
 
-// parseEnviron splits the environment of a process as the system shows it.
+// parseEnviron splits a process's environment in the system's format.
 func parseEnviron(raw []byte) []string {
 	var environ []string
 	for pair := range bytes.SplitSeq(raw, []byte{0}) {

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 )
 
-// systemPath returns the folders in which Windows keeps its programs.
+// systemPath returns the program folders of Windows.
 func systemPath() []string {
 	root := os.Getenv("SystemRoot")
 	return []string{filepath.Join(root, "System32"), root}
 }
 
-// isOfRoot reports false: the system's own answer has every folder of the machine.
+// isOfRoot returns false: Windows already reports every folder of the machine.
 func isOfRoot(string) bool { return false }
 
 // container returns nil: a container's environment is that of the system.

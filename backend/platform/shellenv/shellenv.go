@@ -1,7 +1,7 @@
-// Package shellenv asks the owner's login shell for the environment that it gives to
-// programs: that of the owner's own terminal, with keys, proxies and toolchains, which a
-// service and a program that a desktop starts never see (JOB-28). Values are handed on in
-// memory and in the environment of a process, and written nowhere.
+// Package shellenv queries the owner's login shell for the environment of the
+// owner's own terminal. Services and programs started by a desktop lack its keys,
+// proxies and toolchains (JOB-28). Values stay in memory and in the environment of
+// a process; they are never written to a file.
 package shellenv
 
 import (
@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// Timeout is how long a shell may take (JOB-28).
+// Timeout is the timeout for a shell (JOB-28).
 const Timeout = 5 * time.Second
 
-// Question is what is asked.
+// Question is a query to the login shell.
 type Question struct {
 	Shell   string   // absolute path of the owner's login shell
-	Program []string // prints the environment that it is started with, by Print; the mark is added
-	Environ []string // NAME=value that the shell is started with
-	Home    string   // the folder that it begins in
+	Program []string // prints its own environment with Print; the mark is added as the last argument
+	Environ []string // NAME=value: the shell's start environment
+	Home    string   // the shell's start folder
 }
 
-// Asking stands in the environment of the shell while it is asked: what its own files
-// would do in a terminal, such as to become another program, they can leave out by it.
+// Asking is set in the shell's environment during the query. The shell's startup
+// files can then skip steps for terminals, such as starting another program.
 const Asking = "BRIDGE_ASKS_THE_SHELL"
 
-// Ask returns the environment as NAME=value, without what is about the shell itself. Behind
-// the folders of its PATH come those that only the PATH of q.Environ has: a login shell
-// begins with a PATH of the system's, without what a container's image had put there. It
-// takes no longer than Timeout, and leaves nothing running.
+// Ask returns the environment as NAME=value, without the shell's own variables. It
+// appends to the PATH the folders that only q.Environ has, because a login shell
+// starts with the system's PATH, without the folders of a container's image. It
+// fails after Timeout, and leaves no process running.
 func Ask(ctx context.Context, q Question) ([]string, error) {
 	said, err := ask(ctx, q)
 	if err != nil {
@@ -47,7 +47,7 @@ func Ask(ctx context.Context, q Question) ([]string, error) {
 	return alsoFind(said, q.Environ), nil
 }
 
-// alsoFind adds to the PATH of an environment the folders that only another one's has.
+// alsoFind appends to the PATH of environ the folders that only the PATH of other has.
 func alsoFind(environ, other []string) []string {
 	at, from := slices.IndexFunc(environ, isPath), slices.IndexFunc(other, isPath)
 	switch {
@@ -71,16 +71,16 @@ const (
 	path     = pathName + "="
 )
 
-// isPath knows it also as Windows writes it.
+// isPath reports whether the pair is PATH, also in Windows' spelling.
 func isPath(pair string) bool {
 	return strings.HasPrefix(pair, path) || runtime.GOOS == "windows" && len(pair) > len(path) && strings.EqualFold(pair[:len(path)], path)
 }
 
-// ofTheShell are variables that say something of the shell's own process.
+// ofTheShell lists the variables about the shell's own process.
 var ofTheShell = []string{"PWD", "OLDPWD", "SHLVL", "_", Asking}
 
-// Print writes an environment between two marks, whatever the shell's files print before
-// and behind it.
+// Print writes an environment between two marks, so that output of the shell's
+// startup files is separable.
 func Print(to io.Writer, mark string, environ []string) error {
 	var b bytes.Buffer
 	b.WriteString(mark + "\x00")

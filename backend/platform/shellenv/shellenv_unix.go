@@ -20,12 +20,12 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// most is how many bytes an environment may have with all that the shell's own files print
-// around it: more is not read.
+// most bounds the bytes read: an environment with the surrounding output of the
+// shell's startup files.
 const most = 8 << 20
 
-// ask starts the shell as a terminal does, as a login shell and an interactive one, for
-// keys stand in the files of either. It has no terminal, and no input.
+// ask starts the shell as a login and interactive shell, as a terminal does, because
+// keys can be in the files of either. The shell has no terminal and no input.
 func ask(ctx context.Context, q Question) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func ask(ctx context.Context, q Question) ([]string, error) {
 	}
 	said, err := between(read, mark)
 	if err != nil && !errors.Is(err, errSilent) {
-		cancel() // there is nothing to wait for
+		cancel() // no output can follow
 	}
 	select {
 	case failed := <-ended:
@@ -73,8 +73,8 @@ func ask(ctx context.Context, q Question) ([]string, error) {
 	return said, err
 }
 
-// Login is the absolute path of this user's login shell, "" where nobody says which it is:
-// a service need not have it in its environment.
+// Login returns the absolute path of this user's login shell, or "" if it is
+// unknown. A service may lack the variable in its environment.
 func Login(getenv func(string) string) string {
 	if shell := getenv("SHELL"); shell != "" {
 		return shell
@@ -88,7 +88,7 @@ func Login(getenv func(string) string) string {
 	return ""
 }
 
-// commandLine is what a shell reads as these words.
+// commandLine returns the arguments quoted for a shell.
 func commandLine(words []string) string {
 	var quoted []string
 	for _, word := range words {
@@ -97,10 +97,10 @@ func commandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// errSilent is that of a shell that has ended and did not run what it was asked to.
+// errSilent reports that the shell ended without running the command.
 var errSilent = errors.New("it ended without telling")
 
-// between reads what stands between the marks.
+// between returns the entries between the two marks.
 func between(from io.Reader, mark string) ([]string, error) {
 	var said []byte
 	sign := []byte(mark + "\x00")

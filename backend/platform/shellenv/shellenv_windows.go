@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Login is nothing here: there is no shell with files of its own.
+// Login returns "": on Windows there is no shell with startup files.
 func Login(func(string) string) string { return "" }
 
-// ask reads what the system and the user have set.
+// ask returns the variables that the system and the user have set.
 func ask(context.Context, Question) ([]string, error) {
 	return windows.GetCurrentProcessToken().Environ(false)
 }

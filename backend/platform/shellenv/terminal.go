@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// askAgain is how long an answer of the login shell holds at least.
+// askAgain is the minimum age of a login shell's answer before a new query.
 const askAgain = time.Minute
 
-// Terminal holds the environment of a new terminal of the owner's: for jobs, and to find
-// the programs that they find (RWM-07). The login shell is asked when somebody first needs
-// its answer. Now and Ask are required.
+// Terminal caches the environment of a new terminal of the owner, for jobs and to
+// find the same programs as they do (RWM-07). It queries the login shell on first
+// use. Now and Ask are required.
 type Terminal struct {
 	Ask func() ([]string, error) // returns the environment of a new terminal
 	// Fallback is the environment while the shell does not answer.
@@ -21,9 +21,9 @@ type Terminal struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 
-	asking  sync.Mutex // held while the shell is asked, so that of many one asks
-	mu      sync.Mutex // guards what follows
-	environ []string   // nil while nobody has asked
+	asking  sync.Mutex // held during a query, so that concurrent callers share one
+	mu      sync.Mutex // guards the fields below
+	environ []string   // nil before the first query
 	asked   time.Time
 }
 
@@ -48,8 +48,8 @@ func (t *Terminal) Environ() []string {
 	return slices.Clone(environ)
 }
 
-// Refresh asks the shell again, for its files may have changed, and reports whether its
-// PATH is another one than before. Within a minute of the last time it asks nobody.
+// Refresh queries the shell again, because its files may have changed, and reports
+// whether its PATH changed. Within a minute of the last query it does nothing.
 func (t *Terminal) Refresh() (changed bool) {
 	before := t.Environ()
 	t.asking.Lock()
@@ -80,14 +80,14 @@ func (t *Terminal) keep(environ []string) {
 	t.environ, t.asked = append([]string{}, environ...), t.Now()
 }
 
-// Variable returns the value of a variable in an environment, "" where it is not set.
+// Variable returns the value of a variable in an environment, or "" if it is unset.
 func Variable(environ []string, name string) string {
 	variables := list(environ)
 	return variables.get(name)
 }
 
-// AskLogin has the login shell of this user tell its environment, from the clean start that
-// Clean makes of environ, that of this process. program prints it, as for Question.
+// AskLogin queries this user's login shell for its environment, started in Clean of environ,
+// this process's environment. program prints it, as in Question. It fails as [Ask] does.
 func AskLogin(ctx context.Context, program, environ []string) ([]string, error) {
 	start := list(Clean(environ))
 	return Ask(ctx, Question{Shell: Login(start.get), Program: program, Environ: start, Home: start.get("HOME")})

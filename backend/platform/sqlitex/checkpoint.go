@@ -10,57 +10,55 @@ import (
 )
 
 const (
-	// checkpointPages is how many pages are logged before the log is moved into
-	// the database file: enough that hot pages are moved once for many commits,
-	// few enough that a reopening reads the log at once.
+	// checkpointPages is the log length, in pages, from which the log is moved into
+	// the database file. Hot pages are then moved once for many commits, and a
+	// reopening broker reads a short log.
 	checkpointPages = 1000
-	// logPages is the length of the log from which senders wait until it is
-	// moved whole.
+	// logPages is the log length, in pages, from which senders wait for a complete
+	// checkpoint.
 	logPages = 8 * checkpointPages
-	// LogBytes is what the log's file is cut to when it starts again; a file
-	// that is there already is written faster than one that grows.
+	// LogBytes is the size to which the log's file is cut at a restart. Writing
+	// into an existing file is faster than growing one.
 	LogBytes  = pageBytes * logPages
 	pageBytes = 4096
-	// restPages is what may be moved at any time while senders wait: moving it
+	// restPages is how many pages may be moved while senders wait. Moving them
 	// takes about as long as a few commits.
 	restPages = 100
-	// passes is how often the log is moved beside the senders before they wait:
-	// each leaves less for the next.
+	// passes is how often the log is moved in parallel to the senders before they
+	// wait. Each pass leaves fewer pages for the next.
 	passes = 3
-	// writesPerRound is how many writes pass between two rounds. What a round touches, the
-	// ends of the lists of a few peers, is nearly the same after few writes as after many;
-	// and who reads a conversation reads what came since the last one besides.
+	// writesPerRound is how many writes pass between two rounds. A round updates
+	// the ends of the lists of a few peers, so more writes cost it little more. A
+	// reader of a conversation also reads the rows since the last round.
 	writesPerRound = 256
 )
 
-// CheckpointWAL moves what the log holds into the database file and syncs both. A
-// broker does so when it opens a store and after each error of the disk, before
-// it commits anything more, because what can be read need not be on the disk:
-// the log may hold a commit whose sync failed, or never came before its broker
-// died, and the system takes the pages of a failed sync for written ones, so that
-// syncing again proves nothing. Moved, they are written and synced anew. Whoever
-// is told that a message is stored already is told the truth then.
+// CheckpointWAL moves the log into the database file and syncs both. A broker calls
+// it when it opens a store, and after each disk error before the next commit. The
+// log may hold a readable commit whose sync failed or never happened. The system
+// treats the pages of a failed sync as written, so a second sync proves nothing. A
+// checkpoint writes and syncs them again, so a reported duplicate is really stored.
 func CheckpointWAL(ctx context.Context, on rowAsker) error {
 	var busy, logged, moved int
 	return on.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &moved)
 }
 
-// rowAsker is a connection, or a pool of one.
+// rowAsker is a connection or a pool of connections.
 type rowAsker interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// checkpointer does beside the commits what no sender should pay for: it keeps up
-// what is derived from the rows and moves the log into the database file.
+// checkpointer works in parallel to the commits, so that no sender pays for the work.
+// It updates the data derived from the rows and moves the log into the database file.
 type checkpointer struct {
 	writer *Writer
 	keepUp func(*Tx) error
 	log    *slog.Logger
-	nudge  lifecycle.Signal // a nudge while one waits adds nothing
+	nudge  lifecycle.Signal // a second pending nudge adds nothing
 	ended  chan struct{}
 	cancel context.CancelFunc
 	pages  atomic.Int64 // logged since the log was last moved
-	count  int          // writes since the last round; the leader's
+	count  int          // writes since the last round; only the leader uses it
 }
 
 func startCheckpointer(w *Writer, keepUp func(*Tx) error, log *slog.Logger) *checkpointer {
@@ -70,8 +68,8 @@ func startCheckpointer(w *Writer, keepUp func(*Tx) error, log *slog.Logger) *che
 	return c
 }
 
-// committed is called by the leader after each batch of writes, with the number
-// of pages that it logged.
+// committed counts a batch and wakes the checkpointer after enough writes. The
+// leader calls it after each batch, with the number of pages logged.
 func (c *checkpointer) committed(writes, pages int) {
 	c.pages.Add(int64(pages))
 	if c.count += writes; c.count < writesPerRound {
@@ -109,10 +107,10 @@ func (c *checkpointer) loop(ctx context.Context) {
 	}
 }
 
-// checkpoint moves what it can while senders go on, then the little that came
-// meanwhile while they wait: only a log that is moved whole starts again from
-// its beginning. A log that starts again soon stays short, and a commit into it
-// is cheaper than one that makes the file grow.
+// checkpoint first moves pages while senders continue, then the small rest while
+// they wait. Only a completely moved log restarts from its beginning. A log that
+// restarts early stays short, and a commit into it is cheaper than one that grows
+// the file.
 func (c *checkpointer) checkpoint(ctx context.Context, pool *sql.DB) error {
 	var busy, logged, moved int
 	move := func() error {
@@ -129,7 +127,7 @@ func (c *checkpointer) checkpoint(ctx context.Context, pool *sql.DB) error {
 		}
 	}
 	if rest == 0 || rest > restPages && logged < logPages {
-		return nil // moved whole, or too much for now and no harm yet
+		return nil // completely moved, or too much for now and still harmless
 	}
 	return c.writer.Alone(ctx, move)
 }

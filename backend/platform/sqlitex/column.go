@@ -5,23 +5,23 @@ import (
 	"strconv"
 )
 
-// Tables made in the field may lack any constraint, a file may be damaged, and a
-// newer release may store what this build does not know. One odd row must not hide
-// the others of a list, so a value is read as what is nearest to it.
+// Existing tables may lack any constraint, a file may be damaged, and a newer
+// release may store unknown values. One odd row must not hide the others of a list.
+// Therefore each value is read as the nearest valid one.
 
-// Text reads a column as text: NULL is empty.
+// Text returns a scanner that reads a column as text; NULL becomes "".
 func Text(into *string) sql.Scanner { return text{into} }
 
-// Number reads a column as a whole number: NULL is 0, and what is no number is 1,
-// as a time one that nobody knows.
+// Number returns a scanner that reads a column as a whole number. NULL becomes 0,
+// and a value that is not a number becomes 1, which as a time means unknown.
 func Number(into *int64) sql.Scanner { return number{into} }
 
-// Maybe reads a column as Number does, and tells NULL from 0.
+// Maybe returns a scanner that reads a column as [Number] does and keeps NULL apart from 0.
 func Maybe(into *sql.NullInt64) sql.Scanner { return maybe{into} }
 
 type text struct{ into *string }
 
-// Scan takes what SQLite has (sql.Scanner).
+// Scan stores the column's value (sql.Scanner).
 func (t text) Scan(value any) error {
 	var found sql.NullString
 	err := found.Scan(value)
@@ -31,7 +31,7 @@ func (t text) Scan(value any) error {
 
 type number struct{ into *int64 }
 
-// Scan takes what SQLite has (sql.Scanner).
+// Scan stores the column's value (sql.Scanner).
 func (n number) Scan(value any) error {
 	switch found := value.(type) {
 	case nil:
@@ -55,7 +55,7 @@ func (n number) Scan(value any) error {
 
 type maybe struct{ into *sql.NullInt64 }
 
-// Scan takes what SQLite has (sql.Scanner).
+// Scan stores the column's value (sql.Scanner).
 func (m maybe) Scan(value any) error {
 	m.into.Valid = value != nil
 	return number{&m.into.Int64}.Scan(value)

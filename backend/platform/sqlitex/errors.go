@@ -12,8 +12,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Error turns what SQLite reported into a sentence for people. An Error
-// of ours and a cancelled context pass through unchanged; nil stays nil.
+// Error turns an error of SQLite into a readable Storage error. It returns nil, a
+// bridge error and a context error unchanged.
 func Error(path string, err error) error {
 	var own *bridge.Error
 	var reported *sqlite.Error
@@ -30,12 +30,12 @@ func Error(path string, err error) error {
 	return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s refused the operation", path))
 }
 
-// longestPath is how long the path of a database may be: SQLite takes 512 bytes,
-// those of the files beside it included.
+// longestPath is the longest path of a database, in bytes. SQLite's limit of 512
+// bytes also covers the names of the log and the journal.
 const longestPath = 500
 
-// CopyError is Error for the copying of one database to another: it names
-// the one that the disk was refused for, as far as that can be told.
+// CopyError is [Error] for copying one database to another. If SQLite's code shows
+// which of the two the disk refused, the error names that one.
 func CopyError(from, to string, err error) error {
 	var reported *sqlite.Error
 	if errors.As(err, &reported) {
@@ -49,7 +49,7 @@ func CopyError(from, to string, err error) error {
 	return Error(from, err)
 }
 
-// sqliteReason continues a sentence that begins with the store's name.
+// sqliteReason returns the end of a sentence that begins with the store's name.
 func sqliteReason(reported *sqlite.Error) string {
 	switch reported.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
@@ -70,14 +70,14 @@ func sqliteReason(reported *sqlite.Error) string {
 	return "refused the operation: " + reported.Error()
 }
 
-// IsDiskError reports whether the disk refused to read, write or sync.
+// IsDiskError reports whether the disk failed to read, write or sync.
 func IsDiskError(err error) bool {
 	var reported *sqlite.Error
 	return errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_IOERR
 }
 
-// Reason returns the operating system's words without the path, which the
-// sentence around it already has.
+// Reason returns the operating system's error without the path, which the
+// surrounding sentence already names.
 func Reason(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
@@ -86,7 +86,7 @@ func Reason(err error) error {
 	return err
 }
 
-// IsDamage reports whether SQLite says that a file is damaged, or no database.
+// IsDamage reports whether SQLite found the file damaged or not a database.
 func IsDamage(err error) bool {
 	var reported *sqlite.Error
 	return errors.As(err, &reported) && (reported.Code()&0xff == sqlite3.SQLITE_CORRUPT || reported.Code()&0xff == sqlite3.SQLITE_NOTADB)

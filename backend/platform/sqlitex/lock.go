@@ -13,19 +13,19 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// ErrLocked reports that another process, or another part of this one, holds
-// the lock.
+// ErrLocked reports that another process, or another part of this one, holds the
+// lock.
 var ErrLocked = errors.New("the lock is held")
 
 // Lock is an exclusive lock between processes. The kernel releases it when its
-// process dies, however it dies.
+// process ends in any way.
 type Lock struct {
 	pool *sql.DB
 	conn *sql.Conn
 }
 
-// AcquireLock takes the lock at path, a small file that it creates, or returns
-// at once: errors.Is(err, ErrLocked) when it is held.
+// AcquireLock creates the small file at path if needed, and locks it without waiting. It
+// fails with [ErrLocked] if the lock is held, and with Storage if the file cannot be used.
 func AcquireLock(ctx context.Context, path string) (*Lock, error) {
 	if err := touch(path); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func AcquireLock(ctx context.Context, path string) (*Lock, error) {
 	return &Lock{pool: pool, conn: conn}, nil
 }
 
-// touch creates the file for its owner alone. It never opens an existing one:
-// closing that again would drop the locks this process has on it.
+// touch creates the file with access for its owner only. It never opens an existing
+// file: closing it would drop the locks of this process on it.
 func touch(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil
@@ -59,7 +59,7 @@ func touch(path string) error {
 	if err != nil {
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the lock %s cannot be created: %v", path, Reason(err)))
 	}
-	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have taken bits away
+	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have removed permissions
 }
 
 func lockError(path string, err error) error {
@@ -70,7 +70,7 @@ func lockError(path string, err error) error {
 	return Error(path, err)
 }
 
-// Release gives the lock up. The file stays.
+// Release releases the lock and keeps the file.
 func (l *Lock) Release() error {
 	_, err := l.conn.ExecContext(context.Background(), "ROLLBACK")
 	return errors.Join(err, l.conn.Close(), l.pool.Close())

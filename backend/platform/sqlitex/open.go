@@ -1,9 +1,9 @@
-// Package sqlitex is what Bridge knows of SQLite and its driver, and nothing of
-// its own tables: how a database is made, written, followed by readers and looked
-// at without a trace. Writer groups the writes of concurrent callers into one
-// synced commit and moves the log into the file beside them; ReadOnly reads beside
-// a writer or with none. Errors come in words for people. It also has the lock
-// between processes, which is a transaction of SQLite.
+// Package sqlitex wraps SQLite and its driver, and knows none of Bridge's tables.
+// It creates, writes, follows and reads databases, also without a trace. [Writer]
+// groups the writes of concurrent callers into one synced commit and checkpoints
+// the log in parallel. [ReadOnly] reads with or without a live writer. Errors are
+// readable sentences. The package also has a lock between processes, based on a
+// SQLite transaction.
 package sqlitex
 
 import (
@@ -23,25 +23,25 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// busyMillis is how long a connection waits for another process's lock.
+// busyMillis is how long a connection waits for another process's lock, in milliseconds.
 const busyMillis = 5000
 
-// SmallestDatabase is how many bytes a database has at least: one page.
+// SmallestDatabase is the smallest size of a database in bytes: one page.
 const SmallestDatabase = 512
 
-// CreateEmpty makes the file with access for its owner alone; SQLite gives the
-// files beside it the same mode.
+// CreateEmpty creates the file with access for its owner only. SQLite gives the log and the
+// journal the same mode. It fails with Storage if the file exists or cannot be made.
 func CreateEmpty(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s cannot be created: %v", path, Reason(err)))
 	}
-	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have taken bits away
+	return errors.Join(file.Chmod(0o600), file.Close()) // the umask may have removed permissions
 }
 
-// CreateWhole makes a database that describe fills. It gets its name when it is
-// whole: whoever looks meanwhile, and a disk that fails, finds none rather than
-// a broken one.
+// CreateWhole creates a database and fills it with describe. It publishes the name
+// last, so a reader or a failed disk never sees a partial database. It fails with
+// Storage if a log without its database exists.
 func CreateWhole(ctx context.Context, path string, describe func(context.Context, *sql.DB) error) error {
 	if HasLog(path) {
 		return LoneLog(path)
@@ -63,17 +63,17 @@ func CreateWhole(ctx context.Context, path string, describe func(context.Context
 	return nil
 }
 
-// dropUnmade takes a database away that never got its name.
+// dropUnmade removes a database that was never published.
 func dropUnmade(temp string) error {
 	if err := os.Remove(temp); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return nil // it got its name, and only that could not be made durable
+	return nil // it was published, and only the sync of its name failed
 }
 
-// DropEmpty takes a database away again that its maker could put nothing in: an
-// empty one would stand for a loss. So would its journal alone, which a disk that fails
-// leaves: it goes first. It returns why that failed.
+// DropEmpty removes an empty database after its creator failed with failure, because an
+// empty database looks like lost data. It removes the journal first, because a journal
+// alone looks the same. It returns failure, joined with any error of the removal.
 func DropEmpty(path string, failure error) error {
 	if info, err := os.Lstat(path); failure == nil || err != nil || info.Size() > 0 {
 		return failure
@@ -84,19 +84,19 @@ func DropEmpty(path string, failure error) error {
 	return errors.Join(failure, os.Remove(path))
 }
 
-// LoneLog is why no new database is made where the log of a lost one is: SQLite
-// would drop it, and it may hold what is nowhere else.
+// LoneLog returns the Storage error for a log whose database is missing. SQLite would
+// drop that log with a new database, and it may hold the only copy of its data.
 func LoneLog(path string) error {
 	return bridge.Errorf(bridge.Storage, "the store %s is gone but its log %s-wal is there: restore a backup, or move the log away", path, path)
 }
 
-// HasLog reports whether commits wait in the write-ahead log beside path.
+// HasLog reports whether the write-ahead log of the database at path holds commits.
 func HasLog(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return err == nil && info.Size() > 0
 }
 
-// SyncFile has the system write the file to the disk.
+// SyncFile flushes the file to the disk. It fails if the file is missing.
 func SyncFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -105,18 +105,18 @@ func SyncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// Attachment is a database that connections to another one attach under a name,
-// if it is there. The zero value is none.
+// Attachment is a database that connections to another database attach under Name,
+// if its file exists. The zero value attaches nothing.
 type Attachment struct{ Path, Name string }
 
-// attached opens connections that have the attachment.
+// attached opens connections with the attachment.
 type attached struct {
 	Attachment
 	dsn    string
-	params string // of the attachment's file: name
+	params string // query part of the attachment's file: name
 }
 
-// OpenAttached is sql.Open with an attachment.
+// OpenAttached is sql.Open for a database with an attachment.
 func OpenAttached(dsn string, with Attachment, params string) *sql.DB {
 	return sql.OpenDB(attached{Attachment: with, dsn: dsn, params: params})
 }
@@ -128,7 +128,7 @@ func (a attached) Connect(ctx context.Context) (driver.Conn, error) {
 		return conn, err
 	}
 	if _, err := os.Lstat(a.Path); errors.Is(err, fs.ErrNotExist) {
-		return conn, nil // it was put away meanwhile
+		return conn, nil // it was moved away meanwhile
 	}
 	execer, ok := conn.(driver.ExecerContext)
 	if !ok {
@@ -144,16 +144,16 @@ func (a attached) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver returns the driver (driver.Connector).
 func (attached) Driver() driver.Driver { return &sqlite.Driver{} }
 
-// WriterDSN opens path, which is there, for writing: SQLite would make an empty
-// file in the place of one that was taken away. Automatic checkpoints are off: a
-// background one keeps their cost out of the commits (checkpoint.go).
+// WriterDSN returns the driver's name of the existing database at path, for writing. Without
+// mode=rw SQLite would create an empty file for a missing one. Automatic checkpoints are off: a
+// background checkpoint keeps their cost out of the commits (checkpoint.go).
 func WriterDSN(path string) string {
 	return DSN(path, "mode=rw", "_txlock=immediate",
 		"_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)", "_pragma=foreign_keys(1)",
 		"_pragma=wal_autocheckpoint(0)", fmt.Sprintf("_pragma=journal_size_limit(%d)", LogBytes), "_pragma=cache_size(-16000)")
 }
 
-// DSN names the database at path for the driver, with parameters of its own.
+// DSN returns the driver's name of the database at path, with additional parameters.
 func DSN(path string, params ...string) string {
 	name := fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)", EscapePath(path), busyMillis)
 	for _, param := range params {
@@ -162,7 +162,7 @@ func DSN(path string, params ...string) string {
 	return name
 }
 
-// EscapePath writes path so that SQLite reads it from a file: name unchanged.
+// EscapePath escapes path so that SQLite reads it unchanged from a file: name.
 func EscapePath(path string) string {
 	return (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
 }

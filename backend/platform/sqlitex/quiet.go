@@ -14,19 +14,19 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// maxLooks bounds how often a question is asked again because a broker came or
-// left while it was answered.
+// maxLooks bounds how often a read is retried because a broker started or stopped
+// meanwhile.
 const maxLooks = 5
 
-// mark tells whether a file without a log is still the one that was opened.
+// mark identifies the state of a file without a log.
 type mark struct {
 	logged  bool
 	size    int64
 	changed time.Time
 }
 
-// Quietly runs ask on a connection that leaves no trace. A file that changed
-// meanwhile although nobody seemed to write is read again, with its writer.
+// Quietly runs ask on a connection that leaves no trace. If the file changes meanwhile, it
+// retries and then assumes a live writer. It fails with Storage if the file keeps changing.
 func Quietly(ctx context.Context, path string, live bool, ask func(*sql.DB) error) error {
 	for range maxLooks {
 		before, err := markOf(path)
@@ -44,7 +44,7 @@ func Quietly(ctx context.Context, path string, live bool, ask func(*sql.DB) erro
 	return bridge.Errorf(bridge.Storage, "the store %s kept changing while it was read", path)
 }
 
-// fileMark tells whether a database or its log changed.
+// fileMark identifies the state of a database and its log.
 type fileMark struct{ file, log mark }
 
 func markOf(path string) (marks fileMark, err error) {
@@ -64,16 +64,16 @@ func markOf(path string) (marks fileMark, err error) {
 	return marks, nil
 }
 
-// openQuietly opens path in the one way that fits:
-//   - shared with a live writer an ordinary read-only connection: the files
-//     beside the database are there already, and the log belongs to the state;
-//   - without a log immutable, because an ordinary read-only connection makes
-//     files beside the database and leaves them there;
-//   - with a log that a dead writer left, exclusive and without locks: the log's
-//     index is then built in memory and not in a file.
+// openQuietly opens path in the one mode of three that fits:
+//   - with a live writer, an ordinary read-only connection: the log's files
+//     already exist, and the log belongs to the state;
+//   - without a log, immutable: an ordinary read-only connection would create
+//     files next to the database and leave them there;
+//   - with the log of a dead writer, exclusive and without locks: SQLite then
+//     builds the log's index in memory and not in a file.
 //
-// The file is mapped into memory: looking through a whole database is mostly
-// reading pages, and a call of the system for each costs as much as looking.
+// The file is mapped into memory. A scan of a whole database mostly reads pages,
+// and one system call for each page costs as much as the scan.
 func openQuietly(ctx context.Context, path string, seen fileMark, shared bool, ask func(*sql.DB) error) error {
 	params := []string{"mode=ro", "_pragma=query_only(1)", fmt.Sprintf("_pragma=mmap_size(%d)", mappedBytes())}
 	abandoned := !shared && seen.log.size > 0
@@ -88,7 +88,7 @@ func openQuietly(ctx context.Context, path string, seen fileMark, shared bool, a
 		return fmt.Errorf("opening %s: %w", path, err)
 	}
 	defer pool.Close()
-	pool.SetMaxOpenConns(1) // what is set on the connection holds for the pool
+	pool.SetMaxOpenConns(1) // settings of the connection then hold for the pool
 	if abandoned {
 		if err := onConnection(ctx, pool, keepLog); err != nil {
 			return err
@@ -97,8 +97,8 @@ func openQuietly(ctx context.Context, path string, seen fileMark, shared bool, a
 	return withoutFaults(func() error { return ask(pool) })
 }
 
-// mappedBytes is how much of a file may be mapped: none on Windows, where nobody
-// could replace a file that is.
+// mappedBytes returns how many bytes of a file may be mapped. It is 0 on Windows,
+// where a mapped file cannot be replaced.
 func mappedBytes() int64 {
 	if runtime.GOOS == "windows" {
 		return 0
@@ -106,8 +106,8 @@ func mappedBytes() int64 {
 	return 1 << 40
 }
 
-// withoutFaults turns the fault of a mapped page that the disk does not give
-// into an error; without it the process would end.
+// withoutFaults turns the fault of an unreadable mapped page into a Storage error.
+// Without it the process would end.
 func withoutFaults(work func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -131,7 +131,7 @@ func onConnection(ctx context.Context, pool *sql.DB, work func(driver any) error
 	return errors.Join(conn.Raw(work), conn.Close())
 }
 
-// lockless names SQLite's file access without locks.
+// lockless returns the name of SQLite's file access without locks.
 func lockless() string {
 	if runtime.GOOS == "windows" {
 		return "win32-none"
@@ -139,7 +139,7 @@ func lockless() string {
 	return "unix-none"
 }
 
-// keepLog forbids the connection to take the log away when it closes.
+// keepLog makes the connection keep the log when it closes.
 func keepLog(driver any) error {
 	control, ok := driver.(interface {
 		FileControlPersistWAL(string, int) (int, error)

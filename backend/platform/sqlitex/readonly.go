@@ -8,25 +8,25 @@ import (
 	"sync"
 )
 
-// readConnections bounds how many questions are answered at once.
+// readConnections bounds how many reads run at once.
 const readConnections = 4
 
-// ReadOnly answers questions from a database and cannot change it. Beside a log
-// it follows the log. With no log nobody writes, and the file is opened immutable:
-// an ordinary read-only connection would make files beside it and leave them
-// there. Its methods may be called concurrently.
+// ReadOnly reads a database and cannot change it. If a log exists, it follows the
+// log. Without a log there is no writer, and it opens the file immutable: an
+// ordinary read-only connection would create files and leave them there. Its
+// methods are safe for concurrent use.
 type ReadOnly struct {
 	path string
 	with Attachment
-	own  bool // beside the writer of this process: a log is there
+	own  bool // this process also has the writer: a log exists
 
-	mu     sync.RWMutex // held for reading while a question runs
-	pool   *ReadPool    // nil until the first question
-	seen   mark         // the state that pool answers for
+	mu     sync.RWMutex // read-locked while a read runs
+	pool   *ReadPool    // nil until the first read
+	seen   mark         // the state that pool reads
 	closed bool
 }
 
-// NewReadOnly opens nothing yet. own says that this process writes the database.
+// NewReadOnly returns a reader without opening the file. own means that this process writes the database.
 func NewReadOnly(path string, with Attachment, own bool) *ReadOnly {
 	return &ReadOnly{path: path, with: with, own: own}
 }
@@ -59,8 +59,8 @@ func (r *ReadOnly) mark() (mark, error) {
 	return mark{size: info.Size(), changed: info.ModTime()}, nil
 }
 
-// Read runs ask on one state of the database. ask may run again and sets its
-// results anew each time.
+// Read runs ask on one state of the database. It may run ask again, so ask must reset
+// its results. It fails with Unavailable after Close, else as [Error] reports.
 func (r *ReadOnly) Read(ctx context.Context, ask func(*ReadPool) error) error {
 	var stable bool
 	var err error
@@ -72,7 +72,7 @@ func (r *ReadOnly) Read(ctx context.Context, ask func(*ReadPool) error) error {
 	return Error(r.path, err)
 }
 
-// look asks once. stable says that the answer, or its error, is of one state.
+// look runs ask once. stable reports that the answer or the error belongs to one state.
 func (r *ReadOnly) look(ask func(*ReadPool) error) (stable bool, err error) {
 	seen, err := r.mark()
 	if err != nil {
@@ -83,14 +83,14 @@ func (r *ReadOnly) look(ask func(*ReadPool) error) (stable bool, err error) {
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if !r.fits(seen) { // closed, or another question saw a newer state
+	if !r.fits(seen) { // closed, or another read saw a newer state
 		return r.closed, errClosed
 	}
 	err = ask(r.pool)
 	return r.stillAt(seen), err
 }
 
-// connect makes r.pool fit the mark.
+// connect makes r.pool fit the given mark.
 func (r *ReadOnly) connect(seen mark) error {
 	r.mu.RLock()
 	fits := r.fits(seen)
@@ -117,8 +117,8 @@ func (r *ReadOnly) connect(seen mark) error {
 	return nil
 }
 
-// fits reports whether the connections answer for the state of the mark. Those
-// that follow a log always do: they keep the log from being taken away.
+// fits reports whether the connections read the state of the mark. Connections that
+// follow a log always do: they prevent the log's removal.
 func (r *ReadOnly) fits(seen mark) bool {
 	return r.pool != nil && (r.seen.logged || r.seen == seen)
 }
@@ -128,7 +128,7 @@ func (r *ReadOnly) stillAt(seen mark) bool {
 	return seen.logged || err == nil && again == seen
 }
 
-// ReadPool is a pool of connections that keeps its statements prepared.
+// ReadPool is a pool of connections that caches prepared statements.
 type ReadPool struct {
 	pool *sql.DB
 
@@ -136,7 +136,7 @@ type ReadPool struct {
 	statements map[string]*sql.Stmt
 }
 
-// NewReadPool takes the pool over; Close closes it.
+// NewReadPool wraps pool; Close closes it.
 func NewReadPool(pool *sql.DB) *ReadPool {
 	return &ReadPool{pool: pool, statements: map[string]*sql.Stmt{}}
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Querier runs a query: a state that is read, or the transaction of a write.
+// Querier runs a query on a read state or in the transaction of a write.
 type Querier interface {
 	Query(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// OnPool asks a pool of connections.
+// OnPool returns a Querier on a pool of connections.
 func OnPool(pool *sql.DB) Querier { return onPool{pool} }
 
 type onPool struct{ *sql.DB }
@@ -20,13 +20,13 @@ func (p onPool) Query(ctx context.Context, query string, args ...any) (*sql.Rows
 	return p.QueryContext(ctx, query, args...)
 }
 
-// RowError is a row that is not what it was asked as.
+// RowError reports a row that could not be scanned.
 type RowError struct{ error }
 
 func (e RowError) Error() string { return "reading a row: " + e.error.Error() }
 func (e RowError) Unwrap() error { return e.error }
 
-// Each runs scan for every row of a query that may have failed, and closes it.
+// Each runs scan for every row and closes rows. It fails with err or a [RowError].
 func Each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func Each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
 // UnionAll joins the given SELECTs into one query.
 func UnionAll(selects []string) string { return strings.Join(selects, "\nUNION ALL\n") }
 
-// Texts runs a query of one text column.
+// Texts runs a query of one text column and returns its values.
 func Texts(ctx context.Context, pool *sql.DB, query string, args ...any) ([]string, error) {
 	var found []string
 	rows, err := pool.QueryContext(ctx, query, args...)
@@ -56,5 +56,5 @@ func Texts(ctx context.Context, pool *sql.DB, query string, args ...any) ([]stri
 	return found, err
 }
 
-// QuoteName writes the name of a table or column for SQL.
+// QuoteName quotes the name of a table or column for SQL.
 func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

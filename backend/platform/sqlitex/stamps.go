@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Stamp is an id's place in a list, by its time.
+// Stamp is an id's position in a list, by time.
 type Stamp struct {
 	ID string
 	At int64
 }
 
-// NewestStamps merges the lists that the queries of id and time give, each newest
-// first, and returns the first limit different ids.
+// NewestStamps runs the queries of id and time, each sorted newest first. It merges
+// their rows and returns the first limit different ids.
 func NewestStamps(ctx context.Context, q Querier, limit int, queries []string, args ...any) ([]Stamp, error) {
 	lists := make([][]Stamp, len(queries))
 	for i, query := range queries {
@@ -24,8 +24,8 @@ func NewestStamps(ctx context.Context, q Querier, limit int, queries []string, a
 	return MergeStamps(lists, limit), nil
 }
 
-// ReadStamps reads the first limit different ids: rows of one id are few but not
-// always side by side.
+// ReadStamps returns the first limit different ids of a query. An id has few rows,
+// but they are not always adjacent.
 func ReadStamps(ctx context.Context, q Querier, limit int, query string, args ...any) ([]Stamp, error) {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
@@ -47,8 +47,8 @@ func ReadStamps(ctx context.Context, q Querier, limit int, query string, args ..
 	return list, rows.Err()
 }
 
-// MergeStamps takes the newest head of the lists again and again. The order within
-// each list stays, even where a clock jumped.
+// MergeStamps repeatedly takes the newest head of the lists. The order within each
+// list stays, even after a clock jump.
 func MergeStamps(lists [][]Stamp, limit int) []Stamp {
 	merged := make([]Stamp, 0, limit)
 	seen := make(map[string]bool, limit)

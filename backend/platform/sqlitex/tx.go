@@ -13,15 +13,15 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Tx is the writing connection inside a transaction: what closures get. It
-// keeps every statement prepared.
+// Tx is the writing connection inside a transaction; [Writer] passes it to
+// closures. It caches prepared statements.
 type Tx struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
-	doubtful   bool // the disk refused something: the log must be checkpointed first
+	doubtful   bool // after a disk error: the log must be checkpointed first
 }
 
-// NewTx takes the connection over; Close closes it.
+// NewTx wraps the connection; Close closes it.
 func NewTx(conn *sql.Conn) *Tx { return &Tx{conn: conn, statements: map[string]*sql.Stmt{}} }
 
 // Close closes the statements and the connection.
@@ -33,9 +33,9 @@ func (t *Tx) Close() error {
 	return errors.Join(append(errs, t.conn.Close())...)
 }
 
-// commit runs the closures of batch between BEGIN and COMMIT. failed says that
-// a closure, not the commit, is the reason of err. After an error of the disk
-// nothing is committed before the log is checkpointed.
+// commit runs the closures of batch between BEGIN and COMMIT. failed reports that a
+// closure, not the commit, caused err. After a disk error it checkpoints the log
+// before the next commit.
 func (t *Tx) commit(batch []*write) (failed bool, err error) {
 	if t.doubtful {
 		if err := CheckpointWAL(context.Background(), t.conn); err != nil {
@@ -60,12 +60,12 @@ func (t *Tx) commit(batch []*write) (failed bool, err error) {
 	return false, nil
 }
 
-// lockPause is how often the write lock is asked for while another process has
-// it. SQLite's own waiting looks ever more seldom, and would let a sender miss
-// the gaps between the batches of an archiving.
+// lockPause is the interval between attempts to take another process's write lock.
+// SQLite's own waiting retries ever less often. A sender would then miss the gaps
+// between the batches of an archiving.
 const lockPause = 500 * time.Microsecond
 
-// Begin takes the write lock, and waits for it up to busyMillis.
+// Begin takes the write lock. It fails if the lock is still held after busyMillis.
 func (t *Tx) Begin() (err error) {
 	for range busyMillis * time.Millisecond / lockPause {
 		if err = t.tryBegin(); !isBusy(err) {
@@ -81,8 +81,8 @@ func isBusy(err error) bool {
 	return errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
-// tryBegin takes the write lock. A rollback that the disk refused may have left a
-// transaction behind; it is ended here, or no later write would succeed.
+// tryBegin takes the write lock. A failed rollback may have left a transaction
+// open; tryBegin ends that one first, or every later write would fail.
 func (t *Tx) tryBegin() error {
 	_, err := t.Exec("BEGIN IMMEDIATE")
 	if reported := (*sqlite.Error)(nil); errors.As(err, &reported) && reported.Code() == sqlite3.SQLITE_ERROR {
@@ -92,7 +92,7 @@ func (t *Tx) tryBegin() error {
 	return err
 }
 
-// pagesLogged returns how many pages were written since it was last asked.
+// pagesLogged returns how many pages were written since its last call.
 func (t *Tx) pagesLogged() (pages int) {
 	_ = t.conn.Raw(func(driver any) error { // without the number the log is moved later
 		if counter, ok := driver.(sqlite.DBStatus); ok {
@@ -103,7 +103,7 @@ func (t *Tx) pagesLogged() (pages int) {
 	return pages
 }
 
-// runPure keeps a panic of one caller's closure from the others in its batch.
+// runPure turns a panic of one closure into Internal, so the others in the batch continue.
 func runPure(apply func(*Tx) error, t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -113,12 +113,12 @@ func runPure(apply func(*Tx) error, t *Tx) (err error) {
 	return apply(t)
 }
 
-// Rollback ends the transaction. SQLite has already ended it after some errors,
-// and then says so: that is what was wanted.
+// Rollback ends the transaction. After some errors SQLite has already ended it; the
+// error that SQLite then returns is ignored.
 func (t *Tx) Rollback() { _, _ = t.Exec("ROLLBACK") }
 
-// Exec runs a statement and returns how many rows it changed. No context: the
-// batch belongs to several callers, and none of them may interrupt it.
+// Exec runs a statement and returns how many rows it changed. It takes no context:
+// the batch belongs to several callers, and none of them may interrupt it.
 func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	statement, err := t.prepare(query)
 	if err != nil {
@@ -131,7 +131,7 @@ func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// Query runs a prepared query (Querier). No context, as for Exec.
+// Query runs a prepared query (Querier). It ignores the context, as Exec does.
 func (t *Tx) Query(_ context.Context, query string, args ...any) (*sql.Rows, error) {
 	statement, err := t.prepare(query)
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *Tx) Query(_ context.Context, query string, args ...any) (*sql.Rows, err
 	return statement.QueryContext(context.Background(), args...)
 }
 
-// Exists runs a query of one boolean.
+// Exists runs a query with one boolean result.
 func (t *Tx) Exists(query string, args ...any) (bool, error) {
 	statement, err := t.prepare(query)
 	if err != nil {

@@ -16,42 +16,42 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// maxBatch bounds how many callers share one commit, and so how long the first
-// of them waits for the others' rows.
+// maxBatch bounds how many callers share one commit. So it bounds how long the
+// first one waits for the others' rows.
 const maxBatch = 64
 
-// Writer owns the only connection that writes. Callers hand it closures; the
-// caller that finds nobody leading leads: it runs every closure that has
-// gathered in one transaction, commits, answers them and passes the lead on.
+// Writer owns the only writing connection. Callers queue closures. A caller that finds
+// no leader becomes the leader: it runs the queued closures in one transaction,
+// commits, answers the callers and hands leadership to the next caller.
 type Writer struct {
 	path         string
 	with         Attachment
 	pool         *sql.DB
 	tx           *Tx
-	file         fs.FileInfo // the store as it was opened
+	file         fs.FileInfo // identity of the store when it was opened
 	checkpointer *checkpointer
-	heard        atomic.Pointer[func()] // hears of every commit; nil where nobody does
+	heard        atomic.Pointer[func()] // called after every commit; may be nil
 
 	mu            sync.Mutex
 	waiting       []*write
 	leading       bool
-	lastBatchSize int // how many the last batch answered
+	lastBatchSize int // number of callers that the last batch answered
 	closed        bool
-	idle          chan struct{} // closed once closed is set and nobody leads
+	idle          chan struct{} // closed when closed is set and there is no leader
 }
 
 // write is one caller's closure in the queue.
 type write struct {
 	apply   func(*Tx) error
-	alone   func() error // instead of apply: runs outside any transaction
-	claimed bool         // by a leader: its outcome is coming
+	alone   func() error // instead of apply: runs outside a transaction
+	claimed bool         // a leader took it: its outcome will follow
 	wake    chan bool    // capacity 1: true = lead now, false = err holds the outcome
 	err     error
 }
 
-// liveCacheKiB is what the writer of a running broker keeps of its file; each
-// reader keeps readCacheKiB. The driver's allocator hands out slots of 8 KiB, seven in
-// 64 KiB, for a page of 4 KiB with its header, so that a cache takes 2.3 times of it.
+// liveCacheKiB is the page cache of a running broker's writer, in KiB; each reader
+// has readCacheKiB. The driver's allocator uses slots of 8 KiB, seven in 64 KiB,
+// for one page of 4 KiB with header. So a cache takes 2.3 times its size.
 const (
 	liveCacheKiB = 1500
 	readCacheKiB = 500
@@ -59,8 +59,8 @@ const (
 
 var errClosed = bridge.Errorf(bridge.Unavailable, "the store is closed")
 
-// OpenWriter opens the database at path with its attachment for writing. keepUp
-// runs in a write of its own after some of the callers'.
+// OpenWriter opens the database at path and its attachment for writing. The checkpointer
+// runs keepUp in a separate write after some writes. It fails with Storage.
 func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*Tx) error, log *slog.Logger) (*Writer, error) {
 	pool := OpenAttached(WriterDSN(path), with, "")
 	pool.SetMaxOpenConns(1)
@@ -70,8 +70,8 @@ func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*
 		return nil, Error(path, err)
 	}
 	if with.Path != "" {
-		// A store that was in another journal mode has a log only once something was
-		// read; SQLite refuses to move two logs of which it knows one.
+		// A store from another journal mode has a log only after a first read.
+		// SQLite refuses to move two logs if it knows only one.
 		_, err = conn.ExecContext(ctx, "SELECT count(*) FROM main.sqlite_schema; SELECT count(*) FROM "+with.Name+".sqlite_schema") //nolint:gosec // a name of ours
 	}
 	if err == nil {
@@ -80,8 +80,8 @@ func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*
 	if err != nil {
 		return nil, errors.Join(Error(path, err), conn.Close(), pool.Close())
 	}
-	// begin waits itself; a short cache holds what the next commits touch, the ends
-	// of a few lists, and stays in memory for as long as the broker runs.
+	// Tx.Begin waits instead of SQLite. The small cache holds the pages of the next
+	// commits, the ends of a few lists, and stays in memory while the broker runs.
 	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = 0; PRAGMA cache_size = -%d", liveCacheKiB)); err != nil {
 		return nil, errors.Join(Error(path, err), conn.Close(), pool.Close())
 	}
@@ -94,18 +94,18 @@ func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*
 	return w, nil
 }
 
-// OnCommit has heard called after every batch of writes from then on.
+// OnCommit sets the function that is called after every later batch of writes.
 func (w *Writer) OnCommit(heard func()) { w.heard.Store(&heard) }
 
-// Do runs apply in a transaction and returns once it is committed and synced,
-// or refused. apply may run twice and must change nothing but its own results,
-// which it sets anew each time. A caller that gives up while its closure still
-// waits is gone without a trace; once a leader took it, do returns its outcome.
+// Do runs apply in a transaction and returns after the synced commit or the failure. apply
+// may run twice, so it must reset its results and change nothing else. If ctx ends while
+// the closure is queued, Do removes it; after that it returns the outcome. It fails with
+// Unavailable after Close, and with Storage if the disk or the database fails.
 func (w *Writer) Do(ctx context.Context, apply func(*Tx) error) error {
 	return w.queue(ctx, &write{apply: apply})
 }
 
-// Alone runs work while no transaction is open and none begins.
+// Alone runs work outside any transaction and blocks new ones meanwhile. It fails as Do does.
 func (w *Writer) Alone(ctx context.Context, work func() error) error {
 	return w.queue(ctx, &write{alone: work})
 }
@@ -140,15 +140,15 @@ func (w *Writer) queue(ctx context.Context, own *write) error {
 	return Error(w.path, own.err)
 }
 
-// Queued returns how many callers wait for a leader.
+// Queued returns how many callers wait in the queue.
 func (w *Writer) Queued() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.waiting)
 }
 
-// withdraw takes own out of the queue, unless a leader has it or it was asked
-// to lead.
+// withdraw removes own from the queue. It returns false if a leader took own or own
+// was made the leader.
 func (w *Writer) withdraw(own *write) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,8 +159,8 @@ func (w *Writer) withdraw(own *write) bool {
 	return true
 }
 
-// lead commits the batch at the head of the queue, own included, answers it and
-// passes the lead to the first of those that gathered meanwhile.
+// lead commits the batch at the head of the queue, answers its callers and hands
+// leadership to the first caller that queued meanwhile. The batch includes own.
 func (w *Writer) lead(own *write) {
 	w.awaitFollowers()
 	batch := w.take()
@@ -181,8 +181,8 @@ func (w *Writer) lead(own *write) {
 	w.handOff()
 }
 
-// awaitFollowers lets the callers that the last batch answered come back with their
-// next write before this one begins: a commit costs as much as many writes.
+// awaitFollowers waits until the callers of the last batch have queued their next
+// write. One commit costs as much as many writes.
 func (w *Writer) awaitFollowers() {
 	for last := 0; ; runtime.Gosched() {
 		w.mu.Lock()
@@ -225,9 +225,9 @@ func (w *Writer) handOff() {
 	}
 }
 
-// commitBatch runs the closures in one transaction. When one of them fails,
-// each runs again in its own, so that every caller gets its own answer. A
-// failed commit answers all of them: nothing of the batch is stored.
+// commitBatch runs the closures in one transaction. If one closure fails, each
+// closure runs again in its own transaction and gets its own result. If the commit
+// fails, all callers get that error and nothing of the batch is stored.
 func (w *Writer) commitBatch(batch []*write) {
 	failed, err := w.tx.commit(batch)
 	if err == nil {
@@ -247,8 +247,8 @@ func (w *Writer) commitBatch(batch []*write) {
 	}
 }
 
-// StillThere refuses what was committed to a file that has no name any more:
-// whoever looks under the store's name would not find it.
+// StillThere fails with Storage if the open file no longer has the store's name.
+// Readers of that name would not find the commits.
 func (w *Writer) StillThere() error {
 	file, err := os.Stat(w.path)
 	if err == nil && os.SameFile(file, w.file) {
@@ -258,8 +258,8 @@ func (w *Writer) StillThere() error {
 		"the store %s was removed or replaced while the broker ran, so nothing can be stored: stop the broker, then put the store back or restore a snapshot", w.path))
 }
 
-// Close waits for the writes under way, moves the log into the file and closes
-// the database. Writes that come later are refused.
+// Close waits for running writes, moves the log into the file and closes the database.
+// Later writes fail with Unavailable.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	if w.closed {

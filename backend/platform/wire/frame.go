@@ -1,7 +1,7 @@
-// Package wire carries JSON documents over a stream of bytes, each behind its
-// length and none larger than the reader allows (MSG-10). It knows neither who is
-// at the other end nor what the documents mean: the local socket uses it, and
-// whatever else connects two programs of Bridge may.
+// Package wire sends JSON documents over a byte stream, each after its length and
+// none larger than the reader allows (MSG-10). It does not know the peer or the
+// meaning of the documents. The local socket uses it, as do other links between
+// programs of Bridge.
 package wire
 
 import (
@@ -16,12 +16,12 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// headBytes is a frame's length, big-endian, in front of its payload.
+// headBytes is the size of a frame's big-endian length, which precedes the payload.
 const headBytes = 4
 
-// ReadFrame reads the payload of one frame. A length of 0 or over limitBytes is
-// refused with code TooLarge before anything is allocated: nothing after it can be
-// read. The error is io.EOF only between frames.
+// ReadFrame reads the payload of one frame. It fails with TooLarge, before any
+// allocation, if the length is 0 or over limitBytes; the stream is then unusable.
+// It returns io.EOF only between frames.
 func ReadFrame(r *bufio.Reader, limitBytes int) ([]byte, error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -41,9 +41,8 @@ func ReadFrame(r *bufio.Reader, limitBytes int) ([]byte, error) {
 	return payload, nil
 }
 
-// AppendFrame appends one frame to buf, ready for a single write: encode appends
-// its payload. A frame that its reader would refuse is not written: its code is
-// TooLarge.
+// AppendFrame appends one frame to buf, ready for a single write; encode appends
+// the payload. It fails with TooLarge if the payload is longer than limitBytes.
 func AppendFrame(buf []byte, limitBytes int, encode func([]byte) ([]byte, error)) ([]byte, error) {
 	var head [headBytes]byte
 	start := len(buf) + headBytes
@@ -51,15 +50,15 @@ func AppendFrame(buf []byte, limitBytes int, encode func([]byte) ([]byte, error)
 	if err != nil {
 		return nil, fmt.Errorf("encode a frame: %w", err)
 	}
-	// It goes into the room that was left for it.
+	// The head goes into the space reserved for it.
 	if _, err := AppendHead(frame[:start-headBytes], limitBytes, len(frame)-start); err != nil {
 		return nil, err
 	}
 	return frame, nil
 }
 
-// AppendHead appends what stands before a payload of so many bytes, for whoever writes
-// the payload itself.
+// AppendHead appends the head of a payload of size bytes, for a caller that writes
+// the payload itself. It fails with TooLarge over limitBytes.
 func AppendHead(buf []byte, limitBytes, size int) ([]byte, error) {
 	if size > limitBytes {
 		return nil, bridge.Errorf(bridge.TooLarge, "a frame needs %d bytes: at most %d fit", size, limitBytes)
@@ -67,9 +66,9 @@ func AppendHead(buf []byte, limitBytes, size int) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(buf, uint32(size)), nil
 }
 
-// Parse reads a frame's JSON. Only its outer shape is checked here: what a T keeps
-// raw is decoded strictly by whoever knows its meaning. Members that T does not
-// know are passed over.
+// Parse decodes a frame's JSON. It fails with Invalid for malformed JSON. It checks
+// only the outer shape: the consumer strictly decodes the raw parts of T. It
+// ignores unknown members.
 func Parse[T any](payload []byte) (T, error) {
 	var value T
 	if err := json.Unmarshal(payload, &value); err != nil {

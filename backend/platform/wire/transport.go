@@ -8,14 +8,14 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// Whole is a frame between two PCs as every transport carries it: its head, and the
-// body behind it as it is.
+// Whole is an encoded frame between two PCs, as every transport sends it: its head,
+// and the unchanged body.
 type Whole struct {
-	Head []byte // with all that stands before the body
+	Head []byte // everything before the body
 	Body []byte
 }
 
-// EncodeWhole makes a frame ready to be written, or says that it is too large.
+// EncodeWhole encodes a frame for sending. It fails with TooLarge over the limit.
 func EncodeWhole(frame remote.Frame) (Whole, error) {
 	frame.BodyBytes = len(frame.Body)
 	head, err := AppendFrame(nil, remote.MaxFrameBytes-len(frame.Body), func(buf []byte) ([]byte, error) {
@@ -28,7 +28,7 @@ func EncodeWhole(frame remote.Frame) (Whole, error) {
 	return Whole{Head: head, Body: frame.Body}, err
 }
 
-// ReadWhole takes the next frame, with what follows it.
+// ReadWhole reads the next frame with its body. It fails as [ReadFrame] does.
 func ReadWhole(r *bufio.Reader, limitBytes int) (remote.Frame, error) {
 	payload, err := ReadFrame(r, limitBytes)
 	if err != nil {

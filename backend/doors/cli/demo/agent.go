@@ -21,17 +21,17 @@ import (
 	"bridge/backend/platform/ipc"
 )
 
-// beat is the pause between two steps of a scripted job: slow enough to follow.
+// beat is the pause between two steps of a scripted job, slow enough to follow.
 const beat = 1500 * time.Millisecond
 
-// maxLine bounds what one line may say to the stand-in.
+// maxLine bounds one input line of the stand-in.
 const maxLine = 1 << 20
 
-// object is a JSON object that is written.
+// object is a JSON object to write.
 type object map[string]any
 
-// standIn plays an agent for the demo's jobs, over the Agent Client Protocol. What it
-// does is written down; its edits and its commands are real, in the job's own checkout.
+// standIn plays an agent for the demo's jobs over the Agent Client Protocol. Its
+// actions are scripted; its edits and commands are real, in the job's own checkout.
 type standIn struct {
 	out  io.Writer
 	lock sync.Mutex // guards out
@@ -41,11 +41,11 @@ type standIn struct {
 	servers []server
 	asked   int
 	answers chan bool
-	stop    context.CancelFunc // of the turn that runs
+	stop    context.CancelFunc // of the running turn
 	turns   sync.WaitGroup
 }
 
-// server is the MCP server that the job was given.
+// server is the MCP server of the job.
 type server struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
@@ -73,7 +73,7 @@ type said struct {
 	} `json:"result"`
 }
 
-// Agent is the stand-in, until its input ends.
+// Agent runs the stand-in until its input ends.
 func Agent(ctx context.Context, in io.Reader, out io.Writer) error { return agent(ctx, in, out, beat) }
 
 func agent(ctx context.Context, in io.Reader, out io.Writer, beat time.Duration) error {
@@ -97,7 +97,7 @@ func (a *standIn) handle(ctx context.Context, line said) {
 	case "":
 		select {
 		case a.answers <- line.Result.Outcome.Option == "yes":
-		default: // nobody waits
+		default: // no waiter
 		}
 	case "initialize":
 		a.reply(line.ID, object{"protocolVersion": 1, "agentCapabilities": object{}, "agentInfo": object{"name": "script", "version": "1"}})
@@ -122,7 +122,7 @@ func (a *standIn) handle(ctx context.Context, line said) {
 	}
 }
 
-// play does what is written down for a task.
+// play executes the script of a task.
 func (a *standIn) play(ctx context.Context, id json.RawMessage, prompt string) {
 	acts, known := tasks[prompt]
 	if !known {
@@ -153,18 +153,18 @@ func (a *standIn) write(line object) {
 	line["jsonrpc"] = "2.0"
 	raw, err := json.Marshal(line)
 	if err != nil {
-		raw = []byte("{}") // all of it is made of what can be written
+		raw = []byte("{}") // its values always encode
 	}
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	_, _ = a.out.Write(append(raw, '\n')) // a client that has gone ends the input, too
+	_, _ = a.out.Write(append(raw, '\n')) // a client that has ended also ends the input
 }
 
 func (a *standIn) update(update object) {
 	a.write(object{"method": "session/update", "params": object{"sessionId": "script", "update": update}})
 }
 
-// step is a tool call from its begin to its end.
+// step is a tool call from its start to its end.
 func (a *standIn) step(kind, title string, input object, do func(id string) (output string, exit int, err error)) error {
 	a.asked++
 	id := fmt.Sprint("step", a.asked)
@@ -184,7 +184,7 @@ func (a *standIn) step(kind, title string, input object, do func(id string) (out
 	return nil
 }
 
-// act is one thing that a scripted job does.
+// act is one action of a scripted job.
 type act func(context.Context, *standIn) error
 
 func tell(words string) act {
@@ -227,7 +227,7 @@ func (a *standIn) git(ctx context.Context, args []string) (output string, exit i
 	return text, 0, err
 }
 
-// commandLine is git's as one would type it.
+// commandLine returns git's command line as a person types it.
 func commandLine(args []string) string {
 	words := []string{"git"}
 	for _, arg := range args {
@@ -239,7 +239,7 @@ func commandLine(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// askGit is git once that was allowed.
+// askGit runs git after permission.
 func askGit(args ...string) act {
 	return func(ctx context.Context, a *standIn) error {
 		command := commandLine(args)
@@ -286,7 +286,7 @@ func progress(percent, minutes int, note string) act {
 	}
 }
 
-// gitIn runs git in a folder, as nobody in particular.
+// gitIn runs git in a folder, with a neutral identity.
 func gitIn(ctx context.Context, folder string, args ...string) (output string, err error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "user.name=Bridge demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false"}, args...)...)
 	cmd.Dir = folder

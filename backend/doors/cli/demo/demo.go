@@ -1,5 +1,5 @@
-// Package demo is the cast of `bridge demo`: scripted sessions, each a real MCP server
-// process in the demo's throw-away home.
+// Package demo is the cast of `bridge demo`: scripted sessions, each a real MCP
+// server process in the demo's temporary home.
 package demo
 
 import (
@@ -23,18 +23,18 @@ import (
 // actor is one scripted session: a real MCP server process.
 type actor struct {
 	*client.Client
-	// hook tells Bridge of an event, as its kind's own hook does; nil where it has none.
+	// hook reports an event to Bridge, as its kind's own hook does; nil without hooks.
 	hook func(ctx context.Context, event string) error
 }
 
-// The events of a turn, as claude and codex call them.
+// The events of a turn, with Claude Code's and codex's names.
 const turnBegins, turnEnds = "UserPromptSubmit", "Stop"
 
-// Cast are those who play, by name.
+// Cast holds the actors by name.
 type Cast map[string]*actor
 
-// Begin starts the sessions in the home, at work in the folder project, which it makes.
-// It returns those that have begun also with an error.
+// Begin starts the sessions in the home, working in the folder project, which it
+// creates. With an error it returns the sessions that have started.
 func Begin(ctx context.Context, home config.Home, project string) (Cast, error) {
 	begun := Cast{}
 	for name, kind := range map[string]bridge.AgentKind{"api": bridge.Claude, "web": bridge.Codex, "docs": bridge.OpenCode} {
@@ -50,12 +50,12 @@ func Begin(ctx context.Context, home config.Home, project string) (Cast, error) 
 // Leave ends the sessions.
 func (c Cast) Leave() {
 	for _, one := range c {
-		_ = one.Close() // the demo is over
+		_ = one.Close() // the demo has ended
 	}
 }
 
-// Play goes through the script once, with a pause before each line; rounds count
-// from 0. That ctx ends is no error.
+// Play runs the script once, with a pause before each line; rounds count from 0.
+// The end of ctx is not an error.
 func (c Cast) Play(ctx context.Context, round int, pause time.Duration) error {
 	for _, line := range script {
 		if !ipc.Pause(ctx, pause/3) {
@@ -74,7 +74,7 @@ func (c Cast) Play(ctx context.Context, round int, pause time.Duration) error {
 	return nil
 }
 
-// turn plays a line within a turn of its session that can be seen.
+// turn plays a line within a visible turn of its session.
 func (c Cast) turn(ctx context.Context, l line, round int, pause time.Duration) error {
 	hook := c[l.who].hook
 	if hook == nil {
@@ -122,7 +122,7 @@ func startActor(ctx context.Context, home config.Home, project, name string, kin
 	return one, nil
 }
 
-// connect begins to talk with an MCP server that runs.
+// connect opens a client of a running MCP server.
 func connect(ctx context.Context, process *transport.Stdio) (*client.Client, error) {
 	c := client.NewClient(process)
 	begin := mcp.InitializeRequest{Params: mcp.InitializeParams{
@@ -134,7 +134,7 @@ func connect(ctx context.Context, process *transport.Stdio) (*client.Client, err
 	return c, nil
 }
 
-// line is one thing that a scripted session does.
+// line is one action of a scripted session.
 type line struct {
 	who  string
 	tool string

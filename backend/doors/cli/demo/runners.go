@@ -15,7 +15,7 @@ type Runners struct {
 	all  []*proc.Detached
 }
 
-// Add takes what starting one came to.
+// Add records the result of a runner's start and returns its process id or error.
 func (r *Runners) Add(one *proc.Detached, err error) (pid int, _ error) {
 	if err != nil {
 		return 0, err
@@ -26,7 +26,7 @@ func (r *Runners) Add(one *proc.Detached, err error) (pid int, _ error) {
 	return one.PID, nil
 }
 
-// Wait returns when all have ended, and ends those that have not when ctx has.
+// Wait returns when all runners have ended, and kills the remaining ones when ctx ends.
 func (r *Runners) Wait(ctx context.Context) error {
 	r.lock.Lock()
 	defer r.lock.Unlock()

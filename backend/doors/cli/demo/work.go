@@ -13,7 +13,7 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Command is the hidden command of this program that is the stand-in of the demo's jobs.
+// Command is the hidden command that runs the stand-in of the demo's jobs.
 const Command = "demo-agent"
 
 // The tasks of the demo's jobs.
@@ -53,7 +53,7 @@ The cart changed since the page loaded it. Nothing was ordered. Reload the cart,
 the shopper what changed, and let him order again.
 `
 
-// tasks is what the stand-in does, by what it is told to do.
+// tasks holds the stand-in's scripts by task.
 var tasks = map[string][]act{
 	cartTask: {
 		tell("The page still shows the old cart after a 409. I look at how it is loaded."),
@@ -74,8 +74,8 @@ var tasks = map[string][]act{
 	},
 }
 
-// Prepare makes the demo's home, in which no other program starts a broker: that of the
-// demo ends with it.
+// Prepare creates the demo's home, in which no other program starts a broker: the
+// home ends with the demo.
 func Prepare(home config.Home) error {
 	if err := home.Ensure(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func Prepare(home config.Home) error {
 	return disk.WriteAtomic(mark(home.Dir()), []byte("This is the home of a demo: it goes when the demo ends.\n"), 0o600)
 }
 
-// Keep makes the demo's home in that folder one as any other.
+// Keep turns the demo's home in that folder into an ordinary home.
 func Keep(home string) error {
 	err := os.Remove(mark(home))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,9 +94,9 @@ func Keep(home string) error {
 
 func mark(home string) string { return filepath.Join(home, config.DemoMark) }
 
-// PrepareJobs makes the demo's project, a git repository, and settings for its home in
-// which jobs may run and the stand-in, this very program, is an agent. It reports false
-// where git is not on this PC: then there are no jobs.
+// PrepareJobs creates the demo's project, a git repository, and settings for its
+// home that allow jobs, with the stand-in (this very program) as an agent. It
+// returns false if this PC has no git: then there are no jobs.
 func PrepareJobs(ctx context.Context, home config.Home, project string) (jobs bool, err error) {
 	files := map[string]string{"src/cart.js": cartBefore, "docs/errors.md": guideBefore}
 	for name, text := range files {
@@ -127,8 +127,8 @@ func PrepareJobs(ctx context.Context, home config.Home, project string) (jobs bo
 	return true, disk.WriteJSON(home.ConfigFile(), settings)
 }
 
-// work is what is there to see beside the talk: a job to review, one that asks, and a
-// question.
+// work is the visible work besides the messages: a job to review, one with a
+// question, and a session's question.
 var work = []line{
 	{who: "docs", tool: "spawn_acp", args: map[string]any{"agent": "script", "title": "Document the 409", "prompt": guideTask, "access": "ask", "worktree": true}},
 	{who: "api", tool: "spawn_acp", args: map[string]any{"agent": "script", "title": "Show what changed in the cart", "prompt": cartTask, "access": "ask", "worktree": true}},
@@ -142,7 +142,7 @@ var work = []line{
 	}},
 }
 
-// Work begins that. Without jobs there is only the question.
+// Work starts that work. Without jobs it only asks the question.
 func (c Cast) Work(ctx context.Context, jobs bool) error {
 	for _, line := range work {
 		if line.tool == "spawn_acp" && !jobs {

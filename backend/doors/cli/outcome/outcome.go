@@ -1,5 +1,5 @@
-// Package outcome is how a command of any of Bridge's programs ends: what it prints of
-// what it found or of what failed, and its exit code (contract: Commands).
+// Package outcome defines how a command of any program of Bridge ends: its output
+// for a result or an error, and its exit code (contract: Commands).
 package outcome
 
 import (
@@ -22,7 +22,7 @@ const (
 	NoOne   = 4
 )
 
-// ReportedError is a failure whose details are printed already.
+// ReportedError is a failure whose details are already printed.
 type ReportedError struct{ Code int }
 
 func (*ReportedError) Error() string { return "failed" }
@@ -33,7 +33,7 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Code is the one place where an error picks its exit code.
+// Code returns the exit code of an error. No other code chooses exit codes.
 func Code(err error) int {
 	var done *ReportedError
 	var usage *UsageError
@@ -57,18 +57,18 @@ func Code(err error) int {
 	}
 }
 
-// Sentence writes several errors after one another, for people.
+// Sentence joins several errors into one text for people.
 func Sentence(err error) string {
 	return strings.NewReplacer("\n", "; ", context.Canceled.Error(), "it was interrupted").Replace(err.Error())
 }
 
-// Report prints what failed as one sentence of the program, or as the one JSON document,
-// unless that was done already.
+// Report prints an error as one sentence, or as the JSON document, unless it is
+// already printed.
 func Report(stdout, stderr io.Writer, program string, asJSON bool, err error) {
 	switch {
 	case errors.As(err, new(*ReportedError)):
 	case asJSON:
-		_ = json.NewEncoder(stdout).Encode(map[string]string{"error": Sentence(err)}) // nowhere left to say it
+		_ = json.NewEncoder(stdout).Encode(map[string]string{"error": Sentence(err)}) // no other output is left
 	default:
 		fmt.Fprintf(stderr, "%s: %s\n", program, Sentence(err))
 	}

@@ -10,7 +10,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Content names what a transfer moves.
+// Content returns a description of a transfer's files.
 func Content(t api.Transfer) string {
 	names := bridge.OneLine(strings.Join(t.Names, ", "))
 	if t.Files == 1 {
@@ -19,7 +19,7 @@ func Content(t api.Transfer) string {
 	return fmt.Sprintf("%s (%d files, %s)", names, t.Files, bridge.Size(t.Bytes))
 }
 
-// TransferState says where a transfer on its way is, "" at its end.
+// TransferState returns the state of a running transfer, or "" at its end.
 func TransferState(t api.Transfer) string {
 	switch t.State {
 	case api.TransferPreparing:
@@ -32,7 +32,7 @@ func TransferState(t api.Transfer) string {
 	return ""
 }
 
-// Transfers shows the files that came and went.
+// Transfers returns the list of transfers as text.
 func Transfers(list api.Transfers, now time.Time) string {
 	if len(list.Transfers) == 0 {
 		return "No files were sent, and none have arrived.\n"

@@ -16,7 +16,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// OwnFlags are those of `bridge join` about a NATS server of the team's own (HUB-01).
+// OwnFlags are the flags of `bridge join` for a team's own NATS server (HUB-01).
 type OwnFlags struct {
 	identity, plain         bool
 	urls                    []string
@@ -37,7 +37,7 @@ func BindOwn(flags *pflag.FlagSet) *OwnFlags {
 	return o
 }
 
-// Given reports whether the command is about such a server, or about this PC's identity.
+// Given reports whether the command concerns such a server, or this PC's identity.
 func (o *OwnFlags) Given() bool {
 	for _, name := range []string{"identity", "nats", "creds", "team", "roster", "ca", "plain"} {
 		if o.flags.Changed(name) {
@@ -47,7 +47,7 @@ func (o *OwnFlags) Given() bool {
 	return false
 }
 
-// Read makes what the command does of the flags, and reads the files that they name.
+// Read returns the command's function for the flags, and reads the named files.
 func (o *OwnFlags) Read() (do func(context.Context, *ipc.Client) (answer any, text string, err error), err error) {
 	if o.identity {
 		return func(ctx context.Context, client *ipc.Client) (any, string, error) {
@@ -77,7 +77,7 @@ func (o *OwnFlags) Read() (do func(context.Context, *ipc.Client) (answer any, te
 	}
 	return func(ctx context.Context, client *ipc.Client) (any, string, error) {
 		joined, err := client.JoinOwn(ctx, args)
-		if bridge.CodeOf(err) == bridge.Unavailable { // that is about the server, not about our broker
+		if bridge.CodeOf(err) == bridge.Unavailable { // it concerns the server, not this broker
 			err = bridge.Errorf(bridge.Conflict, "%s", err.Error())
 		}
 		return joined, Joined(joined), err
@@ -97,7 +97,7 @@ func readFile(what, path string) (string, error) {
 	return string(data), nil
 }
 
-// Left says that this PC is in no team any more.
+// Left returns the message that this PC has left its team.
 func Left(left api.Joined) string {
 	text := "This PC belongs to the team " + left.Team + " no more.\n"
 	lists := "The hub still lists it until `bridge-hub remove` is run there"

@@ -1,5 +1,5 @@
-// Package pairs is what the commands about other PCs print: who is paired with this
-// one, and what they show of themselves.
+// Package pairs prints the output of the commands for other PCs: the paired PCs and
+// their shared lists.
 package pairs
 
 import (
@@ -14,7 +14,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Lists shows the sessions and jobs of the paired PCs (RMT-23).
+// Lists returns the sessions and jobs of the paired PCs as text (RMT-23).
 func Lists(lists api.NetworkLists, now time.Time) string {
 	var b strings.Builder
 	if len(lists.Peers) == 0 {
@@ -38,7 +38,7 @@ func Lists(lists api.NetworkLists, now time.Time) string {
 	return b.String()
 }
 
-// Network shows the paired PCs and what each may do here.
+// Network returns the paired PCs and their permissions here as text.
 func Network(network api.Network, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "This PC is %s", network.Name)
@@ -84,7 +84,7 @@ func Network(network api.Network, now time.Time) string {
 	return b.String()
 }
 
-// team shows the team that this PC belongs to, and the way to its hub.
+// team writes the team of this PC and the link to its hub.
 func team(b *strings.Builder, t api.Team, now time.Time) {
 	switch {
 	case t.Team == "":
@@ -107,7 +107,7 @@ func team(b *strings.Builder, t api.Team, now time.Time) {
 	}
 }
 
-// Invited says how the other PC comes to pair.
+// Invited returns the instructions for pairing the other PC.
 func Invited(invitation api.Invited, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "On the other PC, run:\n\n  bridge link %s\n\nand type this code there, within %s:\n\n  %s\n\n",
@@ -119,12 +119,12 @@ func Invited(invitation api.Invited, now time.Time) string {
 	return b.String()
 }
 
-// Paired says that a PC is paired.
+// Paired returns the message that a PC is paired.
 func Paired(peer api.PCName) string {
 	return fmt.Sprintf("Paired with %s (%s). It may do nothing here until you allow it: see `bridge network`.", peer.Name, link.Fingerprint(peer.ID))
 }
 
-// Joined says that this PC is one of a team.
+// Joined returns the message that this PC has joined a team.
 func Joined(joined api.Joined) string {
 	by := "hub"
 	if joined.Own {
@@ -134,7 +134,7 @@ func Joined(joined api.Joined) string {
 		joined.Name, joined.Team, by, link.Fingerprint(joined.Hub))
 }
 
-// Shown is what `bridge pair --json` prints.
+// Shown is the output of `bridge pair --json`.
 type Shown struct {
 	Address   string            `json:"address"`
 	Code      string            `json:"code"`
@@ -142,7 +142,7 @@ type Shown struct {
 	ID        string            `json:"id"`
 }
 
-// Ended is nil for an invitation that somebody came by, and else says what became of it.
+// Ended returns nil for a used invitation, and else an error with the reason of its end.
 func Ended(ended api.InvitationEnded) error {
 	switch link.InvitationState(ended.State) {
 	case link.InvitationUsed:
@@ -154,7 +154,7 @@ func Ended(ended api.InvitationEnded) error {
 	}
 }
 
-// Show is that of an invitation.
+// Show returns the JSON form of an invitation.
 func Show(invitation api.Invited) Shown {
 	return Shown{Address: invitation.Addresses[0], Code: invitation.Code, ExpiresAt: invitation.ExpiresAt, ID: invitation.ID}
 }

@@ -11,14 +11,14 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Crew is this PC's team as `bridge team --json` prints it.
+// Crew is this PC's team in the output of `bridge team --json`.
 type Crew struct {
 	Joined bool `json:"joined"`
 	api.Team
 	Members []api.PC `json:"members"` // without this PC
 }
 
-// CrewOf is the team's part of the network: who is there stands first.
+// CrewOf returns the team of the network, with online members first.
 func CrewOf(network api.Network) Crew {
 	crew := Crew{Team: api.Team{Unheard: []string{}, Keyless: []string{}, Dropped: []api.Dropped{}}, Members: []api.PC{}}
 	if network.Team != nil {
@@ -41,7 +41,7 @@ func CrewOf(network api.Network) Crew {
 	return crew
 }
 
-// Text shows who is in the team and who is there, and what each may do here.
+// Text returns the team's members, their presence and their permissions here as text.
 func (c Crew) Text(now time.Time) string {
 	if !c.Joined {
 		return "This PC belongs to no team: `bridge join ADDRESS` makes it one of the team whose hub is there.\n"
@@ -77,7 +77,7 @@ func (c Crew) Text(now time.Time) string {
 	return b.String()
 }
 
-// presence says whether a PC of the team is there, as far as is known.
+// presence returns whether a PC of the team is online, as far as known.
 func (c Crew) presence(pc api.PC, now time.Time) string {
 	words := "not there"
 	switch {

@@ -12,7 +12,7 @@ import (
 	"bridge/backend/storage/maintain/inventory"
 )
 
-// Doctor shows what `bridge doctor` found: the verdict first, then what to do.
+// Doctor returns the findings of `bridge doctor` as text: the verdict, then the advice.
 func Doctor(r check.Report, c maintain.Maintenance, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Storage in %s: %s\n", bridge.OneLine(c.Home.Dir()), r.Summary().Words())

@@ -6,16 +6,16 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Standing is how things stand for the owner: what `bridge` alone tells.
+// Standing is the current state for the owner, printed by `bridge` alone.
 type Standing struct {
 	Home      string
 	Running   bool // a broker serves the home
 	Connected bool // agents are connected
-	Sessions  int  // that are connected now
-	Needs     int  // how many things need the owner
+	Sessions  int  // connected now
+	Needs     int  // number of the owner's needs
 }
 
-// Next says how things stand, and what to do next. line writes a command as it is typed.
+// Next returns the current state and the next step. line writes a command.
 func Next(s Standing, line Line) string {
 	next := func(does string, words ...string) string { return fmt.Sprintf("  %s   (%s)\n", line(words...), does) }
 	said := fmt.Sprintf("Bridge does not run for %s.\n", bridge.OneLine(s.Home))

@@ -1,5 +1,5 @@
-// Package report is what the commands about the state of things print for people: the
-// broker and its sessions, the storage, the jobs and what they ask.
+// Package report formats the output of the status commands for people: the broker
+// and its sessions, the storage, the jobs and their questions.
 package report
 
 import (
@@ -13,7 +13,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Runs lists the jobs, and what waits for an answer with the command that gives it.
+// Runs returns the jobs and the open questions, with the commands that answer them.
 func Runs(found api.Runs, line Line, now time.Time) string {
 	if len(found.Jobs) == 0 {
 		return "No jobs: a session gives one by its tools spawn_claude, spawn_codex and spawn_opencode.\n"

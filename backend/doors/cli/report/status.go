@@ -17,9 +17,9 @@ import (
 	"bridge/backend/storage/maintain/inventory"
 )
 
-// Status shows the broker and the live sessions. What is told of storage, jobs and
-// needs stands between them, lines as the functions below give them.
-// connected says that agents are.
+// Status returns the broker and the live sessions as text. more holds the lines
+// about storage, jobs and needs from the functions below. connected means that
+// agents are connected.
 func Status(s api.Status, home, more string, connected bool, line Line, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Broker     version %s, process %d (%s), up %s\n", s.Version, s.PID, bridge.OneLine(s.Host), now.Sub(time.UnixMilli(s.Since)).Round(time.Second))
@@ -49,10 +49,10 @@ func Status(s api.Status, home, more string, connected bool, line Line, now time
 	return b.String()
 }
 
-// Line writes a command of Bridge's with these words as a person types it.
+// Line writes a command of Bridge as a person types it.
 type Line func(words ...string) string
 
-// Agents says of those that are connected whether they reach Bridge, and whether they ask
+// Agents returns whether the connected agents reach Bridge, and whether they ask
 // before they start agents.
 func Agents(connected []connect.Standing, line Line) string {
 	var asking, starting []string
@@ -76,8 +76,8 @@ func Agents(connected []connect.Standing, line Line) string {
 	return b.String()
 }
 
-// Storage is how the storage stands, and its backups. What it says is by a quick look
-// where that saw as much as the broker did.
+// Storage returns the state of the storage and its backups. It comes from a quick
+// check, as far as that saw as much as the broker.
 func Storage(s check.QuickStatus, line Line, now time.Time) string {
 	more, how := line("doctor")+" reads everything", " at a quick look"
 	if s.Errors+s.Warnings > 0 {
@@ -107,8 +107,8 @@ func testAge(result *inventory.TestResult, now time.Time) string {
 // fewAsked is how many questions and permissions Needs names.
 const fewAsked = 5
 
-// Needs says how many things need the owner, and which commands answer what he is asked;
-// "" for a nil list, which is not told. line writes a command as it is typed.
+// Needs returns the number of the owner's needs and the commands that answer them,
+// or "" for an unknown (nil) list. line writes a command.
 func Needs(list []needs.Item, line Line) string {
 	switch {
 	case list == nil:
@@ -133,7 +133,7 @@ func Needs(list []needs.Item, line Line) string {
 	return b.String()
 }
 
-// Jobs says how many jobs go on; "" for none.
+// Jobs returns the number of running jobs as text, or "" for none.
 func Jobs(going []api.JobView, line Line) string {
 	count := map[string]int{}
 	for _, view := range going {

@@ -17,37 +17,36 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// Control does with one service what its owner asks.
+// Control executes the owner's actions on one service.
 type Control struct {
 	Service Service
 	Manager Manager
-	// Broker asks who serves the service's home; nil without an error when nobody
-	// does.
+	// Broker returns the status of the home's broker, or nil without one.
 	Broker func(ctx context.Context) (*api.Status, error)
 }
 
-// Report is how a service stands, and who serves its home.
+// Report is the state of a service and the broker of its home.
 type Report struct {
 	Service string `json:"service"`
 	System  bool   `json:"system"`
 	Account string `json:"account"`
 	Home    string `json:"home"`
 	Status
-	// Broker is who serves the home now; nil when nobody does, or when it belongs
-	// to another account, whose broker answers nobody else.
+	// Broker is the home's broker. It is nil without one, or if the home belongs to
+	// another account, whose broker answers only that account.
 	Broker *api.Status `json:"broker"`
 }
 
 // serves reports whether the service's own process is the home's broker.
 func (r Report) serves() bool { return r.Broker != nil && r.Broker.Host == Host }
 
-// waits reports whether the service runs and lets another broker, one that
-// somebody started on purpose, go first.
+// waits reports whether the service runs and waits for another broker, which a
+// person started.
 func (r Report) waits() bool {
 	return r.State == Running && r.Broker != nil && r.Broker.Host != Host && r.Broker.Host != broker.HostBackground
 }
 
-// Install writes the service and says what was written.
+// Install writes the service and returns descriptions of the written files.
 func (c Control) Install(ctx context.Context) ([]string, error) {
 	if err := c.Manager.MayChange(); err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func (c Control) Install(ctx context.Context) ([]string, error) {
 	return append(lines, "Start it now with `"+c.Service.Command("start")+"`."), nil
 }
 
-// Uninstall stops the service and removes what Install wrote.
+// Uninstall stops the service and removes the files of Install.
 func (c Control) Uninstall(ctx context.Context) ([]string, error) {
 	if _, err := c.change(ctx); err != nil {
 		return nil, err
@@ -78,8 +77,8 @@ func (c Control) Uninstall(ctx context.Context) ([]string, error) {
 	return append(lines, "Your messages and decisions are kept in "+c.Service.Home.Dir()+"."), nil
 }
 
-// change is the status of a service that must be there, for those who may change
-// it.
+// change returns the status of an existing service. It fails for users who may not
+// change it.
 func (c Control) change(ctx context.Context) (Status, error) {
 	if err := c.Manager.MayChange(); err != nil {
 		return Status{}, err
@@ -91,10 +90,10 @@ func (c Control) change(ctx context.Context) (Status, error) {
 	return status, err
 }
 
-// Start starts the service and reports what came of it.
+// Start starts the service and returns its state.
 func (c Control) Start(ctx context.Context) (Report, error) { return c.bringUp(ctx, c.Manager.Start) }
 
-// Restart ends the service, starts it again and reports what came of it.
+// Restart restarts the service and returns its state.
 func (c Control) Restart(ctx context.Context) (Report, error) {
 	return c.bringUp(ctx, c.Manager.Restart)
 }
@@ -114,18 +113,18 @@ func (c Control) bringUp(ctx context.Context, start func(context.Context) error)
 	return c.await(ctx)
 }
 
-// startPatience is how long a start watches what becomes of the service.
+// startPatience is how long a start observes the service.
 const startPatience = 30 * time.Second
 
-// How often a start looks at its own account's service, and how long it gives
-// another's to fail.
+// The interval of checks on the account's own service, and the time another
+// account's service has to fail.
 const (
 	startPause   = 100 * time.Millisecond
 	foreignPause = 2 * time.Second
 )
 
 // await waits until the service serves, waits for another broker, or has failed.
-// Of another account's service only the manager's word is to be had.
+// For another account's service it only knows the manager's status.
 func (c Control) await(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -146,7 +145,7 @@ func (c Control) await(ctx context.Context) (Report, error) {
 	}
 }
 
-// Stop ends the service until the next login or boot, and says so.
+// Stop ends the service until the next login or boot, and returns that as text.
 func (c Control) Stop(ctx context.Context) ([]string, error) {
 	status, err := c.change(ctx)
 	if err != nil {
@@ -161,7 +160,7 @@ func (c Control) Stop(ctx context.Context) ([]string, error) {
 	return []string{"The service " + c.Service.Name + " is stopped. A session that needs a broker starts one in the background."}, nil
 }
 
-// Report says how the service stands. Another account's broker is not asked.
+// Report returns the state of the service. It does not query another account's broker.
 func (c Control) Report(ctx context.Context) (Report, error) {
 	s := c.Service
 	status, err := c.Manager.Status(ctx)
@@ -197,7 +196,7 @@ func lastLines(path string, count int) ([]string, error) {
 	return lines[max(0, len(lines)-count):], nil
 }
 
-// Text is a report for people.
+// Text returns a report for people.
 func (s Service) Text(r Report) string {
 	var b strings.Builder
 	if !r.Installed {
@@ -228,7 +227,7 @@ func (s Service) Text(r Report) string {
 	return b.String()
 }
 
-// brokerText says who serves the home.
+// brokerText describes the broker of the home.
 func (s Service) brokerText(r Report) string {
 	switch {
 	case !s.IsMine():

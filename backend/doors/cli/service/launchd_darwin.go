@@ -12,15 +12,15 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// launchd keeps the service on macOS through kardianos/service, with a property
-// list of ours: the library's own restarts a broker that was told to end, and
-// collects what it prints in files that nothing rotates.
+// launchd runs the service on macOS through kardianos/service, with Bridge's own
+// property list. The library's list restarts a broker that was asked to end, and
+// writes its output to files without rotation.
 type launchd struct {
 	Service
 	file string // the property list
 }
 
-// Manager is launchd, for the machine or for the account.
+// Manager returns launchd, for the machine or for the account.
 func (s Service) Manager() (Manager, error) {
 	m := launchd{Service: s, file: filepath.Join("/Library/LaunchDaemons", s.Name+".plist")}
 	if s.System {
@@ -130,7 +130,7 @@ func (m launchd) order(done string, do func(kardianos.Service) error) error {
 	return nil
 }
 
-// state is as much as the library tells; it names no process.
+// state returns only the library's information; it has no process id.
 func (m launchd) Status(context.Context) (Status, error) {
 	state := Status{State: Stopped, File: m.file}
 	manager, err := m.manager()
@@ -151,5 +151,5 @@ func (m launchd) Status(context.Context) (Status, error) {
 	return state, nil
 }
 
-// Journal is where macOS keeps what it saw of the service.
+// Journal returns the place of macOS's records of the service.
 func (Service) Journal() string { return "the Console app" }

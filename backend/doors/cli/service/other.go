@@ -8,12 +8,12 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Manager refuses: this system has none that Bridge knows.
+// Manager fails: this system has no service manager that Bridge knows.
 func (Service) Manager() (Manager, error) {
 	return nil, bridge.Errorf(bridge.Unsupported, "services are for Linux with systemd, macOS and Windows; here, start `bridge serve` by the system's own means")
 }
 
-// Journal is where the system keeps what it saw of the service.
+// Journal returns the place of the system's records of the service.
 func (Service) Journal() string { return "the system's log" }
 
 // Run runs the broker in the foreground.

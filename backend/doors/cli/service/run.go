@@ -10,15 +10,14 @@ import (
 	kardianos "github.com/kardianos/service"
 )
 
-// Run runs the broker as the system's service manager expects it, until
-// the manager ends it or it ends by itself. A person who starts it by hand gets
-// the same in the foreground.
+// Run runs the broker under the system's service manager, until either ends it. If
+// a person starts it, it runs in the foreground. It returns the error of run.
 func Run(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &program{run: func() error { return run(ctx) }, cancel: cancel, done: make(chan struct{})}
 	manager, err := kardianos.New(p, &kardianos.Config{Name: "bridge", Option: kardianos.KeyValue{
-		// The broker hears the signals that end it; what is waited for is its end.
+		// The broker handles the signals that end it; this waits for its end.
 		"RunWait": func() { <-p.done },
 	}})
 	if err != nil {
@@ -30,22 +29,22 @@ func Run(ctx context.Context, run func(context.Context) error) error {
 	return p.err
 }
 
-// program is the broker as the service manager sees it (kardianos.Interface).
+// program is the broker in the form of kardianos.Interface.
 type program struct {
 	run    func() error
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
-	err    error         // what it returned; read after done
+	err    error         // the result of run; read after done
 }
 
-// Start returns at once, as the manager asks. On Windows nothing but the end of
-// the process tells the manager that a broker failed, so that it starts it again.
+// Start returns immediately, as the manager requires. On Windows the manager
+// notices a failed broker only by the end of the process, and then restarts it.
 func (p *program) Start(kardianos.Service) error {
 	go func() {
 		defer close(p.done)
 		p.err = p.run()
 		if p.err != nil && runtime.GOOS == "windows" && !kardianos.Interactive() {
-			os.Exit(1) // the log says why
+			os.Exit(1) // the log has the reason
 		}
 	}()
 	return nil

@@ -15,14 +15,14 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// windowsService is a service of the machine that runs as its owner's account:
-// the broker's pipe answers one account only, so one that ran as the system
-// would be of no use to anybody's sessions.
+// windowsService is a service of the machine that runs as its owner's account. The
+// broker's pipe answers only one account, so a service that ran as the system could
+// serve no session.
 type windowsService struct {
 	Service
 }
 
-// Manager is the service control manager.
+// Manager returns the service control manager.
 func (s Service) Manager() (Manager, error) {
 	if !s.System {
 		return nil, bridge.Errorf(bridge.Invalid, "on Windows a service is always the machine's; to start Bridge at login, let the desktop app do it")
@@ -30,8 +30,7 @@ func (s Service) Manager() (Manager, error) {
 	return windowsService{s}, nil
 }
 
-// MayChange leaves the answer to Windows, which knows more than one way to
-// grant it.
+// MayChange returns nil: Windows decides, because it has several ways to grant it.
 func (windowsService) MayChange() error { return nil }
 
 func (m windowsService) config(password string) *kardianos.Config {
@@ -42,7 +41,7 @@ func (m windowsService) config(password string) *kardianos.Config {
 	}
 }
 
-// environment leaves PATH out: Windows gives a service its account's own.
+// environment omits PATH: Windows gives a service its account's own.
 func environment(entries []string) map[string]string {
 	named := map[string]string{}
 	for _, entry := range entries {
@@ -120,7 +119,7 @@ func (m windowsService) Stop(context.Context) error {
 	return m.explain("stopped", manager.Stop())
 }
 
-// explain makes the two refusals that people meet readable.
+// explain makes the two common refusals readable.
 func (m windowsService) explain(done string, err error) error {
 	switch {
 	case err == nil:
@@ -134,7 +133,7 @@ func (m windowsService) explain(done string, err error) error {
 	}
 }
 
-// state asks with the rights that everybody has.
+// state queries with the rights that every user has.
 func (m windowsService) Status(context.Context) (Status, error) {
 	state := Status{State: Stopped}
 	scm, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
@@ -174,9 +173,9 @@ func (m windowsService) Status(context.Context) (Status, error) {
 	return state, nil
 }
 
-// startsByItself asks for the part of the settings that everybody may see.
+// startsByItself reads the part of the settings that every user may see.
 func startsByItself(handle windows.Handle) bool {
-	const most = 8 << 10 // Windows documents that no answer is longer
+	const most = 8 << 10 // Windows documents this maximum
 	var answer [most / 8]uint64
 	settings := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&answer[0])) //nolint:gosec // the call fills it in this layout
 	var needed uint32
@@ -184,5 +183,5 @@ func startsByItself(handle windows.Handle) bool {
 	return err == nil && settings.StartType == windows.SERVICE_AUTO_START
 }
 
-// Journal is where Windows keeps what it saw of the service.
+// Journal returns the place of Windows' records of the service.
 func (Service) Journal() string { return "the Windows event viewer" }

@@ -1,7 +1,7 @@
-// Package service keeps a broker running by the system's own service manager
-// (DSK-03): systemd, launchd or Windows' service control manager, each through
-// kardianos/service. It describes the service (Describe), does with it what its
-// owner asks (Control), and is the service's own process (Run).
+// Package service keeps a broker running by the system's service manager (DSK-03):
+// systemd, launchd or Windows' service control manager, each through
+// kardianos/service. It describes the service (Describe), executes its owner's
+// actions (Control), and is the service's own process (Run).
 package service
 
 import (
@@ -17,38 +17,38 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// Host is the host of a broker that the system's service manager runs.
+// Host is the Host value of a broker that the system's service manager runs.
 const Host = "service"
 
-// Service is one broker as the system's service manager is to run it. A home
-// has at most one for its owner's login and one for the whole machine; the
-// election sees to it that only one of them serves.
+// Service is one broker for the system's service manager. A home has at most one
+// for its owner's login and one for the whole machine; the election lets only one
+// of them serve.
 type Service struct {
-	Name    string // without a suffix; tells homes and, on the machine, accounts apart
+	Name    string // without a suffix; distinguishes homes and, on the machine, accounts
 	Program string // absolute path of this binary
 	Home    config.Home
-	System  bool // the machine's, started at boot; else the owner's, started at login
+	System  bool // the machine's, started at boot; or else the owner's, started at login
 	Account string
-	Env     []string // NAME=value, what the broker needs of the environment
+	Env     []string // NAME=value: the environment that the broker needs
 
 	getenv   func(string) string
 	password func(account string) (string, error)
 }
 
-// Request says which service is meant.
+// Request selects a service.
 type Request struct {
-	Home    string // --home, "" for the usual one
+	Home    string // --home; "" for the default one
 	Getenv  func(string) string
 	System  bool
-	Account string // whose broker it is, "" for the caller's, or who called sudo
-	// Password asks for the account's password, where the system needs it.
+	Account string // the broker's account; "" for the caller's, or the user of sudo
+	// Password asks for the account's password, if the system needs it.
 	Password func(account string) (string, error)
 }
 
-// Manager is this system's way to keep programs running. Installing and
-// removing answer in lines for people what was written.
+// Manager is this system's service manager. Install and Uninstall return
+// descriptions of their changes.
 type Manager interface {
-	// MayChange refuses who has no right to anything but a look.
+	// MayChange fails if the user may only read the status.
 	MayChange() error
 	Install(ctx context.Context) ([]string, error)
 	Uninstall(ctx context.Context) ([]string, error)
@@ -58,16 +58,16 @@ type Manager interface {
 	Status(ctx context.Context) (Status, error)
 }
 
-// Status is what the service manager says.
+// Status is the service manager's report.
 type Status struct {
 	Installed bool   `json:"installed"`
-	Automatic bool   `json:"automatic"` // starts by itself
+	Automatic bool   `json:"automatic"` // starts automatically
 	State     string `json:"state"`     // running, restarting, stopped or failed
-	PID       int    `json:"pid"`       // 0 when it does not run
-	File      string `json:"file"`      // the unit file; "" where there are none
+	PID       int    `json:"pid"`       // 0 if it does not run
+	File      string `json:"file"`      // the unit file; "" without one
 }
 
-// States of a service.
+// The states of a service.
 const (
 	Running    = "running"
 	Restarting = "restarting"
@@ -75,10 +75,10 @@ const (
 	Failed     = "failed"
 )
 
-// plainAccount is an account name that may be part of a service's name.
+// plainAccount matches an account name that may be part of a service's name.
 var plainAccount = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
-// Describe describes the service that a request means.
+// Describe returns the service that a request selects. It fails for an invalid request.
 func Describe(r Request) (Service, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -100,7 +100,7 @@ func Describe(r Request) (Service, error) {
 	if err != nil {
 		return Service{}, err
 	}
-	if !r.System { // the files of the service lie below the owner's home
+	if !r.System { // the service's files are below the owner's home
 		if err := config.CheckOwner(owner.HomeDir); err != nil {
 			return Service{}, err
 		}
@@ -125,8 +125,8 @@ func Describe(r Request) (Service, error) {
 	return s, nil
 }
 
-// ownerOf is whose broker the service runs. Without a word about it that is the
-// caller, and under sudo the caller's own account.
+// ownerOf returns the account of the service's broker. By default that is the
+// caller, and under sudo the account that called sudo.
 func ownerOf(r Request) (*user.User, error) {
 	if r.Account != "" && !r.System {
 		return nil, bridge.Errorf(bridge.Invalid, "--user goes with --system; without it the service is your own")
@@ -152,9 +152,9 @@ func ownerOf(r Request) (*user.User, error) {
 	return owner, nil
 }
 
-// keptEnv picks what a service manager would not hand on: where git is, and Bridge's own
-// settings. Agents are found by the PATH of the login shell. Home and session name are of
-// the moment and stay out.
+// keptEnv returns the variables that a service manager would not pass on: the
+// location of git, and Bridge's own settings. Agents are found by the login shell's
+// PATH. It omits the home and the session name, which vary by call.
 func keptEnv(environ []string) []string {
 	var picked []string
 	for _, entry := range environ {
@@ -169,7 +169,7 @@ func keptEnv(environ []string) []string {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// Args are what the program is run with.
+// Args returns the arguments of the program.
 func (s Service) Args() []string {
 	args := []string{"service", "run"}
 	if !s.Home.IsDefault() || runtime.GOOS == "windows" {
@@ -178,7 +178,7 @@ func (s Service) Args() []string {
 	return args
 }
 
-// Command is what a person types to do verb with this service.
+// Command returns the command that a person types for an action on this service.
 func (s Service) Command(verb string) string {
 	line := "bridge service " + verb
 	if s.System && runtime.GOOS != "windows" {
@@ -190,8 +190,8 @@ func (s Service) Command(verb string) string {
 	return line
 }
 
-// IsMine reports whether this process runs as the service's account, whose
-// broker alone answers it.
+// IsMine reports whether this process runs as the service's account, because its
+// broker answers only that account.
 func (s Service) IsMine() bool {
 	current, err := user.Current()
 	return err == nil && current.Username == s.Account

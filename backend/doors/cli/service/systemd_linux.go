@@ -17,20 +17,19 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// systemd keeps the service on Linux through kardianos/service, with a unit of
-// ours. By hand here is only what that package lacks: a unit that a login pulls
-// in and that quotes every path, systemd's own words when it refuses, whether the
-// service starts by itself and which process it is, a user manager that is not in
-// the environment or keeps its units elsewhere, and taking back an installation
-// that failed half-way.
+// systemd runs the service on Linux through kardianos/service, with Bridge's own
+// unit. This code adds what that package lacks: a unit that a login starts and that
+// quotes every path; systemd's error messages; automatic start and process id; a
+// user manager missing in the environment or with another unit folder; and the
+// removal of a partly failed installation.
 type systemd struct {
 	Service
 	file    string // the unit file
-	link    string // where an account's manager looks for it, "" for the file itself
+	link    string // where an account's manager searches it; "" for the file itself
 	runtime string // XDG_RUNTIME_DIR of the account, for its own manager
 }
 
-// Manager is systemd, for the machine or for the account.
+// Manager returns systemd, for the machine or for the account.
 func (s Service) Manager() (Manager, error) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return nil, bridge.Errorf(bridge.Unsupported, "this system is not run by systemd, so it has no service manager that Bridge knows: start `bridge serve` by its own means")
@@ -70,11 +69,10 @@ func (m systemd) MayChange() error {
 	return bridge.Errorf(bridge.Denied, "a service of the machine is root's to change: put sudo in front, or leave out --system for a service of your own")
 }
 
-// unitTemplate is the unit file in the template language of kardianos/service.
-// Its Arguments are one whole command line, and everything in it is quoted by us.
-// It restricts nothing: the broker starts agents, and whatever a unit forbids is
-// forbidden to everything below it; they must be able to do what their owner can,
-// sudo included.
+// unitTemplate is the unit file in the template language of kardianos/service. Its
+// Arguments are one complete, quoted command line. It has no restrictions: they
+// would also apply to the agents that the broker starts, which must have all of
+// their owner's rights, including sudo.
 const unitTemplate = "# Written by `bridge service install`; `bridge service uninstall` removes it." + `
 [Unit]
 Description={{Description}}
@@ -100,7 +98,7 @@ OOMPolicy=continue
 WantedBy={{if UserName}}multi-user.target{{else}}default.target{{end}}
 `
 
-// manager is the library's view of this service.
+// manager returns the library's object of this service.
 func (m systemd) manager() (kardianos.Service, error) {
 	command := quoteUnit(m.Program)
 	for _, arg := range m.Args() {
@@ -125,7 +123,7 @@ func (m systemd) manager() (kardianos.Service, error) {
 			return nil, err
 		}
 	}
-	for _, system := range kardianos.AvailableSystems() { // its own guess may be another one
+	for _, system := range kardianos.AvailableSystems() { // the library's own choice may be another one
 		if system.String() == "linux-systemd" {
 			return system.New(&program{}, config)
 		}
@@ -135,7 +133,7 @@ func (m systemd) manager() (kardianos.Service, error) {
 
 func escapeSpecifiers(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
-// quoteUnit makes text one word of a unit file.
+// quoteUnit quotes text as one argument in a unit file.
 func quoteUnit(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(text) + `"`
 }
@@ -179,7 +177,7 @@ func (m systemd) Install(ctx context.Context) ([]string, error) {
 	return lines, nil
 }
 
-// files are the unit file and the link to it, where there is one.
+// files returns the unit file and its link, if there is one.
 func (m systemd) files() []string {
 	if m.link == "" {
 		return []string{m.file}
@@ -187,9 +185,9 @@ func (m systemd) files() []string {
 	return []string{m.file, m.link}
 }
 
-// explain turns the library's bare exit status into systemd's own words, by
-// asking systemctl once more for the same, which may be asked any number of
-// times. When it succeeds then, it is done. Other errors are the library's own.
+// explain replaces the library's bare exit status by systemd's message. It repeats
+// the systemctl call, which is always safe. If that succeeds, it returns nil. It
+// keeps other errors.
 func (m systemd) explain(ctx context.Context, err error, verb ...string) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -231,7 +229,7 @@ func (m systemd) reload(ctx context.Context) error {
 
 func (m systemd) unitName() string { return m.Name + ".service" }
 
-// syncUnit makes what the library wrote survive a loss of power.
+// syncUnit makes the library's files survive a power loss.
 func (m systemd) syncUnit() error {
 	unit, err := os.OpenFile(m.file, os.O_RDWR, 0)
 	if err != nil {
@@ -244,7 +242,7 @@ func (m systemd) syncUnit() error {
 	return err
 }
 
-// dropUnit removes the unit file, which holds only what install wrote.
+// dropUnit removes the unit file, which holds only Install's content.
 func (m systemd) dropUnit() error {
 	for _, file := range m.files() {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -268,7 +266,7 @@ func (m systemd) Uninstall(ctx context.Context) ([]string, error) {
 	if err := m.explain(ctx, manager.Uninstall(), "disable", m.unitName()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := m.dropUnit(); err != nil { // the link, and whatever the library left
+	if err := m.dropUnit(); err != nil { // the link, and files that the library left
 		return nil, err
 	}
 	_, _ = m.ctl(ctx, "reset-failed", m.unitName()) // systemd may have forgotten it already
@@ -287,7 +285,7 @@ func (m systemd) Restart(ctx context.Context) error {
 	return m.order(ctx, "restart", kardianos.Service.Restart)
 }
 
-// order has systemd do one thing with the installed service.
+// order executes one action on the installed service.
 func (m systemd) order(ctx context.Context, verb string, do func(kardianos.Service) error) error {
 	manager, err := m.manager()
 	if err != nil {
@@ -298,7 +296,7 @@ func (m systemd) order(ctx context.Context, verb string, do func(kardianos.Servi
 
 func (m systemd) Status(ctx context.Context) (Status, error) {
 	state := Status{File: m.file, State: Stopped}
-	for _, file := range m.files() { // an earlier version wrote the unit where the link is
+	for _, file := range m.files() { // an earlier version wrote the unit to the link's path
 		_, err := os.Stat(file)
 		state.Installed = state.Installed || err == nil
 	}
@@ -315,11 +313,11 @@ func (m systemd) Status(ctx context.Context) (Status, error) {
 		properties[name] = value
 	}
 	state.Automatic = properties["UnitFileState"] == "enabled"
-	state.PID, _ = strconv.Atoi(properties["MainPID"]) // 0 when it is not told
+	state.PID, _ = strconv.Atoi(properties["MainPID"]) // 0 if unknown
 	switch properties["ActiveState"] {
 	case "active":
 		state.State = Running
-	case "activating": // for the first time, or again
+	case "activating": // the first start or a restart
 		state.State = Restarting
 	case "failed":
 		state.State = Failed
@@ -327,7 +325,7 @@ func (m systemd) Status(ctx context.Context) (Status, error) {
 	return state, nil
 }
 
-// Journal is where systemd keeps what it saw of the service.
+// Journal returns the place of systemd's records of the service.
 func (s Service) Journal() string {
 	if s.System {
 		return "`journalctl -u " + s.Name + "`"
@@ -335,7 +333,7 @@ func (s Service) Journal() string {
 	return "`journalctl --user -u " + s.Name + "`"
 }
 
-// ctl runs systemctl and returns what it prints. Its complaint is the error.
+// ctl runs systemctl and returns its output. Its error holds systemctl's message.
 func (m systemd) ctl(ctx context.Context, args ...string) (string, error) {
 	if !m.System {
 		args = append([]string{"--user"}, args...)

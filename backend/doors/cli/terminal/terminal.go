@@ -1,6 +1,6 @@
-// Package terminal is the way of everything that Bridge's programs print to a terminal:
-// what is hidden in it is made visible there, once, for every command. Files and pipes
-// get what was printed, byte for byte.
+// Package terminal handles all terminal output of Bridge's programs: it makes
+// hidden characters visible, once for every command. Files and pipes get the output
+// unchanged.
 package terminal
 
 import (
@@ -15,9 +15,9 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Writer returns a writer to w that makes hidden characters visible (bridge.Visible) where
-// w is a terminal, and w itself where it is none. Each write is one text: a character that
-// two writes share is shown as bytes.
+// Writer returns a writer to w that makes hidden characters visible
+// (bridge.Visible) if w is a terminal, or else w itself. Each write is one text: it
+// shows a character split across two writes as bytes.
 func Writer(w io.Writer) io.Writer {
 	if file, is := w.(*os.File); is && term.IsTerminal(int(file.Fd())) {
 		return &writer{file: file, form: bridge.Visible}
@@ -25,8 +25,8 @@ func Writer(w io.Writer) io.Writer {
 	return w
 }
 
-// JSON returns the writer for JSON documents to what Writer returned. On a terminal hidden
-// characters are escaped as JSON has it, so that the document means the same.
+// JSON returns the writer for JSON documents, given the result of Writer. On a terminal
+// it escapes hidden characters as JSON does, so that the document keeps its meaning.
 func JSON(w io.Writer) io.Writer {
 	if shown, is := w.(*writer); is {
 		return &writer{file: shown.file, form: escapeJSON}
@@ -34,8 +34,8 @@ func JSON(w io.Writer) io.Writer {
 	return w
 }
 
-// File returns the terminal behind what Writer returned, for what moves its cursor. Words
-// that others said must be made visible before they are written there.
+// File returns the terminal behind the result of Writer, for moving its cursor.
+// Text from others must be made visible before it is written there.
 func File(w io.Writer) (*os.File, bool) {
 	shown, is := w.(*writer)
 	if !is {
@@ -49,7 +49,7 @@ type writer struct {
 	form func(string) string
 }
 
-// Write writes the visible form of text, and reports the length of text.
+// Write writes the visible form of text, and returns the length of text.
 func (w *writer) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(w.file, w.form(string(text))); err != nil {
 		return 0, err
@@ -57,8 +57,8 @@ func (w *writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// escapeJSON returns a JSON document without hidden characters: each is `\u202e`, or a pair
-// of such.
+// escapeJSON returns a JSON document without hidden characters: each becomes
+// `\u202e`, or a pair of these.
 func escapeJSON(document string) string {
 	var b strings.Builder
 	for _, r := range document {
@@ -75,11 +75,11 @@ func escapeJSON(document string) string {
 	return b.String()
 }
 
-// textBytes bounds a text on standard input: far more than anybody types.
+// textBytes bounds a text on standard input, far above what people type.
 const textBytes = 64 << 10
 
-// ReadText reads a text from input until its end. Where input is a terminal it asks first,
-// on asking. A text of more than 64 KiB is Invalid.
+// ReadText reads a text from input until its end. If input is a terminal, it first
+// asks on asking. It fails with Invalid over 64 KiB.
 func ReadText(input io.Reader, asking io.Writer, ask string) (string, error) {
 	if file, ok := input.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		fmt.Fprintln(asking, ask)
@@ -94,8 +94,8 @@ func ReadText(input io.Reader, asking io.Writer, ask string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
-// Fit returns as much of a line as one line of the terminal has room for. What is longer
-// would stay on the lines above when the line is written over.
+// Fit returns the part of a line that fits into one line of the terminal. A longer
+// line would leave remains when it is overwritten.
 func Fit(out *os.File, line string) string {
 	columns, _, err := term.GetSize(int(out.Fd()))
 	if err != nil {

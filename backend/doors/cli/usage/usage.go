@@ -1,5 +1,5 @@
-// Package usage is how Bridge's programs read a command line: a wrong one is refused in one
-// sentence, which names what was probably meant.
+// Package usage validates the command lines of Bridge's programs. A wrong one is
+// refused in one sentence that suggests the probable meaning.
 package usage
 
 import (
@@ -15,8 +15,8 @@ import (
 	"bridge/backend/doors/cli/outcome"
 )
 
-// Prepare makes root and its commands, which must all be there, refuse wrong flags and
-// wrong topics of help. version is what --version prints.
+// Prepare makes root and its commands, which must all exist, refuse wrong flags and
+// help topics. version is the output of --version.
 func Prepare(root *cobra.Command, version string) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -26,8 +26,8 @@ func Prepare(root *cobra.Command, version string) {
 	root.SetHelpCommand(helpCommand())
 }
 
-// None refuses arguments. On a command that has others below it an argument is one that
-// there is not.
+// None refuses arguments. On a command with subcommands an argument is an unknown
+// subcommand.
 func None(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -39,7 +39,7 @@ func None(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// Exact returns what refuses another number of arguments than n.
+// Exact returns a check that fails unless there are exactly n arguments.
 func Exact(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -49,7 +49,7 @@ func Exact(n int) cobra.PositionalArgs {
 	}
 }
 
-// AtLeast returns what refuses fewer arguments than n.
+// AtLeast returns a check that fails for fewer than n arguments.
 func AtLeast(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= n {
@@ -63,7 +63,7 @@ func wrong(format string, values ...any) error {
 	return &outcome.UsageError{Err: fmt.Errorf(format, values...)}
 }
 
-// unknown says that cmd has no command of that name, and which was probably meant.
+// unknown returns the message that cmd has no subcommand name, with a suggestion.
 func unknown(cmd *cobra.Command, name string) string {
 	var names []string
 	for _, child := range cmd.Commands() {
@@ -74,7 +74,7 @@ func unknown(cmd *cobra.Command, name string) string {
 	return fmt.Sprintf("there is no command %q. %s`%s --help` lists them", cmd.CommandPath()+" "+name, meant(name, names, cmd.CommandPath()+" "), cmd.CommandPath())
 }
 
-// meant asks whether one of the names that are like the typed one was meant, "" where none is.
+// meant returns a suggestion from the names similar to the typed one, or "".
 func meant(typed string, names []string, before string) string {
 	like := bridge.Similar(typed, names)
 	if len(like) == 0 {
@@ -83,14 +83,14 @@ func meant(typed string, names []string, before string) string {
 	return "Did you mean `" + before + strings.Join(like, "` or `"+before) + "`? "
 }
 
-// flagError makes a wrong flag a wrong use of the command.
+// flagError makes a wrong flag a usage error.
 func flagError(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	words := cmd.Flags().Args()
 	switch {
 	case !errors.As(err, &missing):
 		return &outcome.UsageError{Err: err}
-	case cmd.HasAvailableSubCommands() && len(words) > 0: // the flag may be one of what was meant
+	case cmd.HasAvailableSubCommands() && len(words) > 0: // the flag may belong to a suggested command
 		return wrong("%s", unknown(cmd, words[0]))
 	case missing.GetSpecifiedShortnames() != "":
 		return &outcome.UsageError{Err: err}
@@ -108,7 +108,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return wrong("%s has no flag %s. %s`%[1]s --help` lists them", cmd.CommandPath(), typed, meant(typed, slices.Compact(names), ""))
 }
 
-// helpCommand shows the help of a command, and refuses a topic that there is not.
+// helpCommand shows the help of a command, and refuses an unknown topic.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Show the help of a command", Example: "  bridge help send",

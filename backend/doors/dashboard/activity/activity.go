@@ -1,6 +1,6 @@
-// Package activity is the part of the dashboard about what happened lately: who was at
-// work when, which message went where and woke whom, and how much each hour brought
-// (row DSK-06). It is bounded, in time and in number, and says where it leaves out.
+// Package activity is the dashboard's part about recent events: the sessions'
+// working times, the ways of messages and wakes, and hourly counts (row DSK-06). It
+// is bounded in time and number, and marks omissions.
 package activity
 
 import (
@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// longest is how far back a picture goes; hours is how many the counts have.
+	// longest is how far back a picture goes; hours is the number of hourly counts.
 	longest = 8 * time.Hour
 	hours   = 24
-	// maxMessages and maxWays bound an answer: a word to all sessions has a way to each.
+	// maxMessages and maxWays bound an answer: a message to all sessions has a way to each.
 	maxMessages = 2000
 	maxWays     = 4000
-	// fresh is how long counts are good for.
+	// fresh is how long counts are cached.
 	fresh = time.Minute
 )
 
-// Reader is what is read. All methods may be called concurrently.
+// Reader is the source of the messages. All methods are safe for concurrent use.
 type Reader interface {
-	// Since returns the newest messages sent at a time or later, the newest first.
+	// Since returns the newest messages sent at a time or later, newest first.
 	Since(ctx context.Context, since int64, limit int) ([]mail.HistoryRow, error)
-	// Hours counts what each of the last hours brought.
+	// Hours returns counts for each of the last hours.
 	Hours(ctx context.Context, now int64, hours int) ([]store.Hour, error)
 }
 
-// Options says what an activity is made of. All fields are required.
+// Options configures an Activity. All fields are required.
 type Options struct {
 	Reader func(context.Context) (Reader, error)
 	// Names says who is who, and Work when they were at work: nil without a broker.
@@ -46,16 +46,16 @@ type Options struct {
 	Now   func() time.Time
 }
 
-// Activity serves it.
+// Activity serves the recent events.
 type Activity struct {
 	opts Options
 
-	mu      sync.Mutex // guards counted, and that one counts at a time
+	mu      sync.Mutex // guards counted, and serializes counting
 	counted dto.Hours
 	at      time.Time
 }
 
-// New serves what is made of that.
+// New returns an Activity with these options.
 func New(opts Options) *Activity { return &Activity{opts: opts} }
 
 // Show answers GET /api/activity.
@@ -103,7 +103,7 @@ func (a *Activity) messages(ctx context.Context, told *dto.Activity) error {
 	return nil
 }
 
-// bounded leaves the oldest out where there is too much.
+// bounded omits the oldest messages over the limits.
 func bounded(rows []mail.HistoryRow) (kept []mail.HistoryRow, complete bool) {
 	ways := 0
 	for i, row := range rows {
@@ -147,7 +147,7 @@ func (a *Activity) Hours(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, counted)
 }
 
-// count reads each message of a day, so it is done seldom.
+// count reads each message of a day, so its result is cached.
 func (a *Activity) count(ctx context.Context) (dto.Hours, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

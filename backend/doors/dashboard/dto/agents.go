@@ -17,11 +17,11 @@ type Agent struct {
 	Version   string           `json:"version"`
 	Connected bool             `json:"connected"` // Bridge is registered with it
 	Detail    string           `json:"detail"`    // a sentence for people, or ""
-	Refused   string           `json:"refused"`   // why this version is not connected, "" where it may be
-	// Missing says what of a connected agent is not in place any more, or not yet.
-	// Connecting it again mends that.
+	Refused   string           `json:"refused"`   // why this version is not connected; "" if it may be
+	// Missing lists the parts of a connected agent's setup that are missing.
+	// Connecting it again repairs that.
 	Missing []string `json:"missing"`
-	// Jobs is set where its sessions may start agents on this PC without a question.
+	// Jobs is set if its sessions may start agents on this PC without a question.
 	Jobs bool `json:"jobs"`
 }
 
@@ -33,11 +33,11 @@ type Connected struct {
 // Standing is a connected agent CLI.
 type Standing struct {
 	Kind bridge.AgentKind `json:"kind"`
-	// Jobs is set where its sessions may start agents on this PC without a question.
+	// Jobs is set if its sessions may start agents on this PC without a question.
 	Jobs bool `json:"jobs"`
 }
 
-// Change is the answer: what would be changed, or was.
+// Change is the answer: the planned or the executed change.
 type Change struct {
 	Kind   bridge.AgentKind `json:"kind"`
 	Done   bool             `json:"done"`
@@ -51,5 +51,5 @@ type Edit struct {
 	Path string   `json:"path"`
 	Verb string   `json:"verb"` // makes, changes or removes
 	Adds string   `json:"adds"`
-	Diff []string `json:"diff"` // lines, each beginning with a space, + or -; "…" stands for lines left out
+	Diff []string `json:"diff"` // lines that begin with a space, + or -; "…" replaces omitted lines
 }

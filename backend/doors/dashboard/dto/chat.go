@@ -32,5 +32,5 @@ type Sent struct {
 type Recipient struct {
 	Name   string `json:"name"`
 	Online bool   `json:"online"`
-	Wake   bool   `json:"wake"` // whether a wake was asked for
+	Wake   bool   `json:"wake"` // whether a wake was requested
 }

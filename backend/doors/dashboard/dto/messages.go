@@ -18,7 +18,7 @@ type Archived struct {
 	ReplyTo    *string           `json:"reply_to"`
 }
 
-// Message is a message with its way to each recipient.
+// Message is a message with its deliveries.
 type Message struct {
 	Archived
 	ConversationID string       `json:"conversation_id"`
@@ -27,21 +27,21 @@ type Message struct {
 	Deliveries     []Delivery   `json:"deliveries"`
 }
 
-// Delivery is a message's way to one recipient.
+// Delivery is the delivery of a message to one recipient.
 type Delivery struct {
 	ID     string           `json:"id"` // peer id
 	Name   string           `json:"name"`
 	Agent  bridge.AgentKind `json:"agent"`
 	Stage  bridge.Stage     `json:"stage"`
-	Note   string           `json:"note"`   // the present truth in plain words
-	Stages []Step           `json:"stages"` // always the six, in order
+	Note   string           `json:"note"`   // the current state in plain words
+	Stages []Step           `json:"stages"` // always six, in order
 }
 
-// Step is one mark of the delivery strip.
+// Step is one step of the delivery strip.
 type Step struct {
 	Stage    bridge.Stage       `json:"stage"`
 	At       *bridge.UnixMillis `json:"at"`
-	Via      mail.Via           `json:"via"` // "" where it is not known
+	Via      mail.Via           `json:"via"` // "" if unknown
 	Evidence string             `json:"evidence"`
 	Possible bool               `json:"possible"` // false: it did not and will not happen
 }

@@ -5,72 +5,72 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Network is the answer of GET /api/network, and of whatever changes it.
+// Network is the answer of GET /api/network and of its changes.
 type Network struct {
 	Name        string   `json:"name"`
 	ID          string   `json:"id"`          // "" before the first pairing
-	Fingerprint string   `json:"fingerprint"` // what people compare of the id
+	Fingerprint string   `json:"fingerprint"` // short form of the id for comparison by people
 	Enabled     bool     `json:"enabled"`
 	Listening   []string `json:"listening"` // host:port
-	Failed      string   `json:"failed"`    // why nobody can come in, or ""
-	// Invitation is the last one, also when it is open no more; null for none.
+	Failed      string   `json:"failed"`    // why no PC can connect, or ""
+	// Invitation is the last one, even after its end; null without any.
 	Invitation *Invitation   `json:"invitation"`
 	Peers      []PairedPC    `json:"peers"`
 	Policy     NetworkPolicy `json:"policy"`
-	Team       *Team         `json:"team"` // null where this PC belongs to none
+	Team       *Team         `json:"team"` // null without a team
 }
 
-// Team is the team that this PC belongs to; its PCs stand among the Peers.
+// Team is the team of this PC; its PCs are in Peers.
 type Team struct {
-	Team        string             `json:"team"`        // "" where it cannot be read
-	Name        string             `json:"name"`        // that the team has for this PC
+	Team        string             `json:"team"`        // "" if unreadable
+	Name        string             `json:"name"`        // the team's name for this PC
 	ID          string             `json:"id"`          // of the hub
 	Fingerprint string             `json:"fingerprint"` // of the hub
-	Own         bool               `json:"own"`         // the server is a NATS server of the team's own, and no hub
+	Own         bool               `json:"own"`         // the server is the team's own NATS server, not a hub
 	Up          bool               `json:"up"`
-	Since       *bridge.UnixMillis `json:"since"`  // null while it is not up
-	Server      string             `json:"server"` // that this PC talks to, or ""
-	Failed      string             `json:"failed"` // why the hub is not reached, or ""
-	// Decisions says that the whole team shares them, May what that means: a sentence.
+	Since       *bridge.UnixMillis `json:"since"`  // null while the link is down
+	Server      string             `json:"server"` // to which this PC connects, or ""
+	Failed      string             `json:"failed"` // why the hub is unreachable, or ""
+	// Decisions means that the whole team shares decisions; May describes that in a sentence.
 	Decisions bool   `json:"decisions"`
 	May       string `json:"may"`
-	// Unheard are PCs of the team that are not heard: each has the name of a pair.
+	// Unheard lists PCs of the team that are ignored, because each has the name of a paired PC.
 	Unheard []string `json:"unheard"`
-	Sees    string   `json:"sees"`    // what whoever runs the hub sees, in sentences
-	Carried string   `json:"carried"` // whether it can read what this PC says to another
-	Seal    bool     `json:"seal"`    // config.json has this PC seal what it says to another
-	// Dropped is what came from the team and was not taken since Watched, the last first.
+	Sees    string   `json:"sees"`    // what the hub's operator can see, in sentences
+	Carried string   `json:"carried"` // whether the operator can read this PC's traffic to another
+	Seal    bool     `json:"seal"`    // config.json makes this PC encrypt its traffic to another
+	// Dropped lists rejected traffic from the team since Watched, latest first.
 	Dropped []Dropped          `json:"dropped"`
 	Watched *bridge.UnixMillis `json:"watched"`
-	// Waits are decisions that the hub does not take; null for none.
+	// Waits describes decisions that the hub does not accept; null without any.
 	Waits *Waits `json:"waits"`
 }
 
-// Waits are decisions that wait for the team's hub, which is reached.
+// Waits describes decisions that wait for the team's reachable hub.
 type Waits struct {
-	Words string            `json:"words"` // how many, and why: a sentence without its end
+	Words string            `json:"words"` // how many and why: a sentence without its final period
 	Since bridge.UnixMillis `json:"since"`
 }
 
-// Dropped is what came under one PC's name and was not taken for one reason.
+// Dropped counts the traffic in one PC's name that was rejected for one reason.
 type Dropped struct {
-	Words   string            `json:"words"` // "3 × " can stand before it
+	Words   string            `json:"words"` // "3 × " can precede it
 	Count   int64             `json:"count"`
 	Last    bridge.UnixMillis `json:"last"`
-	Hostile bool              `json:"hostile"` // no right Bridge does that by itself
+	Hostile bool              `json:"hostile"` // a correct Bridge never does that
 }
 
-// Invitation is what another PC pairs by.
+// Invitation is an invitation for pairing another PC.
 type Invitation struct {
 	ID         string            `json:"id"`
 	State      string            `json:"state"` // open, used, burnt or expired
 	Code       string            `json:"code"`  // "" unless it is open
 	Addresses  []string          `json:"addresses"`
-	LocalOnly  bool              `json:"localOnly"` // no other PC can reach these
+	LocalOnly  bool              `json:"localOnly"` // no other PC can reach these addresses
 	ExpiresAt  bridge.UnixMillis `json:"expiresAt"`
 	WrongCodes int               `json:"wrongCodes"`
-	BurntAt    int               `json:"burntAt"` // by so many
-	Peer       *PCName           `json:"peer"`    // who used it, or null
+	BurntAt    int               `json:"burntAt"` // the number of wrong codes that ends it
+	Peer       *PCName           `json:"peer"`    // the PC that used it, or null
 }
 
 // PCName is a paired PC for people.
@@ -87,19 +87,19 @@ type PairedPC struct {
 	Since        *bridge.UnixMillis `json:"since"` // null while no link is up
 	Release      string             `json:"release"`
 	Capabilities []string           `json:"capabilities"`
-	Update       string             `json:"update"`  // why it has to be updated, a sentence, or ""
-	Failed       string             `json:"failed"`  // why the last call came to nothing, or ""
+	Update       string             `json:"update"`  // why it needs an update, a sentence, or ""
+	Failed       string             `json:"failed"`  // why the last call failed, or ""
 	Allowed      PCAllowed          `json:"allowed"` // by its own name
-	May          string             `json:"may"`     // what it may do here, a sentence
+	May          string             `json:"may"`     // its permissions here, a sentence
 	Member       bool               `json:"member"`  // of the team
 	Paired       bool               `json:"paired"`  // with this PC
-	Before       *Before            `json:"before"`  // another PC that had its name in the team before, or null
+	Before       *Before            `json:"before"`  // another PC that earlier had its name in the team, or null
 }
 
-// Before is a PC whose name in the team is another one's now.
+// Before is a PC whose name in the team now belongs to another PC.
 type Before struct {
 	Fingerprint string            `json:"fingerprint"`
-	Since       bridge.UnixMillis `json:"since"` // when this PC saw that
+	Since       bridge.UnixMillis `json:"since"` // when this PC saw the change
 }
 
 // NetworkLists is the answer of GET /api/network/lists.
@@ -107,27 +107,27 @@ type NetworkLists struct {
 	Peers []PCList `json:"peers"`
 }
 
-// PCList is what a paired PC shows of itself, read-only.
+// PCList holds a paired PC's shared lists, read-only.
 type PCList struct {
 	Name     string             `json:"name"`
 	ID       string             `json:"id"`
-	Messages bool               `json:"messages"` // its sessions take messages from here
+	Messages bool               `json:"messages"` // its sessions accept messages from here
 	Sessions []PCSession        `json:"sessions"`
 	Jobs     []PCJob            `json:"jobs"`
-	AsOf     *bridge.UnixMillis `json:"asOf"`   // when it said so; null for never
-	Failed   string             `json:"failed"` // why there is nothing newer, or ""
+	AsOf     *bridge.UnixMillis `json:"asOf"`   // the time of the list; null for never
+	Failed   string             `json:"failed"` // why there is no newer list, or ""
 }
 
-// PCSession is a session of a paired PC, by the name <host>/<session>.
+// PCSession is a session of a paired PC, named <host>/<session>.
 type PCSession struct {
 	Name  string            `json:"name"`
 	Agent bridge.AgentKind  `json:"agent"`
 	State string            `json:"state"` // busy or idle
-	Cwd   string            `json:"cwd"`   // "" where its owner does not show it
+	Cwd   string            `json:"cwd"`   // "" if its owner hides it
 	Since bridge.UnixMillis `json:"since"`
 }
 
-// PCJob is a delegated job of a paired PC, by the name <host>/<job>.
+// PCJob is a delegated job of a paired PC, named <host>/<job>.
 type PCJob struct {
 	Name   string            `json:"name"`
 	Agent  bridge.AgentKind  `json:"agent"`
@@ -143,7 +143,7 @@ type Paired struct {
 	May string `json:"may"`
 }
 
-// PCAllowed is what config.json allows a PC; without links it is nothing yet.
+// PCAllowed holds a PC's permissions in config.json; they have no effect without links.
 type PCAllowed struct {
 	Jobs      bool `json:"jobs"`
 	Messages  bool `json:"messages"`
@@ -152,46 +152,46 @@ type PCAllowed struct {
 	Files     bool `json:"files"`
 }
 
-// NetworkPolicy is what config.json says about other PCs, as far as it is the same for
-// all of them.
+// NetworkPolicy holds the settings in config.json that are the same for all other
+// PCs.
 type NetworkPolicy struct {
-	// Revision of config.json: a change is one of exactly this file.
+	// Revision is the revision of config.json: a change is based on exactly this file.
 	Revision string   `json:"revision"`
 	Listen   []string `json:"listen"` // addresses; none is loopback only
 	Port     int      `json:"port"`
-	// Own are the addresses of this PC that it could listen at.
+	// Own lists the addresses of this PC on which it could listen.
 	Own []string `json:"own"`
-	// JobsEnabled is off while nobody may have jobs here, whoever is named.
+	// JobsEnabled is off if no other PC may run jobs here, whatever names are listed.
 	JobsEnabled bool               `json:"jobsEnabled"`
 	Roots       []JobRoot          `json:"allowRoots"`
 	Agents      []bridge.AgentKind `json:"agents"`
-	Kinds       []bridge.AgentKind `json:"kinds"` // that could be allowed
+	Kinds       []bridge.AgentKind `json:"kinds"` // allowed kinds
 	MaxAccess   job.Access         `json:"maxAccess"`
-	// JobsOff says that jobs are off on this PC altogether, a sentence, or "".
+	// JobsOff is a sentence if jobs are disabled on this PC, or "".
 	JobsOff string `json:"jobsOff"`
-	// Unpaired are names that are allowed something and that no paired PC has.
+	// Unpaired lists names with permissions but without a paired PC.
 	Unpaired []string `json:"unpaired"`
-	// OtherTeams are those that share decisions as a whole and that this PC is not in.
+	// OtherTeams lists teams with shared decisions that this PC is not in.
 	OtherTeams []string `json:"otherTeams"`
 }
 
-// JobRoot is a folder below which paired PCs may have jobs.
+// JobRoot is a folder below which paired PCs may run jobs.
 type JobRoot struct {
 	Path    string `json:"path"`
 	Warning string `json:"warning"` // a sentence, or ""
 }
 
-// NetworkPlan is the answer of PUT /api/network/policy: what it changes for people,
-// and the network as it is then, or would be.
+// NetworkPlan is the answer of PUT /api/network/policy: the changes as text, and
+// the resulting network.
 type NetworkPlan struct {
 	Saved    bool            `json:"saved"`
 	Changes  []NetworkChange `json:"changes"`
-	Warnings []string        `json:"warnings"` // sentences about what would be allowed
+	Warnings []string        `json:"warnings"` // sentences about the resulting permissions
 	Network  Network         `json:"network"`
 }
 
-// NetworkChange is a sentence about this PC (""), a paired one or a team ("@" before its
-// name), and what it becomes.
+// NetworkChange describes a change for this PC (""), a paired one or a team ("@"
+// before its name).
 type NetworkChange struct {
 	Name   string `json:"name"`
 	Before string `json:"before"`

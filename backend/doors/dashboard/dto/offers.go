@@ -12,15 +12,15 @@ type Usage struct {
 	Agents []AgentUsage `json:"agents"`
 }
 
-// AgentModels is what one agent CLI tells of its models.
+// AgentModels lists the models of one agent CLI.
 type AgentModels struct {
 	Agent  bridge.AgentKind  `json:"agent"`
-	AsOf   bridge.UnixMillis `json:"asOf"` // when it was asked
+	AsOf   bridge.UnixMillis `json:"asOf"` // time of the query
 	Models []Model           `json:"models"`
-	Note   string            `json:"note"` // why there is nothing, or not all
+	Note   string            `json:"note"` // why the list is empty or incomplete
 }
 
-// Model is one that a CLI offers; its id is what the CLI wants to hear.
+// Model is a model of a CLI; its id is the CLI's own name for it.
 type Model struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`
@@ -28,18 +28,18 @@ type Model struct {
 	Default bool     `json:"default"`
 }
 
-// AgentUsage is what one agent CLI tells of the limits of its account.
+// AgentUsage lists the account limits of one agent CLI.
 type AgentUsage struct {
 	Agent  bridge.AgentKind  `json:"agent"`
 	AsOf   bridge.UnixMillis `json:"asOf"`
 	Plan   string            `json:"plan"`
 	Limits []Limit           `json:"limits"`
-	Note   string            `json:"note"` // why there is nothing
+	Note   string            `json:"note"` // why the list is empty
 }
 
-// Limit is one of an account's limits.
+// Limit is one limit of an account.
 type Limit struct {
 	Name        string             `json:"name"`
 	UsedPercent float64            `json:"usedPercent"`
-	ResetsAt    *bridge.UnixMillis `json:"resetsAt"` // null where the CLI does not say it
+	ResetsAt    *bridge.UnixMillis `json:"resetsAt"` // null if the CLI does not report it
 }

@@ -5,13 +5,13 @@ import (
 	"bridge/backend/core/question"
 )
 
-// Questions is the answer of GET /api/questions: the open ones and the last that are
-// over, in the order in which they were asked.
+// Questions is the answer of GET /api/questions: the open questions and the last
+// ended ones, oldest first.
 type Questions struct {
 	Questions []Question `json:"questions"`
 }
 
-// Question is what a session asks its owner.
+// Question is a session's question to its owner.
 type Question struct {
 	ID       string             `json:"id"`
 	By       string             `json:"by"` // the session's name
@@ -20,32 +20,31 @@ type Question struct {
 	Title    string             `json:"title"`
 	Context  string             `json:"context"`
 	Topic    string             `json:"topic"`
-	Options  []question.Option  `json:"options"` // none for an answer in words
+	Options  []question.Option  `json:"options"` // none for a free-text answer
 	Blocking bool               `json:"blocking"`
 	State    question.State     `json:"state"`
 	AskedAt  bridge.UnixMillis  `json:"askedAt"`
 	EndedAt  *bridge.UnixMillis `json:"endedAt"` // null while it is open
-	Answer   *QuestionAnswer    `json:"answer"`  // null while there is none
+	Answer   *QuestionAnswer    `json:"answer"`  // null without an answer
 }
 
-// QuestionAnswer is the owner's answer, and how far it came.
+// QuestionAnswer is the owner's answer and its delivery.
 type QuestionAnswer struct {
-	Option string `json:"option"` // of words alone ""
+	Option string `json:"option"` // "" for a free-text answer
 	Text   string `json:"text"`
-	Words  string `json:"words"` // both, as they are said
+	Words  string `json:"words"` // both, as sent
 	Pinned bool   `json:"pinned"`
-	// Receipt is the message that takes it to the session; "" while it waits to be sent.
+	// Receipt is the message that delivers it to the session; "" until it is sent.
 	Receipt string `json:"receipt"`
 }
 
-// QuestionBefore is the refusal of an answer that came too late: with the question as it
-// stands.
+// QuestionBefore is the refusal of a late answer, with the current question.
 type QuestionBefore struct {
 	Error
 	Question Question `json:"question"`
 }
 
-// QuestionOf is a question as the page has it.
+// QuestionOf returns a question in the page's form.
 func QuestionOf(q question.Question) Question {
 	one := Question{
 		ID: q.ID, By: q.By.Name, Agent: q.By.Agent, Project: q.Project, Title: q.Title, Context: q.Context, Topic: q.Topic, Options: List(q.Options),

@@ -5,31 +5,31 @@ import (
 	"bridge/backend/core/rule"
 )
 
-// Rules is the answer of GET /api/rules: those that hold, in the order in which they were
-// made.
+// Rules is the answer of GET /api/rules: the rules in force, in the order of
+// creation.
 type Rules struct {
 	Rules []Rule `json:"rules"`
 }
 
-// Rule is a standing rule of the owner's.
+// Rule is a standing rule of the owner.
 type Rule struct {
 	ID      string             `json:"id"`
 	Agent   bridge.AgentKind   `json:"agent"`
 	Kind    string             `json:"kind"` // command, edit or tool
 	Tool    string             `json:"tool"`
 	Match   rule.Match         `json:"match"`
-	Text    string             `json:"text"`   // of an exact one: all that it allows
-	Words   []string           `json:"words"`  // of a prefix
-	Folder  string             `json:"folder"` // "" is every folder
-	Says    string             `json:"says"`   // in one sentence
-	Until   *bridge.UnixMillis `json:"until"`  // null until it is taken back
+	Text    string             `json:"text"`   // for an exact rule: everything it allows
+	Words   []string           `json:"words"`  // for a prefix rule
+	Folder  string             `json:"folder"` // "" means every folder
+	Says    string             `json:"says"`   // one sentence
+	Until   *bridge.UnixMillis `json:"until"`  // null until it is revoked
 	MadeAt  bridge.UnixMillis  `json:"madeAt"`
 	Uses    int                `json:"uses"`
-	LastUse *bridge.UnixMillis `json:"lastUse"` // null while it was not used
+	LastUse *bridge.UnixMillis `json:"lastUse"` // null if it was never used
 	LastFor string             `json:"lastFor"` // the job or session of the last use
 }
 
-// RuleOf is a rule as the answers have it.
+// RuleOf returns a rule in the page's form.
 func RuleOf(r rule.Rule) Rule {
 	return Rule{
 		ID: r.ID, Agent: r.Agent, Kind: r.Kind, Tool: r.Tool, Match: r.Match, Text: r.Text, Words: List(r.Words), Folder: r.Folder, Says: r.Says(),
@@ -51,16 +51,16 @@ type TakenBack struct {
 	Handed []string `json:"handed"` // approvals whose agent may have acted already
 }
 
-// FromNowOn is what a standing rule may be made of beside an answer.
+// FromNowOn describes the standing rules that an answer can create.
 type FromNowOn struct {
 	Exact  bool     `json:"exact"`
-	Words  []string `json:"words"` // of which a prefix may be made; none where the whole alone can be allowed
-	Least  int      `json:"least"` // how many of them it needs
+	Words  []string `json:"words"` // possible words of a prefix; none if only the whole can be allowed
+	Least  int      `json:"least"` // the minimum number of these words
 	Folder string   `json:"folder"`
 	Why    string   `json:"why"` // why there is no rule, or no prefix
 }
 
-// FromNowOnOf is an offer for work in that folder.
+// FromNowOnOf returns an offer for work in that folder.
 func FromNowOnOf(offer rule.Offer, folder string) *FromNowOn {
 	return &FromNowOn{Exact: offer.Exact, Words: List(offer.Words), Least: offer.Least, Folder: folder, Why: offer.Why}
 }

@@ -8,13 +8,13 @@ import (
 // Search is the answer of GET /api/search, the best hit first.
 type Search struct {
 	Results []Hit  `json:"results"`
-	Behind  int64  `json:"behind"` // rows that the index does not reach yet
+	Behind  int64  `json:"behind"` // rows that are not indexed yet
 	Next    string `json:"next"`   // the cursor of the next page, "" after the last
 }
 
-// Hit is one hit. Author is who wrote the message, decided or, of a run, the job in
-// which it was said; Target and Recipients are a message's, Topic and Current a
-// decision's, Said a run's.
+// Hit is one hit. Author is the author of the message or decision, or the job of a
+// run. Target and Recipients belong to a message, Topic and Current to a decision,
+// Said to a run.
 type Hit struct {
 	Kind        search.Kind       `json:"kind"` // message, decision or run
 	ID          string            `json:"id"`
@@ -25,7 +25,7 @@ type Hit struct {
 	Recipients  string            `json:"recipients"` // names, joined by ", "
 	Topic       string            `json:"topic"`
 	Current     bool              `json:"current"`
-	Said        string            `json:"said"`    // prompt, message, text, call, question, answer or end; "" of the others
-	Snippet     []search.Part     `json:"snippet"` // plain text in pieces
+	Said        string            `json:"said"`    // prompt, message, text, call, question, answer or end; "" for other kinds
+	Snippet     []search.Part     `json:"snippet"` // plain text in parts
 	Link        string            `json:"link"`    // within the page, as "#/decisions/release"
 }

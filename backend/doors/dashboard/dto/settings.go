@@ -1,20 +1,20 @@
 package dto
 
-// Settings is the answer of GET and PUT /api/settings: what config.json
-// says, or the defaults.
+// Settings is the answer of GET and PUT /api/settings: the values of config.json,
+// or the defaults.
 type Settings struct {
 	Port         int     `json:"port"` // 0 picks a free one
 	AutoWake     bool    `json:"autoWake"`
 	WakeOnDirect bool    `json:"wakeOnDirect"`
 	Desktop      Desktop `json:"desktop"`
 	Claude       Claude  `json:"claude"`
-	// AnswerPrompts says when prompts of sessions can be answered here: off, away or
-	// always.
+	// AnswerPrompts controls when sessions' prompts can be answered here: off, away
+	// or always.
 	AnswerPrompts string `json:"answerPrompts"`
-	// Login is null where no desktop app serves the page.
+	// Login is null if no desktop app serves the page.
 	Login *Login `json:"login"`
-	// ServedPort is where this page is served now. Another port in the settings
-	// counts from the next start.
+	// ServedPort is the page's current port. A changed port applies from the next
+	// start.
 	ServedPort int `json:"servedPort"`
 }
 
@@ -23,7 +23,7 @@ type Desktop struct {
 	Quiet         *Quiet `json:"quiet"` // null for none
 }
 
-// Quiet are hours of the day without a notice, as "22:00".
+// Quiet is a daily period without notices, such as "22:00".
 type Quiet struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -35,5 +35,5 @@ type Claude struct {
 
 type Login struct {
 	On  bool   `json:"on"`
-	Why string `json:"why"` // it cannot be switched on, "" where it can
+	Why string `json:"why"` // why it cannot be switched on, or ""
 }

@@ -14,16 +14,16 @@ type State struct {
 	Peers     []Peer         `json:"peers"`
 	Messages  []Message      `json:"messages"` // newest first
 	LastHour  LastHour       `json:"lastHour"`
-	Runs      []Run          `json:"runs"`      // those that go on, then those that have ended, the newest first
+	Runs      []Run          `json:"runs"`      // running ones, then ended ones, newest first
 	Jobs      map[string]Job `json:"jobs"`      // by name, those of Runs
 	Worktrees Worktrees      `json:"worktrees"` // of jobs
 	Approvals []Approval     `json:"approvals"`
-	Needs     []needs.Item   `json:"needs"` // what needs the owner, oldest first
+	Needs     []needs.Item   `json:"needs"` // the owner's needs, oldest first
 	Prompting Prompting      `json:"prompting"`
 	Storage   StorageSum     `json:"storage"`
 }
 
-// Prompting is how it stands with permission prompts of sessions, and the answer of POST
+// Prompting is the handling of sessions' permission prompts, and the answer of POST
 // /api/away.
 type Prompting struct {
 	AnswerPrompts string `json:"answerPrompts"` // off, away or always
@@ -33,10 +33,10 @@ type Prompting struct {
 type Instance struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	Home    string `json:"home"` // the data's folder, "" where it is not told
+	Home    string `json:"home"` // the data folder; "" if hidden
 }
 
-// Broker tells whether a broker runs. Host is "" and PID null without one.
+// Broker reports whether a broker runs. Host is "" and PID null without one.
 type Broker struct {
 	State string `json:"state"` // live or offline
 	Host  string `json:"host"`  // serve, background, desktop or service

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// unusedLife is how long a cookie lasts that its browser does not use.
+	// unusedLife is the lifetime of a cookie that its browser does not use.
 	unusedLife = 14 * 24 * time.Hour
-	// longestLife is how long a cookie lasts at most.
+	// longestLife is the maximum lifetime of a cookie.
 	longestLife = 90 * 24 * time.Hour
-	// useStep is how exactly the last use of a cookie is kept.
+	// useStep is the precision of a cookie's last use.
 	useStep = time.Hour
-	// maxBrowsers bounds the cookies that are valid at once: the one that was used
-	// longest ago gives way.
+	// maxBrowsers bounds the valid cookies: a new one replaces the least recently
+	// used.
 	maxBrowsers = 64
 )
 
-// BrowserStore keeps the list of browsers from one run of the broker to the next.
+// BrowserStore stores the list of browsers between runs of the broker.
 type BrowserStore interface {
 	Browsers() ([]config.Browser, error)
 	SetBrowsers(list []config.Browser) error
 }
 
-// browsers knows the cookies that are valid. Only hashes of them are kept, made with
-// the launch secret: neither the list nor the secret gives anybody a cookie, and
-// another secret ends them all (SEC-01).
+// browsers checks the cookies. It keeps only hashes of them, made with the launch
+// secret: neither the list nor the secret reveals a cookie, and a new secret ends
+// them all (SEC-01).
 type browsers struct {
 	secret func() (config.Secret, error)
-	store  BrowserStore // nil keeps them in memory alone
+	store  BrowserStore // nil keeps them only in memory
 	now    func() time.Time
 
 	mu     sync.Mutex // guards below
@@ -44,8 +44,8 @@ type browsers struct {
 	list   []config.Browser
 }
 
-// open makes a cookie's value. It fails with Internal when the secret cannot be read.
-// Where the list cannot be stored, the cookie lasts until the broker ends.
+// open returns a new cookie's value. It fails with Internal if the secret cannot be
+// read. If the list cannot be stored, the cookie lasts until the broker ends.
 func (b *browsers) open() (string, error) {
 	value := rand.Text() // 130 random bits
 	hash, err := b.hash(value)
@@ -65,8 +65,8 @@ func (b *browsers) open() (string, error) {
 	return value, nil
 }
 
-// check reports whether one of the values is a valid cookie, and notes its use. It
-// fails with Internal when the secret cannot be read.
+// check reports whether one of the values is a valid cookie, and records its use.
+// It fails with Internal if the secret cannot be read.
 func (b *browsers) check(values []string) (bool, error) {
 	if err := b.ready(); err != nil {
 		return false, err
@@ -106,13 +106,13 @@ func (b *browsers) isOver(browser config.Browser) bool {
 	return now.Sub(time.UnixMilli(browser.UsedAt)) >= unusedLife || now.Sub(time.UnixMilli(browser.OpenedAt)) >= longestLife
 }
 
-// ready fails with Internal when the secret cannot be read.
+// ready fails with Internal if the secret cannot be read.
 func (b *browsers) ready() error {
 	_, err := b.hash("")
 	return err
 }
 
-// hash returns what is kept of a cookie's value.
+// hash returns the stored hash of a cookie's value.
 func (b *browsers) hash(value string) (string, error) {
 	secret, err := b.secret()
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *browsers) hash(value string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// loadLocked reads the stored list once. A list that cannot be read lets nobody in.
+// loadLocked loads the stored list once. An unreadable list admits no browser.
 func (b *browsers) loadLocked() {
 	if b.loaded {
 		return

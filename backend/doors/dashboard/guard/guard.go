@@ -1,6 +1,6 @@
-// Package guard decides who may ask the dashboard: the owner's own browser on the
-// loopback address, let in by a launch link, and nothing that a delegated job, another
-// site or a stranger's DNS sends. What is asked is the dashboard's to answer.
+// Package guard decides which requests the dashboard accepts: those of the owner's own
+// browser on the loopback address, admitted by a launch link. It refuses delegated
+// jobs, other sites and foreign DNS names. The dashboard serves the accepted requests.
 package guard
 
 import (
@@ -23,7 +23,7 @@ import (
 // CookieName is the session cookie's name (seed 5.1).
 const CookieName = "bridge_ui"
 
-// Kind says what a route is, and so what a request for it needs.
+// Kind is the kind of a route, and so the requirements for its requests.
 type Kind int
 
 // The kinds.
@@ -35,13 +35,13 @@ const (
 	Entry                // the launch link, which needs no cookie
 )
 
-// maxLaunchFailures bounds wrong keys per minute: ours, far above what a person
-// mistypes and far below what guessing would need.
+// maxLaunchFailures bounds wrong keys per minute. Bridge's own choice is far above
+// a person's typing errors and far below the needs of guessing.
 const maxLaunchFailures = 20
 
-// Guard is the only place that decides who may ask: the connection's process, Host,
-// cookie, origin, mutation header, content type and launch keys (seed 5.1, 5.2; rows
-// AUT-01, AUT-02, CHT-13, SEC-01).
+// Guard is the only place that admits requests. It checks the connection's process,
+// Host, cookie, origin, mutation header, content type and launch keys (seed 5.1,
+// 5.2; rows AUT-01, AUT-02, CHT-13, SEC-01).
 type Guard struct {
 	browsers browsers
 	tickets  *Tickets
@@ -50,25 +50,25 @@ type Guard struct {
 	user     func(net.Conn) (bool, error)
 }
 
-// Options says what a Guard works with. All fields are required unless the comment says
+// Options configures a Guard. All fields are required unless the comment says
 // otherwise.
 type Options struct {
-	// Secret gives the launch secret. It is asked at every request.
+	// Secret returns the launch secret. It is called for every request.
 	Secret func() (config.Secret, error)
-	// Browsers keeps the valid cookies; nil keeps them in memory alone.
+	// Browsers stores the valid cookies; nil keeps them only in memory.
 	Browsers BrowserStore
 	// Tickets are the keys that open the page.
 	Tickets *Tickets
-	// Job returns the name of the delegated job at the other end of a connection, "" for
-	// none; nil where there are no jobs.
+	// Job returns the name of the delegated job at the other end of a connection,
+	// or ""; nil without jobs.
 	Job func(net.Conn) (name string, err error)
-	// User fails when a connection is not this user's, and reports whether the system
-	// tells; nil where it never does.
+	// User fails if a connection belongs to another user, and reports whether the
+	// system knows; nil if it never does.
 	User func(net.Conn) (known bool, err error)
 	Now  func() time.Time
 }
 
-// New returns a guard that lets in the browsers that are stored.
+// New returns a guard that admits the stored browsers.
 func New(opts Options) *Guard {
 	return &Guard{
 		browsers: browsers{secret: opts.Secret, store: opts.Browsers, now: opts.Now},
@@ -77,17 +77,17 @@ func New(opts Options) *Guard {
 	}
 }
 
-// caller is what is known of the process at the other end of a connection.
+// caller holds the known facts of the process at the other end of a connection.
 type caller struct {
-	isOwn bool  // the system says that it is a process of this user's
-	err   error // why nothing that comes on the connection is answered; nil where it is
+	isOwn bool  // the system reports a process of this user
+	err   error // why the connection is refused; nil if it is accepted
 }
 
-// callerKey is the key of a func() caller in a request's context.
+// callerKey is the context key of a request's func() caller.
 type callerKey struct{}
 
-// ConnContext has each new connection looked at, at its first request. A delegated job
-// runs as its owner and can read what the owner can, so whose the connection is decides
+// ConnContext checks each new connection at its first request. A delegated job runs
+// as its owner and can read the same files, so the connection's process decides
 // (JOB-11).
 func (g *Guard) ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() caller { return g.callerOf(conn) }))
@@ -118,13 +118,13 @@ func callerIn(r *http.Request) caller {
 	return caller{}
 }
 
-// Caller refuses what comes from inside a job or from another user. It fails with Denied,
-// and with Unavailable when whose the connection is could not be told: the connection is
-// to be closed then, so that the caller's next one is looked at anew.
+// Caller refuses requests from inside a job or from another user. It fails with
+// Denied, and with Unavailable if the connection's process is unknown. The
+// connection must then be closed, so that the caller's next one is checked again.
 func (g *Guard) Caller(r *http.Request) error { return callerIn(r).err }
 
-// Host refuses every Host but the loopback names with the very port on which
-// the request came in: a name that a stranger's DNS points here is not ours.
+// Host refuses every Host except the loopback names with the request's port: a
+// foreign DNS name may point here.
 func (g *Guard) Host(r *http.Request) error {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil {
@@ -148,7 +148,7 @@ func (g *Guard) Host(r *http.Request) error {
 	return nil
 }
 
-// wrongHost says what to do about a Host that the dashboard does not answer to.
+// wrongHost returns advice about a Host that the dashboard refuses.
 func wrongHost(asked, port string) string {
 	name, otherPort, err := net.SplitHostPort(asked)
 	if err != nil {
@@ -160,11 +160,11 @@ func wrongHost(asked, port string) string {
 	return fmt.Sprintf("the dashboard is on port %s, and your browser asked for port %s: if you forward a port, forward the same number, as in `ssh -L %[1]s:127.0.0.1:%[1]s`", port, otherPort)
 }
 
-// Cookie refuses a request of a browser that no launch link was opened in, or so long
-// ago that its cookie has expired. It fails with Denied.
+// Cookie refuses a request without a valid cookie: its browser opened no launch
+// link, or its cookie has expired. It fails with Denied.
 func (g *Guard) Cookie(r *http.Request) error {
-	// Cookies know no ports: another server on this host may have set one of
-	// the same name beside ours.
+	// Cookies ignore ports: another server on this host may have set one with the
+	// same name.
 	var values []string
 	for _, cookie := range r.CookiesNamed(CookieName) {
 		values = append(values, cookie.Value)
@@ -176,17 +176,17 @@ func (g *Guard) Cookie(r *http.Request) error {
 	return forbidden("this browser has no access yet: open the link that `bridge open` or `bridge url` gives")
 }
 
-// maxCookies bounds the cookies of our name that one request is looked at for.
+// maxCookies bounds the cookies of this name that one request may try.
 const maxCookies = 8
 
-// NewCookie returns the value of a new cookie, for a browser that opened a launch link.
-// It fails with Internal when the launch secret cannot be read.
+// NewCookie returns the value of a new cookie, for a browser that opened a launch
+// link. It fails with Internal if the launch secret cannot be read.
 func (g *Guard) NewCookie() (string, error) { return g.browsers.open() }
 
 // EndCookies ends every cookie.
 func (g *Guard) EndCookies() { g.browsers.forget() }
 
-// Request applies what the route's kind asks for beyond Host and cookie.
+// Request checks the requirements of the route's kind beyond Host and cookie.
 func (g *Guard) Request(k Kind, r *http.Request) error {
 	if k == Page || k == Entry {
 		return nil
@@ -210,9 +210,9 @@ func (g *Guard) Request(k Kind, r *http.Request) error {
 	return nil
 }
 
-// sameOrigin refuses what another site's page sent. A page on another port of
-// this host is the same site, so its requests carry even a Strict cookie: the
-// browser's own words about the sender tell it apart.
+// sameOrigin refuses requests of another site's page. A page on another port of
+// this host is the same site, so its requests carry even a Strict cookie. The
+// browser's Sec-Fetch headers distinguish it.
 func sameOrigin(r *http.Request) error {
 	for _, origin := range r.Header.Values("Origin") {
 		if origin != "http://"+r.Host {
@@ -227,13 +227,13 @@ func sameOrigin(r *http.Request) error {
 	}
 }
 
-// admit checks a launch key and returns the cookie that it buys. It uses a ticket up.
-// Without a key it admits the browser that the owner has just asked for, where the
-// system says that the connection is the owner's.
+// admit checks a launch key, uses up a ticket, and returns a new cookie. Without a
+// key it admits the browser that the owner has just requested, if the system
+// reports the owner's connection.
 func (g *Guard) admit(r *http.Request) (*http.Cookie, error) {
 	switch r.Header.Get("Sec-Fetch-Dest") {
 	case "", "document":
-	default: // a picture or frame of another page must not spend our patience
+	default: // a picture or frame of another page must not use up the failure limit
 		return nil, forbidden("the launch link must be opened as a page")
 	}
 	if err := g.browsers.ready(); err != nil {
@@ -256,12 +256,12 @@ func (g *Guard) admit(r *http.Request) (*http.Cookie, error) {
 
 func forbidden(sentence string) error { return bridge.Errorf(bridge.Denied, "%s", sentence) }
 
-// contentPolicy lets the page run its own files only. Styles may be inline:
+// contentPolicy lets the page run only its own files. Styles may be inline, because
 // Svelte sets them on elements.
 const contentPolicy = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// SecurityHeaders prepares every answer, errors included.
+// SecurityHeaders sets the headers of every answer, including errors.
 func SecurityHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -6,9 +6,9 @@ import (
 	"net/http"
 )
 
-// bounceScript leads from the launch link to the page. A redirect would not do:
-// the browser counts it to the site that the link was opened from, and keeps
-// the new Strict cookie back. The place in the page that the link names is kept.
+// bounceScript leads from the launch link to the page. A redirect fails: the
+// browser attributes it to the site with the link and withholds the new Strict
+// cookie. The script keeps the link's place in the page.
 const bounceScript = `location.replace("/"+location.hash)`
 
 const bouncePage = `<!doctype html><html lang="en" data-bridge="launch"><head><meta charset="utf-8"><title>Bridge</title></head>` +
@@ -23,8 +23,8 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 }
 
-// Launch answers GET /launch with a cookie and a page that replaces itself by /
-// (contract, AUT-01). It fails with Denied for a wrong key, and with Busy after too many.
+// Launch answers GET /launch with a cookie and a page that replaces itself by / (contract,
+// AUT-01). It fails with Denied for a wrong key, and with Busy after too many.
 func (g *Guard) Launch(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := g.admit(r)
 	if err != nil {

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// ticketLife is how long a one-time ticket opens the dashboard (AUT-04): long
-// enough for a browser to start.
+// ticketLife is the lifetime of a one-time ticket (AUT-04), long enough for a
+// browser to start.
 const ticketLife = 30 * time.Second
 
-// maxTickets bounds the tickets that wait: the oldest gives way.
+// maxTickets bounds the unused tickets: a new one replaces the oldest.
 const maxTickets = 64
 
-// Tickets are the keys of the dashboard. They live in memory and end with the process:
-// nobody finds one on the disk (SEC-01). A ticket opens the dashboard once within 30
-// seconds (AUT-04), the link's key as often as somebody has it.
+// Tickets holds the dashboard's keys. They are only in memory and end with the
+// process, never on the disk (SEC-01). A ticket opens the dashboard once within 30
+// seconds (AUT-04); the link's key works any number of times.
 type Tickets struct {
 	now func() time.Time
 
 	mu       sync.Mutex // guards below
 	live     []ticket   // oldest first
 	link     string
-	expected time.Time // until then a browser without a key is let in once
+	expected time.Time // until then one browser without a key is admitted
 }
 
-// ticket keeps a key's hash only: comparing hashes tells nothing of the key.
+// ticket holds only a key's hash: comparing hashes reveals nothing of the key.
 type ticket struct {
 	hash    [sha256.Size]byte
 	expires time.Time
@@ -43,22 +43,22 @@ func (t *Tickets) Link() string {
 	return t.link
 }
 
-// Renew replaces the link's key and ends all tickets.
+// Renew replaces the link's key and revokes all tickets.
 func (t *Tickets) Renew() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.live, t.link, t.expected = nil, rand.Text(), time.Time{}
 }
 
-// Expect lets one browser in without a key within 30 seconds, if the system says that
-// it is this user's: so no key stands on the command line that starts the browser.
+// Expect admits one browser without a key within 30 seconds, if the system reports
+// that it is this user's. So the command line that starts the browser has no key.
 func (t *Tickets) Expect() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.expected = t.now().Add(ticketLife)
 }
 
-// redeemExpected reports whether a browser is expected, and expects none after it.
+// redeemExpected reports whether a browser is expected, and resets that.
 func (t *Tickets) redeemExpected() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *Tickets) redeemExpected() bool {
 	return isExpected
 }
 
-// Issue makes a ticket.
+// Issue returns a new ticket.
 func (t *Tickets) Issue() string {
 	key := rand.Text() // 130 random bits
 	t.mu.Lock()
@@ -79,7 +79,7 @@ func (t *Tickets) Issue() string {
 	return key
 }
 
-// redeem reports whether a key is good. It uses a ticket up.
+// redeem reports whether a key is valid. It uses up a ticket.
 func (t *Tickets) redeem(key string) bool {
 	hash := sha256.Sum256([]byte(key))
 	t.mu.Lock()
@@ -96,8 +96,8 @@ func (t *Tickets) redeem(key string) bool {
 	return false
 }
 
-// EntryPath is the path at which the dashboard lets a browser in.
+// EntryPath is the path at which the dashboard admits a browser.
 const EntryPath = "/launch"
 
-// LaunchPath returns the path and query under which a key opens the dashboard.
+// LaunchPath returns the path and query with which a key opens the dashboard.
 func LaunchPath(key string) string { return EntryPath + "?key=" + url.QueryEscape(key) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Window counts what happened within the last span and bounds it.
+// Window counts and bounds the events within the last span.
 type Window struct {
 	now   func() time.Time
 	limit int
@@ -19,7 +19,7 @@ func NewWindow(now func() time.Time, limit int, span time.Duration) *Window {
 	return &Window{now: now, limit: limit, span: span}
 }
 
-// Take counts one and reports whether there was room for it.
+// Take counts one event, or returns false if the limit is reached.
 func (w *Window) Take() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -30,7 +30,7 @@ func (w *Window) Take() bool {
 	return true
 }
 
-// Full reports whether Take would refuse.
+// Full reports whether Take would return false.
 func (w *Window) Full() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

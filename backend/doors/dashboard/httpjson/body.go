@@ -1,6 +1,6 @@
-// Package httpjson reads the dashboard's requests, strictly, and writes its answers: of
-// shapes alone. The dashboard and the packages beside it that serve some of its
-// addresses share it; who may ask is decided before.
+// Package httpjson strictly parses the dashboard's requests and writes its answers,
+// which are dto shapes only. The dashboard and its subpackages share it. Package
+// guard has admitted the requests before.
 package httpjson
 
 import (
@@ -15,8 +15,8 @@ import (
 	"bridge/backend/doors/dashboard/dto"
 )
 
-// WriteJSON answers 200 with one of the shapes. It is encoded first, so that an
-// encoding error can still become an answer.
+// WriteJSON answers 200 with a shape. It encodes the shape first, so that an
+// encoding error still becomes an answer.
 func WriteJSON[A dto.Answer](w http.ResponseWriter, answer A) error {
 	body, err := Encode(answer)
 	if err != nil {
@@ -25,7 +25,7 @@ func WriteJSON[A dto.Answer](w http.ResponseWriter, answer A) error {
 	return WriteBody(w, body)
 }
 
-// Encode is the only way from a value to an answer's bytes.
+// Encode is the only way to encode an answer. It fails if the value cannot be encoded.
 func Encode[A dto.Answer](answer A) ([]byte, error) {
 	body, err := json.Marshal(answer)
 	if err != nil {
@@ -34,7 +34,7 @@ func Encode[A dto.Answer](answer A) ([]byte, error) {
 	return body, nil
 }
 
-// Refuse answers with a refusal that says more than a sentence.
+// Refuse answers with a refusal that holds more than a sentence.
 func Refuse[A dto.Answer](w http.ResponseWriter, status int, answer A) error {
 	body, err := Encode(answer)
 	if err != nil {
@@ -46,28 +46,28 @@ func Refuse[A dto.Answer](w http.ResponseWriter, status int, answer A) error {
 	return nil
 }
 
-// WriteBody answers 200 with an answer that is encoded already.
+// WriteBody answers 200 with an encoded answer.
 func WriteBody(w http.ResponseWriter, body []byte) error {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body) // a lost client needs no answer
 	return nil
 }
 
-// MaxRequestBytes bounds a request's body: 32,000 characters as the longest
-// JSON escapes (12 bytes each), with room for the rest.
+// MaxRequestBytes bounds a request's body: 32,000 characters as the longest JSON
+// escapes (12 bytes each), plus the rest.
 const MaxRequestBytes = 400 << 10
 
-// DrainBytes is how much of a too large body is still taken in: many clients
-// write all of a request before they read, and would see a broken connection in
-// place of the answer.
+// DrainBytes is how much of a too large body is still read. Many clients write the
+// whole request before they read, and would see a broken connection instead of the
+// answer.
 const DrainBytes = 16 << 20
 
-// ReadJSON reads the request's body strictly into dst, a pointer to a struct.
+// ReadJSON strictly decodes the request's body into dst, a pointer to a struct.
 func ReadJSON(w http.ResponseWriter, r *http.Request, dst any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		_, _ = io.CopyN(io.Discard, r.Body, DrainBytes) // what is lost here was refused anyway
+		_, _ = io.CopyN(io.Discard, r.Body, DrainBytes) // these bytes were refused anyway
 		return bridge.Errorf(bridge.TooLarge, "the request is larger than %d bytes", MaxRequestBytes)
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, dst any) error {
 	return bridge.DecodeStrict(body, MaxRequestBytes, dst)
 }
 
-// CheckOwnerBody refuses words of the owner that are none, or too long.
+// CheckOwnerBody fails if the owner's text is empty or too long.
 func CheckOwnerBody(body string) error {
 	if strings.TrimSpace(body) == "" {
 		return bridge.Errorf(bridge.Invalid, "the body must not be empty")

@@ -7,7 +7,7 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// statuses is the one table from error codes to HTTP statuses.
+// statuses maps every error code to its HTTP status.
 var statuses = map[bridge.Code]int{
 	bridge.Invalid:      http.StatusBadRequest,
 	bridge.TooLarge:     http.StatusRequestEntityTooLarge,
@@ -23,20 +23,20 @@ var statuses = map[bridge.Code]int{
 	bridge.Internal:     http.StatusInternalServerError,
 }
 
-// Refusal is an answer that only HTTP knows: no code of ours stands for it.
+// Refusal is an error with an HTTP status that no error code maps to.
 type Refusal struct {
 	Status   int
 	Sentence string
 }
 
-// Error is the sentence.
+// Error returns the sentence.
 func (r Refusal) Error() string { return r.Sentence }
 
-// Hidden is what people read of an error that was not written for them.
+// Hidden replaces an error that was not written for people.
 const Hidden = "something went wrong inside Bridge; its log says what"
 
-// AnswerFor splits an error into status and sentence. Only sentences written
-// for people leave: causes stay here.
+// AnswerFor returns an error's status and sentence. It returns only sentences
+// written for people; causes stay inside.
 func AnswerFor(err error) (int, string) {
 	var only Refusal
 	if errors.As(err, &only) {

@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Params parses the query strictly: net/url drops what it cannot read, and
-// of a doubled parameter only the first would count.
+// Params parses the query strictly, with Invalid for bad or repeated parameters:
+// net/url drops bad ones, and of a repeated one only the first counts.
 func Params(r *http.Request) (url.Values, error) {
 	given, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -24,13 +24,13 @@ func Params(r *http.Request) (url.Values, error) {
 	return given, nil
 }
 
-// PageSpan is one page of a list that goes back in time.
+// PageSpan is one page of a list, backwards in time.
 type PageSpan struct {
 	Before int64 // exclusive epoch milliseconds, 0 for no bound
 	Limit  int
 }
 
-// ReadPage reads before and limit.
+// ReadPage parses before and limit. It fails with Invalid for other values than whole numbers.
 func ReadPage(given url.Values, usual, most int) (PageSpan, error) {
 	span := PageSpan{Limit: usual}
 	if given.Has("before") {
@@ -39,7 +39,7 @@ func ReadPage(given url.Values, usual, most int) (PageSpan, error) {
 			return PageSpan{}, bridge.Errorf(bridge.Invalid, "before must be a time in epoch milliseconds")
 		}
 		if span.Before = before; before == 0 {
-			span.Before = math.MinInt64 // the epoch is a time like any other: nothing came before it
+			span.Before = math.MinInt64 // the epoch is an ordinary time: nothing came before it
 		}
 	}
 	if given.Has("limit") {
@@ -52,8 +52,8 @@ func ReadPage(given url.Values, usual, most int) (PageSpan, error) {
 	return span, nil
 }
 
-// WholeNumber reads decimal digits without a sign and without zeros before them:
-// each number is written one way.
+// WholeNumber parses decimal digits without a sign or leading zeros, so each number
+// has one notation.
 func WholeNumber(digits string) (number int64, ok bool) {
 	number, err := strconv.ParseInt(digits, 10, 64)
 	return number, err == nil && number >= 0 && strconv.FormatInt(number, 10) == digits

@@ -1,6 +1,6 @@
-// Package needsview is the part of the dashboard about what waits for the owner: the list
-// of it, from which news can be put away, and what sessions ask (rows NED-01, NED-03). Who may ask is the dashboard's to
-// decide; what is in the list, that of the rules.
+// Package needsview is the dashboard's part about the owner's needs: the list,
+// dismissing its news, and the sessions' questions (rows NED-01, NED-03). The
+// dashboard admits requests; package needs decides the content of the list.
 package needsview
 
 import (
@@ -18,39 +18,39 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// PutAway remembers which news the owner has put away; config.NeedsFile is one. Its
-// callers take turns.
+// PutAway stores the news that the owner dismissed; config.NeedsFile implements it.
+// Callers must serialize calls.
 type PutAway interface {
 	PutAway() (config.PutAway, error)
 	SetPutAway(id string, away bool) error
 }
 
-// Options says what a Queue works with. All fields are required unless the comment says
+// Options configures a Queue. All fields are required unless the comment says
 // otherwise.
 type Options struct {
-	PutAway PutAway // nil where nothing can be put away
-	// Questions are those of sessions; nil where there are none.
+	PutAway PutAway // nil if news cannot be dismissed
+	// Questions are the sessions' questions; nil without any.
 	Questions Questions
-	// Rules are the owner's standing ones; nil where there are none.
+	// Rules are the owner's standing rules; nil without any.
 	Rules Rules
-	// Gather brings what the list is made of.
+	// Gather returns the facts for the list.
 	Gather func(context.Context) (needs.Facts, error)
-	// Changed has all that is shown built anew.
+	// Changed invalidates all views.
 	Changed func()
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Queue serves what waits for the owner.
+// Queue serves the owner's needs.
 type Queue struct {
 	opts     Options
-	changing sync.Mutex // held while something is put away
+	changing sync.Mutex // held while news is dismissed
 }
 
-// New serves what waits for the owner.
+// New returns a Queue with these options.
 func New(opts Options) *Queue { return &Queue{opts: opts} }
 
-// PutAway are the ids of the news that was put away, as far as that can be read.
+// PutAway returns the ids of the dismissed news, as far as they are readable.
 func (q *Queue) PutAway() []string {
 	if q.opts.PutAway == nil {
 		return nil
@@ -67,8 +67,8 @@ type putAwayRequest struct {
 	Away bool `json:"away"`
 }
 
-// Put answers POST /api/needs/<id>: puts news away, or takes it back, on every page and
-// in the tray. What has to be dealt with cannot be put away.
+// Put answers POST /api/needs/<id>: it dismisses news, or restores it, on every
+// page and in the tray. Needs that require action cannot be dismissed.
 func (q *Queue) Put(w http.ResponseWriter, r *http.Request) error {
 	var request putAwayRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -84,7 +84,7 @@ func (q *Queue) Put(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id, before := r.PathValue("id"), facts.PutAway
-	facts.PutAway = nil // all that there is
+	facts.PutAway = nil // include dismissed news
 	list := needs.List(facts, q.opts.Now())
 	at := slices.IndexFunc(list, func(i needs.Item) bool { return i.ID == id })
 	switch {

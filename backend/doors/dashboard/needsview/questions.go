@@ -12,19 +12,18 @@ import (
 	"bridge/backend/doors/dashboard/httpjson"
 )
 
-// Questions are what sessions ask; *questions.Questions is one. All methods may be
-// called concurrently.
+// Questions are the sessions' questions; *questions.Questions implements it. All
+// methods are safe for concurrent use.
 type Questions interface {
-	// Questions lists the open ones and the last that are over, in the order in which
-	// they were asked.
+	// Questions returns the open questions and the last ended ones, oldest first.
 	Questions() []question.Question
-	// Needs are the open ones.
+	// Needs returns the open questions.
 	Needs() []needs.QuestionFact
-	// Answer gives one its answer. The question is as it is then, also beside a Conflict.
+	// Answer stores an answer and returns the question's new state, also with a Conflict.
 	Answer(ctx context.Context, id string, answer question.Answer) (question.Question, error)
 }
 
-// Asked are the open questions, for the list of needs.
+// Asked returns the open questions, for the list of needs.
 func (q *Queue) Asked() []needs.QuestionFact {
 	if q.opts.Questions == nil {
 		return nil
@@ -47,8 +46,8 @@ type questionRequest struct {
 	Pin    bool   `json:"pin"`
 }
 
-// Answer answers POST /api/questions/<id> with the question as it stands then. An answer
-// that came too late is a 409 with the question that it met.
+// Answer answers POST /api/questions/<id> with the question's new state. A late
+// answer is a 409 with the existing question.
 func (q *Queue) Answer(w http.ResponseWriter, r *http.Request) error {
 	var request questionRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {

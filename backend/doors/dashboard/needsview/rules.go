@@ -10,13 +10,13 @@ import (
 	"bridge/backend/storage/rules"
 )
 
-// Rules are the owner's standing rules; *rules.Rules is one. All methods may be called
-// concurrently.
+// Rules are the owner's standing rules; *rules.Rules implements it. All methods are
+// safe for concurrent use.
 type Rules interface {
-	// Live lists those that hold, in the order in which they were made. Beside an error
-	// there are none.
+	// Live returns the rules in force in the order of creation, or none with an
+	// error.
 	Live() ([]rule.Rule, error)
-	// TakeBack ends one, at once, and tells what became of what it had answered.
+	// TakeBack revokes a rule immediately and returns the effects on its answers.
 	TakeBack(id string) (rule.Rule, rules.Undone, error)
 }
 
@@ -32,8 +32,8 @@ func (q *Queue) ListRules(w http.ResponseWriter, _ *http.Request) error {
 	return httpjson.WriteJSON(w, dto.Rules{Rules: dto.Each(live, dto.RuleOf)})
 }
 
-// TakeBack answers DELETE /api/rules/<id>: the rule allows nothing any more, and what it
-// had allowed is asked again, as far as nobody was handed it.
+// TakeBack answers DELETE /api/rules/<id>: the rule allows nothing any more. Its
+// answers that no agent has received yet are asked again.
 func (q *Queue) TakeBack(w http.ResponseWriter, r *http.Request) error {
 	if q.opts.Rules == nil {
 		return bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")

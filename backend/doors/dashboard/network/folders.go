@@ -14,15 +14,15 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Folders knows which folders of this PC are too much to give away.
+// Folders checks which folders of this PC must not be shared.
 type Folders struct {
-	// Reserved refuses a folder in which no job may write (SEC-09): it allows nothing.
+	// Reserved fails for a folder in which no job may write (SEC-09).
 	Reserved func(folder string) error
 }
 
-// check refuses folders that are not to be allowed, and returns the others as they are
-// written. Those that were allowed before are not looked at: what was given may always
-// be taken back in part, whatever became of the rest.
+// check refuses folders that must not be allowed, and returns the others in their
+// stored form. It does not check folders that were already allowed: the owner can
+// always revoke a part, whatever the state of the rest.
 func (f Folders) check(before, wanted []string) ([]string, error) {
 	var roots []string
 	for _, root := range wanted {
@@ -41,7 +41,7 @@ func (f Folders) check(before, wanted []string) ([]string, error) {
 	return roots, nil
 }
 
-// checkRoot returns the folder as it is to be written.
+// checkRoot returns the folder in its stored form.
 func checkRoot(root string) (string, error) {
 	if strings.TrimSpace(root) == "" {
 		return "", bridge.Errorf(bridge.Invalid, "a folder is missing: write it out, such as %s", example())
@@ -86,11 +86,11 @@ func sameFolder(a, b string) bool {
 	return a == b
 }
 
-// isTop reports whether that is the whole of a disk.
+// isTop reports whether the folder is the root of a disk.
 func isTop(folder string) bool { return filepath.Dir(folder) == folder }
 
-// warning is a sentence about a folder that is allowed: it gives away much, or is not
-// what it seems. "" for the others.
+// warning returns a sentence about an allowed folder that shares much, or leads
+// elsewhere. It returns "" for others.
 func (f Folders) warning(root string) string {
 	canonical, err := disk.Canonical(root)
 	if err != nil {

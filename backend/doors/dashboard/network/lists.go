@@ -9,8 +9,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// ShowLists answers GET /api/network/lists: the sessions and jobs of the paired PCs, as
-// far as their owners show them (RMT-23).
+// ShowLists answers GET /api/network/lists: the sessions and jobs that the paired
+// PCs' owners share (RMT-23).
 func (n *Network) ShowLists(w http.ResponseWriter, r *http.Request) error {
 	if n.opts.Lists == nil {
 		return bridge.Errorf(bridge.Unavailable, "other PCs are not reached from here: Bridge's log says why")

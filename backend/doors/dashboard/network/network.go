@@ -1,8 +1,7 @@
-// Package network is the part of the dashboard about other PCs: who is paired with
-// this one, pairing by a code in both directions, and what config.json allows each
-// (RMT-01, RMT-06). What a PC could do is said in words before it is saved, and no
-// edit of the file that somebody else made meanwhile is lost. Who may ask is the
-// dashboard's to decide.
+// Package network is the dashboard's part about other PCs: the paired PCs, pairing
+// by a code in both directions, and each PC's permissions in config.json (RMT-01,
+// RMT-06). It describes the effect of a change before saving it, and never loses a
+// concurrent edit of the file. The dashboard admits the requests.
 package network
 
 import (
@@ -23,30 +22,30 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Peering is what is asked of the links with other PCs; *pairing.Peering is one. All
-// methods may be called concurrently.
+// Peering is the dashboard's view of the links with other PCs; *pairing.Peering
+// implements it. All methods are safe for concurrent use.
 type Peering interface {
-	// Network is how it stands.
+	// Network returns the state of the links.
 	Network() (api.Network, error)
-	// OwnAddresses are those by which others may reach this PC.
+	// OwnAddresses returns the addresses by which others may reach this PC.
 	OwnAddresses() []string
-	// Invite opens an invitation in place of the one before.
+	// Invite opens an invitation and closes the previous one.
 	Invite() (pairing.Invitation, error)
-	// Invited is how it stands with the last one.
+	// Invited returns the state of the last invitation.
 	Invited() pairing.InvitationStatus
-	// Withdraw ends the one with that id, if it is open.
+	// Withdraw closes the invitation with that id, if it is open.
 	Withdraw(id string)
 	// Join pairs with the PC at that address by the code that it shows.
 	Join(ctx context.Context, address, code string) (link.Pair, error)
-	// Unpair ends the pair with that id; its code is NotFound where there is none.
+	// Unpair removes the pairing with that id. It fails with NotFound if there is none.
 	Unpair(id string) error
-	// Refresh does at once what config.json wants now.
+	// Refresh applies the current config.json immediately.
 	Refresh()
 }
 
 var _ Peering = (*pairing.Peering)(nil)
 
-// Settings is what is asked about config.json; config.File is one.
+// Settings is the dashboard's view of config.json; config.File implements it.
 type Settings interface {
 	Read() (settings config.Config, revision string, err error)
 	Plan(revision string, change func(*config.Config) error) (config.ConfigEdit, error)
@@ -54,24 +53,24 @@ type Settings interface {
 
 var _ Settings = config.File{}
 
-// Options say what it works with.
+// Options configures a Network.
 type Options struct {
-	Peering  Peering  // nil where no other PC is reached
-	Settings Settings // nil where config.json is not to be changed
-	// Lists is what the paired PCs show of themselves; nil as Peering.
+	Peering  Peering  // nil without other PCs
+	Settings Settings // nil if config.json must not be changed
+	// Lists returns the lists that paired PCs share; nil as Peering.
 	Lists func(context.Context) api.NetworkLists
-	// Changing is held by whoever changes config.json in this process.
+	// Changing is held during every change of config.json in this process.
 	Changing *sync.Mutex
 	Folders  Folders
 }
 
-// Network serves what the dashboard has about other PCs.
+// Network serves the dashboard's part about other PCs.
 type Network struct{ opts Options }
 
-// New serves those.
+// New returns a Network with these options.
 func New(opts Options) *Network { return &Network{opts} }
 
-// ready refuses where there is nothing to serve.
+// ready fails if there is no Peering to serve.
 func (n *Network) ready() error {
 	if n.opts.Peering == nil || n.opts.Settings == nil {
 		return bridge.Errorf(bridge.Unavailable, "other PCs are not reached from here: Bridge's log says why")
@@ -99,10 +98,10 @@ func (n *Network) answer(w http.ResponseWriter) error {
 	return httpjson.WriteJSON(w, n.shape(present, settings, revision))
 }
 
-// nothing is the body of what needs no words.
+// nothing is the body of a request without content.
 type nothing struct{}
 
-// Invite answers POST /api/network/invite: with a code, for the other PC's owner.
+// Invite answers POST /api/network/invite with a code for the other PC's owner.
 func (n *Network) Invite(w http.ResponseWriter, r *http.Request) error {
 	return n.does(w, r, func() error {
 		_, err := n.opts.Peering.Invite()
@@ -110,7 +109,7 @@ func (n *Network) Invite(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// Withdraw answers DELETE /api/network/invite: the code opens nothing any more.
+// Withdraw answers DELETE /api/network/invite: the code is invalid afterwards.
 func (n *Network) Withdraw(w http.ResponseWriter, r *http.Request) error {
 	return n.does(w, r, func() error {
 		n.opts.Peering.Withdraw(n.opts.Peering.Invited().ID)
@@ -121,13 +120,13 @@ func (n *Network) Withdraw(w http.ResponseWriter, r *http.Request) error {
 // Unpair answers DELETE /api/network/peers/<id>.
 func (n *Network) Unpair(w http.ResponseWriter, r *http.Request) error {
 	return n.does(w, r, func() error {
-		n.opts.Changing.Lock() // the name goes out of config.json with it
+		n.opts.Changing.Lock() // the name is removed from config.json with it
 		defer n.opts.Changing.Unlock()
 		return n.opts.Peering.Unpair(r.PathValue("id"))
 	})
 }
 
-// does is a change without words; the answer is the network after it.
+// does executes a change without a body; the answer is the new network.
 func (n *Network) does(w http.ResponseWriter, r *http.Request, change func() error) error {
 	var request nothing
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -181,8 +180,8 @@ func (n *Network) Link(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// notOurs keeps the page from taking what the other PC refused, or a port that is not
-// free, for a refusal of its own or a broker that is gone.
+// notOurs changes the code of the other PC's refusal or a used port. Otherwise the
+// page would report its own refusal or a missing broker.
 func notOurs(err error) error {
 	var known *bridge.Error
 	if errors.As(err, &known) && slices.Contains([]bridge.Code{bridge.Unauthorized, bridge.Denied, bridge.Unavailable, bridge.Unsupported}, known.Code) {
@@ -277,7 +276,7 @@ func invitationShape(status pairing.InvitationStatus) *dto.Invitation {
 	return wire
 }
 
-// isLocal reports whether only programs of this PC reach any of these.
+// isLocal reports whether only programs of this PC can reach these addresses.
 func isLocal(addresses []string) bool {
 	return !slices.ContainsFunc(addresses, func(address string) bool {
 		host, _, err := net.SplitHostPort(address)

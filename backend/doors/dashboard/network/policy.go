@@ -16,9 +16,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// policyRequest is the body of PUT /api/network/policy. What is left out stays.
+// policyRequest is the body of PUT /api/network/policy. Omitted members stay unchanged.
 type policyRequest struct {
-	// Revision is that of the config.json which the change is one of.
+	// Revision is the revision of the config.json that the change is based on.
 	Revision string `json:"revision"`
 	// DryRun saves nothing.
 	DryRun      bool                `json:"dryRun"`
@@ -29,14 +29,14 @@ type policyRequest struct {
 	Roots       *[]string           `json:"allowRoots"`
 	Agents      *[]bridge.AgentKind `json:"agents"`
 	Peers       []peerRequest       `json:"peers"`
-	// Team is what the whole team that this PC is in may.
+	// Team holds the permissions of this PC's whole team.
 	Team *teamRequest `json:"team"`
-	// Forget are names that no paired PC has, or @ and that of a team that this PC is not
-	// in: they are allowed nothing any more.
+	// Forget lists names without a paired PC, or @ with the name of another team:
+	// they lose all permissions.
 	Forget []string `json:"forget"`
 }
 
-// peerRequest is what a paired PC may.
+// peerRequest holds the permissions of a paired PC.
 type peerRequest struct {
 	ID        string `json:"id"`
 	Jobs      *bool  `json:"jobs"`
@@ -46,8 +46,8 @@ type peerRequest struct {
 	Files     *bool  `json:"files"`
 }
 
-// Change answers PUT /api/network/policy (RMT-06): with what it changes in words, and
-// the network after it. What was saved counts from the next request on.
+// Change answers PUT /api/network/policy (RMT-06) with descriptions of the changes
+// and the new network. Saved changes apply from the next request.
 func (n *Network) Change(w http.ResponseWriter, r *http.Request) error {
 	var request policyRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -89,8 +89,8 @@ func (n *Network) Change(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, plan)
 }
 
-// applyTo makes the change. Lists are replaced, never written into: those of the
-// settings before are the same ones.
+// applyTo makes the change. It replaces lists and never modifies them, because the
+// previous settings share them.
 func (p policyRequest) applyTo(to *config.Network, present api.Network, folders Folders) error {
 	set(&to.Enabled, p.Enabled)
 	set(&to.Name, p.Name)
@@ -132,12 +132,12 @@ func (p policyRequest) applyTo(to *config.Network, present api.Network, folders 
 	return nil
 }
 
-// teamRequest is what a whole team may. It names the one that was meant: this PC may be in
-// another by now.
+// teamRequest holds the permissions of a whole team. It names the team, because
+// this PC may be in another one by now.
 type teamRequest struct {
 	Team      string `json:"team"`
 	Decisions *bool  `json:"decisions"`
-	// Seal is how this PC speaks to each of the team, and no permission.
+	// Seal encrypts this PC's traffic to each member; it is not a permission.
 	Seal *bool `json:"seal"`
 }
 
@@ -175,8 +175,8 @@ func set[T any](field, value *T) {
 	}
 }
 
-// replaced is the list with each of its items once. An empty one stays in place of one
-// that never was, so that nothing is written for it.
+// replaced returns the list without duplicates. It keeps an unset list unset
+// instead of empty, so that nothing is written for it.
 func replaced[T comparable](before, after []T) []T {
 	if len(before) == 0 && len(after) == 0 {
 		return before
@@ -190,7 +190,7 @@ func replaced[T comparable](before, after []T) []T {
 	return list
 }
 
-// changes says what becomes another for this PC and for each paired one.
+// changes describes the changes for this PC and for each paired one.
 func changes(present api.Network, before, after config.Config) []dto.NetworkChange {
 	found := []dto.NetworkChange{}
 	add := func(name, was, is string) {
@@ -208,7 +208,7 @@ func changes(present api.Network, before, after config.Config) []dto.NetworkChan
 		team := present.TeamOf(pc)
 		own := func(c config.Config) string { return c.Network.May(pc.Name, "", c.Jobs.MaxAccess).Words(pc.Name) }
 		if team != "" && shared && own(before) == own(after) {
-			continue // it is said of all of them at once
+			continue // the change for all of them is listed once
 		}
 		add(pc.Name, before.Network.May(pc.Name, team, before.Jobs.MaxAccess).Words(pc.Name), after.Network.May(pc.Name, team, after.Jobs.MaxAccess).Words(pc.Name))
 	}
@@ -230,7 +230,7 @@ func changes(present api.Network, before, after config.Config) []dto.NetworkChan
 	return found
 }
 
-// teamName names the team among the changes; teamWords say what it shares, "" for none.
+// teamName names the team among the changes; teamWords describes what it shares, or is "".
 func teamName(present api.Network) string {
 	if present.Team == nil {
 		return ""
@@ -245,7 +245,7 @@ func teamWords(present api.Network, settings config.Network) string {
 	return remote.TeamWords(present.Team.Team, settings.Enabled, settings.SharesWith(present.Team.Team))
 }
 
-// sealWords say who can read what this PC says to one other of the team.
+// sealWords describes who can read this PC's traffic to one other member.
 func sealWords(settings config.Network) string {
 	if settings.Hub.Seal {
 		return "What this PC says to another one of the team only that one can read; to a PC that cannot open it, because its Bridge is older, nothing goes."
@@ -260,7 +260,7 @@ func nameWords(name string) string {
 	return "Other PCs that pair from now on know it as " + name + "."
 }
 
-// openWords say whether and where other PCs reach this one.
+// openWords describes whether and where other PCs reach this one.
 func openWords(n config.Network) string {
 	if !n.Enabled {
 		return "Links with other PCs are off."
@@ -276,7 +276,7 @@ func openWords(n config.Network) string {
 	return fmt.Sprintf("Links are on: paired PCs can call this one at %s (%s).", where, port)
 }
 
-// doors are host:port of each.
+// doors returns host:port of each address.
 func doors(n config.Network) []string {
 	var list []string
 	for _, address := range n.Addresses() {
@@ -285,10 +285,10 @@ func doors(n config.Network) []string {
 	return list
 }
 
-// readWarning is said wherever another PC may have jobs.
+// readWarning is shown whenever another PC may run jobs.
 const readWarning = "The agent of such a job runs as you: it can read your other files, too, and what it answers goes to the PC that asked."
 
-// warnings are sentences about what the settings allow.
+// warnings returns sentences about the allowed permissions.
 func (n *Network) warnings(c config.Config) []string {
 	list := []string{}
 	for _, root := range c.Network.RemoteJobs.AllowRoots {

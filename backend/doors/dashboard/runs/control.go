@@ -18,15 +18,14 @@ import (
 type answerRequest struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason"`
-	// Rule makes a standing rule of it: "from now on" in place of "once" (NED-04).
+	// Rule makes the answer a standing rule: "from now on" instead of "once" (NED-04).
 	Rule *rule.Wish `json:"rule"`
-	// Answers are what was chosen for each question of a model's own, in their order.
+	// Answers are the choices for each question of a model, in order.
 	Answers [][]string `json:"answers"`
 }
 
-// Answer answers POST /api/approvals/<id> (JOB-07): with the record as it stands
-// then, which is answered and no more. An answer that came too late is a 409 with the
-// record that it met.
+// Answer answers POST /api/approvals/<id> (JOB-07) with the record, which is
+// answered but not yet applied. A late answer is a 409 with the existing record.
 func (s *Runs) Answer(w http.ResponseWriter, r *http.Request) error {
 	var request answerRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -65,8 +64,8 @@ type messageRequest struct {
 	Body string `json:"body"`
 }
 
-// Message answers POST /api/subagents/message: the owner's words to a job, as its
-// supervisor's own would go (JOB-05).
+// Message answers POST /api/subagents/message: it sends the owner's message to a
+// job, as its supervisor's would be (JOB-05).
 func (s *Runs) Message(w http.ResponseWriter, r *http.Request) error {
 	var request messageRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -87,8 +86,8 @@ type settingsRequest struct {
 	Access string `json:"access"`
 }
 
-// Settings answers POST /api/subagents/settings: the title at once, the rest with the
-// job's next turn.
+// Settings answers POST /api/subagents/settings: it applies the title immediately,
+// the rest with the job's next turn.
 func (s *Runs) Settings(w http.ResponseWriter, r *http.Request) error {
 	var request settingsRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -125,8 +124,8 @@ type cancelRequest struct {
 	Job string `json:"job"`
 }
 
-// Cancel answers POST /api/subagents/cancel (JOB-06). A job that runs has ended only
-// when its runner says so.
+// Cancel answers POST /api/subagents/cancel (JOB-06). A running job has ended only
+// after its runner reports that.
 func (s *Runs) Cancel(w http.ResponseWriter, r *http.Request) error {
 	var request cancelRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {

@@ -14,13 +14,13 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Landings is what is asked of the work of jobs.
+// Landings is the dashboard's view of the work of jobs.
 type Landings interface {
-	// Diff is what a job changed itself.
+	// Diff returns a job's own changes.
 	Diff(ctx context.Context, name string) (landing.Diff, error)
-	// Finish lands or drops a job's work. Beside a Conflict the answer names the files.
+	// Finish applies or discards a job's work. With a Conflict the answer names the files.
 	Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error)
-	// Worktrees says how many checkouts of jobs there are, and their bytes.
+	// Worktrees returns the number of jobs' checkouts and their size in bytes.
 	Worktrees() (count int, bytes int64)
 }
 
@@ -47,8 +47,8 @@ type commentsRequest struct {
 	Comments []job.Comment `json:"comments"`
 }
 
-// Comment answers POST /api/runs/<run>/comments: all of them go to the job as one
-// message of its owner's.
+// Comment answers POST /api/runs/<run>/comments: it sends all comments to the job
+// as one message of its owner.
 func (s *Runs) Comment(w http.ResponseWriter, r *http.Request) error {
 	var request commentsRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -68,8 +68,8 @@ type finishRequest struct {
 	Message string `json:"message"`
 }
 
-// Finish answers POST /api/runs/<run>/finish (JOB-18). Conflicts are a 409 that names
-// the files; of a dry run they are the answer.
+// Finish answers POST /api/runs/<run>/finish (JOB-18). Conflicts are a 409 that
+// names the files; for a dry run they are the answer.
 func (s *Runs) Finish(w http.ResponseWriter, r *http.Request) error {
 	var request finishRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {

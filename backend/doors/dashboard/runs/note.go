@@ -12,7 +12,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Find finds a delegated job of this PC that a note can be for: it works.
+// Find returns a running delegated job of this PC, which can receive a note.
 func (s *Runs) Find(name string) (api.JobView, error) {
 	if s.jobs == nil || !job.IsName(name) {
 		return api.JobView{}, bridge.Errorf(bridge.NotFound, "no delegated job of this PC is called %q", name)
@@ -29,9 +29,9 @@ func (s *Runs) Find(name string) (api.JobView, error) {
 	return found.JobView, nil
 }
 
-// Note has a job's control hand on a note about a native child of it, which must be
-// in the list of the job's own session (CHT-12). sessions are the live ones, the
-// jobs' own among them.
+// Note asks a job to pass on a note about its native child, which must be in the
+// list of the job's own session (CHT-12). sessions are the live ones, including the
+// jobs' own.
 func (s *Runs) Note(to api.JobView, childID, body string, sessions []api.Peer) (chat.Outcome, error) {
 	child, err := childOf(to, childID, sessions)
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Runs) Note(to api.JobView, childID, body string, sessions []api.Peer) (
 
 func childOf(to api.JobView, id string, sessions []api.Peer) (api.Child, error) {
 	for _, session := range sessions {
-		// A job's session has the job's name, and the session id that its runner told:
-		// another one that took the name does not know it.
+		// A job's session has the job's name and the session id that its runner
+		// reported. Another session with that name does not know the id.
 		if session.Name != to.Job || session.SessionID == nil || to.Session == "" || *session.SessionID != to.Session {
 			continue
 		}
@@ -63,5 +63,5 @@ func childOf(to api.JobView, id string, sessions []api.Peer) (api.Child, error) 
 	return api.Child{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", to.Job)
 }
 
-// Heard tells how far a note came.
+// Heard returns the delivery state of a note.
 func (s *Runs) Heard(id string) jobfiles.Way { return s.jobs.Heard(id) }

@@ -10,12 +10,12 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Agents is what the agent CLIs tell of themselves, of one kind or, for "", of all
-// that are on this PC. The first answer of each is as slow as its CLI.
+// Agents queries the agent CLIs of one kind, or with "" of all kinds on this PC.
+// Each first answer is as slow as its CLI.
 type Agents interface {
 	AgentModels(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error)
 	AgentUsage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error)
-	// KeptUsage is what they told last, without asking any.
+	// KeptUsage returns the last answers without a query.
 	KeptUsage() []api.AgentUsage
 }
 
@@ -45,8 +45,8 @@ func (s *Runs) Usage(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, dto.Usage{Agents: dto.Each(told.Agents, usageShape)})
 }
 
-// KeptUsage answers GET /api/usage/kept: the same as far as it was told before. It
-// starts nothing, so that a page may show it unasked.
+// KeptUsage answers GET /api/usage/kept: the cached usage. It starts no program, so
+// a page may show it without a request of the owner.
 func (s *Runs) KeptUsage(w http.ResponseWriter, _ *http.Request) error {
 	kept := dto.Usage{Agents: []dto.AgentUsage{}}
 	if s.jobs != nil {

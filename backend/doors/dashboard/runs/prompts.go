@@ -15,25 +15,25 @@ import (
 	"bridge/backend/storage/rules"
 )
 
-// Prompts are the permission prompts of interactive sessions; *prompts.Prompts is one.
-// All methods may be called concurrently.
+// Prompts are the permission prompts of interactive sessions; *prompts.Prompts
+// implements it. All methods are safe for concurrent use.
 type Prompts interface {
-	// Approvals lists the open ones and the last that are over, the oldest first.
+	// Approvals returns the open ones and the last ended ones, oldest first.
 	Approvals() []job.Approval
-	// Has reports whether one has that id.
+	// Has reports whether a prompt has that id.
 	Has(id string) bool
-	// Answer decides one for the owner. The record is as it is then, also beside a
+	// Answer decides a prompt for the owner. It returns the new record, also with a
 	// Conflict.
 	Answer(id string, decision job.Decision, reason string) (job.Approval, error)
-	// Choose answers what a model asks in its own words, like Answer.
+	// Choose answers the questions of a model, like Answer.
 	Choose(id string, answers [][]string) (job.Approval, error)
-	// Prompting tells how it stands with them.
+	// Prompting returns the state of the handling of prompts.
 	Prompting() api.Prompting
 	// SetAway switches away mode.
 	SetAway(on bool) (api.Prompting, error)
 }
 
-// approvals are what jobs ask and what sessions ask, the oldest first.
+// approvals returns the approvals of jobs and sessions, oldest first.
 func (s *Runs) approvals() []job.Approval {
 	var all []job.Approval
 	if s.jobs != nil {
@@ -46,7 +46,7 @@ func (s *Runs) approvals() []job.Approval {
 	return all
 }
 
-// answer decides what a job or a session asks.
+// answer decides an approval of a job or a session.
 func (s *Runs) answer(id string, decision job.Decision, reason string) (job.Approval, error) {
 	switch {
 	case s.prompts != nil && s.prompts.Has(id):
@@ -57,7 +57,7 @@ func (s *Runs) answer(id string, decision job.Decision, reason string) (job.Appr
 	return s.jobs.Answer(id, decision, reason)
 }
 
-// choose answers what the model of a session asks itself.
+// choose answers the questions of a session's model.
 func (s *Runs) choose(id string, answers [][]string) (job.Approval, error) {
 	if s.prompts == nil || !s.prompts.Has(id) {
 		return job.Approval{}, bridge.Errorf(bridge.Invalid, "answers are for the questions of a session's model: this has none")
@@ -65,17 +65,17 @@ func (s *Runs) choose(id string, answers [][]string) (job.Approval, error) {
 	return s.prompts.Choose(id, answers)
 }
 
-// Rules are the owner's standing rules, as far as prompts of sessions need them;
-// *rules.Rules is one.
+// Rules are the owner's standing rules, as far as sessions' prompts need them;
+// *rules.Rules implements it.
 type Rules interface {
-	// Make makes a rule from what the owner chose, durably.
+	// Make durably makes a rule from the owner's choice.
 	Make(request rule.Request, wish rule.Wish) (rule.Rule, error)
-	// TakeBack ends a rule.
+	// TakeBack revokes a rule.
 	TakeBack(id string) (rule.Rule, rules.Undone, error)
 }
 
-// answerFromNowOn allows what a job or a session asks, and makes a standing rule of it.
-// Where the answer does nothing there is no rule either.
+// answerFromNowOn allows the request of a job or a session and makes a standing
+// rule of it. If the answer has no effect, it makes no rule.
 func (s *Runs) answerFromNowOn(id string, wish rule.Wish) (job.Approval, error) {
 	switch {
 	case s.prompts != nil && s.prompts.Has(id):
@@ -90,7 +90,7 @@ func (s *Runs) promptFromNowOn(id string, wish rule.Wish) (job.Approval, error) 
 	all := s.prompts.Approvals()
 	at := slices.IndexFunc(all, func(a job.Approval) bool { return a.ID == id })
 	if at < 0 || all[at].State != job.ApprovalAsked || all[at].OnlyTold != "" {
-		return s.prompts.Answer(id, job.Allow, "") // it says why not
+		return s.prompts.Answer(id, job.Allow, "") // its error gives the reason
 	}
 	if s.rules == nil {
 		return job.Approval{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
@@ -107,7 +107,7 @@ func (s *Runs) promptFromNowOn(id string, wish rule.Wish) (job.Approval, error) 
 	return approval, nil
 }
 
-// fromNowOn says what rule may be made of an open question; nil of one that cannot be
+// fromNowOn returns the possible rule for an open question, or nil if it cannot be
 // answered here.
 func (s *Runs) fromNowOn(a job.Approval) *dto.FromNowOn {
 	switch {
@@ -121,7 +121,7 @@ func (s *Runs) fromNowOn(a job.Approval) *dto.FromNowOn {
 	return dto.FromNowOnOf(s.jobs.FromNowOn(a))
 }
 
-// prompting is how it stands with prompts of sessions.
+// prompting returns the state of the handling of sessions' prompts.
 func (s *Runs) prompting() dto.Prompting {
 	if s.prompts == nil {
 		return dto.Prompting{AnswerPrompts: "off"}
@@ -138,7 +138,7 @@ type awayRequest struct {
 	On *bool `json:"on"`
 }
 
-// SetAway answers POST /api/away with how it stands after it.
+// SetAway answers POST /api/away with the new state.
 func (s *Runs) SetAway(w http.ResponseWriter, r *http.Request) error {
 	var request awayRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {

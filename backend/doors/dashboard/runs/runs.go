@@ -1,7 +1,7 @@
-// Package runs is the part of the dashboard about delegated jobs: what the state
-// shows of them, a run with its log and its result, and what their owner says to
-// them, answers, ends and lands (seed 4.6; rows JOB-02, JOB-05, JOB-07, JOB-10, JOB-11, JOB-18).
-// Who may ask is the dashboard's to decide; what may be done, that of the jobs.
+// Package runs is the dashboard's part about delegated jobs: their state, a run
+// with its log and result, and the owner's messages, answers, cancellations and
+// landings (seed 4.6; rows JOB-02, JOB-05, JOB-07, JOB-10, JOB-11, JOB-18). The
+// dashboard admits the requests; package jobs decides what is allowed.
 package runs
 
 import (
@@ -18,29 +18,29 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Jobs is what is asked of the delegated jobs; *jobs.Jobs is one. All methods may be
-// called concurrently.
+// Jobs is the dashboard's view of the delegated jobs; *jobs.Jobs implements it. All
+// methods are safe for concurrent use.
 type Jobs interface {
-	// Recent lists the jobs that go on, and after them at most that many that have
-	// ended, archived ones included, each the newest first.
+	// Recent returns the running jobs, then at most that many ended ones, including
+	// archived jobs, each newest first.
 	Recent(ended int) []api.JobView
 	Detail(name string) (jobs.Detail, error)
 	ReadLog(name string, from int64) (jobfiles.Log, error)
-	// Approvals lists the questions of the jobs that go on, the oldest first.
+	// Approvals returns the questions of the running jobs, oldest first.
 	Approvals() []job.Approval
-	// Answer decides a question for the owner. The record is as it is then, also
-	// beside a Conflict: it was answered, has expired or is gone.
+	// Answer decides a question for the owner. It returns the new record, also with
+	// a Conflict: it was answered, has expired or is gone.
 	Answer(id string, decision job.Decision, reason string) (job.Approval, error)
-	// AnswerFromNowOn allows what is asked and makes a standing rule of it; where the
-	// answer does nothing there is no rule either.
+	// AnswerFromNowOn allows the request and makes a standing rule of it. If the
+	// answer has no effect, it makes no rule.
 	AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, error)
-	// FromNowOn says what rule may be made of a question, by which folder.
+	// FromNowOn returns the possible rule for a question, with its folder.
 	FromNowOn(approval job.Approval) (offer rule.Offer, folder string)
-	// Say gives a job words, under an id that names them, and settings.
+	// Say sends a job a message, under an id, and settings.
 	Say(id string, control job.Control) (api.JobMessaged, error)
-	// Heard tells how far the words of that id came.
+	// Heard returns the delivery state of the message with that id.
 	Heard(id string) jobfiles.Way
-	// Cancel ends a job. One that has ended stays as it is.
+	// Cancel ends a job; an ended one stays unchanged.
 	Cancel(name string) (api.JobStatus, error)
 	Landings
 	Agents
@@ -48,7 +48,7 @@ type Jobs interface {
 
 var _ Jobs = (*jobs.Jobs)(nil)
 
-// Runs serves what the dashboard has about jobs.
+// Runs serves the dashboard's part about jobs.
 type Runs struct {
 	jobs    Jobs
 	prompts Prompts
@@ -62,18 +62,16 @@ func New(of Jobs, prompts Prompts, rules Rules, bound func() error) *Runs {
 	return &Runs{jobs: of, prompts: prompts, rules: rules, bound: bound}
 }
 
-// The display limits, both ours.
+// The display limits, both Bridge's own choice.
 const (
-	// recentEnded is how many jobs that have ended the state shows, as many as of the
-	// messages.
+	// recentEnded is how many ended jobs the state shows, as many as messages.
 	recentEnded = bridge.RecentMessages
-	// settledApprovals is how many questions the lists show that nobody waits for
-	// any more; those that are open are all shown.
+	// settledApprovals is how many settled questions the lists show; open ones are
+	// all shown.
 	settledApprovals = 100
 )
 
-// Into puts what there is of jobs into the state, and into what its owner's needs are
-// decided from.
+// Into adds the jobs to the state and to the facts for the owner's needs.
 func (s *Runs) Into(state *dto.State, facts *needs.Facts) {
 	asked := s.approvals()
 	state.Runs, state.Jobs, state.Approvals = []dto.Run{}, map[string]dto.Job{}, s.approvalShapes(asked)
@@ -119,14 +117,14 @@ func (s *Runs) approvalShapes(all []job.Approval) []dto.Approval {
 	return list
 }
 
-// approvalShape is a question with the rule that may be made of it while it is open.
+// approvalShape returns a question with the possible rule while it is open.
 func (s *Runs) approvalShape(approval job.Approval) dto.Approval {
 	wire := approvalShape(approval)
 	wire.FromNowOn = s.fromNowOn(approval)
 	return wire
 }
 
-// Show answers GET /api/runs/<run>: the run, or, from a byte on, its log.
+// Show answers GET /api/runs/<run>: the run, or with from, its log from that byte.
 func (s *Runs) Show(w http.ResponseWriter, r *http.Request) error {
 	params, err := httpjson.Params(r)
 	if err != nil {

@@ -12,30 +12,30 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// maxNextChars bounds what the state shows of the words that wait for a job.
+// maxNextChars bounds the shown part of a job's queued message.
 const maxNextChars = 200
 
-// List is what `bridge runs --json` prints.
+// List is the output of `bridge runs --json`.
 type List struct {
 	Runs      []dto.Run      `json:"runs"`
 	Approvals []dto.Approval `json:"approvals"`
 }
 
-// ListOf has the members that the state has.
+// ListOf returns found with the members of the state.
 func ListOf(found api.Runs) List {
 	return List{Runs: dto.Each(found.Jobs, runShape), Approvals: dto.Each(found.Approvals, approvalShape)}
 }
 
-// Watched is what `bridge watch --json` prints: the run at its end, and its log.
+// Watched is the output of `bridge watch --json`: the ended run and its log.
 type Watched struct {
 	dto.Run
 	Log string `json:"log"`
 }
 
-// WatchedOf is a run with that log.
+// WatchedOf returns a run with that log.
 func WatchedOf(view api.JobView, log string) Watched { return Watched{Run: runShape(view), Log: log} }
 
-// Answered is what `bridge approve --json` prints.
+// Answered returns the output of `bridge approve --json`.
 func Answered(approval job.Approval) dto.Approval { return approvalShape(approval) }
 
 func runShape(v api.JobView) dto.Run {
@@ -57,7 +57,7 @@ func worktreeShape(w *api.JobWorktree) *dto.RunWorktree {
 	}
 }
 
-// needOf is what the owner's needs are decided from.
+// needOf returns the job's facts for the owner's needs.
 func needOf(v api.JobView) needs.JobFact {
 	fact := needs.JobFact{
 		Name: v.Job, Title: v.Title, By: v.By, Folder: v.Workdir, State: v.Status, Wait: v.Wait, Ended: v.Ended,
@@ -72,7 +72,7 @@ func needOf(v api.JobView) needs.JobFact {
 	return fact
 }
 
-// moment is a time, or null where there is none.
+// moment returns a time, or nil for 0.
 func moment(millis int64) *int64 {
 	if millis == 0 {
 		return nil

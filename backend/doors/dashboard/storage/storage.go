@@ -1,6 +1,6 @@
-// Package storage is the part of the dashboard about the home's storage: how it is, and
-// work on it when the owner asks for that (rows STO-02, STO-03, DSK-06). What is found
-// and what is done is the doctor's and the maintenance's; nothing here writes to the home.
+// Package storage is the dashboard's part about the home's storage: its state, and
+// work on it at the owner's request (rows STO-02, STO-03, DSK-06). The doctor and
+// the maintenance do the work; this package never writes to the home.
 package storage
 
 import (
@@ -20,46 +20,46 @@ import (
 	"bridge/backend/storage/maintain/inventory"
 )
 
-// Doctor is who is asked about the home's storage; check.Doctor is one. Neither method
+// Doctor inspects the home's storage; check.Doctor implements it. Neither method
 // changes anything.
 type Doctor interface {
 	Check(ctx context.Context) (check.Report, error)
 	TestResults() ([]inventory.TestResult, error)
 }
 
-// How old a doctor's report may be. One that took long is kept for many times
-// as long, so that looking costs at most a twentieth of the time.
+// The maximum ages of a doctor's report. A slow report is cached for many times its
+// duration, so that inspections take at most a twentieth of the time.
 const (
 	reportAge  = 15 * time.Second // of GET /api/storage
 	summaryAge = 10 * time.Minute // of the sum in GET /api/state
 	reportRest = 20
-	// firstLook is how long a page waits for the first report: most homes are
-	// looked through in less.
+	// firstLook is how long a page waits for the first report; most inspections are
+	// faster.
 	firstLook = 300 * time.Millisecond
 )
 
-// Reports keeps the last report and looks anew when somebody needs it.
+// Reports caches the last report and refreshes it on demand.
 type Reports struct {
 	of     Doctor
 	now    func() time.Time
-	wanted lifecycle.Signal // a sum is wanted
-	first  chan struct{}    // closed when the first look has ended
+	wanted lifecycle.Signal // a summary is wanted
+	first  chan struct{}    // closed after the first inspection
 
-	looking sync.Mutex // held by whoever looks
+	looking sync.Mutex // held during an inspection
 	known   atomic.Pointer[Checked]
 }
 
-// Checked is a report, when it was made and how long that took.
+// Checked is a report with its time and duration.
 type Checked struct {
 	report check.Report
 	at     time.Time
 	took   time.Duration
-	// badSince is the first of the looks without a healthy one between that found
-	// errors; of a healthy one its own time.
+	// badSince is the time of the first inspection with errors since the last
+	// healthy one; for a healthy report its own time.
 	badSince time.Time
 }
 
-// NewReports asks of, nil where nothing can look.
+// NewReports returns Reports of a doctor; nil disables inspections.
 func NewReports(of Doctor, now func() time.Time) *Reports {
 	return &Reports{of: of, now: now, wanted: lifecycle.NewSignal(), first: make(chan struct{})}
 }
@@ -68,8 +68,8 @@ func (c *Checked) fresh(now time.Time, age time.Duration) bool {
 	return c != nil && now.Sub(c.at) < max(age, reportRest*c.took)
 }
 
-// report returns a report that is at most age old, or several times as old as
-// it took. Of many that ask at once one looks.
+// report returns a report that is at most age old, or several times its duration.
+// Concurrent callers share one inspection.
 func (s *Reports) report(ctx context.Context, age time.Duration) (check.Report, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -79,7 +79,7 @@ func (s *Reports) report(ctx context.Context, age time.Duration) (check.Report, 
 	return s.lookLocked(ctx)
 }
 
-// look looks now, whatever is known.
+// look makes a new report in any case.
 func (s *Reports) look(ctx context.Context) (check.Report, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -100,7 +100,7 @@ func (s *Reports) lookLocked(ctx context.Context) (check.Report, error) {
 	return report, nil
 }
 
-// Follow looks whenever a sum is wanted, until ctx ends.
+// Follow makes a report whenever a summary is wanted, until ctx ends.
 func (s *Reports) Follow(ctx context.Context, failed func(error)) {
 	ended := false
 	for {
@@ -119,8 +119,8 @@ func (s *Reports) Follow(ctx context.Context, failed func(error)) {
 	}
 }
 
-// Latest is what is known without looking, nil before the first look. It asks
-// for a new look when that is due, and waits a moment for the first one.
+// Latest returns the cached report without an inspection, or nil before the first
+// one. It requests a new one if that is due, and waits briefly for the first.
 func (s *Reports) Latest(ctx context.Context) *Checked {
 	if s.of == nil {
 		return nil
@@ -143,7 +143,7 @@ func (s *Reports) Latest(ctx context.Context) *Checked {
 	return s.known.Load()
 }
 
-// Sum sums the report up.
+// Sum returns the summary of the report.
 func (c *Checked) Sum() dto.StorageSum {
 	if c == nil {
 		return dto.StorageSum{}
@@ -152,7 +152,7 @@ func (c *Checked) Sum() dto.StorageSum {
 	return dto.StorageSum{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
 }
 
-// Into adds to facts what a look at the home found.
+// Into adds the report's findings to facts.
 func (c *Checked) Into(facts *needs.Facts, home string) {
 	facts.Storage.Home = home
 	if c != nil {
@@ -160,7 +160,7 @@ func (c *Checked) Into(facts *needs.Facts, home string) {
 	}
 }
 
-// want asks for a look.
+// want requests a new report.
 func (s *Reports) want() {
 	s.wanted.Notify()
 }
@@ -177,7 +177,7 @@ func (s *Reports) Show(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, ReportShape(report))
 }
 
-// Drills answers GET /api/storage/drills: which snapshots were proven.
+// Drills answers GET /api/storage/drills: the tested snapshots.
 func (s *Reports) Drills(w http.ResponseWriter, _ *http.Request) error {
 	if s.of == nil {
 		return httpjson.WriteJSON(w, dto.Drills{Drills: []dto.Drill{}})
@@ -189,12 +189,12 @@ func (s *Reports) Drills(w http.ResponseWriter, _ *http.Request) error {
 	return httpjson.WriteJSON(w, dto.Drills{Drills: dto.Each(results, DrillShape)})
 }
 
-// DrillShape is what is answered of a drill.
+// DrillShape returns the answer's form of a drill.
 func DrillShape(r inventory.TestResult) dto.Drill {
 	return dto.Drill{At: r.At, Snapshot: r.Snapshot, OK: r.OK, Detail: r.Detail, Files: r.Files, Rows: r.Rows}
 }
 
-// ReportShape is what is answered of a report.
+// ReportShape returns the answer's form of a report.
 func ReportShape(r check.Report) dto.Report {
 	return dto.Report{
 		CheckedAt: r.CheckedAt, OK: r.OK, TotalBytes: r.TotalBytes,

@@ -18,53 +18,53 @@ import (
 )
 
 const (
-	// keptTasks is how many tasks that ended are remembered.
+	// keptTasks is how many ended tasks are kept.
 	keptTasks = 10
-	// progressPace is the shortest time between two changes of a running task that are shown.
+	// progressPace is the minimum time between two shown updates of a running task.
 	progressPace = 100 * time.Millisecond
 )
 
-// Tasks does maintenance of the home on the owner's word, one task at a time.
+// Tasks runs maintenance of the home at the owner's request, one task at a time.
 type Tasks struct {
-	care    func() maintain.Maintenance // nil where nothing can be done
-	agents  CommandLiner                // knows what a person types; may be nil
+	care    func() maintain.Maintenance // nil if no maintenance is possible
+	agents  CommandLiner                // may be nil
 	storage *Reports
 	ctx     context.Context //nolint:containedctx // the dashboard's own life: a task outlives its request
 	now     func() time.Time
 	log     *slog.Logger
-	changed func() // something of what is shown changed
+	changed func() // called after a visible change
 
 	mu      sync.Mutex // guards below
 	closed  bool
 	running *dto.Task
-	shownAt time.Time  // when progress of the running one was shown last
-	ended   []dto.Task // the newest first
+	shownAt time.Time  // last shown progress of the running one
+	ended   []dto.Task // newest first
 	group   sync.WaitGroup
 }
 
-// CommandLiner knows what a person types to run Bridge with some words; connect.Agents
-// is one.
+// CommandLiner returns the command that a person types to run Bridge;
+// connect.Agents implements it.
 type CommandLiner interface {
 	CommandLine(words ...string) string
 }
 
-// Options says what Tasks work with. All fields are required unless the comment says
+// Options configures Tasks. All fields are required unless the comment says
 // otherwise.
 type Options struct {
-	// Maintenance is done with the settings in force; nil where none can be done.
+	// Maintenance uses the current settings; nil if none is possible.
 	Maintenance func() maintain.Maintenance
 	// Commands may be nil.
 	Commands CommandLiner
-	// Reports looks anew after each task.
+	// Reports makes a new report after each task.
 	Reports *Reports
-	// Life is the dashboard's own: a task outlives its request, but not that.
+	// Life is the dashboard's context: a task outlives its request, but not the dashboard.
 	Life    context.Context //nolint:containedctx // it is handed on
 	Changed func()          // something of what is shown changed
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// NewTasks has done nothing yet.
+// NewTasks returns Tasks without any ended task.
 func NewTasks(opts Options) *Tasks {
 	return &Tasks{
 		care: opts.Maintenance, agents: opts.Commands, storage: opts.Reports, ctx: opts.Life,
@@ -78,17 +78,17 @@ type taskRequest struct {
 	Consent bool          `json:"consent"`
 }
 
-// offered are the tasks in the order in which people meet them.
+// offered lists the tasks in display order.
 var offered = []maintain.Task{
 	maintain.TaskBackup, maintain.TaskTest, maintain.TaskCheck, maintain.TaskArchive,
 	maintain.TaskFix, maintain.TaskMerge, maintain.TaskRestore,
 }
 
-// needsConsent: looking is free, everything else writes to the home.
+// needsConsent reports whether a task needs consent: a check is free, all others write to the home.
 func needsConsent(task maintain.Task) bool { return task != maintain.TaskCheck }
 
-// notHere says why a task needs exclusive access to the home, "" for one that goes on
-// beside live writers (STO-09).
+// notHere returns why a task needs exclusive access to the home, or "" if it can
+// run with live writers (STO-09).
 func notHere(task maintain.Task) string {
 	switch task {
 	case maintain.TaskFix, maintain.TaskMerge:
@@ -120,8 +120,8 @@ func (s *Tasks) offer(task maintain.Task, care maintain.Maintenance) dto.Offer {
 	return offer
 }
 
-// Show answers GET /api/storage/work: what runs, what came of the last
-// tasks, and which there are.
+// Show answers GET /api/storage/work: the running task, the last results, and the
+// available tasks.
 func (s *Tasks) Show(w http.ResponseWriter, _ *http.Request) error {
 	wire := s.wire()
 	wire.Offers, wire.Hints = []dto.Offer{}, map[string]string{}
@@ -137,8 +137,8 @@ func (s *Tasks) Show(w http.ResponseWriter, _ *http.Request) error {
 	return httpjson.WriteJSON(w, wire)
 }
 
-// Start answers POST /api/storage/work: it begins a task and tells what runs;
-// how that goes is told by the events and GET.
+// Start answers POST /api/storage/work: it starts a task and returns the state. The
+// events and GET report its progress.
 func (s *Tasks) Start(w http.ResponseWriter, r *http.Request) error {
 	var request taskRequest
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
@@ -164,7 +164,7 @@ func (s *Tasks) Start(w http.ResponseWriter, r *http.Request) error {
 	return s.Show(w, r)
 }
 
-// begin starts do unless another task runs.
+// begin starts do unless another task runs; then it fails.
 func (s *Tasks) begin(ctx context.Context, action maintain.Task, do func(context.Context) (string, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *Tasks) begin(ctx context.Context, action maintain.Task, do func(context
 	return nil
 }
 
-// end puts the running task among those that ended.
+// end moves the running task to the ended ones.
 func (s *Tasks) end(result string, err error) {
 	s.mu.Lock()
 	at := s.now().UnixMilli()
@@ -199,7 +199,7 @@ func (s *Tasks) end(result string, err error) {
 	s.changed()
 }
 
-// progress is the running task's OnProgress: how far it is.
+// progress is the running task's OnProgress.
 func (s *Tasks) progress(step string, done, all int64) {
 	s.mu.Lock()
 	if s.running == nil {
@@ -228,17 +228,16 @@ func (s *Tasks) wire() dto.Tasks {
 	return wire
 }
 
-// Event is what the event stream says of the running task.
+// Event returns the running task's text for the event stream.
 func (s *Tasks) Event() string {
 	body, err := httpjson.Encode(dto.Progress{Running: s.wire().Running})
 	if err != nil {
-		panic(err) // strings and numbers only
+		panic(err) // only strings and numbers
 	}
 	return string(body)
 }
 
-// Close lets no task begin and waits for the running one, whose context has
-// ended.
+// Close blocks new tasks and waits for the running one, whose context has ended.
 func (s *Tasks) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -246,8 +245,8 @@ func (s *Tasks) Close() {
 	s.group.Wait()
 }
 
-// runTask does one task and says what came of it. Whatever it was, the storage is
-// looked at anew and its size recorded: every page shows what is true now.
+// runTask runs one task and returns its result as text. It then inspects the
+// storage again and records its size, so that every page is current.
 func (s *Tasks) runTask(ctx context.Context, task maintain.Task, care maintain.Maintenance) (string, error) {
 	care.OnProgress = s.progress
 	result, err := carryOut(ctx, task, care)
@@ -262,7 +261,7 @@ func (s *Tasks) runTask(ctx context.Context, task maintain.Task, care maintain.M
 	return result, err
 }
 
-// carryOut does a task and says in a sentence what came of it.
+// carryOut runs a task and returns its result as a sentence.
 func carryOut(ctx context.Context, task maintain.Task, care maintain.Maintenance) (string, error) {
 	switch task {
 	case maintain.TaskBackup:
@@ -287,12 +286,12 @@ func carryOut(ctx context.Context, task maintain.Task, care maintain.Maintenance
 			return "", err
 		}
 		return fmt.Sprintf("Messages moved to the archive: %d.", done.Messages), nil
-	default: // a check is the look that follows every task
+	default: // a check: the inspection after every task does it
 		return "", nil
 	}
 }
 
-// Sizes answers GET /api/storage/sizes: how much the home took over time.
+// Sizes answers GET /api/storage/sizes: the home's size over time.
 func (s *Tasks) Sizes(w http.ResponseWriter, _ *http.Request) error {
 	if s.care == nil {
 		return httpjson.WriteJSON(w, dto.Sizes{Points: []dto.SizePoint{}})

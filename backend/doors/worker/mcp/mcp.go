@@ -1,5 +1,5 @@
-// Package mcp is what runs beside a session: its MCP server and the companion of its
-// agent's plugin, and the program `bridge-mcp` that does nothing else.
+// Package mcp runs with a session: its MCP server and the companion of its agent's
+// plugin, and the program `bridge-mcp` with these two commands.
 package mcp
 
 import (
@@ -31,19 +31,19 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// Main is the whole program. It returns the exit code.
+// Main is the complete program. It returns the exit code.
 func Main(version string, now func() time.Time) int {
 	return worker.Main(worker.MCPName, version, now, map[string]worker.Command{"mcp": Serve, "plugin": Plugin})
 }
 
-// mcpFlags are those of `bridge mcp`.
+// mcpFlags are the flags of `bridge mcp`.
 type mcpFlags struct {
 	kind           string
 	delegate, asks bool
 	register       api.Register
 }
 
-// Serve is the MCP server of one session, on standard input and output.
+// Serve binds the command that runs one session's MCP server on standard input and output.
 func Serve(flags *pflag.FlagSet) worker.Run {
 	var f mcpFlags
 	flags.StringVar(&f.kind, "agent", "", "agent kind: claude, codex, opencode or antigravity")
@@ -63,7 +63,7 @@ func Serve(flags *pflag.FlagSet) worker.Run {
 	}
 }
 
-// complete fills in what the environment tells, and refuses what is wrong.
+// complete fills in values from the environment, and fails for invalid ones.
 func (f *mcpFlags) complete(getenv func(string) string) (err error) {
 	if f.kind == "" {
 		return &outcome.UsageError{Err: errors.New("--agent KIND is missing: claude, codex, opencode or antigravity")}
@@ -108,8 +108,8 @@ func (f *mcpFlags) run(ctx context.Context, p worker.Program) error {
 	}, input, p.Stdout)
 }
 
-// parseKind reads the kind of a session. An agent of the kind ACP has one only while
-// it works on a job.
+// parseKind parses the kind of a session. An ACP agent has a session only while it
+// works on a job.
 func parseKind(flag string, getenv func(string) string) (bridge.AgentKind, error) {
 	if name := getenv(sandbox.JobVariable); flag == string(job.ACP) && job.IsName(name) {
 		return job.ACP, nil
@@ -117,24 +117,24 @@ func parseKind(flag string, getenv func(string) string) (bridge.AgentKind, error
 	return bridge.ParseKind(flag)
 }
 
-// jobsAllowed says whether the owner lets sessions give jobs, whether links to other PCs are
-// on, and which agents agents.acp names. A config.json that cannot be read allows nothing;
-// where only jobs are wrong in it, their tools say so.
+// jobsAllowed reports whether the owner lets sessions delegate jobs and whether links
+// to other PCs are on. It also returns the agents of agents.acp. An unreadable
+// config.json allows nothing; if only its jobs are wrong, the job tools report that.
 func jobsAllowed(home config.Home, getenv func(string) string) (allowed, remote bool, agents []string) {
 	settings, err := home.Settings(getenv)
 	return err == nil && (settings.Jobs.Enabled || settings.Jobs.Problem() != nil), settings.Network.Enabled, settings.ACPNames()
 }
 
-// byHand reports whether no installation wrote the entry that started this program: one
-// of before the agents were told to ask (setup.AskedTools) lets them use every tool
-// without a question. Where that cannot be read, it may be one.
+// byHand reports whether the entry that started this program was not written by an
+// installation. An entry from before agents had to ask (setup.AskedTools) allows
+// every tool without a question. An unreadable installation counts as such.
 func byHand(p worker.Program, kind bridge.AgentKind) bool {
 	connected, err := connect.Agents{Home: p.Home, Getenv: p.Getenv}.Connected()
 	return err == nil && !slices.Contains(connected, kind)
 }
 
-// sameProcess tells later whether process pid is still the one that it is now. Of
-// a system that does not tell, nothing is said against it.
+// sameProcess returns a function that reports whether process pid is still the
+// same. It returns true if the system does not report identities.
 func sameProcess(pid int) func() bool {
 	before, err := proc.Identity(pid)
 	return func() bool {
@@ -143,7 +143,7 @@ func sameProcess(pid int) func() bool {
 	}
 }
 
-// identify fills in what the environment tells about the session. Flags win.
+// identify fills in the session's data from the environment. Flags take precedence.
 func identify(getenv func(string) string, register *api.Register) {
 	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
 	register.CLIDataDir = hook.CLIDataDir(register.Kind, getenv)
@@ -158,16 +158,16 @@ func identify(getenv func(string) string, register *api.Register) {
 		register.Cwd = getenv("CLAUDE_PROJECT_DIR")
 	}
 	if register.Cwd == "" {
-		register.Cwd, _ = os.Getwd() // a folder that is gone is not known
+		register.Cwd, _ = os.Getwd() // a removed folder is unknown
 	}
-	// opencode runs one server for all of its sessions; its plugin tells them
-	// apart. Without a real opencode above, the process is one session.
+	// opencode runs one server for all of its sessions; its plugin distinguishes
+	// them. Without an opencode process above, this process is one session.
 	register.Shared = register.Kind == bridge.OpenCode && register.HostKnown && register.SessionID == "" && register.Name == ""
 }
 
-// backgroundServer reports whether codex serves its sessions from one process:
-// its own background server runs from a folder that codex puts on the PATH, and
-// one that a person started says so in its command line, where that can be read.
+// backgroundServer reports whether codex serves its sessions from one process. Its
+// own background server runs from a folder that codex puts on the PATH. The command
+// line of a server that a person started shows it, if readable.
 func backgroundServer(getenv func(string) string, pid int) bool {
 	const folder = "app-server-daemon"
 	if strings.Contains(getenv("PATH"), string(filepath.Separator)+folder+string(filepath.Separator)) {
@@ -176,18 +176,18 @@ func backgroundServer(getenv func(string) string, pid int) bool {
 	return agent.IsServer(bridge.Codex, pid)
 }
 
-// channelOpen reports whether claude was started with Bridge's channel: it shows
-// a server's channel notifications only when a flag names the server. Where the
-// command line cannot be read, the channel counts as closed and hooks do the
-// work.
+// channelOpen reports whether Claude Code was started with Bridge's channel: it
+// shows a server's channel notifications only if a flag names the server. If the
+// command line cannot be read, the channel counts as closed and hooks deliver the
+// mail.
 func channelOpen(pid int) bool {
 	return namesChannel(proc.CommandLine(pid))
 }
 
-// channelFlags take the channels to open, as following words or behind '='.
+// channelFlags take the channels to open, as following arguments or after '='.
 var channelFlags = []string{"--channels", "--dangerously-load-development-channels"}
 
-// namesChannel reports whether a claude command line opens the channel of the
+// namesChannel reports whether a Claude Code command line opens the channel of the
 // server called bridge.
 func namesChannel(args []string) bool {
 	inside := false
@@ -212,12 +212,12 @@ func namesBridge(list string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(entry string) bool { return strings.TrimSpace(entry) == "server:bridge" })
 }
 
-// maxHostDistance is how many processes may stand between an agent and its MCP
-// server: shells and wrappers.
+// maxHostDistance is how many processes may be between an agent and its MCP server,
+// such as shells and wrappers.
 const maxHostDistance = 4
 
-// hostProcess returns the nearest agent's process above this one. Where that is none of
-// that kind, it returns the parent, and known is false.
+// hostProcess returns the nearest agent's process above this one. If that is not of
+// this kind, it returns the parent, and known is false.
 func hostProcess(kind bridge.AgentKind) (pid int, known bool) {
 	above := proc.Ancestors(os.Getpid(), maxHostDistance)
 	if at, found := agent.Nearest(above, func(int) bool { return false }); at >= 0 && found == kind {

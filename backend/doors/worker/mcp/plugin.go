@@ -13,8 +13,8 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Plugin serves the plugin or mod of an agent, as JSON lines on standard input and output:
-// KIND is the agent's.
+// Plugin binds the command that serves an agent's plugin or mod, as JSON lines on
+// standard input and output. KIND is the agent's kind.
 func Plugin(flags *pflag.FlagSet) worker.Run {
 	var mod api.ModWait
 	var report bool

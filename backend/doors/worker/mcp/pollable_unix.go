@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pollable returns input such that nobody waits for it in a system call: the runtime would
-// have another thread look after whoever does, for each of the session's requests. Agents
-// talk through pipes and sockets; anything else stays as it is. So does what is written to,
-// too: it may not say that it is full. Whoever has the input from the same parent has it as
-// this process leaves it, so restore must be called at the end.
+// pollable returns input in polled form, so that no read blocks a thread: the
+// runtime would otherwise use another thread for each of the session's requests. It
+// changes only pipes and sockets, which agents use. It leaves a file that is also
+// an output unchanged, because a write must not report that it is full. Processes
+// that inherited the same input see its mode, so restore must be called at the end.
 func pollable(input io.Reader, outputs ...io.Writer) (from io.Reader, restore func()) {
 	restore = func() {}
 	file, ok := input.(*os.File)
@@ -42,7 +42,7 @@ func pollable(input io.Reader, outputs ...io.Writer) (from io.Reader, restore fu
 	}
 }
 
-// polled returns file by a descriptor of its own that is polled; nil where it is so already
+// polled returns a new polled descriptor of file, or nil if file is already polled
 // or cannot be.
 func polled(file *os.File) io.Reader {
 	raw, err := file.SyscallConn() // Fd would change its mode

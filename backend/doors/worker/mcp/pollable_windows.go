@@ -2,7 +2,7 @@ package mcp
 
 import "io"
 
-// pollable leaves the input as it is: Windows has no such mode.
+// pollable returns the input unchanged: Windows has no such mode.
 func pollable(input io.Reader, _ ...io.Writer) (from io.Reader, restore func()) {
 	return input, func() {}
 }

@@ -1,5 +1,5 @@
-// Package runjob is the runner of one delegated job and the floor under its agent, and the
-// program `bridge-worker` that does nothing else.
+// Package runjob is the runner of one delegated job with its agent's sandbox, and
+// the program `bridge-worker` with these two commands.
 package runjob
 
 import (
@@ -35,15 +35,15 @@ import (
 	"bridge/backend/storage/maintain/lease"
 )
 
-// resultPatience is for how long a runner offers its result where no broker takes
-// it. The next broker finds the envelope by itself.
+// resultPatience is how long a runner offers its result while no broker accepts it.
+// The next broker then finds the envelope automatically.
 const resultPatience = 10 * time.Minute
 
-// SandboxExec is the command that puts the floor under a program and becomes it (JOB-14).
+// SandboxExec is the command that enters the sandbox and becomes a program (JOB-14).
 const SandboxExec = "sandbox-exec"
 
-// Main is the whole program. It returns the exit code. at is told each step of the job; nil
-// for nobody. For tests that end it there.
+// Main is the complete program. It returns the exit code. at is called at each step
+// of the job, or is nil. It lets tests stop there.
 func Main(version string, now func() time.Time, at func(runner.Step)) int {
 	if len(os.Args) > 1 && os.Args[1] == SandboxExec {
 		return worker.Ended(sandbox.Main(os.Args[2:], os.Environ()))
@@ -51,7 +51,7 @@ func Main(version string, now func() time.Time, at func(runner.Step)) int {
 	return worker.Main(worker.RunnerName, version, now, map[string]worker.Command{"run-job": command(at)})
 }
 
-// Command drives one delegated job: FOLDER is the job's.
+// Command binds the command that drives one delegated job; FOLDER is the job's folder.
 func Command(flags *pflag.FlagSet) worker.Run { return command(nil)(flags) }
 
 func command(at func(runner.Step)) worker.Command {
@@ -65,18 +65,18 @@ func command(at func(runner.Step)) worker.Command {
 	}
 }
 
-// program is a run of this program.
+// program is one run of this program.
 type program struct {
 	worker.Program
 	at func(runner.Step)
 }
 
-// runnerMemory is how many bytes a runner's memory may reach before it is tidied up more
-// often: there are as many runners as jobs (SEC-11).
+// runnerMemory is the memory size, in bytes, from which a runner collects garbage
+// more often, because every job has a runner (SEC-11).
 const runnerMemory = 56 << 20
 
-// drive is the process of a job's runner: what a job leaves behind falls to it. Its
-// lease keeps a restore or a fix away while it writes.
+// drive is the process of a job's runner; it adopts the job's orphans. Its lease
+// keeps a restore or a fix away while it writes.
 func (p program) drive(ctx context.Context, folder string) (err error) {
 	debug.SetMemoryLimit(runnerMemory)
 	if folder, err = jobFolder(p.Home, folder); err != nil {
@@ -112,7 +112,7 @@ func (p program) drive(ctx context.Context, folder string) (err error) {
 	return err
 }
 
-// jobFolder wants a folder of a job of this home.
+// jobFolder fails unless folder is the folder of a job of this home.
 func jobFolder(home config.Home, folder string) (string, error) {
 	folder, err := disk.Canonical(folder)
 	if err != nil {
@@ -125,11 +125,11 @@ func jobFolder(home config.Home, folder string) (string, error) {
 }
 
 func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log *slog.Logger) runner.Options {
-	settings, _ := p.Home.Settings(p.Getenv) // fitJob says what is wrong with them
-	home, _ := os.UserHomeDir()              // where there is none, no folder lies below it
+	settings, _ := p.Home.Settings(p.Getenv) // fitJob reports their errors
+	home, _ := os.UserHomeDir()              // without it no folder is below it
 	git, err := gitwork.Open(gitwork.Options{Environ: os.Environ(), Jobs: settings.Jobs.Variables(), Sandbox: Sandbox(p.Own), Home: p.Home.Dir()})
 	if err != nil {
-		git = nil // a worktree is refused then, with a sentence
+		git = nil // a worktree is then refused with an explanation
 	}
 	return runner.Options{
 		Folder: folder, Logs: filepath.Join(p.Home.Dir(), "runs"), Approvals: filepath.Join(p.Home.Dir(), "approvals"),
@@ -165,15 +165,15 @@ func (p program) fitJob(spec job.Spec) (job.Spec, error) {
 		spec.Bridge.Args = append(spec.Bridge.Args, "--delegate")
 	}
 	spec.Sandbox, spec.BrokerSocket = Sandbox(p.Own), p.Home.Socket()
-	if !spec.Unlinked { // a paired PC reaches no program of this one's
+	if !spec.Unlinked { // a paired PC's job reaches no program of this PC
 		env := run.Environment(spec)
 		spec.Sockets = settings.Jobs.SocketPaths(run.UserHome(env), env.Get)
 	}
 	return spec, nil
 }
 
-// Sandbox is the command by which a program puts the floor under another; empty where this
-// system has none. The program knows SandboxExec.
+// Sandbox returns the command by which a program runs another one in the sandbox.
+// It is empty on systems without a sandbox. The program must support SandboxExec.
 func Sandbox(program string) []string {
 	if sandbox.Available() != nil {
 		return nil
@@ -181,9 +181,9 @@ func Sandbox(program string) []string {
 	return []string{program, SandboxExec}
 }
 
-// jobEnvironment is what a job gets of the environment of this process, which its broker
-// made like that of the owner's own terminal (JOB-28). A job of a paired PC gets what is
-// listed for it.
+// jobEnvironment returns the part of this process's environment that a job gets.
+// The broker made it like that of the owner's own terminal (JOB-28). A job of a
+// paired PC gets only the listed variables.
 func jobEnvironment(spec job.Spec, settings config.Jobs, getenv func(string) string) (env []string) {
 	if !spec.Unlinked {
 		return append(run.Inherited(spec.Kind, os.Environ()), settings.Variables()...)

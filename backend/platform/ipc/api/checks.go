@@ -10,9 +10,9 @@ import (
 	"bridge/backend/core/mail"
 )
 
-// What arguments must be by themselves, whoever says them.
+// The checks of arguments that do not depend on the caller.
 
-// Check refuses a registration of no kind, or by what is no name, folder or id.
+// Check fails with Invalid if the kind, name, folder or an id is not valid.
 func (r Register) Check() error {
 	if _, err := bridge.ParseKind(string(r.Kind)); err != nil && (!r.Runner || r.Kind != job.ACP) {
 		return err
@@ -36,7 +36,7 @@ func (r Register) Check() error {
 	return nil
 }
 
-// Check refuses a message without a text or a target, and ids that are none.
+// Check fails with Invalid for an empty or too long text, an empty target, or a bad id.
 func (a SendArgs) Check() error {
 	if err := bridge.CheckText("the message", a.Body, bridge.MaxBodyChars); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (a SendArgs) Check() error {
 	return nil
 }
 
-// Timeout is how long the wait may take.
+// Timeout returns the timeout of the wait. It fails with Invalid outside 1 ms to bridge.MaxWait.
 func (a WaitArgs) Timeout() (time.Duration, error) {
 	timeout := time.Duration(a.TimeoutMillis) * time.Millisecond
 	if timeout < time.Millisecond || timeout > bridge.MaxWait {
@@ -66,14 +66,14 @@ func (a WaitArgs) Timeout() (time.Duration, error) {
 	return timeout, nil
 }
 
-// Wants tells which messages a wait asks for.
+// Wants reports whether the message fits the wait's filters.
 func (a WaitArgs) Wants(d mail.Delivery) bool {
 	return (a.From == "" || bridge.NormalizeName(a.From) == d.From.Name || a.From == d.From.ID) &&
 		(a.ReplyTo == "" || a.ReplyTo == d.ReplyTo) &&
 		(a.ConversationID == "" || a.ConversationID == d.ConversationID)
 }
 
-// First chooses the oldest message that a wait asks for.
+// First returns the oldest message that fits the wait's filters, or no message.
 func (a WaitArgs) First(free []mail.Delivery) mail.Presentation {
 	at := slices.IndexFunc(free, a.Wants)
 	if at < 0 {
@@ -82,13 +82,13 @@ func (a WaitArgs) First(free []mail.Delivery) mail.Presentation {
 	return mail.Presentation{Shown: free[at : at+1]}
 }
 
-// The number of hits of a search, unless asked for another, and at most.
+// The default and the maximum number of search hits.
 const (
 	usualHits = 10
 	mostHits  = 50
 )
 
-// Hits is how many are asked for.
+// Hits returns the requested number of hits. It fails with Invalid outside 1 to mostHits.
 func (a SearchArgs) Hits() (int, error) {
 	limit := a.Limit
 	if limit == 0 {
@@ -100,7 +100,7 @@ func (a SearchArgs) Hits() (int, error) {
 	return limit, nil
 }
 
-// InboxMessageOf is m as a tool shows it.
+// InboxMessageOf returns m in the form of the MCP tools.
 func InboxMessageOf(m bridge.Message) InboxMessage {
 	shown := InboxMessage{
 		ID: m.ID, From: m.From, To: m.To, ConversationID: m.ConversationID, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,

@@ -9,19 +9,19 @@ import (
 // DecideArgs records a decision. Scope nil means the session's project.
 type DecideArgs struct {
 	Caller
-	// ID is chosen by the caller, so that a lost answer can be retried without
-	// a second revision. "" lets the broker choose.
+	// ID is chosen by the caller, so that a retry after a lost answer makes no
+	// second revision. "" lets the broker choose.
 	ID              string          `json:"id,omitempty"`
 	Topic           string          `json:"topic"`
 	Text            string          `json:"text"`
 	Scope           *decision.Scope `json:"scope,omitempty"`
 	SourceMessageID string          `json:"sourceMessageId,omitempty"`
-	// Supersedes is the id of the decision in force that the caller saw: with another one
-	// in force nothing is recorded. "" replaces whatever is in force.
+	// Supersedes is the id of the current decision that the caller saw. If another
+	// one is current, the broker records nothing. "" replaces any current decision.
 	Supersedes string `json:"supersedes,omitempty"`
 }
 
-// WithdrawDecisionArgs withdraws the decision in force on a topic.
+// WithdrawDecisionArgs withdraws the current decision on a topic.
 type WithdrawDecisionArgs struct {
 	// ID is chosen by the caller, as in DecideArgs.
 	ID     string `json:"id,omitempty"`
@@ -31,13 +31,13 @@ type WithdrawDecisionArgs struct {
 	Supersedes string `json:"supersedes,omitempty"`
 }
 
-// DecideResult is the answer of the tool `decide` (DEC-01).
+// DecideResult is the result of the tool `decide` (DEC-01).
 type DecideResult struct {
 	Decision    decision.Revision `json:"decision"`
 	DeliveredTo []string          `json:"deliveredTo"`
 }
 
-// DecisionsArgs looks decisions up. Scope nil means the session's project.
+// DecisionsArgs searches decisions. Scope nil means the session's project.
 type DecisionsArgs struct {
 	Caller
 	Query   string          `json:"query,omitempty"`
@@ -45,7 +45,7 @@ type DecisionsArgs struct {
 	History bool            `json:"history,omitempty"`
 }
 
-// DecisionCalls are the operations about decisions.
+// DecisionCalls holds the operations on decisions.
 type DecisionCalls struct{ link Link }
 
 // Decide records a decision.
@@ -53,20 +53,20 @@ func (c DecisionCalls) Decide(ctx context.Context, args DecideArgs) (DecideResul
 	return OpDecide.Call(ctx, c.link, args)
 }
 
-// PinDecision records a decision of the owner. Its scope is required. It fails with Denied
-// within an agent, and with NotFound or Conflict where Supersedes is not in force.
+// PinDecision records a decision of the owner. It requires a scope. It fails with
+// Denied inside an agent, and with NotFound or Conflict if Supersedes is not current.
 func (c DecisionCalls) PinDecision(ctx context.Context, args DecideArgs) (DecideResult, error) {
 	return OpPinDecision.Call(ctx, c.link, args)
 }
 
-// WithdrawDecision withdraws the decision in force on a topic. It fails with Denied within
-// an agent, with NotFound where none is in force, and with Conflict where another one than
-// Supersedes is.
+// WithdrawDecision withdraws the current decision on a topic. It fails with Denied
+// inside an agent, with NotFound if there is none, and with Conflict if it is not
+// Supersedes.
 func (c DecisionCalls) WithdrawDecision(ctx context.Context, args WithdrawDecisionArgs) (DecideResult, error) {
 	return OpWithdrawDecision.Call(ctx, c.link, args)
 }
 
-// Decisions looks decisions up.
+// Decisions returns the decisions that fit args.
 func (c DecisionCalls) Decisions(ctx context.Context, args DecisionsArgs) ([]decision.Revision, error) {
 	return OpDecisions.Call(ctx, c.link, args)
 }

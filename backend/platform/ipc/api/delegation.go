@@ -9,41 +9,41 @@ import (
 	"bridge/backend/core/job/runs"
 )
 
-// SpawnArgs asks for a job (JOB-01).
+// SpawnArgs requests a job (JOB-01).
 type SpawnArgs struct {
 	Caller
 	Kind bridge.AgentKind `json:"kind"`
-	// Name is the job's, made by whoever asks (job.Name): asked for a second time by
-	// the same session, it is the same job.
+	// Name is the job's name, made by the caller (job.Name). A repeated request of
+	// the same session with the same name returns the same job.
 	Name string          `json:"name"`
-	Args json.RawMessage `json:"args"` // of the tool, as they were given
+	Args json.RawMessage `json:"args"` // of the tool, unchanged
 }
 
-// Spawned is a job that is durable.
+// Spawned is a durably recorded job.
 type Spawned struct {
 	Job     string    `json:"job"`
 	Title   string    `json:"title"`
 	Status  job.State `json:"status"`
 	Workdir string    `json:"workdir"`
 	Branch  string    `json:"branch,omitempty"`
-	// Doubt says what is not certain: whether a paired PC has started it.
+	// Doubt reports an uncertainty: whether a paired PC has started the job.
 	Doubt string `json:"doubt,omitempty"`
 }
 
-// JobArgs names a job of the caller's.
+// JobArgs names a job of the caller.
 type JobArgs struct {
 	Caller
 	Job string `json:"job"`
 }
 
-// JobStatus is where a job is.
+// JobStatus is the state of a job.
 type JobStatus struct {
 	Job    string    `json:"job"`
 	Status job.State `json:"status"`
 }
 
-// JobResult is what came of a job's last run; Ended is false while it goes on, and
-// then Wait, Progress and Step tell how far it is.
+// JobResult is the result of a job's last run. While the run continues, Ended is
+// false, and Wait, Progress and Step describe its progress.
 type JobResult struct {
 	JobStatus
 	Wait     *job.Wait     `json:"wait,omitempty"`
@@ -57,21 +57,21 @@ type JobResult struct {
 	Evidence runs.Evidence `json:"evidence"`
 }
 
-// JobMessageArgs is message_subagent: words, settings, or an answer to an approval.
+// JobMessageArgs is a message_subagent call: a message, settings, or an approval's answer.
 type JobMessageArgs struct {
 	Caller
-	// ID names the words, so that they are said once however often it is asked.
+	// ID identifies the message, so that a repeated request sends it only once.
 	ID   string          `json:"id"`
 	Args job.MessageArgs `json:"args"`
 }
 
-// JobMessaged says what becomes of it; Delivery is null where only settings changed.
+// JobMessaged is the state after the message; Delivery is null if only settings changed.
 type JobMessaged struct {
 	JobStatus
 	Delivery *job.Delivery `json:"delivery"`
 }
 
-// JobProgressArgs is report_progress, from within the job (JOB-20).
+// JobProgressArgs holds the arguments of report_progress, called inside the job (JOB-20).
 type JobProgressArgs struct {
 	Caller
 	Job   string           `json:"job"`
@@ -79,43 +79,43 @@ type JobProgressArgs struct {
 	Args  job.ProgressArgs `json:"args"`
 }
 
-// HandoffArgs is handoff_subagents (JOB-23).
+// HandoffArgs holds the arguments of handoff_subagents (JOB-23).
 type HandoffArgs struct {
 	Caller
-	// ID names the hand-off: asked for a second time it is the same one.
+	// ID identifies the hand-off: a repeated request is the same hand-off.
 	ID      string      `json:"id"`
 	Handoff job.Handoff `json:"handoff"`
 }
 
-// HandedOff names the jobs that another session supervises from now on.
+// HandedOff names the jobs that another session now supervises.
 type HandedOff struct {
 	Moved []string `json:"moved"`
 }
 
-// JobSlotsArgs is max_subagents; a Limit of 0 only asks.
+// JobSlotsArgs holds the arguments of max_subagents; Limit 0 only queries.
 type JobSlotsArgs struct {
 	Caller
 	Limit int `json:"limit,omitempty"`
 }
 
-// JobSlots says how many jobs of a session run at once.
+// JobSlots holds the number of jobs of a session that may run, run and wait.
 type JobSlots struct {
 	Limit   int `json:"limit"`
 	Running int `json:"running"`
 	Queued  int `json:"queued"`
 }
 
-// JobsResult lists jobs, in the order in which they came in line last.
+// JobsResult lists jobs in the order in which they last entered the queue.
 type JobsResult struct {
 	Jobs []JobView `json:"jobs"`
 }
 
-// JobView is a job as lists show it.
+// JobView is a job in a list.
 type JobView struct {
 	Job       string            `json:"job"`
 	By        string            `json:"by"`
 	Agent     bridge.AgentKind  `json:"agent"`
-	ACPAgent  string            `json:"acpAgent,omitempty"` // its name in config.json, of kind acp
+	ACPAgent  string            `json:"acpAgent,omitempty"` // its name in config.json, for kind acp
 	Title     string            `json:"title"`
 	Status    job.State         `json:"status"`
 	Wait      *job.Wait         `json:"wait,omitempty"`
@@ -131,62 +131,62 @@ type JobView struct {
 	Session   string            `json:"session"`
 	Tokens    int64             `json:"tokens"`
 	CostUSD   float64           `json:"costUsd"`
-	StartedAt bridge.UnixMillis `json:"startedAt"` // 0 while it stands in line
-	EndedAt   bridge.UnixMillis `json:"endedAt"`   // 0 while it goes on
-	Next      string            `json:"next"`      // the first words that wait for its next run
+	StartedAt bridge.UnixMillis `json:"startedAt"` // 0 while it is queued
+	EndedAt   bridge.UnixMillis `json:"endedAt"`   // 0 while it runs
+	Next      string            `json:"next"`      // the first message queued for its next run
 	Ended     job.EndReason     `json:"ended,omitempty"`
 	Remote    *job.Remote       `json:"remote,omitempty"`
-	// Doubt says why this may not be the present state of a job on a paired PC.
+	// Doubt is the reason why the state of a job on a paired PC may be outdated.
 	Doubt string `json:"doubt,omitempty"`
 }
 
-// JobProgress is how far a job says that it is.
+// JobProgress is a job's own progress report.
 type JobProgress struct {
 	Percent    *int   `json:"percent"`
 	ETAMinutes *int64 `json:"etaMinutes"`
 	Note       string `json:"note"`
 }
 
-// JobCalls are the operations about delegated jobs.
+// JobCalls holds the operations on delegated jobs.
 type JobCalls struct{ link Link }
 
-// Spawn has a job recorded durably before it returns.
+// Spawn creates a job and returns after the job is durable.
 func (c JobCalls) Spawn(ctx context.Context, args SpawnArgs) (Spawned, error) {
 	return OpSpawn.Call(ctx, c.link, args)
 }
 
-// Jobs lists the jobs of the calling session, or all of them for the owner.
+// Jobs returns the jobs of the calling session, or all jobs for the owner.
 func (c JobCalls) Jobs(ctx context.Context, args Caller) (JobsResult, error) {
 	return OpJobs.Call(ctx, c.link, args)
 }
 
-// JobResult tells what came of a job.
+// JobResult returns the result of a job, or its progress.
 func (c JobCalls) JobResult(ctx context.Context, args JobArgs) (JobResult, error) {
 	return OpJobResult.Call(ctx, c.link, args)
 }
 
-// JobMessage says something to a job.
+// JobMessage sends a message, settings or an answer to a job.
 func (c JobCalls) JobMessage(ctx context.Context, args JobMessageArgs) (JobMessaged, error) {
 	return OpJobMessage.Call(ctx, c.link, args)
 }
 
-// JobCancel ends a job.
+// JobCancel cancels a job.
 func (c JobCalls) JobCancel(ctx context.Context, args JobArgs) (JobStatus, error) {
 	return OpJobCancel.Call(ctx, c.link, args)
 }
 
-// HandOff makes another session the supervisor of jobs, all of them or none.
+// HandOff makes another session the supervisor of all named jobs, or of none.
 func (c JobCalls) HandOff(ctx context.Context, args HandoffArgs) (HandedOff, error) {
 	return OpHandOff.Call(ctx, c.link, args)
 }
 
-// JobProgress says how far the calling job is.
+// JobProgress reports the progress of the calling job.
 func (c JobCalls) JobProgress(ctx context.Context, args JobProgressArgs) error {
 	_, err := OpJobProgress.Call(ctx, c.link, args)
 	return err
 }
 
-// JobSlots sets how many jobs of the session run at once, or only tells.
+// JobSlots sets or queries how many jobs of the session run at once.
 func (c JobCalls) JobSlots(ctx context.Context, args JobSlotsArgs) (JobSlots, error) {
 	return OpJobSlots.Call(ctx, c.link, args)
 }

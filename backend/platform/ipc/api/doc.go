@@ -1,4 +1,4 @@
-// Package api is what the two ends of the local link say to each other: the types
-// of each operation, a file for each noun, and one table of the operations with the
-// roles that may call them (JOB-11). How it gets there is ipc's business.
+// Package api defines the messages of the local link: the types of each operation,
+// one file per noun. One table lists the operations with the roles that may call
+// them (JOB-11). Package ipc does the transport.
 package api

@@ -6,7 +6,7 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// SendFilesArgs asks for files and folders to be sent to a paired PC (RMT-20).
+// SendFilesArgs requests that files and folders are sent to a paired PC (RMT-20).
 type SendFilesArgs struct {
 	Host  string   `json:"host"`
 	Paths []string `json:"paths"` // absolute
@@ -21,57 +21,57 @@ const (
 	TransferFailed    = "failed"
 )
 
-// Transfer is files on their way to another PC, or from one.
+// Transfer is a transfer of files to or from another PC.
 type Transfer struct {
 	ID       string            `json:"id"`
 	Incoming bool              `json:"incoming"`
 	PC       PCName            `json:"pc"`
 	State    string            `json:"state"`
-	Names    []string          `json:"names"` // the first of what was sent
+	Names    []string          `json:"names"` // the first of the sent names
 	Files    int               `json:"files"`
 	Bytes    int64             `json:"bytes"`
-	Done     int64             `json:"done"`            // of the bytes; while preparing, those that were read
-	Folder   string            `json:"folder"`          // where it has arrived; "" elsewhere
+	Done     int64             `json:"done"`            // bytes sent, or read while preparing
+	Folder   string            `json:"folder"`          // destination of an arrived transfer; "" otherwise
 	Error    string            `json:"error,omitempty"` // why it failed, or what it waits for
 	Code     string            `json:"code,omitempty"`  // of the error
 	Started  int64             `json:"startedAt"`       // milliseconds since 1970
 	Ended    bridge.UnixMillis `json:"endedAt,omitempty"`
-	Revision int64             `json:"revision"` // grows with every change that is worth showing
+	Revision int64             `json:"revision"` // increases with every visible change
 }
 
-// HasEnded reports whether nothing more comes of it.
+// HasEnded reports whether the transfer is done or has failed.
 func (t Transfer) HasEnded() bool { return t.State == TransferDone || t.State == TransferFailed }
 
-// TransferArgs names a transfer; Seen is the revision that the caller knows.
+// TransferArgs names a transfer; Seen is the last revision that the caller knows.
 type TransferArgs struct {
 	ID   string `json:"id"`
 	Seen int64  `json:"seen"` // a revision
 }
 
-// Transfers are those of this PC, the newest first.
+// Transfers lists the transfers of this PC, newest first.
 type Transfers struct {
 	Transfers []Transfer `json:"transfers"`
 }
 
-// FileCalls are the operations about files between PCs.
+// FileCalls holds the operations on files between PCs.
 type FileCalls struct{ link Link }
 
-// SendFiles begins to send files and returns what is known of it at once.
+// SendFiles starts a transfer and returns its first state immediately.
 func (c FileCalls) SendFiles(ctx context.Context, args SendFilesArgs) (Transfer, error) {
 	return OpSendFiles.Call(ctx, c.link, args)
 }
 
-// Transfer returns when a transfer has gone on since the revision that was seen.
+// Transfer returns the transfer once it is newer than the revision Seen.
 func (c FileCalls) Transfer(ctx context.Context, args TransferArgs) (Transfer, error) {
 	return OpTransfer.Call(ctx, c.link, args)
 }
 
-// Transfers lists what was sent and what has arrived.
+// Transfers lists the sent and received transfers.
 func (c FileCalls) Transfers(ctx context.Context) (Transfers, error) {
 	return OpTransfers.Call(ctx, c.link, Empty{})
 }
 
-// CancelTransfer ends a transfer that goes on.
+// CancelTransfer cancels a running transfer.
 func (c FileCalls) CancelTransfer(ctx context.Context, id string) (Transfer, error) {
 	return OpCancelTransfer.Call(ctx, c.link, TransferArgs{ID: id})
 }

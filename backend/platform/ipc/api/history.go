@@ -7,8 +7,8 @@ import (
 	"bridge/backend/core/search"
 )
 
-// SearchArgs asks for what a session may know of by its words. Kind "" means all,
-// Limit 0 the usual number.
+// SearchArgs is a full-text search in the history visible to a session. Kind ""
+// means all kinds, Limit 0 the default number.
 type SearchArgs struct {
 	Caller
 	Query string `json:"query"`
@@ -16,14 +16,14 @@ type SearchArgs struct {
 	Limit int    `json:"limit,omitempty"`
 }
 
-// SearchResult is the answer of the tool `search_history`, the best hit first.
+// SearchResult is the result of the tool `search_history`, best hit first.
 type SearchResult struct {
 	Results []SearchHit `json:"results"`
-	Behind  int64       `json:"behind"` // rows that were stored a moment ago and are not searched yet
+	Behind  int64       `json:"behind"` // recently stored rows that are not indexed yet
 }
 
-// SearchHit is a message or a decision. To and ConversationID are a message's,
-// Topic and Current a decision's.
+// SearchHit is a message or a decision. To and ConversationID belong to a message,
+// Topic and Current to a decision.
 type SearchHit struct {
 	Kind           search.Kind       `json:"kind"`
 	ID             string            `json:"id"`
@@ -36,10 +36,10 @@ type SearchHit struct {
 	Snippet        string            `json:"snippet"`
 }
 
-// HistoryCalls are the operations about what was said before.
+// HistoryCalls holds the operations on the history.
 type HistoryCalls struct{ link Link }
 
-// SearchHistory looks messages and decisions up by their words.
+// SearchHistory searches the text of messages and decisions.
 func (c HistoryCalls) SearchHistory(ctx context.Context, args SearchArgs) (SearchResult, error) {
 	return OpSearch.Call(ctx, c.link, args)
 }

@@ -6,8 +6,8 @@ import (
 	"bridge/backend/core/session"
 )
 
-// WakeWait is one waiting wake hook. Of several of one session only the newest
-// is served; Standby is served when the first one's wake came to nothing.
+// WakeWait is one waiting wake hook. Of several hooks of one session only the
+// newest is served. Standby is served if the first one's wake failed.
 type WakeWait struct {
 	Call    session.HookCall `json:"call"`
 	Standby bool             `json:"standby,omitempty"`
@@ -21,15 +21,15 @@ type WakeReply struct {
 	Superseded bool           `json:"superseded,omitempty"`
 }
 
-// HookCalls are the operations of an agent's hooks.
+// HookCalls holds the operations of an agent's hooks.
 type HookCalls struct{ link Link }
 
-// Hook reports a hook call and brings back what the model shall read.
+// Hook reports a hook call and returns the text for the model.
 func (c HookCalls) Hook(ctx context.Context, args session.HookCall) (session.HookReply, error) {
 	return OpHook.Call(ctx, c.link, args)
 }
 
-// WakeWait waits until the session shall be woken.
+// WakeWait waits until the session must wake up.
 func (c HookCalls) WakeWait(ctx context.Context, args WakeWait) (WakeReply, error) {
 	return OpWakeWait.Call(ctx, c.link, args)
 }

@@ -11,17 +11,16 @@ import (
 type JobWorktree struct {
 	Path       string `json:"path"`
 	Repository string `json:"repository"` // its main checkout
-	// Bytes are what it holds, or what it gave back when it was taken away; Stays says
-	// why it was not.
+	// Bytes is its size, or the space freed by its removal. Stays is the reason if
+	// it was not removed.
 	Bytes       int64             `json:"bytes"`
 	Stays       string            `json:"stays,omitempty"`
 	ReclaimedAt bridge.UnixMillis `json:"reclaimedAt,omitempty"`
-	Landing     *job.Landing      `json:"landing,omitempty"` // what the owner did last with its work
-	Changed     bool              `json:"changed,omitempty"` // it is there and holds commits of the job's own
+	Landing     *job.Landing      `json:"landing,omitempty"` // the owner's last action on its work
+	Changed     bool              `json:"changed,omitempty"` // it exists and holds commits of the job
 }
 
-// JobFinishArgs says what the owner wants to be done with the work of a worktree job
-// (JOB-18).
+// JobFinishArgs is the owner's action on the work of a worktree job (JOB-18).
 type JobFinishArgs struct {
 	Job     string `json:"job"`
 	Action  string `json:"action"` // apply, squash, merge, keep, discard
@@ -29,21 +28,21 @@ type JobFinishArgs struct {
 	Message string `json:"message,omitempty"` // of the commit
 }
 
-// JobFinished is what came of it, or would.
+// JobFinished is the result of the action, or of its dry run.
 type JobFinished struct {
 	Job       string   `json:"job"`
 	Action    string   `json:"action"`
-	Conflicts []string `json:"conflicts"` // paths; where there are some nothing was done
+	Conflicts []string `json:"conflicts"` // paths; with conflicts nothing was done
 	Done      bool     `json:"done"`
 	Commit    string   `json:"commit"` // on the main checkout's branch, or the job's own for keep and discard
-	Branch    string   `json:"branch"` // of the job, after it
+	Branch    string   `json:"branch"` // of the job, after the action
 	Checkout  string   `json:"checkout"`
-	// LeftOut are sentences about what the worktree holds and git cannot take up, such as a
-	// folder that cannot be read: it stays there.
+	// LeftOut lists, as sentences, worktree content that git cannot include, such
+	// as an unreadable folder. That content stays in the worktree.
 	LeftOut []string `json:"leftOut,omitempty"`
 }
 
-// LeftOutText returns LeftOut as lines below an answer; "" where everything is in it.
+// LeftOutText returns LeftOut as lines for an answer, or "" if all content is included.
 func (f JobFinished) LeftOutText() string {
 	if len(f.LeftOut) == 0 {
 		return ""
@@ -55,7 +54,7 @@ func (f JobFinished) LeftOutText() string {
 	return lines
 }
 
-// JobFinish lands or drops what a worktree job did.
+// JobFinish applies or discards the work of a worktree job.
 func (c JobCalls) JobFinish(ctx context.Context, args JobFinishArgs) (JobFinished, error) {
 	return OpJobFinish.Call(ctx, c.link, args)
 }

@@ -8,7 +8,7 @@ import (
 	"bridge/backend/core/session"
 )
 
-// SendArgs is one message from a session, or from the owner.
+// SendArgs is one message from a session or from the owner.
 type SendArgs struct {
 	Caller
 	To             string `json:"to"`
@@ -16,41 +16,41 @@ type SendArgs struct {
 	ReplyTo        string `json:"replyTo,omitempty"`
 	ConversationID string `json:"conversationId,omitempty"`
 	MessageID      string `json:"messageId,omitempty"`
-	// Again says that MessageID is not new: whoever chose it may have sent the
-	// message long ago, so that the archive is asked too.
+	// Again means that MessageID is not new: the message may have been sent long
+	// ago, so the broker also searches the archive.
 	Again bool `json:"again,omitempty"`
 }
 
-// SendResult answers a send: the message is durable for every recipient named.
+// SendResult is the answer to a send: the message is durable for each listed recipient.
 type SendResult struct {
 	ID             string      `json:"id"`
 	ConversationID string      `json:"conversationId"`
 	Recipients     []Recipient `json:"recipients"`
 }
 
-// Recipient is one session that a message was stored for.
+// Recipient is one session for which a message was stored.
 type Recipient struct {
 	Name   string `json:"name"`
 	Online bool   `json:"online"`
-	Wake   bool   `json:"wake"` // whether a wake was asked for
-	// Note says how far a message to a session of a paired PC is on its way.
+	Wake   bool   `json:"wake"` // whether a wake was requested
+	// Note describes the progress of a message to a paired PC's session.
 	Note string `json:"note,omitempty"`
 }
 
-// SentArgs asks what became of a message that the caller sent.
+// SentArgs queries the progress of a message that the caller sent.
 type SentArgs struct {
 	Caller
 	MessageID string `json:"messageId"`
 }
 
-// Sent is the answer of the tool `send_status`: of each recipient the furthest
-// stage that the message reached, when, and how we know (MSG-12).
+// Sent is the result of the tool `send_status`: for each recipient, the message's
+// furthest stage, its time and its evidence (MSG-12).
 type Sent struct {
 	ID         string      `json:"id"`
 	Recipients []SentStage `json:"recipients"`
 }
 
-// SentStage is what became of a message to one recipient.
+// SentStage is the progress of a message to one recipient.
 type SentStage struct {
 	Name     string       `json:"name"`
 	Stage    bridge.Stage `json:"stage"`
@@ -58,22 +58,22 @@ type SentStage struct {
 	Evidence string       `json:"evidence"`
 }
 
-// InboxArgs asks for unread mail.
+// InboxArgs requests unread mail.
 type InboxArgs struct {
 	Caller
 	Limit    int  `json:"limit"`
 	MarkRead bool `json:"markRead"`
 }
 
-// Inbox is unread mail, oldest first. Lease is nil when nothing is to be
-// confirmed.
+// Inbox is unread mail, oldest first. Lease is nil if no message needs an
+// acknowledgement.
 type Inbox struct {
 	Messages  []InboxMessage `json:"messages"`
 	Remaining int            `json:"remaining"`
 	Lease     *session.Lease `json:"loan,omitempty"`
 }
 
-// InboxMessage is a message as the MCP tools show it (contract).
+// InboxMessage is a message in the form of the MCP tools (contract).
 type InboxMessage struct {
 	ID             string            `json:"id"`
 	From           bridge.Address    `json:"from"`
@@ -101,24 +101,23 @@ type WaitResult struct {
 	Lease    *session.Lease `json:"loan,omitempty"`
 }
 
-// MaxChannelBodyBytes bounds what a channel is given: hosts refuse content over
-// 64 KiB, and an introduction comes before the body. Longer mail waits for the
-// tool inbox.
+// MaxChannelBodyBytes bounds a message for a channel. Hosts refuse content over 64
+// KiB, and an introduction precedes the body. Longer mail waits for the tool inbox.
 const MaxChannelBodyBytes = 60 << 10
 
-// Ack tells the broker what became of a lease. Via is the way that it went, one
-// that the role may speak of; Detail is one word more about it, the host's event
-// or the tool. What people read of it, the broker writes.
+// Ack acknowledges a lease. Via is the delivery way, one that the role may report.
+// Detail is one more word about it: the host's event or the tool. The broker writes
+// the readable text.
 type Ack struct {
 	Lease  session.Lease `json:"loan"`
 	Stage  bridge.Stage  `json:"stage"` // handed or consumed
 	Via    mail.Via      `json:"via,omitempty"`
 	Detail string        `json:"detail,omitempty"`
-	// Evidence is for a broker that knows no Via yet: the caller fills it in.
+	// Evidence is for a broker without Via; the caller fills it in.
 	Evidence string `json:"evidence"`
 }
 
-// Words are what an older broker keeps of the ack.
+// Words returns the text that an older broker stores for the ack.
 func (c Ack) Words() string {
 	if c.Via == "" {
 		return c.Evidence
@@ -126,12 +125,12 @@ func (c Ack) Words() string {
 	return c.Via.Evidence(c.Detail)
 }
 
-// Nack gives a lease back that reached nobody: its mail is offered again.
+// Nack returns a lease that was not delivered: its mail is offered again.
 type Nack struct {
 	Lease string `json:"loan"` // its id
 }
 
-// MessageCalls are the operations about messages.
+// MessageCalls holds the operations on messages.
 type MessageCalls struct{ link Link }
 
 // Send stores a message durably before it returns (MSG-04).
@@ -139,35 +138,35 @@ func (c MessageCalls) Send(ctx context.Context, args SendArgs) (SendResult, erro
 	return OpSend.Call(ctx, c.link, args)
 }
 
-// SendStatus tells what became of a message that the caller sent.
+// SendStatus returns the progress of a message that the caller sent.
 func (c MessageCalls) SendStatus(ctx context.Context, args SentArgs) (Sent, error) {
 	return OpSent.Call(ctx, c.link, args)
 }
 
-// Inbox takes unread mail.
+// Inbox returns unread mail.
 func (c MessageCalls) Inbox(ctx context.Context, args InboxArgs) (Inbox, error) {
 	return OpInbox.Call(ctx, c.link, args)
 }
 
-// Wait waits for a message.
+// Wait waits for a message that fits the filters.
 func (c MessageCalls) Wait(ctx context.Context, args WaitArgs) (WaitResult, error) {
 	return OpWait.Call(ctx, c.link, args)
 }
 
-// Take takes mail for the channel of the connection's session, oldest first:
-// nothing unless some of it may wake the session. It is no sign of activity.
+// Take returns mail for the channel of the connection's session, oldest first. It returns
+// none unless some of the mail may wake the session. It does not count as activity.
 func (c MessageCalls) Take(ctx context.Context, args Caller) (Inbox, error) {
 	return OpTake.Call(ctx, c.link, args)
 }
 
-// Ack tells what became of a lease; it is durable when it returns nil.
+// Ack acknowledges a lease; the acknowledgement is durable when it returns nil.
 func (c MessageCalls) Ack(ctx context.Context, args Ack) error {
 	args.Evidence = args.Words()
 	_, err := OpAck.Call(ctx, c.link, args)
 	return err
 }
 
-// Nack gives a lease back that reached nobody.
+// Nack returns a lease that was not delivered.
 func (c MessageCalls) Nack(ctx context.Context, leaseID string) error {
 	_, err := OpNack.Call(ctx, c.link, Nack{Lease: leaseID})
 	return err

@@ -6,25 +6,25 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// ModWait waits for something that the mod of a conversation shall do. The first
-// one of a connection says that the mod is there.
+// ModWait waits for the next task of a conversation's mod. The first one of a
+// connection announces the mod.
 type ModWait struct {
 	SessionID string `json:"sessionId"` // the conversation's own id
-	// Busy says that the mod saw a turn begin and not end.
+	// Busy reports that the mod saw a turn begin and not end.
 	Busy bool `json:"busy,omitempty"`
-	// Line is what the mod shows above the composer now.
+	// Line is the line that the mod now shows above the composer.
 	Line string `json:"line,omitempty"`
 }
 
-// ModReply is a prompt to enter, another line to show, or both.
+// ModReply is a prompt to enter, a new line to show, or both.
 type ModReply struct {
 	Prompt *ModPrompt `json:"prompt,omitempty"`
 	Line   *string    `json:"line,omitempty"`
 }
 
-// ModPrompt is one message of the owner that the mod shall enter as a prompt of
-// its user. It is for that conversation only, and not to be entered after Until,
-// Unix epoch milliseconds: by then the broker looks for what became of it.
+// ModPrompt is one message of the owner that the mod enters as a prompt of its
+// user. It is only for that conversation. The mod must not enter it after Until, in
+// Unix epoch milliseconds, because the broker then checks the outcome.
 type ModPrompt struct {
 	ID        string            `json:"id"`        // of the message
 	Recipient string            `json:"recipient"` // peer id
@@ -33,12 +33,12 @@ type ModPrompt struct {
 	Until     bridge.UnixMillis `json:"until"`
 }
 
-// ModEvent is what a mod reports.
+// ModEvent is an event that a mod reports.
 type ModEvent string
 
-// The events: a prompt was entered and its turn began; claude did not take it, or
-// took it out of its queue again; a turn of the user is under way; the
-// conversation is another one; the main turn has ended, or has begun.
+// The events: a prompt was entered and its turn began; Claude Code refused it or
+// removed it from its queue; a turn of the user is running; the conversation
+// changed; the main turn has ended, or has begun.
 const (
 	ModEntered   ModEvent = "entered"
 	ModDropped   ModEvent = "dropped"
@@ -49,20 +49,20 @@ const (
 	ModTurnStarted ModEvent = "turn-started"
 )
 
-// ModReport says what became of a prompt, or that a turn has ended or begun, which names
-// no message.
+// ModReport reports the outcome of a prompt. It also reports the start or end of a
+// turn, and then names no message.
 type ModReport struct {
 	Event     ModEvent `json:"event"`
 	ID        string   `json:"id,omitempty"`
 	Recipient string   `json:"recipient,omitempty"`
 	SessionID string   `json:"session"`
-	Detail    string   `json:"detail,omitempty"` // the transcript's id of the prompt, or why
-	// At is when the turn ended or began, Unix epoch milliseconds: another may have begun
-	// before the report comes.
+	Detail    string   `json:"detail,omitempty"` // the prompt's id in the transcript, or the reason
+	// At is when the turn ended or began, Unix epoch milliseconds. Another turn may
+	// begin before the report arrives.
 	At int64 `json:"at,omitempty"`
 }
 
-// Check refuses a report that says nothing.
+// Check fails with Invalid for an unknown event or a bad id.
 func (r ModReport) Check() error {
 	switch r.Event {
 	case ModTurnEnded, ModTurnStarted:
@@ -79,17 +79,17 @@ func (r ModReport) Check() error {
 	return nil
 }
 
-// ModCalls are the operations of claude's mod. It lives inside a claude that
-// somebody sits at: its child process waits and streams the answers to it, and short
-// calls report what became of them.
+// ModCalls holds the operations of Claude Code's mod. It runs inside a Claude Code
+// that a person uses. Its child process waits and streams the answers to it, and
+// short calls report the outcomes.
 type ModCalls struct{ link Link }
 
-// Mod waits for something to do.
+// Mod waits for the next task of the mod.
 func (c ModCalls) Mod(ctx context.Context, args ModWait) (ModReply, error) {
 	return OpMod.Call(ctx, c.link, args)
 }
 
-// ModReport says what became of it; that is durable when it returns nil.
+// ModReport reports an event; the report is durable when it returns nil.
 func (c ModCalls) ModReport(ctx context.Context, args ModReport) error {
 	_, err := OpModReport.Call(ctx, c.link, args)
 	return err

@@ -6,8 +6,8 @@ import (
 	"bridge/backend/core/needs"
 )
 
-// Needs brings what the list of the owner's needs is made of (needs.List). Denied
-// within an agent.
+// Needs returns the facts for the list of the owner's needs (needs.List). It fails
+// with Denied inside an agent.
 func (c OwnerCalls) Needs(ctx context.Context) (needs.Facts, error) {
 	return OpNeeds.Call(ctx, c.link, Empty{})
 }

@@ -6,7 +6,7 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Invited is an invitation to pair, as the owner carries it to the other PC (RMT-01).
+// Invited is an invitation to pair, which the owner enters on the other PC (RMT-01).
 type Invited struct {
 	ID        string   `json:"id"`
 	Code      string   `json:"code"`
@@ -21,8 +21,7 @@ type InvitationArgs struct {
 	ID string `json:"id"`
 }
 
-// InvitationEnded says what became of an invitation; Peer is nobody's unless it was
-// used.
+// InvitationEnded is the end of an invitation; Peer is empty unless it was used.
 type InvitationEnded struct {
 	State string `json:"state"` // used, burnt or expired
 	Peer  PCName `json:"peer,omitzero"`
@@ -32,10 +31,10 @@ type InvitationEnded struct {
 type PCName struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
-	Key  string `json:"key,omitempty"` // of this PC, as a team's owner takes it in
+	Key  string `json:"key,omitempty"` // of this PC; a team's owner needs it to add this PC
 }
 
-// LinkArgs asks to pair with the PC at an address by the code that it shows.
+// LinkArgs requests to pair with the PC at an address by the code that it shows.
 type LinkArgs struct {
 	Address string `json:"address"`
 	Code    string `json:"code"`
@@ -46,17 +45,17 @@ type UnlinkArgs struct {
 	Name string `json:"name"`
 }
 
-// JoinOwnArgs asks to join a team that has a NATS server of its own.
+// JoinOwnArgs requests to join a team that runs its own NATS server.
 type JoinOwnArgs struct {
 	Team   string   `json:"team"`
-	Roster string   `json:"roster"` // the identity of the key that seals who is in the team
+	Roster string   `json:"roster"` // the identity of the key that signs the team's roster
 	URLs   []string `json:"urls"`
-	Creds  string   `json:"creds"`           // what the credentials file has: a secret
+	Creds  string   `json:"creds"`           // content of the credentials file: a secret
 	CA     string   `json:"ca,omitempty"`    // certificates in PEM; "" is the system's
-	Plain  bool     `json:"plain,omitempty"` // nats:// may go beyond this machine
+	Plain  bool     `json:"plain,omitempty"` // nats:// is allowed beyond this machine
 }
 
-// Network is this PC among others.
+// Network is the state of this PC's links to other PCs.
 type Network struct {
 	Name      string   `json:"name"`
 	ID        string   `json:"id"` // "" before the first pairing
@@ -64,10 +63,10 @@ type Network struct {
 	Listening []string `json:"listening"` // host:port
 	Failed    string   `json:"failed,omitempty"`
 	Peers     []PC     `json:"peers"`
-	Team      *Team    `json:"team,omitempty"` // left out where it belongs to none
+	Team      *Team    `json:"team,omitempty"` // omitted without a team
 }
 
-// TeamOf is the team that the PC belongs to with this one; "" for none.
+// TeamOf returns the team that pc shares with this PC, or "".
 func (n Network) TeamOf(pc PC) string {
 	if n.Team == nil || !pc.Member {
 		return ""
@@ -75,89 +74,89 @@ func (n Network) TeamOf(pc PC) string {
 	return n.Team.Team
 }
 
-// Team is the team that this PC belongs to, and the way to its hub.
+// Team is the team of this PC and the link to its hub.
 type Team struct {
 	Team   string `json:"team"`
-	Name   string `json:"name"` // that the team has for this PC
+	Name   string `json:"name"` // the team's name for this PC
 	Hub    string `json:"hub"`  // the identity of the hub, or of the key that seals the roster
-	Own    bool   `json:"own"`  // the server is a NATS server of the team's own, and no hub
+	Own    bool   `json:"own"`  // the server is the team's own NATS server, not a hub
 	Up     bool   `json:"up"`
-	Since  int64  `json:"since"`            // milliseconds since 1970; 0 while it is not
-	Server string `json:"server,omitempty"` // that this PC talks to
+	Since  int64  `json:"since"`            // milliseconds since 1970; 0 while the link is down
+	Server string `json:"server,omitempty"` // to which this PC connects
 	Failed string `json:"failed,omitempty"`
-	// Decisions says that the whole team shares them with this PC, May what that means.
+	// Decisions means that the whole team shares decisions with this PC; May describes that.
 	Decisions bool   `json:"decisions"`
 	May       string `json:"may"`
-	// Unheard are PCs of the team that are not heard: each has the name of a pair.
+	// Unheard lists PCs of the team that are ignored, because each has the name of a paired PC.
 	Unheard []string `json:"unheard"`
-	// Sealed says that this PC seals what it says to one PC of the team, and says nothing to
-	// Keyless, which have no key for that.
+	// Sealed means that this PC encrypts traffic to one PC of the team. It sends
+	// nothing to the PCs in Keyless, which have no key for that.
 	Sealed  bool     `json:"sealed"`
 	Keyless []string `json:"keyless"`
-	Carried string   `json:"carried"` // that in a sentence
-	// Sees says what whoever runs the hub sees and can do, in sentences.
+	Carried string   `json:"carried"` // a sentence about both
+	// Sees describes, in sentences, what the hub's operator can see and do.
 	Sees string `json:"sees"`
-	// Dropped is what came from the team and was not taken since Watched, the last first.
+	// Dropped lists rejected traffic from the team since Watched, latest first.
 	Dropped []Dropped `json:"dropped"`
-	Watched int64     `json:"watched"` // milliseconds since 1970; 0 where nobody listens
-	// Waits are decisions of this PC's that the hub, although it is reached, does not take;
-	// null where there are none.
+	Watched int64     `json:"watched"` // milliseconds since 1970; 0 without a listener
+	// Waits describes decisions of this PC that the reachable hub does not accept;
+	// null without any.
 	Waits *Waits `json:"waits"`
 }
 
-// Waits are decisions that wait for the team's hub.
+// Waits describes decisions that wait for the team's hub.
 type Waits struct {
 	Decisions int    `json:"decisions"`
 	Why       string `json:"why"`
-	Since     int64  `json:"since"` // milliseconds since 1970; when it was first seen since Bridge runs
-	Words     string `json:"words"` // all that in a sentence without its end
+	Since     int64  `json:"since"` // milliseconds since 1970; first seen since Bridge started
+	Words     string `json:"words"` // a summary sentence without its final period
 }
 
-// Dropped is what came under one PC's name and was not taken for one reason.
+// Dropped counts the traffic in one PC's name that was rejected for one reason.
 type Dropped struct {
-	Name    string `json:"name"` // "" where it is nobody's of the team
+	Name    string `json:"name"` // "" if the sender is not in the team
 	Why     string `json:"why"`
-	Words   string `json:"words"` // what it was: "3 × said in the name of …"
+	Words   string `json:"words"` // readable summary: "3 × said in the name of …"
 	Count   int64  `json:"count"`
 	Last    int64  `json:"last"`    // milliseconds since 1970
-	Hostile bool   `json:"hostile"` // no right Bridge does that by itself
+	Hostile bool   `json:"hostile"` // a correct Bridge never does that
 }
 
-// Joined says which team this PC has joined, or left.
+// Joined names the team that this PC joined or left.
 type Joined struct {
 	Team string `json:"team"`
-	Name string `json:"name,omitempty"` // that the team has for this PC
+	Name string `json:"name,omitempty"` // the team's name for this PC
 	Hub  string `json:"hub,omitempty"`  // the identity of the hub, or of the key that seals the roster
-	Own  bool   `json:"own,omitempty"`  // by credentials for a NATS server of the team's own
-	// Untold is why the hub, or the team's own server, does not know that this PC left.
+	Own  bool   `json:"own,omitempty"`  // by credentials for the team's own NATS server
+	// Untold is the reason why the hub or server does not know that this PC left.
 	Untold string `json:"untold,omitempty"`
 }
 
-// PC is a paired PC: whether a link to it is up, and what it may do here.
+// PC is a paired PC: the state of its link and its permissions here.
 type PC struct {
 	Name         string    `json:"name"`
 	ID           string    `json:"id"`
 	Up           bool      `json:"up"`
-	Since        int64     `json:"since"` // milliseconds since 1970; 0 while it is not
+	Since        int64     `json:"since"` // milliseconds since 1970; 0 while the link is down
 	Release      string    `json:"release"`
 	Capabilities []string  `json:"capabilities"`
-	Failed       string    `json:"failed,omitempty"` // why the last call came to nothing
-	Update       string    `json:"update,omitempty"` // why it has to be updated, a sentence
+	Failed       string    `json:"failed,omitempty"` // why the last call failed
+	Update       string    `json:"update,omitempty"` // why it needs an update, a sentence
 	Allowed      PCAllowed `json:"allowed"`
-	May          string    `json:"may"` // what it may do here, a sentence
+	May          string    `json:"may"` // its permissions here, a sentence
 	Paired       bool      `json:"paired"`
 	Member       bool      `json:"member"` // of this PC's team
-	// Before is another PC that had this one's name in the team before; null for none.
+	// Before is another PC that earlier had this name in the team, or null.
 	Before *Before `json:"before"`
 }
 
-// Before is a PC whose name in the team is another one's now.
+// Before is a PC whose name in the team now belongs to another PC.
 type Before struct {
 	ID    string `json:"id"`
-	Since int64  `json:"since"` // milliseconds since 1970: when this PC saw that
+	Since int64  `json:"since"` // milliseconds since 1970: when this PC saw the change
 }
 
-// PCAllowed is what a paired PC may do here.
+// PCAllowed holds the permissions of a paired PC here.
 type PCAllowed struct {
 	Jobs      bool `json:"jobs"`
 	Messages  bool `json:"messages"`
@@ -166,14 +165,14 @@ type PCAllowed struct {
 	Files     bool `json:"files"`
 }
 
-// NetworkLists is what the paired PCs show of themselves (RMT-23).
+// NetworkLists holds the lists that the paired PCs share (RMT-23).
 type NetworkLists struct {
 	Peers []PCList `json:"peers"`
 }
 
-// PCList is what a paired PC shows of itself, as far as its owner allows: its sessions
-// and jobs, read-only. AsOf is when it said so, by this PC's clock; 0 where it never
-// did. Failed says why there is nothing newer.
+// PCList is a paired PC's list of sessions and jobs, read-only and as far as its
+// owner allows. AsOf is the time of the list by this PC's clock, or 0 without a
+// list. Failed is the reason why there is no newer list.
 type PCList struct {
 	Name     string          `json:"name"`
 	ID       string          `json:"id"`
@@ -182,12 +181,12 @@ type PCList struct {
 	Jobs     []RemoteJob     `json:"jobs"`
 	AsOf     int64           `json:"asOf"` // milliseconds since 1970
 	Failed   string          `json:"failed,omitempty"`
-	// Messages says that its sessions take messages from here.
+	// Messages reports whether its sessions accept messages from here.
 	Messages bool `json:"messages"`
 }
 
-// RemoteSession is a session of a paired PC, by the name <host>/<session>. Cwd is ""
-// where its owner does not show it.
+// RemoteSession is a session of a paired PC, named <host>/<session>. Cwd is "" if
+// its owner hides it.
 type RemoteSession struct {
 	Name  string            `json:"name"`
 	Agent bridge.AgentKind  `json:"agent"`
@@ -196,7 +195,7 @@ type RemoteSession struct {
 	Since bridge.UnixMillis `json:"since"`
 }
 
-// RemoteJob is a delegated job of a paired PC, by the name <host>/<job>.
+// RemoteJob is a delegated job of a paired PC, named <host>/<job>.
 type RemoteJob struct {
 	Name   string            `json:"name"`
 	Agent  bridge.AgentKind  `json:"agent"`
@@ -206,15 +205,15 @@ type RemoteJob struct {
 	Since  bridge.UnixMillis `json:"since"`
 }
 
-// NetworkCalls are the operations about other PCs.
+// NetworkCalls holds the operations on other PCs.
 type NetworkCalls struct{ link Link }
 
-// Invite opens an invitation in place of the one before.
+// Invite opens an invitation and closes the previous one.
 func (c NetworkCalls) Invite(ctx context.Context) (Invited, error) {
 	return OpInvite.Call(ctx, c.link, Empty{})
 }
 
-// AwaitInvitation returns when the invitation is open no more.
+// AwaitInvitation waits until the invitation has ended.
 func (c NetworkCalls) AwaitInvitation(ctx context.Context, id string) (InvitationEnded, error) {
 	return OpInvitation.Call(ctx, c.link, InvitationArgs{ID: id})
 }
@@ -224,38 +223,38 @@ func (c NetworkCalls) Link(ctx context.Context, args LinkArgs) (PCName, error) {
 	return OpLink.Call(ctx, c.link, args)
 }
 
-// Unlink ends a pair.
+// Unlink removes a pairing.
 func (c NetworkCalls) Unlink(ctx context.Context, name string) error {
 	_, err := OpUnlink.Call(ctx, c.link, UnlinkArgs{Name: name})
 	return err
 }
 
-// JoinTeam makes this PC one of a team.
+// JoinTeam adds this PC to a team.
 func (c NetworkCalls) JoinTeam(ctx context.Context, args LinkArgs) (Joined, error) {
 	return OpJoinTeam.Call(ctx, c.link, args)
 }
 
-// JoinOwn makes this PC one of a team that has a NATS server of its own.
+// JoinOwn adds this PC to a team that runs its own NATS server.
 func (c NetworkCalls) JoinOwn(ctx context.Context, args JoinOwnArgs) (Joined, error) {
 	return OpJoinOwn.Call(ctx, c.link, args)
 }
 
-// Identify tells who this PC is for others.
+// Identify returns this PC's identity for other PCs.
 func (c NetworkCalls) Identify(ctx context.Context) (PCName, error) {
 	return OpIdentify.Call(ctx, c.link, Empty{})
 }
 
-// LeaveTeam ends that.
+// LeaveTeam removes this PC from its team.
 func (c NetworkCalls) LeaveTeam(ctx context.Context) (Joined, error) {
 	return OpLeaveTeam.Call(ctx, c.link, Empty{})
 }
 
-// NetworkLists tells what the paired PCs show of themselves.
+// NetworkLists returns the lists that the paired PCs share.
 func (c NetworkCalls) NetworkLists(ctx context.Context) (NetworkLists, error) {
 	return OpNetworkLists.Call(ctx, c.link, Empty{})
 }
 
-// Network tells how it stands with other PCs.
+// Network returns the state of the links to other PCs.
 func (c NetworkCalls) Network(ctx context.Context) (Network, error) {
 	return OpNetwork.Call(ctx, c.link, Empty{})
 }

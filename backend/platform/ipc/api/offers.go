@@ -6,18 +6,18 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// AgentArgs names one kind of agent, or none for all that are on this PC.
+// AgentArgs names one agent kind, or none for all agents of this PC.
 type AgentArgs struct {
 	Caller
 	Agent bridge.AgentKind `json:"agent,omitempty"`
 }
 
-// ModelsResult is what the agent CLIs tell of their models (JOB-21).
+// ModelsResult lists the models that the agent CLIs report (JOB-21).
 type ModelsResult struct {
 	Agents []AgentModels `json:"agents"`
 }
 
-// AgentModels is what one CLI tells. Note says why there is nothing, or not all.
+// AgentModels lists the models of one CLI. Note is the reason if the list is empty or incomplete.
 type AgentModels struct {
 	Agent  bridge.AgentKind `json:"agent"`
 	AsOf   int64            `json:"asOf"` // when it was asked, in Unix milliseconds
@@ -25,7 +25,7 @@ type AgentModels struct {
 	Note   string           `json:"note,omitempty"`
 }
 
-// Model is one that a CLI offers; ID is what it wants to hear.
+// Model is a model of a CLI; ID is the CLI's own name for it.
 type Model struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name,omitempty"`
@@ -33,12 +33,12 @@ type Model struct {
 	Default bool     `json:"default,omitempty"`
 }
 
-// UsageResult is what the agent CLIs tell of the limits of their accounts (JOB-21).
+// UsageResult lists the account limits that the agent CLIs report (JOB-21).
 type UsageResult struct {
 	Agents []AgentUsage `json:"agents"`
 }
 
-// AgentUsage is what one CLI tells. Note says why there is nothing.
+// AgentUsage lists the limits of one CLI. Note is the reason if there are none.
 type AgentUsage struct {
 	Agent  bridge.AgentKind `json:"agent"`
 	AsOf   int64            `json:"asOf"` // when it was asked, in Unix milliseconds
@@ -47,19 +47,19 @@ type AgentUsage struct {
 	Note   string           `json:"note,omitempty"`
 }
 
-// Limit is one of an account's limits.
+// Limit is one limit of an account.
 type Limit struct {
 	Name        string  `json:"name"`
 	UsedPercent float64 `json:"usedPercent"`
-	ResetsAt    int64   `json:"resetsAt,omitempty"` // in Unix milliseconds; 0 where the CLI does not say it
+	ResetsAt    int64   `json:"resetsAt,omitempty"` // in Unix milliseconds; 0 if the CLI does not report it
 }
 
-// Models tells what models the agents of this PC offer.
+// Models returns the models that the agents of this PC offer.
 func (c JobCalls) Models(ctx context.Context, args AgentArgs) (ModelsResult, error) {
 	return OpModels.Call(ctx, c.link, args)
 }
 
-// Usage tells how much of their limits the agents of this PC have used.
+// Usage returns how much of their limits the agents of this PC have used.
 func (c JobCalls) Usage(ctx context.Context, args AgentArgs) (UsageResult, error) {
 	return OpUsage.Call(ctx, c.link, args)
 }

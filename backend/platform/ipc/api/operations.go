@@ -13,10 +13,10 @@ import (
 	"bridge/backend/core/session"
 )
 
-// The table of the operations: what each is called, takes and answers, and the
-// roles that may call it (JOB-11). What does not stand here is open to nobody.
+// The table of the operations: name, argument and answer types, and the roles that
+// may call each (JOB-11). An operation outside the table is closed to every role.
 var (
-	// A session comes, reads and goes.
+	// The life of a session.
 	OpRegister = define[Register, Registered]("register", RoleSession, RolePlugin)
 	OpLeave    = define[Leave, Empty]("leave", RolePlugin)
 	OpHook     = define[session.HookCall, session.HookReply]("hook", RoleHook, RolePlugin)
@@ -25,7 +25,7 @@ var (
 	OpAck      = define[Ack, Empty]("confirm", RoleSession, RolePlugin, RoleHook)
 	OpNack     = define[Nack, Empty]("return", RoleSession, RolePlugin, RoleHook)
 
-	// Claude's mod.
+	// The mod of Claude Code.
 	OpMod       = define[ModWait, ModReply]("mod", RoleMod)
 	OpModReport = define[ModReport, Empty]("mod_report", RoleMod)
 
@@ -50,7 +50,7 @@ var (
 	OpModels      = define[AgentArgs, ModelsResult]("models", RoleSession, RoleOwner)
 	OpUsage       = define[AgentArgs, UsageResult]("usage", RoleSession, RoleOwner)
 
-	// What sessions ask their owner.
+	// Questions of sessions to the owner.
 	OpAskOwner         = define[AskOwnerArgs, question.Question]("ask_owner", RoleSession)
 	OpQuestion         = define[QuestionArgs, question.Question]("question", RoleSession)
 	OpWithdrawQuestion = define[QuestionArgs, question.Question]("withdraw_question", RoleSession)
@@ -107,22 +107,22 @@ var (
 	OpNeeds     = define[Empty, needs.Facts]("needs", RoleOwner, RoleDashboard)
 	OpSubscribe = define[Empty, Empty]("subscribe", RoleDashboard)
 	OpRetire    = define[Empty, Empty]("retire", RoleOwner)
-	OpShow      = define[Empty, Empty]("show", RoleOwner) // the desktop app serves it, on an endpoint of its own
+	OpShow      = define[Empty, Empty]("show", RoleOwner) // only the desktop app serves it, on a separate endpoint
 )
 
-// quick are the operations that wait for one commit and nothing else. Where no
-// other request has come, the broker serves them on the goroutine that reads the
-// connection: handing them to another costs more than what they do beside the
-// commit. What comes meanwhile waits for it, a cancellation too, which could not
-// end a commit.
+// quick holds the operations that wait only for one commit. If no other request is
+// pending, the broker serves them on the goroutine that reads the connection:
+// another goroutine would cost more than the work besides the commit. Later
+// requests wait meanwhile, even a cancellation, which could not stop a commit
+// anyway.
 var quick = map[string]bool{OpSend.Name: true, OpAck.Name: true}
 
-// IsQuick reports whether an operation is one of those.
+// IsQuick reports whether op is in quick.
 func IsQuick(op string) bool { return quick[op] }
 
-// openToJobs are the operations that a delegated job's own session may call, as far as
-// whoever serves them lets it (JOB-11, JOB-12). All others are closed to it, whatever
-// its connection says to be.
+// openToJobs holds the operations that a delegated job's session may call, subject
+// to the handler's own checks (JOB-11, JOB-12). All others are closed to it in any
+// role.
 var openToJobs = map[string]bool{
 	OpRegister.Name: true, OpAck.Name: true, OpNack.Name: true,
 	OpPeers.Name: true, OpSend.Name: true, OpSent.Name: true, OpInbox.Name: true, OpWait.Name: true,
@@ -131,7 +131,7 @@ var openToJobs = map[string]bool{
 	OpJobCancel.Name: true,
 }
 
-// CheckJob refuses the operation to a delegated job that may not call it.
+// CheckJob fails with Denied if a delegated job may not call the operation.
 func (r Row) CheckJob(job string) error {
 	if openToJobs[r.Name] {
 		return nil
@@ -139,16 +139,16 @@ func (r Row) CheckJob(job string) error {
 	return bridge.Errorf(bridge.Denied, "%q may not be called by a delegated job, such as %s", r.Name, job)
 }
 
-// Empty is the arguments or the answer of an operation that has none.
+// Empty is the arguments or the answer of an operation without any.
 type Empty struct{}
 
-// Row is one operation as the table has it.
+// Row is one operation of the table.
 type Row struct {
 	Name  string
 	roles []Role
 }
 
-// CheckCaller refuses the operation to a role that may not call it.
+// CheckCaller fails with Denied if the role may not call the operation.
 func (r Row) CheckCaller(role Role) error {
 	if !slices.Contains(r.roles, role) {
 		return bridge.Errorf(bridge.Denied, "%q may not be called by a connection of the role %q", r.Name, role)
@@ -156,26 +156,25 @@ func (r Row) CheckCaller(role Role) error {
 	return nil
 }
 
-// Op is an operation with the types of its arguments and its answer.
+// Op is an operation with the types of its arguments and answer.
 type Op[Args, Answer any] struct{ Row }
 
-// Link brings the arguments of an operation to the other end and reads what comes
-// back into answer, a pointer. An answer that never came because the connection
-// ended has code Unavailable: whether the operation was carried out is then
-// unknown.
+// Link sends the arguments of an operation to the other end and decodes the answer
+// into answer, a pointer. If the connection ends first, it fails with Unavailable,
+// and the execution of the operation is unknown.
 type Link interface {
 	Call(ctx context.Context, op string, args, answer any) error
 }
 
-// Call has the operation carried out at the other end of link.
+// Call executes the operation at the other end of link. It fails as Link.Call does.
 func (o Op[Args, Answer]) Call(ctx context.Context, link Link, args Args) (Answer, error) {
 	var answer Answer
 	err := link.Call(ctx, o.Name, args, &answer)
 	return answer, err
 }
 
-// rows is the table as it can be walked: written by define alone, while the package
-// is initialised.
+// rows is the table as a list. Only define writes it, during the initialization of
+// the package.
 var rows []Row
 
 func define[Args, Answer any](name string, roles ...Role) Op[Args, Answer] {
@@ -184,7 +183,7 @@ func define[Args, Answer any](name string, roles ...Role) Op[Args, Answer] {
 	return Op[Args, Answer]{Row: row}
 }
 
-// NetworkOperations are those about other PCs, and about files to and from them.
+// NetworkOperations returns the operations on other PCs and on file transfers.
 func NetworkOperations() []Row {
 	return []Row{
 		OpInvite.Row, OpInvitation.Row, OpLink.Row, OpUnlink.Row, OpJoinTeam.Row, OpJoinOwn.Row, OpIdentify.Row, OpLeaveTeam.Row,
@@ -192,7 +191,7 @@ func NetworkOperations() []Row {
 	}
 }
 
-// DelegatedOperations are those about delegated jobs, of their runners too.
+// DelegatedOperations returns the operations on delegated jobs and their runners.
 func DelegatedOperations() []Row {
 	return []Row{
 		OpRunnerHello.Row, OpRunnerReport.Row, OpRunnerWait.Row, OpSpawn.Row, OpJobs.Row, OpJobResult.Row, OpJobMessage.Row,
@@ -201,10 +200,10 @@ func DelegatedOperations() []Row {
 	}
 }
 
-// Operations lists the whole table.
+// Operations returns the whole table.
 func Operations() []Row { return slices.Clone(rows) }
 
-// Calls are the operations as methods, a part for each noun.
+// Calls holds the operations as methods, grouped by noun.
 type Calls struct {
 	SessionCalls
 	MessageCalls
@@ -221,7 +220,7 @@ type Calls struct {
 	FileCalls
 }
 
-// NewCalls are the operations of whoever is at the other end of link.
+// NewCalls returns the operations that link can call at its other end.
 func NewCalls(link Link) Calls {
 	return Calls{
 		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, JobCalls{link}, QuestionCalls{link}, PromptCalls{link}, OwnerCalls{link}, NetworkCalls{link}, FileCalls{link},

@@ -6,15 +6,15 @@ import (
 	"bridge/backend/core/question"
 )
 
-// AskOwnerArgs is ask_owner. The ID is chosen by the caller: asked for a second time it
-// is the same question.
+// AskOwnerArgs holds the arguments of ask_owner. The caller chooses the ID: a
+// repeated request is the same question.
 type AskOwnerArgs struct {
 	Caller
 	ID       string        `json:"id"`
 	Question question.Args `json:"question"`
 }
 
-// QuestionArgs names a question of the caller's.
+// QuestionArgs names a question of the caller.
 type QuestionArgs struct {
 	Caller
 	ID string `json:"id"`
@@ -26,30 +26,30 @@ type AnswerQuestionArgs struct {
 	Answer question.Answer `json:"answer"`
 }
 
-// QuestionOperations are those about what sessions ask their owner.
+// QuestionOperations returns the operations on sessions' questions to the owner.
 func QuestionOperations() []Row {
 	return []Row{OpAskOwner.Row, OpQuestion.Row, OpWithdrawQuestion.Row, OpAnswerQuestion.Row}
 }
 
-// QuestionCalls are the operations about questions.
+// QuestionCalls holds the operations on questions.
 type QuestionCalls struct{ link Link }
 
-// AskOwner asks the owner.
+// AskOwner asks the owner a question and returns its record.
 func (c QuestionCalls) AskOwner(ctx context.Context, args AskOwnerArgs) (question.Question, error) {
 	return OpAskOwner.Call(ctx, c.link, args)
 }
 
-// Question is an own question as it is now.
+// Question returns the current state of the caller's question.
 func (c QuestionCalls) Question(ctx context.Context, args QuestionArgs) (question.Question, error) {
 	return OpQuestion.Call(ctx, c.link, args)
 }
 
-// WithdrawQuestion takes an own question back; one that is over stays as it is.
+// WithdrawQuestion withdraws the caller's question; an ended one stays unchanged.
 func (c QuestionCalls) WithdrawQuestion(ctx context.Context, args QuestionArgs) (question.Question, error) {
 	return OpWithdrawQuestion.Call(ctx, c.link, args)
 }
 
-// AnswerQuestion gives the owner's answer. Denied within an agent.
+// AnswerQuestion stores the owner's answer. It fails with Denied inside an agent.
 func (c QuestionCalls) AnswerQuestion(ctx context.Context, args AnswerQuestionArgs) (question.Question, error) {
 	return OpAnswerQuestion.Call(ctx, c.link, args)
 }

@@ -7,30 +7,30 @@ import (
 	"bridge/backend/core/job"
 )
 
-// RunsArgs asks for the jobs that go on, and for at most so many that have ended.
+// RunsArgs requests the running jobs and at most Ended ended jobs.
 type RunsArgs struct {
 	Ended int `json:"ended"`
 }
 
-// Runs lists them, each kind the newest first, with the questions of those that go on,
-// the oldest first.
+// Runs lists the jobs, running and ended ones each newest first. Approvals are the
+// questions of the running ones, oldest first.
 type Runs struct {
 	Jobs      []JobView      `json:"jobs"`
 	Approvals []job.Approval `json:"approvals"`
 }
 
-// RunLogArgs asks for the log of a run from that byte on.
+// RunLogArgs requests the log of a run from a byte offset.
 type RunLogArgs struct {
 	Job  string `json:"job"`
-	From int64  `json:"from"` // the byte at which the part begins
+	From int64  `json:"from"` // the first byte of the part
 }
 
-// RunLog is a piece of it, and the job as it was before the piece was read: of one that
-// has ended nothing follows after the piece that reaches Size.
+// RunLog is a part of a log, and the job before the part was read. If the job has
+// ended, the part that reaches Size is the last one.
 type RunLog struct {
 	View JobView `json:"view"`
 	Text string  `json:"text"`
-	Next int64   `json:"next"` // the byte at which the next piece begins
+	Next int64   `json:"next"` // the first byte of the next part
 	Size int64   `json:"size"` // of the whole log, in bytes
 }
 
@@ -40,12 +40,12 @@ type ApproveArgs struct {
 	Approval string       `json:"approval"`
 	Decision job.Decision `json:"decision,omitempty"`
 	Reason   string       `json:"reason,omitempty"`
-	// Picks answer what the model of a session asks itself. No decision and no reason
-	// stands beside them, so that a broker that does not know them refuses.
+	// Picks answers a question of a session's model. Decision and Reason are then
+	// empty, so that a broker without Picks refuses the request.
 	Picks []job.Pick `json:"picks,omitempty"`
 }
 
-// Check refuses what is more than one answer.
+// Check fails with Invalid if Picks comes together with a decision or a reason.
 func (a ApproveArgs) Check() error {
 	if len(a.Picks) > 0 && (a.Decision != "" || a.Reason != "") {
 		return bridge.Errorf(bridge.Invalid, "what is chosen is the whole answer: no decision and no reason go with it")
@@ -53,18 +53,18 @@ func (a ApproveArgs) Check() error {
 	return nil
 }
 
-// Runs lists jobs: to an agent that asks by the owner's command, its own.
+// Runs lists all jobs, or the agent's own if an agent runs the owner's command.
 func (c OwnerCalls) Runs(ctx context.Context, args RunsArgs) (Runs, error) {
 	return OpRuns.Call(ctx, c.link, args)
 }
 
-// RunLog reads on in the log of a run.
+// RunLog reads the next part of a run's log.
 func (c OwnerCalls) RunLog(ctx context.Context, args RunLogArgs) (RunLog, error) {
 	return OpRunLog.Call(ctx, c.link, args)
 }
 
-// Approve answers a question; the record is as it is then. Conflict where it was
-// answered, has expired or is gone, Denied within an agent.
+// Approve answers a question and returns its record. It fails with Conflict if it
+// was answered, has expired or is gone, and with Denied inside an agent.
 func (c OwnerCalls) Approve(ctx context.Context, args ApproveArgs) (job.Approval, error) {
 	return OpApprove.Call(ctx, c.link, args)
 }

@@ -8,53 +8,53 @@ import (
 	"bridge/backend/core/session"
 )
 
-// Caller names the session on whose behalf a request is made, when the
-// connection alone does not say it (codex and opencode tell it per call).
+// Caller names the session of a request if the connection serves several (codex and
+// opencode name it in each call).
 type Caller struct {
-	// Session is a peer id given by Register, "" for the connection's only one.
+	// Session is a peer id from Register, or "" for the connection's only session.
 	Session string `json:"session,omitempty"`
-	// SessionID is the host session id that this very call came with.
+	// SessionID is the host session id of this call.
 	SessionID string `json:"sessionId,omitempty"`
-	// ChildID is set when the call came from inside a native child.
+	// ChildID is set if the call came from a native child.
 	ChildID string `json:"childId,omitempty"`
-	// ToolUseID lets the broker match the call to a hook that saw it.
+	// ToolUseID lets the broker match the call to its hook.
 	ToolUseID string `json:"toolUseId,omitempty"`
 }
 
-// Register makes the connection part of a session (MSG-03).
+// Register adds the connection to a session (MSG-03).
 type Register struct {
 	Kind     bridge.AgentKind `json:"kind"`
 	Name     string           `json:"name,omitempty"` // "" for the default name
 	Cwd      string           `json:"cwd"`
 	AgentPID int              `json:"agentPid"` // the host's process
-	// HostKnown says that AgentPID was seen to be the agent CLI itself, so that
-	// two servers below it belong together.
+	// HostKnown means that AgentPID is known to be the agent CLI itself, so two
+	// servers below it belong together.
 	HostKnown bool `json:"hostKnown,omitempty"`
-	// Process names the host's process for good, so that one that comes after it is
-	// told apart (ProcessOf). "" lets the broker find out.
+	// Process is the permanent name of the host's process, so that a later process
+	// is distinguishable (ProcessOf). "" lets the broker find it.
 	Process   string `json:"process,omitempty"`
 	SessionID string `json:"sessionId,omitempty"` // host session id, "" until known
-	// CLIDataDir is the folder of the CLI's own store, as far as the environment of
-	// the registering process tells (host.CLIDataDir).
+	// CLIDataDir is the folder of the CLI's own store, derived from the environment
+	// of the registering process (host.CLIDataDir).
 	CLIDataDir string `json:"store,omitempty"`
-	// Previous is the peer id of an earlier registration of the same process:
-	// after a broker restart it keeps its identity.
+	// Previous is the peer id of an earlier registration of the same process, which
+	// keeps its identity after a broker restart.
 	Previous  string      `json:"previous,omitempty"`
 	Channel   bool        `json:"channel,omitempty"`    // the host shows channel notifications
 	Runner    bool        `json:"runner,omitempty"`     // a job runner, not a person's session (HostRunner)
-	JobToken  string      `json:"jobToken,omitempty"`   // proves that a runner's session is the job of that name
-	Shared    bool        `json:"shared,omitempty"`     // one process for many sessions: it is none itself (HostShared)
-	Threads   bool        `json:"threads,omitempty"`    // the host serves many sessions, with a registering process for each (HostServer)
+	JobToken  string      `json:"jobToken,omitempty"`   // proves that a runner's session is that job
+	Shared    bool        `json:"shared,omitempty"`     // one process for many sessions, not a session itself (HostShared)
+	Threads   bool        `json:"threads,omitempty"`    // the host serves many sessions, each with its own registering process (HostServer)
 	WakePrefs *WakePolicy `json:"wakePolicy,omitempty"` // nil: as configured
-	// Hooks says that an earlier broker heard hooks of the session: the next one
-	// need not wait for another to know that there are some.
+	// Hooks means that an earlier broker received hooks of the session, so the next
+	// broker need not wait for one.
 	Hooks bool `json:"hooks,omitempty"`
-	// Leases is mail that an earlier broker leased to this process and that it did
-	// not confirm yet: it stays leased, so that nobody shows it a second time.
+	// Leases are unacknowledged leases of an earlier broker to this process. They
+	// stay leased, so that no other process shows the mail again.
 	Leases []session.Lease `json:"loans,omitempty"`
 }
 
-// Host is the flags in one word.
+// Host returns the flags as one value.
 func (r Register) Host() session.Host {
 	switch {
 	case r.Runner:
@@ -68,22 +68,22 @@ func (r Register) Host() session.Host {
 	}
 }
 
-// WakePolicy is what a session advertises about being woken (seed 4.4).
+// WakePolicy is a session's declared wake policy (seed 4.4).
 type WakePolicy struct {
 	AutoWake     bool `json:"autoWake"`
 	WakeOnDirect bool `json:"wakeOnDirect"`
 	MaxHops      int  `json:"maxHops"`
 }
 
-// Registered answers Register. ID is "" while the process is provisional: it
-// will be told at the first call that carries an identity.
+// Registered is the answer to Register. ID is "" while the process is provisional:
+// it gets its id after the first call with an identity.
 type Registered struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Note string `json:"note"` // decisions in force, for the MCP instructions
-	// Hooks says that hooks reported from the session.
+	// Hooks reports that the session has sent hooks.
 	Hooks bool `json:"hooks,omitempty"`
-	// Kinds are the agents whose programs this PC has; empty means that it is not known.
+	// Kinds lists the agents installed on this PC; empty means unknown.
 	Kinds []bridge.AgentKind `json:"kinds,omitempty"`
 }
 
@@ -92,7 +92,7 @@ type Leave struct {
 	ID string `json:"id"`
 }
 
-// Peer is a live session as lists show it.
+// Peer is a live session in a list.
 type Peer struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -106,12 +106,12 @@ type Peer struct {
 	AutoWake     bool           `json:"autoWake"`
 	WakeOnDirect bool           `json:"wakeOnDirect"`
 	Unread       int            `json:"unread"`
-	Transport    delivery.Way   `json:"transport"` // how mail reaches it, in a word
+	Transport    delivery.Way   `json:"transport"` // how mail reaches it, one word
 	Wake         delivery.Wake  `json:"wake"`      // what mail can do while it is idle
-	Detail       string         `json:"detail"`    // both in a sentence, and the problem
-	CLI          string         `json:"cli"`       // the version of its agent CLI on this PC and those that Bridge was tried with, in words
-	Problem      string         `json:"problem"`   // what is wrong with its agent CLI, in sentences; "" when nothing is
-	Reach        delivery.Words `json:"reach"`     // what the page says of it
+	Detail       string         `json:"detail"`    // a sentence about both, and the problem
+	CLI          string         `json:"cli"`       // the version of its agent CLI on this PC and the tested versions, as text
+	Problem      string         `json:"problem"`   // problems of its agent CLI, in sentences; "" without any
+	Reach        delivery.Words `json:"reach"`     // the dashboard's text about it
 }
 
 // Child is a native child of a session.
@@ -125,7 +125,7 @@ type Child struct {
 type PeersResult struct {
 	Self  string `json:"self"`
 	Peers []Peer `json:"peers"`
-	// Remote are the sessions of paired PCs that can be written to.
+	// Remote lists the sessions of paired PCs that accept messages.
 	Remote []RemoteSession `json:"remote,omitempty"`
 }
 
@@ -135,10 +135,10 @@ type AutoWakeArgs struct {
 	Enabled bool `json:"enabled"`
 }
 
-// SessionCalls are the operations about sessions.
+// SessionCalls holds the operations on sessions.
 type SessionCalls struct{ link Link }
 
-// Register makes the connection part of a session.
+// Register adds the connection to a session.
 func (c SessionCalls) Register(ctx context.Context, args Register) (Registered, error) {
 	return OpRegister.Call(ctx, c.link, args)
 }

@@ -9,24 +9,24 @@ import (
 	"bridge/backend/core/mail"
 )
 
-// spokenOf says by which ways each role may tell that mail went, and which stage
-// that is at most. Of queues, prompts and activity the broker alone speaks, and a
-// mod has an operation of its own.
+// spokenOf holds the delivery ways that each role may report, with the highest
+// stage. Only the broker reports queues, prompts and activity, and a mod has a
+// separate operation.
 var spokenOf = map[Role]map[mail.Via]bridge.Stage{
 	RoleHook:    {mail.ViaHook: bridge.StageHanded, mail.ViaWakeHook: bridge.StageHanded},
 	RoleSession: {mail.ViaTool: bridge.StageConsumed, mail.ViaChannel: bridge.StageHanded},
 	RolePlugin:  {mail.ViaPlugin: bridge.StageHanded},
 }
 
-// isDetail reports whether a client may add the word: the host's event or the tool.
-// A hook's process, which links this package, compiles no pattern for it.
+// isDetail reports whether word is a valid detail: the host's event or the tool. It
+// uses no regular expression, because hook processes link this package.
 func isDetail(word string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 	return len(word) <= 64 && strings.IndexFunc(word, func(r rune) bool { return !strings.ContainsRune(letters, r) }) < 0
 }
 
-// Of returns the ack as it is recorded, or refuses what the role may not
-// say.
+// Of returns the ack in its stored form. It fails with Invalid for a bad stage or
+// detail, and with Denied if the role may not report it.
 func (c Ack) Of(role Role) (Ack, error) {
 	if c.Stage != bridge.StageHanded && c.Stage != bridge.StageConsumed {
 		return c, bridge.Errorf(bridge.Invalid, "a lease is acknowledged as handed or consumed, not %q", c.Stage)
@@ -51,8 +51,8 @@ func (c Ack) Of(role Role) (Ack, error) {
 	return c, nil
 }
 
-// ofOlder gives the ack of a client of an older version its way: such a
-// client says in words what its role and the stage tell.
+// ofOlder adds Via to the ack of an older client, derived from its role, stage and
+// evidence.
 func (c Ack) ofOlder(role Role) Ack {
 	switch {
 	case role == RoleHook && c.Evidence == mail.ViaWakeHook.Evidence(""):
@@ -72,7 +72,7 @@ func (c Ack) ofOlder(role Role) Ack {
 	return c
 }
 
-// MaySay reports whether any role may say that mail reached the stage by that way.
+// MaySay reports whether any role may report that stage for that way.
 func MaySay(via mail.Via, stage bridge.Stage) bool {
 	for _, ways := range spokenOf {
 		if most, ok := ways[via]; ok && (stage == bridge.StageHanded || most == bridge.StageConsumed) {

@@ -11,13 +11,13 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// connector connects sockets to the broker's by a process of its own: the broker knows its
-// callers by their processes, and takes that one for the job's (SEC-01). The process is
-// started with the first socket.
+// connector connects sockets to the broker's socket through a separate process. The
+// broker identifies callers by their processes and treats that one as the job's
+// (SEC-01). The process starts with the first socket.
 type connector struct {
 	command []string
 
-	mu      sync.Mutex // guards below, and keeps requests apart
+	mu      sync.Mutex // guards the fields below and serializes requests
 	process *exec.Cmd
 	socket  *os.File
 }
@@ -26,7 +26,7 @@ func newConnector(runner []string, path string) *connector {
 	return &connector{command: sandbox.ConnectorCommand(runner, path)}
 }
 
-// connect connects a socket, and returns the error of the call, 0 for none.
+// connect connects a socket and returns the error number, or 0.
 func (c *connector) connect(socket *os.File) unix.Errno {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *connector) connect(socket *os.File) unix.Errno {
 		_, err = io.ReadFull(c.socket, answer)
 	}
 	if err != nil {
-		c.endLocked() // the next call starts another one
+		c.endLocked() // the next call starts a new process
 		return unix.ECONNREFUSED
 	}
 	return unix.Errno(answer[0])
@@ -70,8 +70,8 @@ func (c *connector) endLocked() {
 		return
 	}
 	c.socket.Close()
-	_ = c.process.Process.Kill() // it may have ended by itself
-	_ = c.process.Wait()         // nothing depends on how it ended
+	_ = c.process.Process.Kill() // it may have ended already
+	_ = c.process.Wait()         // its exit status does not matter
 	c.process = nil
 }
 

@@ -15,17 +15,17 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// Where a job's own terminals and shared memory have their names.
+// The paths of a job's own terminals and shared memory.
 const (
 	devices     = "/dev/"
 	terminals   = devices + "pts/"
 	sharedNames = devices + "shm/"
-	// longestPath is the longest path of these.
+	// longestPath is the longest of these paths.
 	longestPath = len(sharedNames) + unix.NAME_MAX
 )
 
-// fileAnswer returns what answers a call about the job's own terminals or shared memory,
-// nil for a call about anything else.
+// fileAnswer returns the function that answers a call on the job's own terminals or
+// shared memory, or nil for another call.
 func (s *Supervisor) fileAnswer(listener int, call notification) func() {
 	thread := int(call.PID)
 	if call.Call == unix.SYS_IOCTL {
@@ -62,14 +62,14 @@ func (s *Supervisor) fileAnswer(listener int, call notification) func() {
 	return func() { s.shared(listener, call, asked, paths) }
 }
 
-// readPath reads a path of another process that may be one of a device; false for another.
+// readPath reads a path from another process. It returns false if the path cannot be a device's.
 func readPath(thread int, address uintptr) (string, bool) {
-	const page = 4096 // what is behind a page may be missing
+	const page = 4096 // the bytes after a page may be missing
 	var path []byte
 	for len(path) <= longestPath {
 		size := min(longestPath+1-len(path), page-int(address%page))
 		if len(path) == 0 {
-			size = min(size, len(devices)) // most paths end here
+			size = min(size, len(devices)) // most paths fail here
 		}
 		part, err := readMemory(thread, address, size)
 		if err != nil {
@@ -97,16 +97,16 @@ type addition struct {
 	NewFlags uint32
 }
 
-// hand answers a call with a descriptor of its own for the file.
+// hand answers a call with a new descriptor of the file.
 func hand(listener int, call notification, fd, flags int) {
 	given := addition{ID: call.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND, Source: uint32(fd), NewFlags: uint32(flags & unix.O_CLOEXEC)}
 	if number := control(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&given)); number != 0 { //nolint:gosec // as the kernel takes it
-		reply(listener, call, number) // it has too many files open, or has ended
+		reply(listener, call, number) // the caller has too many open files, or has ended
 	}
 }
 
-// peerOf opens the second end of the terminal whose first end is given. It never becomes
-// the terminal of this process.
+// peerOf opens the second end of the terminal with the given first end. That
+// terminal never becomes the controlling terminal of this process.
 func peerOf(first *os.File, flags int) (int, unix.Errno) {
 	flags = flags&(unix.O_ACCMODE|unix.O_NONBLOCK) | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, _, number := unix.Syscall(unix.SYS_IOCTL, first.Fd(), unix.TIOCGPTPEER, uintptr(flags))
@@ -134,8 +134,8 @@ func (s *Supervisor) openPeer(listener int, call notification) {
 	hand(listener, call, fd, flags)
 }
 
-// openTerminal opens the second end of the terminal of that number, if a process of the job
-// has the first. Other terminals are left to the floor.
+// openTerminal opens the second end of terminal index if a process of the job has
+// the first end. It leaves other terminals to the sandbox.
 func (s *Supervisor) openTerminal(listener int, call notification, index, flags int) {
 	first := s.firstEnd(int(call.PID), index)
 	if first == nil {
@@ -152,8 +152,8 @@ func (s *Supervisor) openTerminal(listener int, call notification, index, flags 
 	hand(listener, call, fd, flags)
 }
 
-// firstEnd returns the first end of a terminal that the caller, or another process of the
-// job, holds; nil for none.
+// firstEnd returns the first end of a terminal that the caller or another process
+// of the job holds, or nil.
 func (s *Supervisor) firstEnd(thread, index int) *os.File {
 	if first := firstEndOf(thread, index); first != nil {
 		return first
@@ -167,7 +167,7 @@ func (s *Supervisor) firstEnd(thread, index int) *os.File {
 		if first == nil {
 			continue
 		}
-		if process.PID == s.program || s.isBelow(process) { // its number is not another one's by now
+		if process.PID == s.program || s.isBelow(process) { // its id was not reused meanwhile
 			return first
 		}
 		first.Close()
@@ -175,13 +175,13 @@ func (s *Supervisor) firstEnd(thread, index int) *os.File {
 	return nil
 }
 
-// isBelow reports whether a process is one of the job's now.
+// isBelow reports whether a process currently belongs to the job.
 func (s *Supervisor) isBelow(process proc.Process) bool {
 	below, err := proc.Below(s.program)
 	return err == nil && slices.ContainsFunc(below, func(one proc.Process) bool { return one.PID == process.PID })
 }
 
-// firstEndOf returns the first end of a terminal that a process holds, nil for none.
+// firstEndOf returns the first end of a terminal that a process holds, or nil.
 func firstEndOf(pid, index int) *os.File {
 	folder := filepath.Join("/proc", strconv.Itoa(pid))
 	entries, err := os.ReadDir(filepath.Join(folder, "fd"))
@@ -201,7 +201,7 @@ func firstEndOf(pid, index int) *os.File {
 		if err != nil {
 			continue
 		}
-		// What is said of the copy is said of what was copied.
+		// The copy has the same file information as the original.
 		info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(first.Fd())))
 		if err == nil && strings.Contains(string(info), want) {
 			return first
@@ -211,8 +211,8 @@ func firstEndOf(pid, index int) *os.File {
 	return nil
 }
 
-// shared does a call about shared memory in the job's own folder. The folder holds files
-// alone, for nothing else is ever made there.
+// shared executes a call on shared memory in the job's own folder. The folder holds
+// only files, because nothing else is ever created there.
 func (s *Supervisor) shared(listener int, call notification, asked sandbox.FileCall, names []string) {
 	folder, err := unix.Open(s.policy.Shared, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// decision is what a policy says of a socket.
+// decision is a policy's decision on a socket.
 type decision int
 
 const (
@@ -15,8 +15,8 @@ const (
 	viaConnector
 )
 
-// decide returns what the policy says of the socket whose path, without links, and whose
-// information are given.
+// decide returns the decision on the socket with the given path, without links, and
+// file information.
 func (p Policy) decide(path string, socket os.FileInfo) decision {
 	if same(p.Broker, socket) {
 		return viaConnector

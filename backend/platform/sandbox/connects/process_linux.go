@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyOf returns a copy of a descriptor of another thread's.
+// copyOf returns a copy of another thread's descriptor.
 func copyOf(thread, descriptor int) (*os.File, error) {
 	handle, err := unix.PidfdOpen(thread, unix.PIDFD_THREAD)
-	if errors.Is(err, unix.EINVAL) { // a kernel before 6.9 knows whole processes only
+	if errors.Is(err, unix.EINVAL) { // a kernel before 6.9 supports only whole processes
 		handle, err = unix.PidfdOpen(processOf(thread), 0)
 	}
 	if err != nil {
@@ -31,7 +31,7 @@ func copyOf(thread, descriptor int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "copy"), nil
 }
 
-// processOf returns the number of a thread's process, the thread's own if it has ended.
+// processOf returns the process id of a thread, or the thread's own id if it has ended.
 func processOf(thread int) int {
 	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(thread), "status"))
 	if err != nil {
@@ -66,7 +66,7 @@ func readMemory(pid int, address uintptr, size int) ([]byte, error) {
 	return data, nil
 }
 
-// connect connects a socket to an address as the kernel has it.
+// connect connects a socket to an address in the kernel's form.
 func connect(socket *os.File, address []byte) unix.Errno {
 	var at unsafe.Pointer
 	if len(address) > 0 {
@@ -76,11 +76,11 @@ func connect(socket *os.File, address []byte) unix.Errno {
 	return errno
 }
 
-// sizeOfFamily is the size of an address's family, which comes first.
+// sizeOfFamily is the size of an address's family, its first field.
 const sizeOfFamily = 2
 
-// open opens the socket file of an address, as a thread sees the file system, without
-// opening the socket. Sockets without a file are refused.
+// open opens the socket file of an address, in the thread's view of the file
+// system, without connecting. It refuses sockets without a file.
 func open(thread int, address []byte) (*os.File, unix.Errno) {
 	if len(address) < sizeOfFamily {
 		return nil, unix.EINVAL
@@ -107,7 +107,7 @@ func open(thread int, address []byte) (*os.File, unix.Errno) {
 	return os.NewFile(uintptr(fd), string(name)), 0
 }
 
-// errnoOf returns the number of an error, 0 for none.
+// errnoOf returns the number of an error, or 0.
 func errnoOf(err error) unix.Errno {
 	if err == nil {
 		return 0

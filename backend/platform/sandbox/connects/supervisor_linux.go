@@ -12,15 +12,14 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// atOnce bounds the calls that are answered at once: each one takes a thread while its
-// connection is made.
+// atOnce bounds the concurrent answers: each one blocks a thread while it connects.
 const atOnce = 64
 
-// mostRefused bounds the refused sockets that a supervisor names.
+// mostRefused bounds the refused sockets that a supervisor reports.
 const mostRefused = 20
 
-// Supervisor answers the calls of one program, and of all that it starts, that are left to
-// it.
+// Supervisor answers the calls that the filter of one program, and of all that it
+// starts, passes on.
 type Supervisor struct {
 	program   int // the program's process
 	policy    Policy
@@ -29,19 +28,19 @@ type Supervisor struct {
 	theirs    *os.File // the program's end
 	slots     chan struct{}
 	ended     sync.WaitGroup
-	stop      [2]int        // a pipe whose end of writing is closed to stop the service
-	stopped   chan struct{} // closed then
+	stop      [2]int        // a pipe; closing its write end stops the service
+	stopped   chan struct{} // closed at that time
 	once      sync.Once
 	refused   chan string
 	blind     chan struct{}  // closed when the calls cannot be answered
-	looksInto func(int) bool // reports whether this process may look into another one
+	looksInto func(int) bool // reports whether this process may inspect another one
 
 	mu   sync.Mutex // guards told
 	told map[string]bool
 }
 
-// New returns a supervisor by a policy. connectorRunner is the command that leads to
-// [sandbox.Main], for the process that connects to the broker's socket.
+// New returns a supervisor with that policy. connectorRunner is the command that
+// calls [sandbox.Main], for the process that connects to the broker's socket.
 func New(policy Policy, connectorRunner []string) (*Supervisor, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -61,12 +60,12 @@ func New(policy Policy, connectorRunner []string) (*Supervisor, error) {
 	return s, nil
 }
 
-// File returns the program's end of the socket to the supervisor: its descriptor
-// [sandbox.SupervisorFD].
+// File returns the program's end of the socket to the supervisor, for its
+// descriptor [sandbox.SupervisorFD].
 func (s *Supervisor) File() *os.File { return s.theirs }
 
-// Start answers the calls of the process pid, which was started with the socket of File,
-// from now on.
+// Start begins to answer the calls of process pid, which was started with the
+// socket of File.
 func (s *Supervisor) Start(pid int) {
 	s.program = pid
 	s.theirs.Close()
@@ -78,20 +77,20 @@ func (s *Supervisor) Start(pid int) {
 	})
 }
 
-// Refused returns the paths of sockets to which a connection was refused, each one once.
+// Refused returns the channel of refused sockets' paths, each sent once.
 func (s *Supervisor) Refused() <-chan string { return s.refused }
 
-// Unsupervised is closed when this process may not look into the program, so that the
-// program's calls are not answered, and it connects to all sockets.
+// Unsupervised is closed if this process may not inspect the program. The program's
+// calls are then not answered, and it can connect to all sockets.
 func (s *Supervisor) Unsupervised() <-chan struct{} { return s.blind }
 
 // Done is closed by Close.
 func (s *Supervisor) Done() <-chan struct{} { return s.stopped }
 
-// Close ends the service. Calls that wait for an answer fail.
+// Close ends the service. Waiting calls fail.
 func (s *Supervisor) Close() {
 	s.once.Do(func() {
-		_ = unix.Shutdown(int(s.own.Fd()), unix.SHUT_RDWR) // wakes who waits for the program's first word
+		_ = unix.Shutdown(int(s.own.Fd()), unix.SHUT_RDWR) // wakes the wait for the program's hello
 		_ = unix.Close(s.stop[1])                          // nothing was written to it
 		close(s.stopped)
 		s.theirs.Close()
@@ -102,8 +101,8 @@ func (s *Supervisor) Close() {
 	})
 }
 
-// greet tells the program whether its calls are answered, and returns the listener of
-// its filter.
+// greet reports to the program whether its calls are answered, and returns the
+// listener of its filter.
 func (s *Supervisor) greet(pid int) (*os.File, error) {
 	if _, err := io.ReadFull(s.own, make([]byte, 1)); err != nil {
 		return nil, err
@@ -119,15 +118,15 @@ func (s *Supervisor) greet(pid int) (*os.File, error) {
 	return sandbox.ReceiveFile(s.own)
 }
 
-// canLookInto reports whether this process may copy the descriptors and memory of another
-// one, which some systems keep to the superuser.
+// canLookInto reports whether this process may copy the descriptors and memory of
+// another one. Some systems allow that only to the superuser.
 func canLookInto(pid int) bool {
 	socket, err := copyOf(pid, sandbox.SupervisorFD)
 	if err != nil {
 		return false
 	}
 	socket.Close()
-	// Address 0 is no program's: only a process that may be looked into answers so.
+	// No program has address 0: only a process that may be inspected gives this error.
 	_, err = readMemory(pid, 0, 1)
 	return errors.Is(err, unix.EFAULT)
 }
@@ -135,7 +134,7 @@ func canLookInto(pid int) bool {
 // notification and response are struct seccomp_notif and struct seccomp_notif_resp.
 type notification struct {
 	ID           uint64
-	PID          uint32 // the thread's number
+	PID          uint32 // the thread's id
 	Flags        uint32
 	Call         int32
 	Architecture uint32
@@ -155,8 +154,8 @@ func control(fd int, request uint, argument unsafe.Pointer) unix.Errno {
 	return errno
 }
 
-// serve answers calls until Close, or until nothing runs any more that makes them. It
-// closes the listener when the last connection was made: one may take minutes.
+// serve answers calls until Close, or until no calling process is left. It closes
+// the listener after the last connection, which may take minutes.
 func (s *Supervisor) serve(listener *os.File) {
 	fd := int(listener.Fd())
 	var answering sync.WaitGroup
@@ -169,7 +168,7 @@ func (s *Supervisor) serve(listener *os.File) {
 	for s.waitForCall(fd) {
 		var call notification
 		if control(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&call)) != 0 { //nolint:gosec // as the kernel takes it
-			continue // whoever called has ended
+			continue // the caller has ended
 		}
 		answer := func() { s.answerConnect(fd, call) }
 		if call.Call != unix.SYS_CONNECT {
@@ -195,25 +194,25 @@ func (s *Supervisor) answerConnect(listener int, call notification) {
 	reply(listener, call, s.answer(listener, call))
 }
 
-// reply answers a call with an error, 0 for none.
+// reply answers a call with an error number, or 0.
 func reply(listener int, call notification, number unix.Errno) {
 	answer := response{ID: call.ID, Error: -int32(number)}
 	_ = control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer)) //nolint:gosec // whoever called may have ended
 }
 
-// goOn leaves a call to the kernel, which asks the floor.
+// goOn leaves a call to the kernel, which applies the sandbox.
 func goOn(listener int, call notification) {
 	answer := response{ID: call.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	_ = control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer)) //nolint:gosec // whoever called may have ended
 }
 
-// waits reports whether the thread of a call still waits for its answer: what was read of a
-// thread was that thread's only then.
+// waits reports whether the calling thread still waits for its answer. Only then
+// the data read belongs to that thread.
 func waits(listener int, call notification) bool {
 	return control(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&call.ID)) == 0 //nolint:gosec // as the kernel takes it
 }
 
-// waitForCall waits for a call. It returns false when there will be none.
+// waitForCall waits for a call. It returns false if none will follow.
 func (s *Supervisor) waitForCall(listener int) bool {
 	for {
 		ready := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}, {Fd: int32(s.stop[0]), Events: unix.POLLIN}}
@@ -231,7 +230,7 @@ func (s *Supervisor) waitForCall(listener int) bool {
 // mostOfAddress bounds an address of any family (sockaddr_storage).
 const mostOfAddress = 128
 
-// answer makes the connection of one call and returns the call's error, 0 for none.
+// answer makes the connection of one call and returns the error number, or 0.
 func (s *Supervisor) answer(listener int, call notification) unix.Errno {
 	thread, descriptor, size := int(call.PID), int(int32(call.Args[0])), int(int32(call.Args[2]))
 	if size < 0 || size > mostOfAddress {
@@ -267,7 +266,7 @@ func (s *Supervisor) answer(listener int, call notification) unix.Errno {
 	return s.connectUnix(socket, target)
 }
 
-// connectUnix connects a unix socket to the socket file that target holds.
+// connectUnix connects a unix socket to the socket file in target.
 func (s *Supervisor) connectUnix(socket, target *os.File) unix.Errno {
 	info, err := target.Stat()
 	if err != nil {
@@ -291,7 +290,7 @@ func (s *Supervisor) connectUnix(socket, target *os.File) unix.Errno {
 	return unix.EACCES
 }
 
-// noteRefused names a refused socket once.
+// noteRefused reports a refused socket once.
 func (s *Supervisor) noteRefused(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
