@@ -7,11 +7,11 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// antigravityServer is the name under which the model sees our MCP server: the
-// plugin's, then the server's.
+// antigravityServer is the name of Bridge's MCP server for the model: the plugin's
+// name, then the server's.
 const antigravityServer = "bridge_bridge"
 
-// connectAntigravity: hooks come from a plugin folder.
+// connectAntigravity returns the layout of a plugin folder with hooks.
 func connectAntigravity(_ context.Context, in Input, _ *installed) (layout, error) {
 	folder := filepath.Join(in.Home, ".gemini", "config", "plugins", "bridge")
 	hook := func(event string) []map[string]any {

@@ -17,10 +17,10 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Apply carries a plan out, all of it or nothing: when a file cannot be
-// written, those before it get their old bytes back. It refuses with
-// bridge.Conflict when a file changed since the plan was made. Copies of every
-// file and the manifest are on the disk before the first edit.
+// Apply executes a plan completely or not at all: if a file cannot be written, it
+// restores the earlier ones. It fails with Conflict if a file has changed since the
+// plan was made. The copies of all files and the manifest are on the disk before
+// the first edit.
 func Apply(plan Plan) error {
 	for _, edit := range plan.Edits {
 		if err := edit.unchanged(); err != nil {
@@ -57,7 +57,7 @@ func Apply(plan Plan) error {
 	return m.write(plan.state, plan.Kind, nil)
 }
 
-// unchanged refuses an edit whose file is not what the plan was made from.
+// unchanged fails if the edit's file differs from the plan's.
 func (e Edit) unchanged() error {
 	current, target, _, err := readConfig(e.Path)
 	if err != nil {
@@ -69,9 +69,9 @@ func (e Edit) unchanged() error {
 	return nil
 }
 
-// write gives the file its new content; nil takes it away. While a file is written in
-// place, the folder copies holds what it was. An error has code Storage and says what
-// the person can do.
+// write writes the file's new content; nil removes the file. During a write in
+// place, the folder copies holds the old content. It fails with Storage, with
+// advice for the person.
 func (e Edit) write(data []byte, copies string) error {
 	if data == nil {
 		err := os.Remove(e.target)
@@ -90,12 +90,12 @@ func (e Edit) write(data []byte, copies string) error {
 	return nil
 }
 
-// refused says in words for people why the file could not be written or removed.
+// refused returns a readable reason why the file could not be written or removed.
 func (e Edit) refused(done string, err error) error {
 	return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("%s could not be %s: %s", e.Path, done, disk.WhyNotWritten(err)))
 }
 
-// undo gives files their old content back.
+// undo restores the files' old content.
 func undo(edits []Edit, copies string) error {
 	var failed []error
 	for _, edit := range slices.Backward(edits) {
@@ -104,11 +104,11 @@ func undo(edits []Edit, copies string) error {
 	return errors.Join(failed...)
 }
 
-// dropEmptyDirs removes folders that Bridge made, innermost first, as far as
-// nobody put anything into them.
+// dropEmptyDirs removes the folders that Bridge made, innermost first, if they are
+// empty.
 func dropEmptyDirs(dirs []string) {
 	for _, dir := range slices.Backward(dirs) {
-		if os.Remove(dir) != nil { // not empty: it has become somebody's
+		if os.Remove(dir) != nil { // not empty: it has files of others
 			continue
 		}
 	}
@@ -117,11 +117,11 @@ func dropEmptyDirs(dirs []string) {
 // manifestName is the manifest's file in the state folder.
 const manifestName = "install.json"
 
-// manifestVersion is raised when an older Bridge could not take back what the
-// manifest describes.
+// manifestVersion increases if an older Bridge could not revert the recorded
+// installation.
 const manifestVersion = 1
 
-// manifest says what is installed, so that exactly that can be taken back.
+// manifest records the installation, so that exactly that can be reverted.
 type manifest struct {
 	Version int                             `json:"version"`
 	Kinds   map[bridge.AgentKind]*installed `json:"kinds"`
@@ -129,17 +129,17 @@ type manifest struct {
 
 // installed is one connected CLI.
 type installed struct {
-	Bridge     string `json:"bridge"` // the binary that the entries name
+	Bridge     string `json:"bridge"` // the binary named in the entries
 	CLIVersion string `json:"cliVersion,omitempty"`
 	Jobs       bool   `json:"jobs,omitempty"` // sessions use AskedTools without a question
-	// OwnerDenied is set where rules deny sessions the owner's commands.
+	// OwnerDenied is set if rules deny sessions the owner's commands.
 	OwnerDenied bool            `json:"denyOwnerCommands,omitempty"`
 	Files       []installedFile `json:"files"`
-	Dirs        []string        `json:"dirs,omitempty"` // folders made for them, outermost first
+	Dirs        []string        `json:"dirs,omitempty"` // folders made for the files, outermost first
 }
 
-// installedFile is one edited file: Copy holds what it was without us (none
-// when there was no file), After is the SHA-256 of what was written.
+// installedFile is one edited file: Copy holds its content without Bridge (none
+// without a file), After is the SHA-256 of the written content.
 type installedFile struct {
 	Path   string `json:"path"`
 	Format string `json:"format"`
@@ -149,14 +149,14 @@ type installedFile struct {
 	Parts  []part `json:"parts"`
 }
 
-// copied is content that is kept under the state folder.
+// copied is content stored in the state folder.
 type copied struct {
 	name string
 	data []byte
 }
 
-// keep plans a copy and returns its name: the kind, the file's name and its
-// content's checksum, so that every content is kept once.
+// keep plans a copy and returns its name: the kind, the file's name and the
+// content's checksum, so that each content is stored once.
 func (p *Plan) keep(path string, data []byte) string {
 	name := filepath.Join(string(p.Kind), filepath.Base(path)+"."+sum(data)[:16])
 	p.copies = append(p.copies, copied{name, data})
@@ -196,7 +196,7 @@ func readManifest(state string) (manifest, error) {
 	return m, nil
 }
 
-// write sets or drops the entry of kind.
+// write sets or removes the entry of kind.
 func (m manifest) write(state string, kind bridge.AgentKind, entry *installed) error {
 	if m.Kinds[kind] = entry; entry == nil {
 		delete(m.Kinds, kind)
@@ -236,8 +236,8 @@ func (i *installed) equal(other *installed) bool {
 	return i != nil && reflect.DeepEqual(normal(*i), normal(*other))
 }
 
-// normal drops what the JSON form does not keep, so that an entry compares with
-// one that was read.
+// normal removes what the JSON form does not keep, so that an entry is comparable
+// with a decoded one.
 func normal(i installed) installed {
 	i.Files = slices.Clone(i.Files)
 	for n := range i.Files {
@@ -267,7 +267,7 @@ func (f *installedFile) parts() []part {
 	return f.Parts
 }
 
-// original returns the kept copy, nil when there was no file.
+// original returns the stored copy, or nil if there was no file.
 func (f *installedFile) original(state string) ([]byte, error) {
 	if f.Copy == "" {
 		return nil, nil

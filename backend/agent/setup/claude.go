@@ -10,19 +10,19 @@ import (
 	"bridge/backend/core/hooks"
 )
 
-// claudeExecForm is the first version seen to take a hook's arguments as a
-// list, without a shell.
+// claudeExecForm is the first version known to accept a hook's arguments as a list,
+// without a shell.
 const claudeExecForm = "2.1.329"
 
-// claudePrompts is the first version seen to ask for permission by a hook while its
-// terminal shows the prompt, too.
+// claudePrompts is the first version known to ask for permission by a hook while
+// its terminal also shows the prompt.
 const claudePrompts = "2.1.329"
 
 // promptSeconds is how long the host lets a hook hold a prompt.
 const promptSeconds = 3600
 
-// connectClaude: hooks are commands in settings.json; an MCP server stands in a file
-// of its own.
+// connectClaude returns the layout: hooks are commands in settings.json, and an MCP
+// server is in a separate file.
 func connectClaude(_ context.Context, in Input, before *installed) (layout, error) {
 	folder := in.folder("CLAUDE_CONFIG_DIR", ".claude")
 	settings := document{
@@ -78,7 +78,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 	return want, nil
 }
 
-// claudeServer is the file with the user's MCP servers.
+// claudeServer returns the document of the file with the user's MCP servers.
 func (in Input) claudeServer(path string) document {
 	server := mcpServer{Type: "stdio", Command: in.Bridge, Args: in.mcpArgs(bridge.Claude, true), Env: map[string]string{}, AlwaysLoad: true}
 	return document{
@@ -91,7 +91,7 @@ func (in Input) claudeServer(path string) document {
 	}
 }
 
-// claudeConfig is the file that holds the user's MCP servers.
+// claudeConfig returns the file with the user's MCP servers.
 func (in Input) claudeConfig(folder string) string {
 	legacy := filepath.Join(folder, ".config.json")
 	if info, err := os.Stat(legacy); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
@@ -100,8 +100,8 @@ func (in Input) claudeConfig(folder string) string {
 	return filepath.Join(in.folder("CLAUDE_CONFIG_DIR"), ".claude.json")
 }
 
-// claudeHook is one hook. On Windows nobody knows which shell would read a
-// command line, so it is given as a list where claude takes one.
+// claudeHook returns one hook. On Windows the shell that would read a command line
+// is unknown, so the hook is a list if Claude Code supports that.
 func (in Input) claudeHook(event string, seconds int) hookEntry {
 	hook := hookEntry{Type: "command", Command: in.hookLine(bridge.Claude, event), Timeout: seconds}
 	if in.windows() && in.CLI.Version != "" && agent.CompareVersions(in.CLI.Version, claudeExecForm) >= 0 {
@@ -111,7 +111,7 @@ func (in Input) claudeHook(event string, seconds int) hookEntry {
 	return hook
 }
 
-// hookGroup is one entry of a hook event's list, for claude and codex.
+// hookGroup is one entry of a hook event's list, for Claude Code and codex.
 type hookGroup struct {
 	Matcher string      `json:"matcher,omitempty"`
 	Hooks   []hookEntry `json:"hooks"`
@@ -127,16 +127,16 @@ type hookEntry struct {
 	Timeout int      `json:"timeout"` // seconds
 	// AsyncRewake runs the hook in the background; its exit code 2 starts a turn.
 	AsyncRewake bool `json:"asyncRewake,omitempty"`
-	// Async runs it in the background, and its output is not read.
+	// Async runs it in the background and ignores its output.
 	Async bool `json:"async,omitempty"`
 }
 
-// mcpServer is claude's entry of a stdio MCP server.
+// mcpServer is Claude Code's entry of a stdio MCP server.
 type mcpServer struct {
 	Type    string            `json:"type"`
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env"`
-	// AlwaysLoad offers the tools to the model at once instead of behind a search.
+	// AlwaysLoad offers the tools to the model immediately instead of through a search.
 	AlwaysLoad bool `json:"alwaysLoad"`
 }

@@ -10,8 +10,8 @@ import (
 	"bridge/backend/core/hooks"
 )
 
-// The three files of the mod. claude loads them from its folder of skills without
-// a question and without a network; one older than 2.1.287 ignores them.
+// The three files of the mod. Claude Code loads them from its folder of skills
+// without a question and without a network; versions before 2.1.287 ignore them.
 var (
 	//go:embed claude/plugin.json
 	claudePlugin string
@@ -24,12 +24,12 @@ var (
 const (
 	// claudeModCommand is the line of the module that names its child process.
 	claudeModCommand = `const COMMAND = ["bridge", "plugin", "claude"]`
-	// claudeModMark is in each of the three files, whichever version wrote it.
+	// claudeModMark is in each of the three files, in every version.
 	claudeModMark = "Bridge's mod for claude"
 )
 
-// claudeMod lays the mod out, or says why it stays away: a folder of that name
-// that Bridge did not write is somebody's.
+// claudeMod returns the mod's files, or a note why it is not installed: a folder of
+// that name that Bridge did not write belongs to others.
 func (in Input) claudeMod(config string, before *installed) (documents []document, note string) {
 	folder := filepath.Join(config, "skills", hooks.ClaudeMod)
 	manifest := filepath.Join(folder, ".claude-plugin", "plugin.json")
@@ -59,8 +59,7 @@ func claudeModVerdict(existing any) verdict {
 	return unrelated
 }
 
-// isClaudeMod reports whether the folder is Bridge's, or nobody's: not there yet,
-// or empty.
+// isClaudeMod reports whether the folder is Bridge's, missing, or empty.
 func isClaudeMod(folder, manifest string) bool {
 	if text, _, _, err := readConfig(manifest); err == nil && text != nil {
 		return claudeModVerdict(string(text)) == ours

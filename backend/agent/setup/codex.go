@@ -10,16 +10,16 @@ import (
 	"bridge/backend/core/hooks"
 )
 
-// codexToolApproval is the first version tried with the settings that say of one
-// server's tools which run without a question.
+// codexToolApproval is the first version tested with the settings that let single
+// tools of a server run without a question.
 const codexToolApproval = "0.169.0"
 
-// codexPrompts is the first version tried with hooks that tell of permission prompts and
-// of turns that were broken off.
+// codexPrompts is the first version tested with hooks that report permission
+// prompts and interrupted turns.
 const codexPrompts = "0.169.0"
 
-// connectCodex: hooks are commands in hooks.json, each of which codex must be told to
-// trust.
+// connectCodex returns the layout: hooks are commands in hooks.json, and codex must
+// trust each one.
 func connectCodex(ctx context.Context, in Input, before *installed) (layout, error) {
 	folder := in.folder("CODEX_HOME", ".codex")
 	events := in.codexHooks(filepath.Join(folder, "hooks.json"))
@@ -39,7 +39,7 @@ func connectCodex(ctx context.Context, in Input, before *installed) (layout, err
 	return want, nil
 }
 
-// codexHooks is hooks.json.
+// codexHooks returns the document of hooks.json.
 func (in Input) codexHooks(path string) document {
 	doc := document{
 		path:    path,
@@ -58,7 +58,7 @@ func (in Input) codexHooks(path string) document {
 		{"Stop", 5},
 		{"SubagentStart", 5},
 		{"SubagentStop", 5},
-		{"SessionEnd", 3}, // codex allows no more than 3 at the end
+		{"SessionEnd", 3}, // codex allows at most 3 at the end
 		{hooks.PermissionEvent, 5},
 		{hooks.InterruptEvent, 3},
 	}
@@ -70,7 +70,7 @@ func (in Input) codexHooks(path string) document {
 		if in.windows() {
 			line = cmdLine(in.hookWords(bridge.Codex, hook.event))
 		}
-		// A hook that codex waits for would keep its dialog away.
+		// A hook for which codex waits would delay its dialog.
 		entry := hookEntry{Type: "command", Command: line, Timeout: hook.seconds, Async: hook.event == hooks.PermissionEvent}
 		group := hookGroup{Hooks: []hookEntry{entry}}
 		doc.parts = append(doc.parts, part{Path: []string{"hooks", hook.event}, Element: true, Value: encode(group)})
@@ -78,8 +78,8 @@ func (in Input) codexHooks(path string) document {
 	return doc
 }
 
-// codexConfig is config.toml. The time-out must outlast the longest wait of a
-// tool; codex's own is a minute.
+// codexConfig returns the document of config.toml. The timeout must exceed the
+// longest wait of a tool; codex's own is a minute.
 func (in Input) codexConfig(path string) document {
 	chooses := in.CLI.Version != "" && agent.CompareVersions(in.CLI.Version, codexToolApproval) >= 0
 	server := map[string]any{

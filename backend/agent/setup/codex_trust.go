@@ -16,12 +16,12 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// codexAskTimeout bounds the question to codex; it answers in 0.2 s.
+// codexAskTimeout is the timeout of the query to codex, which answers in 0.2 s.
 const codexAskTimeout = 15 * time.Second
 
-// codexQuiet is the configuration of the throw-away codex home in which the
-// question is asked: nothing of it reaches for the network, and no folder above it counts,
-// which others may write into (SEC-13).
+// codexQuiet is the configuration of the temporary codex home for the query. It
+// disables network access, and ignores the folders above it, in which others may
+// write (SEC-13).
 const codexQuiet = `check_for_update_on_startup = false
 project_root_markers = []
 [analytics]
@@ -37,11 +37,11 @@ apps = false
 daemon_auto_start = false
 `
 
-// codexTrust returns the entries of config.toml that mark our hooks as trusted.
-// codex runs no hook whose definition has another checksum than the trusted one,
-// and only codex knows how it is made. So a codex with a throw-away home is
-// shown hooks.json as it will be, and says each hook's checksum; the checksum
-// does not depend on where the file lies, only its key does.
+// codexTrust returns the entries of config.toml that mark Bridge's hooks as
+// trusted. codex runs no hook whose definition has another checksum than the
+// trusted one, and only codex can compute it. So a codex with a temporary home
+// reads the future hooks.json and reports each hook's checksum. The checksum does
+// not depend on the file's path, only its key does.
 func (in Input) codexTrust(ctx context.Context, hooks document, before *installed) ([]part, error) {
 	if in.CLI.Path == "" {
 		return nil, errors.New("codex was not found")
@@ -74,8 +74,8 @@ func (in Input) codexTrust(ctx context.Context, hooks document, before *installe
 	return trustParts(listed, hooks, filepath.Join(dir, "hooks.json"), target)
 }
 
-// trustParts keeps our hooks of those that codex listed for the file asked and
-// writes each under every spelling of the real file's path.
+// trustParts keeps Bridge's hooks of those that codex listed for the file asked,
+// and writes each under every spelling of the real file's path.
 func trustParts(listed []codexHook, hooks document, asked, target string) ([]part, error) {
 	ours := map[string]bool{}
 	for _, p := range hooks.parts {
@@ -106,7 +106,7 @@ func trustParts(listed []codexHook, hooks document, asked, target string) ([]par
 	return parts, nil
 }
 
-// codexHook is one hook as codex's hooks/list tells it.
+// codexHook is one hook in codex's hooks/list.
 type codexHook struct {
 	Key         string `json:"key"`
 	Command     string `json:"command"`
@@ -114,8 +114,8 @@ type codexHook struct {
 	TrustStatus string `json:"trustStatus"`
 }
 
-// askCodex starts `codex app-server` with home as its CODEX_HOME and asks it for
-// the hooks there.
+// askCodex starts `codex app-server` with home as its CODEX_HOME and returns the
+// hooks there.
 func (in Input) askCodex(ctx context.Context, home string) ([]codexHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, codexAskTimeout)
 	defer cancel()
@@ -135,13 +135,13 @@ func (in Input) askCodex(ctx context.Context, home string) ([]codexHook, error) 
 		return nil, fmt.Errorf("it did not start: %w", err)
 	}
 	hooks, err := converse(json.NewEncoder(stdin), bufio.NewReader(stdout), home)
-	_ = stdin.Close() // tells it to end
-	cancel()          // and sees to it
-	_ = cmd.Wait()    // its end is of no interest once it has answered
+	_ = stdin.Close() // makes it end
+	cancel()          // enforces its end
+	_ = cmd.Wait()    // its exit status does not matter after its answer
 	return hooks, err
 }
 
-// converse speaks the app-server's JSON lines: initialize, then hooks/list.
+// converse exchanges the app-server's JSON lines: initialize, then hooks/list.
 func converse(to *json.Encoder, from *bufio.Reader, cwd string) ([]codexHook, error) {
 	type object = map[string]any
 	if err := to.Encode(object{"id": 1, "method": "initialize", "params": object{
@@ -167,7 +167,7 @@ func converse(to *json.Encoder, from *bufio.Reader, cwd string) ([]codexHook, er
 			} `json:"error"`
 		}
 		if json.Unmarshal(line, &reply) != nil {
-			continue // not for us
+			continue // another message
 		}
 		switch {
 		case reply.Error != nil:

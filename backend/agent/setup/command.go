@@ -11,12 +11,12 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// AsksFlag is the argument of an MCP server's entry whose CLI was told to ask before
-// AskedTools. Entries of before stand without it, beside settings that allow them all.
+// AsksFlag is the argument of an MCP server's entry whose CLI must ask before
+// AskedTools. Older entries lack it, and their settings allow all of these tools.
 const AsksFlag = "asks"
 
-// mcpArgs are the arguments of the MCP server's entry; asks tells that the settings
-// beside it have the CLI ask before AskedTools.
+// mcpArgs returns the arguments of the MCP server's entry; asks means that the
+// settings make the CLI ask before AskedTools.
 func (in Input) mcpArgs(kind bridge.AgentKind, asks bool) []string {
 	args := []string{"mcp", "--agent", string(kind)}
 	if asks {
@@ -25,8 +25,8 @@ func (in Input) mcpArgs(kind bridge.AgentKind, asks bool) []string {
 	return in.withHome(args)
 }
 
-// hookWords are a hook's command: the small program, where it is there, else its
-// long form, which does the same and starts more slowly.
+// hookWords returns a hook's command: the small program, or its long form if that
+// is missing. The long form does the same and starts more slowly.
 func (in Input) hookWords(kind bridge.AgentKind, event string) []string {
 	if in.Hook == "" {
 		return in.withHome([]string{in.Bridge, "hook", string(kind), event})
@@ -34,7 +34,7 @@ func (in Input) hookWords(kind bridge.AgentKind, event string) []string {
 	return in.withHome([]string{in.Hook, string(kind), event})
 }
 
-// pluginArgs are the arguments of the plugin's child process.
+// pluginArgs returns the arguments of the plugin's child process.
 func (in Input) pluginArgs(kind bridge.AgentKind) []string {
 	return in.withHome([]string{"plugin", string(kind)})
 }
@@ -46,7 +46,7 @@ func (in Input) withHome(args []string) []string {
 	return append(args, "--home", in.BridgeHome)
 }
 
-// hookLine is the hook's command as one line for the host's shell.
+// hookLine returns the hook's command as one line for the host's shell.
 func (in Input) hookLine(kind bridge.AgentKind, event string) string {
 	words := in.hookWords(kind, event)
 	quote := bridge.QuotePOSIX
@@ -59,9 +59,8 @@ func (in Input) hookLine(kind bridge.AgentKind, event string) string {
 	return strings.Join(words, " ")
 }
 
-// quoteWindows writes word for cmd.exe and for Git's bash alike: forward
-// slashes, which both take in a path, and double quotes, which cannot be part
-// of a path.
+// quoteWindows quotes word for both cmd.exe and Git's bash: with forward slashes,
+// which both accept in a path, and double quotes, which cannot be in a path.
 func quoteWindows(word string) string {
 	word = strings.ReplaceAll(word, `\`, "/")
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !bridge.PlainRune(r) }) {
@@ -70,9 +69,9 @@ func quoteWindows(word string) string {
 	return `"` + strings.ReplaceAll(word, `"`, "") + `"`
 }
 
-// cmdLine writes words for a host that hands the line to cmd.exe and quotes it
-// once more on the way: quotes of ours would not survive that. Where plain words
-// do not do, PowerShell gets the whole as one encoded word.
+// cmdLine returns the arguments as a line for a host that passes it to cmd.exe and
+// quotes it again, which would break quotes. If plain arguments are not enough,
+// PowerShell gets everything as one encoded argument.
 func cmdLine(words []string) string {
 	if !slices.ContainsFunc(words, func(word string) bool { return strings.ContainsFunc(word, oddForCmd) }) {
 		return strings.Join(words, " ")
@@ -88,13 +87,13 @@ func cmdLine(words []string) string {
 	return encodedCommand + base64.StdEncoding.EncodeToString(wide)
 }
 
-// encodedCommand begins the line of an encoded word for PowerShell.
+// encodedCommand is the start of a line with an encoded command for PowerShell.
 const encodedCommand = "powershell.exe -NoLogo -NoProfile -NonInteractive -EncodedCommand "
 
 func oddForCmd(r rune) bool { return !bridge.PlainRune(r) && r != '\\' || r == '%' || r == ',' }
 
-// splitCmdLine reads a line that cmdLine wrote back into its words. A plain line
-// without a drive is any shell's, and splitLine reads it.
+// splitCmdLine splits a line of cmdLine into its arguments. A plain line without a
+// drive may be for any shell, so splitLine parses it.
 func splitCmdLine(line string) (words []string, ok bool) {
 	if encoded, isEncoded := strings.CutPrefix(line, encodedCommand); isEncoded {
 		return splitPowerShell(encoded)
@@ -103,7 +102,7 @@ func splitCmdLine(line string) (words []string, ok bool) {
 	return strings.Fields(line), plainLine && len(line) > 2 && line[1] == ':' && line[2] == '\\'
 }
 
-// splitPowerShell reads the words of `& 'program' 'word' …`.
+// splitPowerShell splits the arguments of `& 'program' 'word' …`.
 func splitPowerShell(encoded string) (words []string, ok bool) {
 	wide, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -123,7 +122,7 @@ func splitPowerShell(encoded string) (words []string, ok bool) {
 	return words, ok
 }
 
-// cutQuoted cuts ` 'word'` off, in which ” stands for a quote.
+// cutQuoted cuts off ` 'word'`, in which ” represents a quote.
 func cutQuoted(text string) (word, rest string, ok bool) {
 	rest, ok = strings.CutPrefix(text, " '")
 	for ok {
@@ -138,8 +137,8 @@ func cutQuoted(text string) (word, rest string, ok bool) {
 	return word, rest, ok
 }
 
-// splitLine reads a command line that hookLine wrote back into its words. It
-// understands quotes, not shell programs: those give ok false.
+// splitLine splits a line of hookLine into its arguments. It handles quotes, but
+// not shell programs: for those ok is false.
 func splitLine(line string) (words []string, ok bool) {
 	var word strings.Builder
 	var quote rune
@@ -177,8 +176,8 @@ func splitLine(line string) (words []string, ok bool) {
 	return words, quote == 0 && !escaped
 }
 
-// commandWords returns the command of an MCP entry or of a hook in one of the
-// shapes that the hosts use: command with args, command as a list, or a line.
+// commandWords returns the command of an MCP entry or a hook in one of the hosts'
+// forms: command with args, command as a list, or a line.
 func commandWords(entry any) []string {
 	object, isObject := entry.(map[string]any)
 	if !isObject {
@@ -220,7 +219,7 @@ func stringList(value any) []string {
 	return words
 }
 
-// bridgeCommand reports whether words run a Bridge as an entry of ours does,
+// bridgeCommand reports whether the arguments run a Bridge as in Bridge's entries,
 // and with which --home ("" for the default one).
 func bridgeCommand(words []string) (home string, ok bool) {
 	if len(words) < 3 {
@@ -250,8 +249,8 @@ func bridgeCommand(words []string) (home string, ok bool) {
 	}
 }
 
-// verdict tells whose an existing entry is: an MCP server's entry, one hook, or
-// a group of hooks.
+// verdict returns the owner of an existing entry: an MCP server's entry, one hook,
+// or a group of hooks.
 func (in Input) verdict(existing any) verdict {
 	hooks := []any{existing}
 	if group, isObject := existing.(map[string]any); isObject {
@@ -273,8 +272,8 @@ func (in Input) verdict(existing any) verdict {
 	return found
 }
 
-// role says what an element of a list is there for: a text for itself, a hook of
-// ours for its event, whichever program and home it names, and in either form.
+// role returns the purpose of a list element: the text itself, or the event of one
+// of Bridge's hooks, for any program, home and form.
 func role(element any) string {
 	if text, isText := element.(string); isText {
 		return text

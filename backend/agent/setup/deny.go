@@ -14,11 +14,11 @@ import (
 	"bridge/backend/platform/config"
 )
 
-// This file has the rules by which the CLIs themselves deny sessions what only the owner
-// does (SEC-07). They stop an honest agent before it tries. A hostile one gets past them by
-// another spelling: what holds against it is in docs/security.md.
+// This file holds the rules by which the CLIs deny sessions the owner's own actions
+// (SEC-07). They stop an honest agent before it tries. A hostile one avoids them by
+// another spelling; docs/security.md lists the protections against it.
 
-// ownerPrograms returns the names of the program by which the owner's commands are typed.
+// ownerPrograms returns the program names with which the owner's commands are typed.
 func (in Input) ownerPrograms() []string {
 	programs := []string{"bridge", "bridgectl"}
 	if in.windows() {
@@ -27,8 +27,8 @@ func (in Input) ownerPrograms() []string {
 	return programs
 }
 
-// typedPrograms are those with the full path of the one that is installed, where a shell
-// takes that as it is.
+// typedPrograms returns these names and the full path of the installed program, if
+// a shell accepts that unquoted.
 func (in Input) typedPrograms() []string {
 	programs := in.ownerPrograms()
 	if isPlain(in.Bridge) {
@@ -37,8 +37,8 @@ func (in Input) typedPrograms() []string {
 	return programs
 }
 
-// homeWords are the words that name a home of another place, which may stand before the
-// command as well.
+// homeWords returns the arguments that select another home, which may also precede
+// the command.
 func (in Input) homeWords() []string {
 	if in.BridgeHome == "" || !isPlain(in.BridgeHome) {
 		return nil
@@ -46,12 +46,12 @@ func (in Input) homeWords() []string {
 	return []string{"--home", in.BridgeHome}
 }
 
-// isPlain reports whether a shell takes the word as it is.
+// isPlain reports whether a shell accepts the word unquoted.
 func isPlain(word string) bool {
 	return !strings.ContainsFunc(word, func(r rune) bool { return !bridge.PlainRune(r) })
 }
 
-// deniedLines returns the beginnings of the command lines that are denied.
+// deniedLines returns the prefixes of the denied command lines.
 func (in Input) deniedLines() (lines []string) {
 	for _, program := range in.typedPrograms() {
 		for _, words := range bridge.OwnerDecides() {
@@ -65,8 +65,8 @@ func (in Input) deniedLines() (lines []string) {
 	return lines
 }
 
-// whatIsDenied is the part of an install's text that says what is denied, or that it is no
-// more; "" where nothing was and is. where names the place of the rules.
+// whatIsDenied returns the part of an installation's text about the denied actions, or
+// their removal; "" if there were and are none. where names the place of the rules.
 func (in Input) whatIsDenied(where string, files bool) string {
 	switch {
 	case !in.deniesOwner && in.deniedOwner:
@@ -86,7 +86,7 @@ func (in Input) whatIsDenied(where string, files bool) string {
 	return text
 }
 
-// homeName is Bridge's home as a person knows it.
+// homeName returns Bridge's home in the form that people know.
 func (in Input) homeName() string {
 	if in.BridgeHome == "" {
 		return "~/.bridge"
@@ -94,8 +94,8 @@ func (in Input) homeName() string {
 	return in.BridgeHome
 }
 
-// claudeDenies returns the rules for permissions.deny, none unless they are wanted. The note
-// says why there are none for files.
+// claudeDenies returns the rules for permissions.deny, or none if they are
+// disabled. The note is the reason if there are none for files.
 func (in Input) claudeDenies() (rules []string, note string) {
 	if !in.deniesOwner {
 		return nil, ""
@@ -123,8 +123,8 @@ func (in Input) claudeDenies() (rules []string, note string) {
 	return rules, ""
 }
 
-// claudePath writes an absolute path as claude's rules want it: behind two slashes, a drive
-// as a folder.
+// claudePath returns an absolute path in the form of Claude Code's rules: after two
+// slashes, with a drive as a folder.
 func claudePath(path string) string {
 	path = filepath.ToSlash(path)
 	if len(path) > 1 && path[1] == ':' {
@@ -133,14 +133,14 @@ func claudePath(path string) string {
 	return "/" + path
 }
 
-// codexRules is the first version tried with rules for commands in files of their own.
+// codexRules is the first version tested with command rules in separate files.
 const codexRules = "0.169.0"
 
 // codexRulesMark is the first line of that file.
 const codexRulesMark = "# Written by `bridge install --deny-owner-commands`."
 
-// codexDenies returns the file of rules, none unless it is wanted. The note says why there
-// is none.
+// codexDenies returns the file of rules, or none if it is disabled. The note is the
+// reason if there is none.
 func (in Input) codexDenies(folder string) (file []document, note string) {
 	if !in.deniesOwner {
 		return nil, ""
@@ -164,7 +164,7 @@ func (in Input) codexDenies(folder string) (file []document, note string) {
 	}}, ""
 }
 
-// codexRulesText is that file's content. Codex finds a program by its name wherever it lies.
+// codexRulesText returns that file's content. Codex matches a program by its name in any folder.
 func (in Input) codexRulesText() string {
 	var single []string
 	var longer [][]string
@@ -201,9 +201,9 @@ func anyOf(words []string) (list []any) {
 	return list
 }
 
-// opencodeDenies returns the rules for permission.bash, none unless they are wanted. What
-// the owner says there stands; of all rules that fit a command opencode takes the last. The
-// note says where rules of his keep Bridge's from counting.
+// opencodeDenies returns the rules for permission.bash, or none if they are
+// disabled. The owner's rules there stay; opencode applies the last rule that
+// matches a command. The note reports the owner's rules that override Bridge's.
 func (in Input) opencodeDenies(path string) (rules []part, note string) {
 	if !in.deniesOwner {
 		return nil, ""
@@ -215,7 +215,7 @@ func (in Input) opencodeDenies(path string) (rules []part, note string) {
 	var wanted []string
 	for _, line := range in.deniedLines() {
 		rule := line + " *"
-		if value := member(commands, rule); value == nil || plain(*value) == "deny" { // else the owner says something else
+		if value := member(commands, rule); value == nil || plain(*value) == "deny" { // otherwise the owner set another value
 			rules = append(rules, part{Path: []string{"permission", "bash", rule}, Value: encode("deny")})
 			wanted = append(wanted, rule)
 		}
@@ -226,9 +226,9 @@ func (in Input) opencodeDenies(path string) (rules []part, note string) {
 	return rules, note
 }
 
-// opencodeCommands returns the rules for commands within permission, empty where there are
-// none. The problem says what the owner can do where rules could not be added, or would not
-// count.
+// opencodeCommands returns the rules for commands within permission, or an empty
+// object. problem is advice for the owner if rules could not be added or would have
+// no effect.
 func opencodeCommands(permission *hujson.Value) (commands *hujson.Object, problem string) {
 	if permission == nil {
 		return &hujson.Object{}, ""
@@ -251,8 +251,8 @@ func opencodeCommands(permission *hujson.Value) (commands *hujson.Object, proble
 	return commands, ""
 }
 
-// wildcardAfter returns the first name of an object that stands behind one of these names
-// and fits it, as opencode's wildcards do; "" where there is none.
+// wildcardAfter returns the first later name of an object that matches one of these
+// names by opencode's wildcards, or "".
 func wildcardAfter(object *hujson.Object, names []string) string {
 	var seen []string
 	for _, one := range object.Members {
@@ -274,7 +274,7 @@ func wildcardAfter(object *hujson.Object, names []string) string {
 	return ""
 }
 
-// addNote returns the notes with one more, unless that is empty.
+// addNote returns the notes with note appended, unless note is empty.
 func addNote(notes []string, note string) []string {
 	if note == "" {
 		return notes

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a shown diff: what a person reads before consenting. The change
-// itself is told in words too (Edit.Adds).
+// The limits of a shown diff, which a person reads before consenting. Edit.Adds
+// also describes the change in words.
 const (
 	diffContext  = 2       // unchanged lines shown around each change
 	diffLines    = 400     // shown at most
@@ -14,12 +14,11 @@ const (
 	diffCompared = 4 << 20 // cells of the table that compares the changed middle
 )
 
-// leftOut stands for lines that are not shown.
+// leftOut replaces omitted lines.
 const leftOut = "…"
 
-// Diff shows the edit line by line: each begins with a space, + or -; lines that
-// stay the same are left out, with leftOut in their place, except around a
-// change.
+// Diff returns the edit as lines that begin with a space, + or -. It replaces
+// unchanged lines with leftOut, except around a change.
 func (e Edit) Diff() []string {
 	before, after := textLines(e.Before), textLines(e.After)
 	head := 0
@@ -48,14 +47,14 @@ func textLines(data []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// compareLines finds the longest common lines of both; of too many it shows all
-// of one and then all of the other.
+// compareLines finds the longest common lines of both. For too many lines it
+// returns all old ones and then all new ones.
 func compareLines(before, after []string) []string {
 	var lines []string
 	if len(before)*len(after) > diffCompared {
 		return append(marked("-", before), marked("+", after)...)
 	}
-	common := make([][]int, len(before)+1) // the length of what i and j begin with
+	common := make([][]int, len(before)+1) // the length of the common lines from i and j
 	for i := range common {
 		common[i] = make([]int, len(after)+1)
 	}
@@ -93,7 +92,7 @@ func marked(mark string, lines []string) []string {
 	return all
 }
 
-// shown keeps the changed lines with a little around them, within the limits.
+// shown keeps the changed lines with some context, within the limits.
 func shown(lines []string) []string {
 	near := make([]bool, len(lines))
 	for i, line := range lines {
@@ -116,7 +115,7 @@ func shown(lines []string) []string {
 	return kept
 }
 
-// clipLine bounds one line; a settings file may be a single one.
+// clipLine bounds one line, because a settings file may be a single line.
 func clipLine(line string) string {
 	if len(line) <= diffWidth {
 		return line

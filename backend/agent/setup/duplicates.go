@@ -15,10 +15,10 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// checkDuplicates returns an error with code Conflict where an object on the way to one
-// of the parts has a member more than once: the agent reads only one of them, and Bridge
-// must neither edit nor judge by the other. text is what tree was parsed from, for the
-// lines. What is there twice elsewhere in the file is the agent's affair.
+// checkDuplicates fails with Conflict if an object on the path to one of the parts
+// has a member more than once. The agent reads only one of them, and Bridge must
+// not edit or check the other. text is the source of tree, for the line numbers.
+// Bridge ignores duplicates elsewhere in the file.
 func checkDuplicates(tree *hujson.Value, text []byte, parts []part) error {
 	for _, p := range parts {
 		value := tree
@@ -45,15 +45,15 @@ func checkDuplicates(tree *hujson.Value, text []byte, parts []part) error {
 	return nil
 }
 
-// unreadByClaude is document.unread for claude's files, seen with 2.1.329: it reads them
-// behind a byte order mark, but without comments and trailing commas only.
+// unreadByClaude is document.unread for Claude Code's files, verified with 2.1.329.
+// It accepts a byte order mark, but no comments and no trailing commas.
 func unreadByClaude(current []byte) (note string, err error) {
 	_, text := disk.CutBOM(current)
 	return noteComment("Claude Code", text), nil
 }
 
-// unreadByCodex is document.unread for codex's hooks.json, seen with 0.169.0: it takes
-// standard JSON alone, with no byte order mark and no member twice.
+// unreadByCodex is document.unread for codex's hooks.json, verified with 0.169.0.
+// It accepts only standard JSON, without a byte order mark or duplicate members.
 func unreadByCodex(current []byte) (note string, err error) {
 	bom, text := disk.CutBOM(current)
 	if len(bom) > 0 {
@@ -66,14 +66,14 @@ func unreadByCodex(current []byte) (note string, err error) {
 	return noteComment("Codex", text), nil
 }
 
-// noteComment returns a sentence where text has a comment or a comma behind a last member,
-// which JSON does not have and this CLI does not read; "" where it has none.
+// noteComment returns a sentence if text has a comment or a trailing comma, which
+// this CLI does not read, or else "".
 func noteComment(cli string, text []byte) string {
 	standard, err := hujson.Standardize(bytes.Clone(text))
 	if err != nil {
-		return "" // it is no JSON at all: whoever edits it says that
+		return "" // it is not JSON at all: the editing code reports that
 	}
-	for i := range standard { // which has the same offsets, with blanks for what is not JSON
+	for i := range standard { // same offsets, with blanks instead of non-JSON
 		if standard[i] != text[i] {
 			return fmt.Sprintf("%s does not read it, because of a comment or a trailing comma on line %d. Nothing in it counts until you take that out.",
 				cli, disk.LineAt(text, int64(i)))
@@ -82,7 +82,7 @@ func noteComment(cli string, text []byte) string {
 	return ""
 }
 
-// timesOn says how often something is there, and on which lines.
+// timesOn returns how often a member occurs, and on which lines.
 func timesOn(lines []int) string {
 	if len(lines) == 2 {
 		return "twice, " + disk.Duplicate{First: lines[0], Second: lines[1]}.Lines()
@@ -94,7 +94,7 @@ func timesOn(lines []int) string {
 	return fmt.Sprintf("%d times, on lines %s", len(lines), strings.Join(numbers, ", "))
 }
 
-// tomlProblem says in words why text is not valid TOML, with the lines.
+// tomlProblem returns a readable error, with the lines, for invalid TOML.
 func tomlProblem(text []byte, err error) error {
 	if key, lines := duplicateTOML(text); key != "" {
 		return bridge.Errorf(bridge.Invalid, "it is not valid TOML: duplicate key %s, %s. Delete one of them and try again",
@@ -108,8 +108,8 @@ func tomlProblem(text []byte, err error) error {
 	return bridge.Errorf(bridge.Invalid, "it is not valid TOML: %s", reason)
 }
 
-// duplicateTOML returns the first key or table that text defines twice by its whole
-// name, and both lines; "" where there is none.
+// duplicateTOML returns the first key or table that text defines twice by its full
+// name, and both lines, or "".
 func duplicateTOML(text []byte) (key string, lines [2]int) {
 	var parser unstable.Parser
 	parser.Reset(text)
@@ -126,7 +126,7 @@ func duplicateTOML(text []byte) (key string, lines [2]int) {
 			path = elementPath(elements, keys)
 			table = path
 		}
-		if expression.Kind == unstable.ArrayTable { // one more element, whose keys are its own
+		if expression.Kind == unstable.ArrayTable { // one more element, with separate keys
 			list := append(elementPath(elements, keys[:len(keys)-1]), keys[len(keys)-1])
 			elements[strings.Join(list, ".")]++
 			table = elementPath(elements, keys)
@@ -141,7 +141,7 @@ func duplicateTOML(text []byte) (key string, lines [2]int) {
 	return "", lines
 }
 
-// tomlKeys returns the keys of an expression as they are written in TOML, and its line.
+// tomlKeys returns the keys of an expression in their TOML form, and its line.
 func tomlKeys(parser *unstable.Parser, expression *unstable.Node) (keys []string, line int) {
 	for iterator := expression.Key(); iterator.Next(); {
 		key := iterator.Node()
@@ -153,8 +153,8 @@ func tomlKeys(parser *unstable.Parser, expression *unstable.Node) (keys []string
 	return keys, line
 }
 
-// elementPath returns the path of a table with the number of the element that it is in,
-// behind each of its keys that names a list of tables.
+// elementPath returns the path of a table. After each key that names a list of
+// tables, it inserts the number of the current element.
 func elementPath(elements map[string]int, keys []string) (path []string) {
 	for _, key := range keys {
 		path = append(path, key)

@@ -10,7 +10,7 @@ import (
 // encode returns value as one line of JSON without HTML escapes.
 func encode(value any) []byte { return hooks.Encode(value) }
 
-// indented is encode over several lines, for a file.
+// indented is [encode] over several lines, for a file.
 func indented(value any) []byte {
 	var out bytes.Buffer
 	if err := json.Indent(&out, encode(value), "", "  "); err != nil {
@@ -20,6 +20,6 @@ func indented(value any) []byte {
 	return out.Bytes()
 }
 
-// withMark returns text behind its byte order mark, if it had one. The result is never
-// nil, which would stand for no file.
+// withMark returns text after its byte order mark, if it had one. The result is
+// never nil, which would mean no file.
 func withMark(bom, text []byte) []byte { return append(append([]byte{}, bom...), text...) }

@@ -14,8 +14,8 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// jsonFile edits a JSON file, with or without comments and trailing commas.
-// Everything that is not ours keeps its bytes.
+// jsonFile edits a JSON file, with or without comments and trailing commas. It
+// keeps the bytes of all foreign content.
 type jsonFile struct{}
 
 func (jsonFile) present(current []byte, p part) []any {
@@ -98,8 +98,8 @@ func (jsonFile) empty(data []byte) bool {
 	return inside != nil && !hasComment(*inside, tree.BeforeExtra, tree.AfterExtra)
 }
 
-// parseJSON reads a settings file and returns its byte order mark apart; no bytes at all
-// count as an empty object.
+// parseJSON parses a settings file and returns its byte order mark separately; an
+// empty file counts as an empty object.
 func parseJSON(data []byte) (tree hujson.Value, bom []byte, err error) {
 	bom, data = disk.CutBOM(data)
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -115,7 +115,7 @@ func parseJSON(data []byte) (tree hujson.Value, bom []byte, err error) {
 	return tree, bom, nil
 }
 
-// mergeMember makes the member at p.Path have p.Value.
+// mergeMember sets the member at p.Path to p.Value.
 func mergeMember(tree *hujson.Value, p part, doc document, old []part) error {
 	parent, err := container(tree, p.Path[:len(p.Path)-1])
 	if err != nil {
@@ -139,8 +139,8 @@ func mergeMember(tree *hujson.Value, p part, doc document, old []part) error {
 	}
 }
 
-// mergeElement makes the list at p.Path hold p.Value exactly once. An older
-// form of ours is replaced where it stands.
+// mergeElement makes the list at p.Path contain p.Value exactly once. It replaces
+// an older form of Bridge's element in position.
 func mergeElement(tree *hujson.Value, p part, doc document, old []part) error {
 	parent, err := container(tree, p.Path[:len(p.Path)-1])
 	if err != nil {
@@ -180,8 +180,8 @@ func mergeElement(tree *hujson.Value, p part, doc document, old []part) error {
 	return nil
 }
 
-// replaceable reports whether have is an older entry of ours: what the manifest
-// says was written there, or what the kind's adapter knows as ours.
+// replaceable reports whether have is an older entry of Bridge: the manifest's
+// recorded value, or one that the kind's adapter recognizes.
 func replaceable(have any, p part, doc document, old []part) bool {
 	for _, o := range old {
 		if o.samePlace(p) && sameJSON(have, o.Value) {
@@ -199,7 +199,7 @@ func foreignEntry(p part, doc document, have any) error {
 	return bridge.Errorf(bridge.Conflict, "it already has %s, which Bridge did not write: rename or remove that entry first", where)
 }
 
-// rootOf returns the object that parseJSON has made sure of.
+// rootOf returns the object that parseJSON has ensured.
 func rootOf(tree *hujson.Value) *hujson.Object {
 	object, isObject := tree.Value.(*hujson.Object)
 	if !isObject {
@@ -208,8 +208,7 @@ func rootOf(tree *hujson.Value) *hujson.Object {
 	return object
 }
 
-// container returns the object at path and makes it, and those above it, when
-// they are missing.
+// container returns the object at path, and creates missing objects on the way.
 func container(tree *hujson.Value, path []string) (*hujson.Object, error) {
 	object := rootOf(tree)
 	for depth, name := range path {
@@ -225,7 +224,7 @@ func container(tree *hujson.Value, path []string) (*hujson.Object, error) {
 	return object, nil
 }
 
-// lookup returns the value at path, nil when there is none.
+// lookup returns the value at path, or nil if there is none.
 func lookup(tree *hujson.Value, path []string) *hujson.Value {
 	value := tree
 	for _, name := range path {
@@ -249,8 +248,8 @@ func member(object *hujson.Object, name string) *hujson.Value {
 	return nil
 }
 
-// insertMember appends a member to object, which lies depth-1 levels deep, in
-// the style of its neighbours.
+// insertMember appends a member to object, which is depth-1 levels deep, in the
+// style of its neighbours.
 func insertMember(tree *hujson.Value, object *hujson.Object, depth int, name string, value json.RawMessage) {
 	eol, unit := newline(tree), indentOf(tree)
 	added := hujson.ObjectMember{
@@ -265,13 +264,13 @@ func insertMember(tree *hujson.Value, object *hujson.Object, depth int, name str
 	}
 	last := &object.Members[len(object.Members)-1]
 	added.Name.BeforeExtra, object.AfterExtra = after(last.Name.BeforeExtra, object.AfterExtra)
-	if last.Value.AfterExtra != nil { // a trailing comma stays one
+	if last.Value.AfterExtra != nil { // keep a trailing comma
 		added.Value.AfterExtra = hujson.Extra{}
 	}
 	object.Members = append(object.Members, added)
 }
 
-// insertElement is insertMember for a list.
+// insertElement is [insertMember] for a list.
 func insertElement(tree *hujson.Value, list *hujson.Array, depth int, value json.RawMessage) {
 	eol, unit := newline(tree), indentOf(tree)
 	added := render(value, eol, unit, depth+1)
@@ -288,15 +287,15 @@ func insertElement(tree *hujson.Value, list *hujson.Array, depth int, value json
 	list.Elements = append(list.Elements, added)
 }
 
-// openUp returns what stands before the first entry of a container that was
-// empty, and before its closing bracket. Comments in it stay first.
+// openUp returns the text before the first entry of an empty container, and before
+// its closing bracket. Comments stay first.
 func openUp(inside hujson.Extra, eol, unit string, depth int) (before, closing hujson.Extra) {
 	before = joinExtras(inside, hujson.Extra(eol+strings.Repeat(unit, depth)))
 	return before, hujson.Extra(eol + strings.Repeat(unit, depth-1))
 }
 
-// after returns what stands before an entry that follows the last one, whose
-// own lead is sibling. A comment behind the last entry stays with that entry.
+// after returns the text before an entry that follows the last one, whose own lead
+// is sibling. A comment after the last entry stays with that entry.
 func after(sibling, closing hujson.Extra) (before, rest hujson.Extra) {
 	lead := sibling[len(bytes.TrimRight(sibling, " \t\r\n")):]
 	if line := bytes.LastIndexByte(lead, '\n'); line >= 0 {
@@ -310,8 +309,8 @@ func after(sibling, closing hujson.Extra) (before, rest hujson.Extra) {
 	return joinExtras(kept, lead), closing[len(kept):]
 }
 
-// joinExtras puts the comments of first before next. A comment that reaches to
-// the end of its line keeps that end.
+// joinExtras puts the comments of first before next. A line comment keeps its line
+// end.
 func joinExtras(first, next hujson.Extra) hujson.Extra {
 	kept := bytes.TrimRight(bytes.Clone(first), " \t\r\n")
 	if endsInLineComment(kept) && !bytes.HasPrefix(bytes.TrimLeft(next, " \t\r"), []byte("\n")) {
@@ -338,8 +337,7 @@ func endsInLineComment(extra hujson.Extra) bool {
 	return false
 }
 
-// removePart takes p out when what stands there is what we wrote, or that with
-// more beside it.
+// removePart removes p if the present value is the written one, or contains it.
 func removePart(tree *hujson.Value, p part) {
 	at := lookup(tree, p.Path)
 	if at == nil {
@@ -357,8 +355,8 @@ func removePart(tree *hujson.Value, p part) {
 	}
 }
 
-// prune takes out the containers along path that are empty now and did not
-// exist before. One that was empty before gets its old inside back.
+// prune removes the empty containers along path that did not exist before. A
+// container that was empty before gets its old inside back.
 func prune(tree, before *hujson.Value, path []string) {
 	for depth := len(path); depth >= 0; depth-- {
 		value := lookup(tree, path[:depth])
@@ -382,8 +380,8 @@ func prune(tree, before *hujson.Value, path []string) {
 	}
 }
 
-// emptyInside returns what stands between the brackets of an empty container,
-// nil for anything else.
+// emptyInside returns the text between the brackets of an empty container, or nil
+// for anything else.
 func emptyInside(value *hujson.Value) *hujson.Extra {
 	switch inner := value.Value.(type) {
 	case *hujson.Object:
@@ -442,8 +440,7 @@ func removeElement(list *hujson.Array, i int) {
 	}
 }
 
-// keepComments puts comments that stood before a removed entry before what
-// follows it.
+// keepComments moves comments before a removed entry to the next entry.
 func keepComments(gone, next hujson.Extra) hujson.Extra {
 	if !hasComment(gone) {
 		return next
@@ -451,7 +448,7 @@ func keepComments(gone, next hujson.Extra) hujson.Extra {
 	return joinExtras(gone, next)
 }
 
-// closeUp returns the inside of a container whose only entry went.
+// closeUp returns the inside of a container whose only entry was removed.
 func closeUp(gone, closing hujson.Extra) hujson.Extra {
 	if inside := keepComments(gone, closing); hasComment(inside) {
 		return inside
@@ -459,7 +456,7 @@ func closeUp(gone, closing hujson.Extra) hujson.Extra {
 	return nil
 }
 
-// trailing keeps the comma behind the new last entry when the old one had one.
+// trailing keeps the comma after the new last entry if the old one had one.
 func trailing(have, gone hujson.Extra) hujson.Extra {
 	if have == nil && gone != nil {
 		return hujson.Extra{}
@@ -479,7 +476,7 @@ func hasComment(extras ...hujson.Extra) bool {
 	return false
 }
 
-// render parses value and lays it out for an entry that lies depth levels deep.
+// render parses value and formats it for an entry that is depth levels deep.
 func render(value json.RawMessage, eol, unit string, depth int) hujson.Value {
 	var out bytes.Buffer
 	if err := json.Indent(&out, value, strings.Repeat(unit, depth), unit); err != nil {
@@ -492,7 +489,7 @@ func render(value json.RawMessage, eol, unit string, depth int) hujson.Value {
 	return tree
 }
 
-// newline returns the line end that the file uses.
+// newline returns the file's line end.
 func newline(tree *hujson.Value) string {
 	if bytes.Contains(tree.Pack(), []byte("\r\n")) {
 		return "\r\n"
@@ -523,14 +520,14 @@ func plain(value hujson.Value) any {
 	return out
 }
 
-// sameJSON reports whether have is exactly the value want.
+// sameJSON reports whether have equals the value want.
 func sameJSON(have any, want json.RawMessage) bool {
 	var value any
 	return json.Unmarshal(want, &value) == nil && reflect.DeepEqual(have, value)
 }
 
-// holds reports whether have is want, or an object with everything of want and
-// more: what a person or the CLI itself added to an entry of ours.
+// holds reports whether have is want, or an object that contains all of want: a
+// person or the CLI may have added members to Bridge's entry.
 func holds(have any, want json.RawMessage) bool {
 	var value any
 	if json.Unmarshal(want, &value) != nil {

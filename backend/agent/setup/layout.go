@@ -7,44 +7,44 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// layout is everything that connects one CLI, as its adapter lays it out.
+// layout is everything that connects one CLI, made by its adapter.
 type layout struct {
 	documents []document
-	notes     []string // what the person should know besides the edits
+	notes     []string // information for the person in addition to the edits
 }
 
-// document is one file with what Bridge wants in it.
+// document is one file with Bridge's wanted content.
 type document struct {
-	path   string // absolute, as the CLI names it; a symlink is followed
+	path   string // absolute, as the CLI names it; symlinks are followed
 	format format
-	adds   string // what the edit adds, one plain sentence
+	adds   string // the edit's additions, one plain sentence
 	parts  []part
-	// unread, when set, judges a content that its own CLI does not read, although format
-	// can edit it: by an error with code Invalid, or by a note, "" where the CLI reads it.
+	// unread, if set, checks for content that the CLI does not read although format can
+	// edit it. It returns an error with code Invalid, or a note, or "" if the CLI reads it.
 	unread func(current []byte) (note string, err error)
-	// verdict says whose an existing entry or list element is, when it is not
-	// what the manifest recorded.
+	// verdict returns the owner of an existing entry or list element that differs
+	// from the manifest's.
 	verdict func(existing any) verdict
-	// yields, when set, makes the document stay away from somebody else's file;
-	// it is the note for the person.
+	// yields, if set, keeps the document away from a foreign file; it is the note
+	// for the person.
 	yields string
 }
 
-// part is one entry of ours in a file. For a whole file Path is empty and Value
+// part is one entry of Bridge in a file. For a whole file Path is empty and Value
 // is its text as a JSON string.
 type part struct {
 	Path    []string        `json:"path,omitempty"`
 	Element bool            `json:"element,omitempty"` // an element of the list at Path
 	Value   json.RawMessage `json:"value"`
-	Ours    bool            `json:"-"` // nobody else can mean anything at this path
-	Yields  bool            `json:"-"` // what the person says at this path stands
+	Ours    bool            `json:"-"` // this path belongs to Bridge alone
+	Yields  bool            `json:"-"` // the person's value at this path stays
 }
 
 // wants reports whether d has a part at the place of p.
 func (d document) wants(p part) bool { return slices.ContainsFunc(d.parts, p.samePlace) }
 
-// samePlace reports whether two parts stand for the same thing, whatever their
-// values: the member at a path, or the element of a list with the same role.
+// samePlace reports whether two parts are for the same place, with any values: the
+// member at a path, or the list element with the same role.
 func (p part) samePlace(other part) bool {
 	if p.Element != other.Element || !slices.Equal(p.Path, other.Path) {
 		return false
@@ -52,8 +52,8 @@ func (p part) samePlace(other part) bool {
 	return !p.Element || role(decoded(p.Value)) == role(decoded(other.Value))
 }
 
-// written returns the parts that are ours to take out again: not those that
-// somebody else had put there already.
+// written returns the parts that Bridge may remove again: not those that already
+// existed.
 func (d document) written(current []byte, old *installedFile) []part {
 	var parts []part
 	for _, p := range d.parts {
@@ -68,7 +68,7 @@ func (d document) written(current []byte, old *installedFile) []part {
 	return parts
 }
 
-// leftovers returns entries of ours that no manifest knows of.
+// leftovers returns Bridge's entries that no manifest records.
 func (d document) leftovers(current []byte) []part {
 	var parts []part
 	for _, p := range d.parts {
@@ -81,20 +81,19 @@ func (d document) leftovers(current []byte) []part {
 	return parts
 }
 
-// verdict is whose an existing entry is.
+// verdict is the owner of an existing entry.
 type verdict int
 
 const (
 	unrelated verdict = iota
-	ours              // written by this Bridge, perhaps an older one
+	ours              // written by this Bridge or an older one
 	another           // written by a Bridge with another home
 )
 
-// format edits one kind of file. present returns the values that stand at a
-// part's place; merge brings the document's parts in and refuses what it would
-// have to overwrite; strip takes parts out again, and with them the containers
-// that original did not have; empty reports whether nothing is left. All are
-// pure; nil bytes mean that there is no file.
+// format edits one kind of file. present returns the values at a part's place.
+// merge adds the document's parts, and fails instead of overwriting foreign values.
+// strip removes parts, and the containers that original lacks. empty reports
+// whether no content is left. All are pure; nil bytes mean that there is no file.
 type format interface {
 	present(current []byte, p part) []any
 	merge(current []byte, doc document, old []part) ([]byte, error)
@@ -102,7 +101,7 @@ type format interface {
 	empty(data []byte) bool
 }
 
-// formats are the formats by the name that the manifest uses.
+// formats are the formats by their names in the manifest.
 var formats = map[string]format{"json": jsonFile{}, "toml": tomlFile{}, "text": textFile{}}
 
 func formatName(f format) string {
@@ -114,7 +113,7 @@ func formatName(f format) string {
 	return ""
 }
 
-// textFile is a file that is ours as a whole.
+// textFile is a file that belongs completely to Bridge.
 type textFile struct{}
 
 func (textFile) present(current []byte, _ part) []any {

@@ -24,18 +24,18 @@ const opencodePluginCommand = `const COMMAND = ["bridge", "plugin", "opencode"]`
 // opencodePluginMark is the plugin's first line.
 const opencodePluginMark = "// Bridge's plugin for opencode:"
 
-// opencodeRegistry is the .npmrc of opencode's folder. As soon as there is a
-// plugin, opencode waits at its start until it has fetched a package for plugins
-// from the npm registry; with npm's defaults that takes minutes when the
-// registry cannot be reached. Ours needs no package.
+// opencodeRegistry is the .npmrc of opencode's folder. With a plugin, opencode's
+// start waits until it has fetched a package for plugins from the npm registry.
+// With npm's defaults that takes minutes if the registry is unreachable. Bridge's
+// plugin needs no package.
 const opencodeRegistry = `# Written by ` + "`bridge install`" + `: without these, opencode with a plugin takes minutes
 # to start when the npm registry cannot be reached.
 fetch-retries=0
 fetch-timeout=3000
 `
 
-// connectOpenCode: there are no hook commands; a plugin reports events over the lines
-// of `bridge plugin opencode` (host.PluginRequest).
+// connectOpenCode returns the layout: opencode has no hook commands, so a plugin
+// reports events over the lines of `bridge plugin opencode` (host.PluginRequest).
 func connectOpenCode(_ context.Context, in Input, before *installed) (layout, error) {
 	folder := filepath.Join(in.folder("XDG_CONFIG_HOME", ".config"), "opencode")
 	config := document{
@@ -56,7 +56,7 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	}
 	schema := part{Path: []string{"$schema"}, Value: encode("https://opencode.ai/config.json")}
 	isOurs := slices.ContainsFunc(before.file(config.path).parts(), func(p part) bool { return reflect.DeepEqual(p.Path, schema.Path) })
-	if _, err := os.Stat(config.path); err != nil || isOurs { // opencode would add it to the file that we make
+	if _, err := os.Stat(config.path); err != nil || isOurs { // opencode would add it to the new file
 		config.parts = append([]part{schema}, config.parts...)
 	}
 	command := encode(append([]string{in.Bridge}, in.pluginArgs(bridge.OpenCode)...))
@@ -87,9 +87,9 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	}}, nil
 }
 
-// opencodeAsks are the questions before tools that start or steer another agent's work:
-// opencode asks about no tool by itself. A rule of the person's for all tools at once
-// stays alone, and note says so.
+// opencodeAsks returns the questions before tools that start or steer another
+// agent's work, because opencode asks about no tool automatically. A person's rule
+// for all tools stays alone, and note reports that.
 func (in Input) opencodeAsks(path string) (asks []part, note string) {
 	var present any
 	if value := opencodePermission(path); value != nil {
@@ -108,8 +108,8 @@ func (in Input) opencodeAsks(path string) (asks []part, note string) {
 	return asks, ""
 }
 
-// opencodePermission returns what opencode's settings say in permission, nil where that is
-// nothing or cannot be read: what is wrong with the file is told elsewhere.
+// opencodePermission returns the permission member of opencode's settings, or nil
+// if it is missing or unreadable; other code reports the file's errors.
 func opencodePermission(path string) *hujson.Value {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func opencodePermission(path string) *hujson.Value {
 	return lookup(&tree, []string{"permission"})
 }
 
-// opencodeConfig is the file that opencode reads last of those that exist.
+// opencodeConfig returns the existing file that opencode reads last.
 func opencodeConfig(folder string) string {
 	for _, name := range []string{"opencode.jsonc", "opencode.json"} {
 		path := filepath.Join(folder, name)
@@ -133,8 +133,8 @@ func opencodeConfig(folder string) string {
 	return filepath.Join(folder, "opencode.json")
 }
 
-// opencodeServer is opencode's entry of an MCP server. Its time-out holds for
-// every request, a wait for a message among them.
+// opencodeServer is opencode's entry of an MCP server. Its timeout applies to every
+// request, including a wait for a message.
 type opencodeServer struct {
 	Type    string   `json:"type"`
 	Command []string `json:"command"`

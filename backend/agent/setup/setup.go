@@ -1,8 +1,7 @@
-// Package setup connects Bridge to the agent CLIs and takes it away again (row
-// MSG-11): it plans the edits of their settings files (PlanInstall, PlanRemoval),
-// shows them line by line (Edit.Diff) and carries them out, all or none (Apply).
-// Everything that is not Bridge's keeps its bytes. One file per kind says what has
-// to be in which files.
+// Package setup connects Bridge to the agent CLIs and disconnects it (row MSG-11).
+// It plans the edits of their settings files (PlanInstall, PlanRemoval), shows them
+// as lines (Edit.Diff) and executes all or none (Apply). It keeps the bytes of all
+// foreign content. One file per kind defines the content of the files.
 package setup
 
 import (
@@ -23,15 +22,15 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// maxConfigBytes bounds a settings file that is edited. claude keeps histories
-// in its own, so it is generous.
+// maxConfigBytes bounds an edited settings file. Claude Code keeps histories in its
+// file, so the limit is generous.
 const maxConfigBytes = 64 << 20
 
-// connectors lay out, for each kind, what has to be in which files to connect
-// Bridge to the CLI. before is what an earlier installation recorded, or nil.
+// connectors return, for each kind, the layout that connects Bridge to the CLI.
+// before is the record of an earlier installation, or nil.
 //
-// hooks.For is the same choice for what hooks say. They are two because every hook
-// call links that one, and none may link what reads and writes settings.
+// hooks.For makes the same choice for hooks. It is separate because every hook call
+// links that package, which must not link code for settings.
 var connectors = map[bridge.AgentKind]func(ctx context.Context, in Input, before *installed) (layout, error){
 	bridge.Claude:      connectClaude,
 	bridge.Codex:       connectCodex,
@@ -39,17 +38,17 @@ var connectors = map[bridge.AgentKind]func(ctx context.Context, in Input, before
 	bridge.Antigravity: connectAntigravity,
 }
 
-// Input says what is to be connected to what.
+// Input names the CLI and the bridge to connect.
 type Input struct {
 	Home       string              // the user's home folder, absolute
-	Env        func(string) string // the environment that moves the CLIs' folders
+	Env        func(string) string // the environment with the CLIs' folders
 	Bridge     string              // absolute path of the bridge binary
-	Hook       string              // absolute path of bridge-hook; "" where there is none: hooks then call `bridge hook`
-	BridgeHome string              // for --home; "" when it is the default home
+	Hook       string              // absolute path of bridge-hook; "" if it is missing: hooks then call `bridge hook`
+	BridgeHome string              // for --home; "" for the default home
 	State      string              // <bridge home>/install: the copies and the manifest
 	CLI        agent.Found         // the CLI, as Detect found it
 	OS         string              // runtime.GOOS when ""
-	Environ    []string            // what the CLI is started with; nil for the environment of this process
+	Environ    []string            // the CLI's environment; nil for this process's
 	Choices
 
 	allowsJobs  bool
@@ -57,37 +56,37 @@ type Input struct {
 	deniedOwner bool // by an earlier installation
 }
 
-// Choices are what the owner chooses of an installation; nil is for what an earlier one
-// was told.
+// Choices are the owner's choices for an installation; nil keeps the choice of an
+// earlier one.
 type Choices struct {
-	// Jobs says whether sessions may use AskedTools without a question (JOB-26).
+	// Jobs controls whether sessions may use AskedTools without a question (JOB-26).
 	Jobs *bool
-	// DenyOwner says whether the CLI's own rules deny sessions the owner's commands and
-	// files of Bridge's home (SEC-07).
+	// DenyOwner controls whether the CLI's own rules deny sessions the owner's
+	// commands and files of Bridge's home (SEC-07).
 	DenyOwner *bool
 }
 
 func (in Input) windows() bool { return in.OS == "windows" || in.OS == "" && runtime.GOOS == "windows" }
 
-// folder returns the folder that an environment variable names, or elements
-// below the user's home.
+// folder returns the folder in an environment variable, or elements below the
+// user's home.
 func (in Input) folder(variable string, elements ...string) string {
 	return hooks.Folder(in.Home, in.Env, variable, elements...)
 }
 
-// Edit is one change of a file. Before is nil when the file is made, After when
-// it goes away.
+// Edit is one change of a file. Before is nil if the file is created, After if it
+// is removed.
 type Edit struct {
 	Path   string
-	Adds   string // what it adds or takes out, one plain sentence
+	Adds   string // what it adds or removes, one plain sentence
 	Before []byte
 	After  []byte
 
-	target string // Path with its links followed
+	target string // Path with its links resolved
 	mode   fs.FileMode
 }
 
-// Verb says what happens to the file: it makes, changes or removes it.
+// Verb returns the kind of change: it makes, changes or removes the file.
 func (e Edit) Verb() string {
 	switch {
 	case e.Before == nil:
@@ -98,25 +97,25 @@ func (e Edit) Verb() string {
 	return "changes"
 }
 
-// Plan is what an installation or a removal will do, complete and exact: show
-// it, ask, then Apply it.
+// Plan is the complete and exact effect of an installation or a removal: show it,
+// ask, then Apply it.
 type Plan struct {
 	Kind  bridge.AgentKind
 	Edits []Edit
-	Notes []string // sentences that the person should read besides the edits
-	Doubt string   // what may not work with this version of the CLI, "" when it was tried
+	Notes []string // sentences for the person in addition to the edits
+	Doubt string   // what may not work with this version of the CLI; "" if it was tested
 
 	state    string
-	next     *installed // what the manifest says afterwards, nil for nothing
-	copies   []copied   // contents to keep under state
-	recorded bool       // the manifest says so already
+	next     *installed // the manifest's later entry; nil for none
+	copies   []copied   // contents to store under state
+	recorded bool       // the manifest already has this entry
 }
 
 // Empty reports whether applying the plan would change nothing.
 func (p Plan) Empty() bool { return len(p.Edits) == 0 && p.recorded }
 
-// Digest names exactly what the plan does: of equal digests one may be applied
-// for the other.
+// Digest identifies the plan's exact effect: plans with equal digests are
+// interchangeable.
 func (p Plan) Digest() string {
 	said, err := json.Marshal(struct {
 		Kind  bridge.AgentKind
@@ -125,14 +124,14 @@ func (p Plan) Digest() string {
 		Next  *installed
 	}{p.Kind, p.Edits, p.Notes, p.next})
 	if err != nil {
-		panic(err) // strings, bytes and our own JSON values only
+		panic(err) // only strings, bytes and Bridge's own JSON values
 	}
 	return sum(said)
 }
 
-// PlanInstall works out how to connect the CLI of kind. It changes nothing. An
-// entry, a hook or a file that Bridge did not write and would have to overwrite
-// is a bridge.Conflict whose sentence names it.
+// PlanInstall returns the plan that connects the CLI of kind. It changes nothing.
+// It fails with Conflict, and names the obstacle, if it would overwrite an entry, a
+// hook or a file that Bridge did not write.
 func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, error) {
 	connect := connectors[kind]
 	if connect == nil {
@@ -163,7 +162,7 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	}
 	plan := Plan{Kind: kind, Notes: want.notes, state: in.State, next: &installed{Bridge: in.Bridge, CLIVersion: in.CLI.Version, Jobs: in.allowsJobs, OwnerDenied: in.deniesOwner}}
 	plan.next.Dirs = before.dirs()
-	if agent.Tried(kind) != "" { // else the notes say so
+	if agent.Tried(kind) != "" { // otherwise the notes report it
 		plan.Doubt = in.CLI.Note
 	}
 	for _, doc := range want.documents {
@@ -171,7 +170,7 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 			return Plan{}, bridge.Errorf(bridge.CodeOf(err), "%s is not connected: %s: %w%s", kind, doc.path, err, plan.interrupted(doc.path, err))
 		}
 	}
-	for _, file := range before.files() { // what an older version wrote and this one does not
+	for _, file := range before.files() { // parts of an older version that this one does not write
 		if !slices.ContainsFunc(want.documents, func(d document) bool { return d.path == file.Path }) {
 			if err := plan.takeOut(file); err != nil {
 				return Plan{}, err
@@ -182,8 +181,8 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	return plan, nil
 }
 
-// PlanRemoval works out how to take back what PlanInstall's plan did, from the
-// manifest alone.
+// PlanRemoval returns the plan that reverts PlanInstall's plan, from the manifest
+// alone.
 func PlanRemoval(kind bridge.AgentKind, state string) (Plan, error) {
 	m, err := readManifest(state)
 	if err != nil {
@@ -199,7 +198,7 @@ func PlanRemoval(kind bridge.AgentKind, state string) (Plan, error) {
 	return plan, nil
 }
 
-// Installed lists the kinds that are connected according to the manifest.
+// Installed returns the kinds that are connected according to the manifest.
 func Installed(state string) ([]bridge.AgentKind, error) {
 	m, err := readManifest(state)
 	if err != nil {
@@ -214,8 +213,8 @@ func Installed(state string) ([]bridge.AgentKind, error) {
 	return kinds, nil
 }
 
-// JobsAllowed lists the kinds whose sessions may use AskedTools without a question,
-// according to the manifest.
+// JobsAllowed returns the kinds whose sessions may use AskedTools without a
+// question, according to the manifest.
 func JobsAllowed(state string) ([]bridge.AgentKind, error) {
 	m, err := readManifest(state)
 	if err != nil {
@@ -278,8 +277,8 @@ func (p *Plan) bringIn(doc document, before *installed) error {
 	return nil
 }
 
-// withoutUnwanted returns the file without those of our parts that are not wanted any more,
-// and without the containers that were there for them alone.
+// withoutUnwanted returns the file without Bridge's unwanted parts, and without the
+// containers that only they needed.
 func (p *Plan) withoutUnwanted(current []byte, doc document, old *installedFile) ([]byte, error) {
 	var unwanted []part
 	for _, one := range old.parts() {
@@ -297,14 +296,13 @@ func (p *Plan) withoutUnwanted(current []byte, doc document, old *installedFile)
 	return doc.format.strip(current, kept, unwanted)
 }
 
-// original returns what the file holds without us, nil when it would not exist:
-// the copy that was kept, or the present file with our parts taken out when
-// somebody changed it since.
+// original returns the file's content without Bridge, or nil without a file: the
+// stored copy, or after a foreign change the present file without Bridge's parts.
 func (p *Plan) original(current []byte, doc document, old *installedFile) ([]byte, error) {
 	if current == nil {
 		return nil, nil
 	}
-	if old == nil { // what is ours there all the same: the manifest was lost
+	if old == nil { // Bridge's parts without a record: the manifest was lost
 		leftovers := doc.leftovers(current)
 		if len(leftovers) == 0 {
 			return current, nil
@@ -332,7 +330,7 @@ func (p *Plan) original(current []byte, doc document, old *installedFile) ([]byt
 	return without, nil
 }
 
-// takeOut plans the edit that takes our parts out of one file.
+// takeOut plans the edit that removes Bridge's parts from one file.
 func (p *Plan) takeOut(file installedFile) error {
 	current, target, mode, err := readConfig(file.Path)
 	if err != nil {
@@ -377,8 +375,8 @@ func (p *Plan) takeOut(file installedFile) error {
 	return nil
 }
 
-// interrupted returns a sentence that names the earlier content of a file that cannot be
-// read because Bridge's process ended while it wrote it in place; "" for any other err.
+// interrupted returns a sentence that names the earlier content of a file that is unreadable
+// because Bridge's process ended during a write in place. It returns "" for any other err.
 func (p *Plan) interrupted(path string, err error) string {
 	saved := disk.InterruptedCopy(path, p.state)
 	if saved == "" || bridge.CodeOf(err) != bridge.Invalid {
@@ -387,12 +385,12 @@ func (p *Plan) interrupted(path string, err error) string {
 	return ". Bridge was ended while it wrote that file. What the file held before is in " + saved + ": copy that back"
 }
 
-// hasOtherNames reports whether the file at path is reached by a link as well: then it
-// stays where Bridge takes its entries out, for the other name would lead to nothing or
-// keep them.
+// hasOtherNames reports whether the file at path also has a link. Then the file
+// stays when Bridge removes its entries, because the other name would be dangling
+// or keep them.
 func hasOtherNames(path, target string) bool {
 	info, err := os.Lstat(path)
-	shared, _ := disk.HasHardLinks(target) // not known: the removal says what is wrong
+	shared, _ := disk.HasHardLinks(target) // if unknown, the file is removed
 	return shared || err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
