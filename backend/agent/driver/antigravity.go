@@ -15,22 +15,22 @@ import (
 )
 
 // antigravity drives `agy` in its documented headless mode: JSON lines on its input
-// and output. It was never seen with the real program, only with a stand-in of that
-// format. It asks nothing, so a job that is to ask is refused; a turn cannot be
+// and output. It was only tested with a stand-in of that format, never with the
+// real program. agy asks no questions, so an ask job is refused; a turn cannot be
 // stopped without the process.
 type antigravity struct {
 	*run.Run
 	spec job.Spec
 
-	mu      sync.Mutex    // guards what follows
+	mu      sync.Mutex    // guards the fields below
 	busy    bool          // a turn runs
-	stopped bool          // it was told to end
-	begun   bool          // it has had the note
-	running string        // the message whose turn runs
-	changed chan struct{} // closed and replaced when any of these changes
+	stopped bool          // it was asked to end
+	begun   bool          // it has received the note
+	running string        // the message of the running turn
+	changed chan struct{} // closed and replaced after each change of these
 
-	usage job.Usage    // used by the reader of the output alone, as are the steps
-	steps map[int]bool // that have begun
+	usage job.Usage    // only the reader of the output uses this and steps
+	steps map[int]bool // started steps
 }
 
 func startAntigravity(spec job.Spec) (*run.Run, error) {
@@ -54,8 +54,8 @@ func startAntigravity(spec job.Spec) (*run.Run, error) {
 	return a.Run, nil
 }
 
-// antigravityState is what agy keeps of conversations. Its settings and hooks, which
-// lie beside that, are not among it.
+// antigravityState returns the folders of agy's conversations, without its settings
+// and hooks next to them.
 func antigravityState(env run.Environ) []string {
 	var folders []string
 	for _, name := range []string{"brain", "conversations", "logs", "cache"} {
@@ -64,9 +64,9 @@ func antigravityState(env run.Environ) []string {
 	return folders
 }
 
-// antigravityArgv is the whole command line. Without a floor agy's own rules decide,
-// which refuse in a headless run whatever they would ask about; a job that edits on a
-// floor needs no rules above it.
+// antigravityArgv returns the whole command line. Without a sandbox agy's own rules
+// decide, which in a headless run refuse everything they would ask about. An edit
+// job in a sandbox needs no rules of agy.
 func antigravityArgv(spec job.Spec, floor job.Floor) []string {
 	argv := append(slices.Clone(spec.Command),
 		"--output-format=stream-json", "--input-format=stream-json",
@@ -85,7 +85,7 @@ func antigravityArgv(spec job.Spec, floor job.Floor) []string {
 // antigravityLine is one line of agy's output.
 type antigravityLine struct {
 	Event        string `json:"event"`
-	Type         string `json:"type"` // where there is no event
+	Type         string `json:"type"` // if there is no event
 	Conversation string `json:"conversation_id"`
 	Model        string `json:"model"`
 	Version      string `json:"version"`
@@ -132,7 +132,7 @@ func (a *antigravity) line(raw []byte) {
 	}
 }
 
-// works says that agy works on the message whose turn runs.
+// works reports that agy works on the message of the running turn.
 func (a *antigravity) works() {
 	a.mu.Lock()
 	id := a.running
@@ -142,7 +142,7 @@ func (a *antigravity) works() {
 	}
 }
 
-// step tells of a tool. What agy refused by itself is an error in its words.
+// step reports a tool. A tool that agy refused automatically is an error in its text.
 func (a *antigravity) step(line antigravityLine) {
 	id := strconv.Itoa(line.Step)
 	if len(line.Calls) > 0 && !a.steps[line.Step] {
@@ -162,8 +162,8 @@ func (a *antigravity) step(line antigravityLine) {
 	a.Put(job.StepEnded{Step: id, State: state, Output: line.Content})
 }
 
-// ends judges a result: agy calls a turn a success that ended without a word because
-// everything that it wanted to do was refused.
+// ends interprets a result: agy reports success for a turn without an answer, if
+// all of its actions were refused.
 func (a *antigravity) ends(line antigravityLine) {
 	a.usage.Input += line.Usage.Input
 	a.usage.Output += line.Usage.Output
@@ -196,8 +196,8 @@ func (a *antigravity) change(what func()) {
 	a.changed = make(chan struct{})
 }
 
-// Send writes a line. While a turn runs it waits: what agy does with one that comes
-// then is not documented.
+// Send writes a line. It waits while a turn runs, because agy's handling of a line
+// during a turn is undocumented.
 func (a *antigravity) Send(ctx context.Context, message job.Message) error {
 	for {
 		a.mu.Lock()
@@ -229,18 +229,18 @@ func (a *antigravity) Decide(context.Context, job.Question, job.Answer) error {
 	return bridge.Errorf(bridge.NotFound, "no such question is open")
 }
 
-// Stop ends the process: agy has no word for the end of a turn. The conversation can
-// be continued.
+// Stop ends the process, because agy has no command to end a turn. The conversation
+// can be continued.
 func (a *antigravity) Stop(context.Context) error {
 	a.change(func() { a.stopped = true })
 	a.Process.Terminate()
 	return nil
 }
 
-// Leave has nothing to do: the end of its input ends agy.
+// Leave does nothing: the end of its input ends agy.
 func (a *antigravity) Leave(context.Context) {}
 
-// Exited tells what an end without a result means.
+// Exited returns the meaning of an end without a result.
 func (a *antigravity) Exited(exited job.Exited) (job.EndReason, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,25 +15,25 @@ import (
 	"bridge/backend/core/job"
 )
 
-// claude drives `claude -p` with JSON lines on its input and output. The process
-// stays for many turns. Control requests go both ways beside the conversation.
+// claude drives `claude -p` with JSON lines on its input and output. The process stays
+// for many turns. Control requests go both ways in parallel to the conversation.
 type claude struct {
 	*run.Run
 	run.Calls
 
 	session string
-	state   claudeState // where it writes; empty without a sandbox
-	// What follows is used by the reader of the output alone.
-	told      bool              // the CLI says itself when it is idle
+	state   claudeState // its writable folders; empty without a sandbox
+	// Only the reader of the output uses the fields below.
+	told      bool              // the CLI itself reports that it is idle
 	steps     map[string]string // tool of each open step
 	questions map[string]string
-	retried   bool      // its provider was asked again in this turn
-	resets    time.Time // when the usage limit that it named is over
-	trouble   string    // kind of the API error that it spoke of last
+	retried   bool      // its provider was queried again in this turn
+	resets    time.Time // end of the reported usage limit
+	trouble   string    // kind of the last API error
 	usage     job.Usage
 }
 
-// claudeServer is the name under which claude knows our MCP server.
+// claudeServer is the name of Bridge's MCP server in Claude Code.
 const claudeServer = "bridge"
 
 func startClaude(spec job.Spec) (*run.Run, error) {
@@ -64,19 +64,19 @@ func startClaude(spec job.Spec) (*run.Run, error) {
 	return c.Run, nil
 }
 
-// name gives the session its title on claude's input: as --name everybody on the machine
-// could read it, and a title may be the first line of the prompt (SEC-13). A claude that does
-// not know the request keeps a title of its own.
+// name sets the session's title on Claude Code's input. In --name every user of the
+// machine could read it, and a title may be the first line of the prompt (SEC-13).
+// A Claude Code without this request keeps its own title.
 func (c *claude) name(title string) {
 	if title != "" {
 		_ = c.control(context.Background(), map[string]any{"subtype": "rename_session", "title": title, "source": "host"}) // it ends with the process
 	}
 }
 
-// argv is the whole command line. Values stand behind "=", so that none of them
-// can be taken for a flag; nothing secret is among them, for everybody on the
-// machine can read a command line. Commands of a job that edits are not asked about where
-// the sandbox is below them, as with other kinds (RWM-22).
+// argv returns the whole command line. Values follow "=", so that none of them
+// looks like a flag. It holds no secret, because every user of the machine can read
+// a command line. An edit job in the sandbox does not ask about commands, as with
+// other kinds (RWM-22).
 func (c *claude) argv(spec job.Spec, floor job.Floor) []string {
 	argv := append(slices.Clone(spec.Command),
 		"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose", "--replay-user-messages",
@@ -111,7 +111,7 @@ func (c *claude) argv(spec job.Spec, floor job.Floor) []string {
 	return argv
 }
 
-// claudeLine is one line of claude's output, as far as it is read.
+// claudeLine is the part of Claude Code's output line that Bridge reads.
 type claudeLine struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -154,7 +154,7 @@ type claudeLine struct {
 	claudeResult
 }
 
-// claudeResult is what ends a turn.
+// claudeResult ends a turn.
 type claudeResult struct {
 	IsError    bool        `json:"is_error"`
 	Result     string      `json:"result"`
@@ -186,7 +186,7 @@ type claudeRateLimit struct {
 
 func (c *claude) line(raw []byte) {
 	var line claudeLine
-	// A field of another type than known says nothing, but the others do.
+	// A field of an unexpected type is ignored; the others count.
 	err := json.Unmarshal(raw, &line)
 	if _, partly := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !partly || line.Type == "" {
 		c.Noise(raw)
@@ -242,7 +242,7 @@ func (c *claude) system(line claudeLine) {
 	}
 }
 
-// claudeBlock is a piece of a message.
+// claudeBlock is a part of a message.
 type claudeBlock struct {
 	Type    string          `json:"type"`
 	Text    string          `json:"text"`
@@ -266,7 +266,7 @@ func (c *claude) assistant(line claudeLine) {
 	if line.Error != "" {
 		c.trouble = line.Error
 		c.limit(line.ErrorParams.RateLimit)
-		return // what it says of the error comes with the result
+		return // the result describes the error
 	}
 	if line.Parent != "" {
 		return // a subagent's; its step is the tool that started it
@@ -320,7 +320,7 @@ func (c *claude) user(line claudeLine) {
 	}
 }
 
-// claudeOutput is what the model reads of a tool.
+// claudeOutput returns a tool's output as the model reads it.
 func claudeOutput(b claudeBlock) string {
 	var parts []string
 	for _, part := range claudeBlocks(b.Content) {
@@ -331,8 +331,8 @@ func claudeOutput(b claudeBlock) string {
 	return strings.Join(parts, "\n")
 }
 
-// claudeExit reads a command's exit code: claude tells it in words, and only
-// where it is not 0.
+// claudeExit returns a command's exit code. Claude Code reports it as text, and
+// only if it is not 0.
 func claudeExit(ended job.StepEnded) *int {
 	code := 0
 	if ended.State == job.StepFailed {
@@ -356,7 +356,7 @@ func (c *claude) limit(info claudeRateLimit) {
 	}
 }
 
-// ends judges a result: claude calls an API failure a success.
+// ends interprets a result: Claude Code reports an API failure as success.
 func (c *claude) ends(result claudeResult) {
 	c.count(result)
 	end := job.TurnEnded{Text: result.Result, Status: result.Status}
@@ -394,8 +394,8 @@ func (c *claude) why(result claudeResult) job.EndReason {
 	return job.EndAnswer
 }
 
-// claudeTrouble maps claude's own word for an API error. A 429 that claude does
-// not ask again about is a used-up account; one that it does is a crowd.
+// claudeTrouble maps Claude Code's name of an API error. A 429 without a retry
+// means a used-up account; one with a retry means an overloaded provider.
 func claudeTrouble(kind string, status int, retried bool) job.EndReason {
 	switch {
 	case kind == "billing_error":
@@ -414,8 +414,8 @@ func claudeTrouble(kind string, status int, retried bool) job.EndReason {
 	return job.EndFailed
 }
 
-// count adds a turn to what the session has used: claude counts tokens by turn
-// and money by process.
+// count adds a turn to the session's usage: Claude Code counts tokens per turn and
+// money per process.
 func (c *claude) count(result claudeResult) {
 	c.usage.Input += result.Usage.input()
 	c.usage.CacheRead += result.Usage.CacheRead
@@ -430,7 +430,7 @@ func (c *claude) count(result claudeResult) {
 	c.Put(c.usage)
 }
 
-// Exited tells what an end without a result means.
+// Exited returns the meaning of an end without a result.
 func (c *claude) Exited(exited job.Exited) (job.EndReason, bool) {
 	if strings.Contains(exited.Stderr, "already in use") {
 		return job.EndInUse, true
@@ -438,7 +438,7 @@ func (c *claude) Exited(exited job.Exited) (job.EndReason, bool) {
 	return "", false
 }
 
-// claudeAsk is a question of claude's.
+// claudeAsk is a question from Claude Code.
 type claudeAsk struct {
 	Subtype     string          `json:"subtype"`
 	Tool        string          `json:"tool_name"`
@@ -450,7 +450,7 @@ type claudeAsk struct {
 func (c *claude) asks(line claudeLine) {
 	var request claudeAsk
 	if json.Unmarshal(line.Request, &request) != nil || request.Subtype != "can_use_tool" {
-		// Unanswered it would wait for ever.
+		// Without an answer it would wait forever.
 		go c.reply(context.Background(), line.RequestID, nil) //nolint:errcheck // the run's end is an event
 		return
 	}
@@ -463,7 +463,7 @@ func (c *claude) asks(line claudeLine) {
 	c.Ask(question)
 }
 
-// claudeSubject names what a tool is about: the exact command or path.
+// claudeSubject returns the subject of a tool: the exact command or path.
 func claudeSubject(tool string, input json.RawMessage) (job.QuestionKind, string) {
 	var in struct {
 		Command      string `json:"command"`
@@ -510,7 +510,7 @@ func claudeChoices(input json.RawMessage) []job.Choice {
 	return choices
 }
 
-// answered hands claude's answer to a control request to who made it.
+// answered passes Claude Code's answer to a control request to its sender.
 func (c *claude) answered(line claudeLine) {
 	var response struct {
 		Subtype  string          `json:"subtype"`
@@ -528,7 +528,7 @@ func (c *claude) answered(line claudeLine) {
 	c.Settle(response.ID, r)
 }
 
-// control asks claude something beside the conversation.
+// control sends Claude Code a request outside of the conversation.
 func (c *claude) control(ctx context.Context, request map[string]any) error {
 	_, err := c.Call(ctx, c.Process, func(id string) any {
 		return map[string]any{"type": "control_request", "request_id": id, "request": request}
@@ -536,8 +536,8 @@ func (c *claude) control(ctx context.Context, request map[string]any) error {
 	return err
 }
 
-// Send writes a user line. Claude reads its input in order, so the answer to
-// what is asked behind it says that the line was read.
+// Send writes a user line. Claude Code reads its input in order, so the answer to a
+// later request proves that it read the line.
 func (c *claude) Send(ctx context.Context, message job.Message) error {
 	line := run.AsJSON(map[string]any{
 		"type": "user", "uuid": message.ID, "session_id": c.session, "parent_tool_use_id": nil,
@@ -550,8 +550,8 @@ func (c *claude) Decide(ctx context.Context, question job.Question, answer job.A
 	if err := c.reply(ctx, question.ID, claudeVerdict(question, answer)); err != nil {
 		return err
 	}
-	// Claude reads its input in order: its answer to what comes behind the verdict
-	// says that the verdict was taken.
+	// Claude Code reads its input in order: its answer to a later request proves
+	// that it received the verdict.
 	if err := c.control(ctx, map[string]any{"subtype": "mcp_status"}); err != nil {
 		if _, refused := err.(*run.Refusal); !refused { //nolint:errorlint // Call returns it as it is
 			return err
@@ -561,8 +561,8 @@ func (c *claude) Decide(ctx context.Context, question job.Question, answer job.A
 	return nil
 }
 
-// claudeVerdict is what claude gets to read. Its suggestions of rules are never
-// given back: they would change files of the owner's.
+// claudeVerdict returns the verdict for Claude Code. It never returns Claude Code's
+// suggested rules, because they would change the owner's files.
 func claudeVerdict(question job.Question, answer job.Answer) map[string]any {
 	if !answer.Allow {
 		return map[string]any{"behavior": "deny", "message": run.Denial(answer)}
@@ -581,7 +581,7 @@ func claudeVerdict(question job.Question, answer job.Answer) map[string]any {
 	return map[string]any{"behavior": "allow", "updatedInput": input}
 }
 
-// reply answers a control request of claude's; nil says that it is not known.
+// reply answers a control request of Claude Code; nil means an unknown request.
 func (c *claude) reply(ctx context.Context, id string, verdict map[string]any) error {
 	response := map[string]any{"subtype": "success", "request_id": id, "response": verdict}
 	if verdict == nil {
@@ -594,6 +594,5 @@ func (c *claude) Stop(ctx context.Context) error {
 	return c.control(ctx, map[string]any{"subtype": "interrupt"})
 }
 
-// Leave has nothing to do: claude ends its background shells when it is told to
-// end.
+// Leave does nothing: Claude Code ends its background shells at its own end.
 func (c *claude) Leave(context.Context) {}

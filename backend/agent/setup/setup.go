@@ -394,8 +394,8 @@ func hasOtherNames(path, target string) bool {
 	return shared || err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// readConfig reads a settings file through its links. A missing one gives nil
-// bytes and the mode that it will be made with.
+// readConfig reads a settings file through its links. For a missing file it returns
+// nil bytes and the mode of the future file.
 func readConfig(path string) (data []byte, target string, mode fs.FileMode, err error) {
 	target, err = disk.CanonicalTarget(path)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// tomlFile edits a TOML file. What we add are whole tables in one marked block
-// at the end; what we take out are those tables wherever they stand by then,
-// because the CLI rewrites its file and puts tables of its own into the block.
+// tomlFile edits a TOML file. It adds complete tables in one marked block at the
+// end. It removes them wherever they are, because the CLI rewrites its file and
+// puts its tables into the block.
 type tomlFile struct{}
 
-// The lines around our tables.
+// The lines around Bridge's tables.
 const (
 	tomlBegin = "# >>> bridge: written by `bridge install`, taken out by `bridge uninstall`"
 	tomlEnd   = "# <<< bridge"
@@ -80,7 +80,7 @@ func mergeTOML(current []byte, doc document, old []part) ([]byte, error) {
 	if len(missing) == 0 {
 		return out, nil
 	}
-	for i, p := range missing { // by itself, so that the right one is named
+	for i, p := range missing { // separately, so that the right one is named
 		if _, err := parseTOML(appendTables(out, missing[i:i+1])); err != nil {
 			return nil, bridge.Errorf(bridge.Conflict, "it defines %s in a form that tables cannot be added to: write it as tables first", p.Path[0])
 		}
@@ -105,7 +105,7 @@ func (tomlFile) empty(data []byte) bool {
 	return len(bytes.TrimSpace(text)) == 0
 }
 
-// parseTOML returns what the file says; a byte order mark says nothing.
+// parseTOML returns the values in the file; it ignores a byte order mark.
 func parseTOML(data []byte) (map[string]any, error) {
 	_, text := disk.CutBOM(data)
 	values := map[string]any{}
@@ -115,8 +115,8 @@ func parseTOML(data []byte) (map[string]any, error) {
 	return values, nil
 }
 
-// tomlValue returns the value at path in JSON's types, so that it compares with
-// a part's value.
+// tomlValue returns the value at path in JSON's types, so that it is comparable
+// with a part's value.
 func tomlValue(values map[string]any, path []string) (any, bool) {
 	var at any = values
 	for _, name := range path {
@@ -139,7 +139,7 @@ func tomlValue(values map[string]any, path []string) (any, bool) {
 	return plain, true
 }
 
-// appendTables adds the tables in one block behind everything else.
+// appendTables appends the tables in one block.
 func appendTables(current []byte, parts []part) []byte {
 	var out bytes.Buffer
 	out.Write(current)
@@ -157,8 +157,8 @@ func appendTables(current []byte, parts []part) []byte {
 	return out.Bytes()
 }
 
-// tomlTable writes a part as a table. Its values are strings, numbers and lists
-// of strings; their JSON form is valid TOML too.
+// tomlTable returns a part as a table. Its values are strings, numbers and lists of
+// strings; their JSON form is also valid TOML.
 func tomlTable(p part) string {
 	var out strings.Builder
 	keys := make([]string, len(p.Path))
@@ -177,8 +177,8 @@ func tomlTable(p part) string {
 	return out.String()
 }
 
-// tomlKey quotes a key where it must be quoted. A JSON string without HTML
-// escapes is a TOML basic string.
+// tomlKey quotes a key if necessary. A JSON string without HTML escapes is a TOML
+// basic string.
 func tomlKey(name string) string {
 	bare := name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
@@ -189,9 +189,9 @@ func tomlKey(name string) string {
 	return string(encode(name))
 }
 
-// removeTables takes tables out: of gone parts with the tables below them, of those
-// that are written anew alone. The marker lines go too; lines of others inside the
-// block stay.
+// removeTables removes tables: for gone parts with the tables below them, for
+// rewritten ones alone. It also removes the marker lines, and keeps foreign lines
+// inside the block.
 func removeTables(current []byte, gone, anew []part) ([]byte, error) {
 	var out []byte
 	done := 0
@@ -217,8 +217,8 @@ func removeTables(current []byte, gone, anew []part) ([]byte, error) {
 	return out, nil
 }
 
-// onlyTables reports whether value has nothing but tables in it: those below a table
-// that was taken out alone.
+// onlyTables reports whether value has only tables in it: those below a table that
+// was removed alone.
 func onlyTables(value any) bool {
 	members, isTable := value.(map[string]any)
 	for _, member := range members {
@@ -232,8 +232,8 @@ func hasPrefix(path, prefix []string) bool {
 	return len(path) >= len(prefix) && reflect.DeepEqual(path[:len(prefix)], prefix)
 }
 
-// dropMarkers removes our marker lines, and the empty line that we put before
-// the first.
+// dropMarkers removes Bridge's marker lines, and the empty line that Bridge put
+// before the first.
 func dropMarkers(data []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(data) {
@@ -248,14 +248,14 @@ func dropMarkers(data []byte) []byte {
 	return out
 }
 
-// table is one [header] with its lines: end is behind the last line that is
-// not blank or a comment.
+// table is one [header] with its lines: end is after the last line that is not
+// blank or a comment.
 type table struct {
 	path       []string
 	start, end int
 }
 
-// scanTables finds the tables of a valid TOML file.
+// scanTables returns the tables of a valid TOML file.
 func scanTables(data []byte) []table {
 	var tables []table
 	for s := (tomlScanner{data: data}); s.next(); {
@@ -292,12 +292,12 @@ func headerPath(line []byte) []string {
 	}
 }
 
-// tomlScanner walks the logical lines of a valid TOML file: a line ends where
-// no string or list is open.
+// tomlScanner walks the logical lines of a valid TOML file: a line ends where no
+// string or list is open.
 type tomlScanner struct {
 	data       []byte
 	start, end int
-	header     bool // the line opens a table
+	header     bool // the line starts a table
 	content    bool // the line is not blank and not only a comment
 }
 
@@ -338,7 +338,7 @@ func (s *tomlScanner) next() bool {
 	return true
 }
 
-// skipString returns the offset behind the string that starts at i.
+// skipString returns the offset after the string that starts at i.
 func skipString(data []byte, i int) int {
 	quote := data[i]
 	fence := []byte{quote}
@@ -354,7 +354,7 @@ func skipString(data []byte, i int) int {
 			continue
 		}
 		i += len(fence)
-		for len(fence) == 3 && i < len(data) && data[i] == quote { // up to two quotes may stand before the fence
+		for len(fence) == 3 && i < len(data) && data[i] == quote { // up to two quotes may precede the fence
 			i++
 		}
 		return i

@@ -18,7 +18,7 @@ import (
 	"bridge/backend/network/link"
 )
 
-// lookEvery is how often `invite` asks what became of its invitation.
+// lookEvery is the interval of `invite`'s checks on its invitation.
 const lookEvery = time.Second
 
 func (a *App) inviteCommand() *cobra.Command {
@@ -43,10 +43,10 @@ func (a *App) invite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { // whoever interrupts this wants no code to be left
+	defer func() { // an interrupted command must leave no valid code
 		withdraw, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookEvery)
 		defer cancel()
-		_ = client.Withdraw(withdraw, invited.ID) // it ends by itself, too
+		_ = client.Withdraw(withdraw, invited.ID) // it also expires automatically
 	}()
 	text := fmt.Sprintf("On the PC that joins, run:\n\n  bridge join %s\n\nand type this code there, within %s:\n\n  %s\n\n",
 		invited.Addresses[0], bridge.Span(time.UnixMilli(invited.ExpiresAt).Sub(a.Now())), invited.Code)
@@ -68,7 +68,7 @@ func (a *App) invite(ctx context.Context) error {
 	default:
 		err = bridge.Errorf(bridge.Conflict, "nobody came in time: run `bridge-hub invite` again")
 	}
-	if a.json { // the document is printed already
+	if a.json { // the document is already printed
 		fmt.Fprintf(a.Stderr, "bridge-hub: %s\n", err)
 		return &outcome.ReportedError{Code: outcome.Failed}
 	}
@@ -84,7 +84,7 @@ func (a *App) await(ctx context.Context, client *server.Client, invited server.I
 	for {
 		state, err := client.Invitation(ctx, invited.ID)
 		if ctx.Err() != nil {
-			return state, ctx.Err() // its owner wants no more of it: that says nothing of the hub
+			return state, ctx.Err() // its owner cancelled; the hub is not the cause
 		}
 		if err != nil || state.State != link.InvitationOpen {
 			if counts {

@@ -1,7 +1,7 @@
-// Package jobstate gives a job a state folder of an agent of its own, so that it changes
-// nothing that another session of the same agent reads or runs (SEC-05). What the job only
-// reads are links to the owner's files; what its session writes lies in the job's folder,
-// and the session's transcript is published to the owner's folder under its own name.
+// Package jobstate gives a job a separate state folder of an agent, so that it changes nothing
+// that another session of the same agent reads or runs (SEC-05). Data that the job only reads
+// are links to the owner's files. Data that its session writes is in the job's folder, and the
+// session's transcript is published to the owner's folder under its own name.
 package jobstate
 
 import (
@@ -13,13 +13,13 @@ import (
 	"slices"
 )
 
-// ErrNotPlain reports that something is no regular file of this user's with one name, or
-// that a link leads to it.
+// ErrNotPlain reports a path that is not a regular file of this user with exactly
+// one name, or that a link leads to.
 var ErrNotPlain = errors.New("it is no regular file, or a link leads to it")
 
-// Mirror makes the folder private with a link to each entry of the owner's folder real.
-// The entries named in own become empty folders instead. What private has already stays:
-// an earlier run of the same job may have left it. A real that is missing has no entries.
+// Mirror creates the folder private with a link to each entry of the owner's folder real.
+// The entries named in own become empty folders instead. It keeps existing entries of
+// private from an earlier run of the same job. A missing real has no entries.
 func Mirror(real, private string, own ...string) error {
 	for _, name := range append([]string{"."}, own...) {
 		if err := os.MkdirAll(filepath.Join(private, name), 0o700); err != nil {
@@ -40,8 +40,8 @@ func Mirror(real, private string, own ...string) error {
 	return nil
 }
 
-// Link makes the symbolic link path to target, and the folders above path. A path that is
-// there already stays.
+// Link creates the symbolic link path to target, and the folders above path. It
+// keeps an existing path.
 func Link(target, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the job's state folder: %w", err)
@@ -52,7 +52,7 @@ func Link(target, path string) error {
 	return nil
 }
 
-// IsPlain reports whether path is a regular file, and no link.
+// IsPlain reports whether path is a regular file, and not a link.
 func IsPlain(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().IsRegular()

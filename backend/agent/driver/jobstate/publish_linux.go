@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Publish gives the file private, which the job may have made, the second name real in the
-// owner's folder; on another file system it copies the file. It replaces nothing: a real
-// that is there stays. It fails with [ErrNotPlain] when private is no regular file of this
-// user's with one name alone, or when a part of its path below base is a link: what the job
-// may write never leads to a file that it may not.
+// Publish gives the file private, which the job may have made, the second name real
+// in the owner's folder; on another file system it copies the file. It keeps an
+// existing real. It fails with [ErrNotPlain] if private is not a regular file of
+// this user with one name, or if a part of its path below base is a link. So the
+// job's writable files never lead to files that it may not write.
 func Publish(base, private, real string) error {
 	rel, err := filepath.Rel(base, private)
 	if err != nil || !filepath.IsLocal(rel) {

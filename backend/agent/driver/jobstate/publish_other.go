@@ -4,6 +4,6 @@ package jobstate
 
 import "errors"
 
-// Publish fails with [errors.ErrUnsupported]: jobs have no state folder of their own where
-// the system has no sandbox for them.
+// Publish fails with [errors.ErrUnsupported]: without a sandbox, jobs have no
+// separate state folder.
 func Publish(string, string, string) error { return errors.ErrUnsupported }

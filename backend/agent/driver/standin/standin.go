@@ -1,6 +1,6 @@
-// Package standin plays a `claude -p` with JSON lines, for tests of whatever drives
-// agents: it needs no account and no model, and does what its prompt says. Only tests
-// import it.
+// Package standin imitates a `claude -p` with JSON lines, for tests of agent
+// drivers. It needs no account and no model, and executes the script in its prompt.
+// Only tests import it.
 package standin
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// standIn is the stand-in at work.
+// standIn is one running stand-in.
 type standIn struct {
 	session   string
 	messages  chan [2]string // id, text
@@ -29,8 +29,8 @@ type standIn struct {
 
 type object = map[string]any
 
-// Run is the whole process, with the arguments of the CLI. Each message is its script, a
-// line a step:
+// Run runs the whole process, with the arguments of the CLI. Each message is a
+// script with one step per line:
 //
 //	say WORDS    the answer
 //	run COMMAND  a command that it asks about
@@ -108,7 +108,7 @@ func (s *standIn) assistant(block object) {
 	s.say(object{"type": "assistant", "message": object{"role": "assistant", "content": []object{block}, "usage": object{"input_tokens": 10, "output_tokens": 5}}, "parent_tool_use_id": nil})
 }
 
-// turn plays a script; what comes meanwhile goes on with it.
+// turn runs a script; later messages continue with it.
 func (s *standIn) turn(script string) {
 	words := ""
 	lines := strings.Split(script, "\n")
@@ -157,7 +157,7 @@ func (s *standIn) await(file string) bool {
 	}
 }
 
-// tool runs a command; false when the turn was stopped.
+// tool runs a command; it returns false if the turn was stopped.
 func (s *standIn) tool(command string, asks bool) bool {
 	s.steps++
 	id := fmt.Sprint("step", s.steps)
