@@ -427,9 +427,15 @@ func TestPGE_02_WhatIsBlockedOrEndsComesFirst(t *testing.T) {
 		got = append(got, row{id, item.By, item.Urgency})
 	}
 	want := []row{
-		{"soon", "api", needs.Now}, {"late", "api", needs.Now}, {"job-3", "api", needs.Now}, {"waits", "web", needs.Now}, {"prompt", "web", needs.Now},
-		{"old", "", needs.Next}, {"job-4", "", needs.Next},
-		{"codex", "", needs.Info}, {"job-2", "", needs.Info},
+		{"soon", "api", needs.Now},
+		{"late", "api", needs.Now},
+		{"job-3", "api", needs.Now},
+		{"waits", "web", needs.Now},
+		{"prompt", "web", needs.Now},
+		{"old", "", needs.Next},
+		{"job-4", "", needs.Next},
+		{"codex", "", needs.Info},
+		{"job-2", "", needs.Info},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
 		t.Error(diff)

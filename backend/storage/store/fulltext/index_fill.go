@@ -22,7 +22,7 @@ type source struct {
 	table   string
 	kind    documentKind
 	archive bool // it is in the archive
-	// rows selects row id, id, time and text from the row id ?1 on, at most ?2; last is
+	// rows selects row id, message id, time and text from the row id ?1 on, at most ?2; last is
 	// the last row id.
 	rows, last string
 	// beyond finds messages that contain ?1, before ?2, after the row id ?3, newest
