@@ -431,10 +431,24 @@ func TestHUB_04_CommandsFailAtOnceWhileTheHubIsAway(t *testing.T) {
 
 func TestHUB_08_WhoGoesIsSeenToGo(t *testing.T) {
 	n := hubtest.Start(t)
-	silent := func(o *hub.Options) { o.Pace.TTL, o.Pace.Presence = 2*time.Second, time.Hour } // as if it had died
-	a, b, c := open(t, n, n.Enrol("laptop")), open(t, n, n.Enrol("desk")), open(t, n, n.Enrol("dead"), silent)
+	dead, release := make(chan struct{}), make(chan struct{})
+	mortal := func(o *hub.Options) {
+		o.Pace.TTL = 2 * time.Second
+		word := o.Word
+		o.Word = func() hub.Word {
+			select {
+			case <-dead:
+				<-release // it announces itself no more
+			default:
+			}
+			return word()
+		}
+	}
+	a, b, c := open(t, n, n.Enrol("laptop")), open(t, n, n.Enrol("desk")), open(t, n, n.Enrol("dead"), mortal)
+	t.Cleanup(func() { close(release) }) // before c closes
 	a.sees(b, true)
 	a.sees(c, true)
+	close(dead)
 	gone := a.sees(c, false)
 	if !strings.Contains(gone.Failed, "not connected to the team's hub") {
 		t.Errorf("it says %q", gone.Failed)

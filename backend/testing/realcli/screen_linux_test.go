@@ -46,6 +46,10 @@ func TestRWM_24_WhatNoTerminalShowsIsNotWoken(t *testing.T) {
 			before := w.meet(session, name)
 
 			const early, late, gone = "For the one on the screen.", "For the one that left.", "For nobody."
+			if kind == "codex" { // it refuses /new until its own turn has ended, which is after the last hook
+				ended := func(screen string) bool { return has("Worked for")(screen) && !has("esc to interrupt")(screen) }
+				must(t, terminal.Until(soon(t), "the end of the turn", ended))
+			}
 			w.types(terminal, "/new")
 			must(t, terminal.Type(realcli.Return))
 			seen := len(w.model.Requests())

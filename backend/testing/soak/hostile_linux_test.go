@@ -404,6 +404,9 @@ func TestRMT_01_AThousandWrongCodesAreRefusedInFlatMemory(t *testing.T) {
 	if burnt != 250 { // the first guess of each four finds none
 		t.Errorf("%d invitations were needed for 1000 guesses: each takes three", burnt)
 	}
+	if dropped > burnt/10 { // a guess that arrives just as an invitation ends; 0 in 11,000 guesses
+		t.Errorf("the inviter dropped %d connections without an answer, at most %d", dropped, burnt/10)
+	}
 	two.pair() // and the owner's own PC comes in all the same
 }
 
