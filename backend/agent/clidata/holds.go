@@ -48,7 +48,7 @@ func Holds(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd st
 func holdsIn(record []byte, messages []mail.Delivery, held map[string]bool) {
 	var value any
 	for _, m := range messages {
-		if held[m.ID] || !bytes.Contains(record, []byte(m.ID)) {
+		if held[m.ID] || !mail.MayHold(record, m.Message) {
 			continue
 		}
 		if value == nil && json.Unmarshal(record, &value) != nil {

@@ -3,7 +3,6 @@ package mail
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"bridge/backend/core/bridge"
@@ -54,9 +53,5 @@ func (o *Overdue) add(row HistoryRow) {
 	}
 }
 
-// IsDecision reports whether the message is the notice of a decision. A session may
-// reuse a decision's conversation, by name or by a reply. But the broker alone sets the
-// hop, and a notice is no reply.
-func (r HistoryRow) IsDecision() bool {
-	return r.Hop == bridge.DecisionHop && r.ReplyTo == "" && strings.HasPrefix(r.ConversationID, bridge.DecisionConversation)
-}
+// IsDecision reports whether the message is the notice of a decision.
+func (r HistoryRow) IsDecision() bool { return isNotice(r.ConversationID, r.ReplyTo, r.Hop) }

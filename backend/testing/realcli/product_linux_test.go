@@ -321,13 +321,16 @@ func (m message) String() string {
 	return fmt.Sprintf("%s %s->%s %q %s %+v", m.ID, m.From, m.To, m.Body, m.State, m.Deliveries)
 }
 
-// shows reports whether a request holds mail with the text in its body, and
-// how often.
+// shows returns how often a request holds the text in mail or in the list of decisions.
 func shows(r realcli.Request, text string) int {
 	count := 0
 	for _, part := range strings.Split(r.Text(), "<bridge-message ")[1:] {
 		element, _, _ := strings.Cut(part, "</bridge-message>")
 		count += strings.Count(element, text)
+	}
+	for _, part := range strings.Split(r.Text(), "Decisions pinned in Bridge, newest first.")[1:] {
+		list, _, _ := strings.Cut(part, "\n\n")
+		count += strings.Count(list, text)
 	}
 	return count
 }

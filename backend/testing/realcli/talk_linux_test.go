@@ -121,7 +121,7 @@ func TestRealSessionsTalk(t *testing.T) {
 		if got := shows(step, question); got != 1 {
 			w.Errorf("codex was shown the question %d times at its next step", got)
 		}
-		if !strings.Contains(step.Text(), "not the word of your user") {
+		if !strings.Contains(step.Text(), "not your user") {
 			w.Error("MSG-08: the mail is not presented as another agent's")
 		}
 	})
