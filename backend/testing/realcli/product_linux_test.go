@@ -329,8 +329,12 @@ func shows(r realcli.Request, text string) int {
 		count += strings.Count(element, text)
 	}
 	for _, part := range strings.Split(r.Text(), "Decisions pinned in Bridge, newest first.")[1:] {
-		list, _, _ := strings.Cut(part, "\n\n")
-		count += strings.Count(list, text)
+		for _, line := range strings.Split(part, "\n")[1:] {
+			if !strings.HasPrefix(line, "- ") && !strings.HasPrefix(line, "  ") {
+				break
+			}
+			count += strings.Count(line, text)
+		}
 	}
 	return count
 }
