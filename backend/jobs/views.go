@@ -113,6 +113,16 @@ func (j *views) Detail(name string) (Detail, error) {
 	return detail, nil
 }
 
+// Turns returns the newest turns of one job, oldest first, from the registry or the
+// archive. It fails with NotFound if there is no such job.
+func (j *views) Turns(name string) ([]jobfiles.Turn, error) {
+	one, err := j.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return j.files.Turns(one), nil
+}
+
 // unreadable returns why a result is not shown, and where it is.
 func (j *views) unreadable(name string, err error) string {
 	why := "the result cannot be read"

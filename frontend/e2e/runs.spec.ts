@@ -421,3 +421,32 @@ test('CHT-12 a native child of a job takes a note to the job, and nothing else',
   ]);
   await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
+
+test('PGE-05 a job is a conversation, and a failed turn hides no answer', async ({ jobs, page }) => {
+  const job = await jobs.give(['answer The first answer.'], { title: 'Talks' });
+  await jobs.reaches(job, 'finished');
+  await page.goto(`/#/runs/${job}/result`);
+  const words = page.getByRole('textbox', { name: 'Message to Talks' });
+  const said = page.getByRole('region', { name: 'What codex says' });
+  await expect(said).toContainText('The first answer.');
+  await expect(page.getByRole('region', { name: 'Earlier turns' })).toHaveCount(0);
+
+  await words.fill('fail no account');
+  await page.getByRole('button', { name: 'Continue it' }).click();
+  await jobs.reaches(job, 'failed');
+  const earlier = page.getByRole('region', { name: 'Earlier turns' });
+  await expect(earlier.getByText('The first answer.').last()).toBeVisible();
+  await expect(said).toContainText('fail no account');
+
+  await words.fill('answer The third answer.');
+  await page.getByRole('button', { name: 'Continue it' }).click();
+  await jobs.reaches(job, 'finished');
+  await expect(said).toContainText('The third answer.');
+  await expect(earlier.getByText('Turn 1')).toBeVisible();
+  await expect(earlier.getByText('Turn 2')).toBeVisible();
+  await page.reload();
+  await expect(earlier.getByText('The first answer.').last()).toBeHidden();
+  await earlier.getByText('Turn 1').click();
+  await expect(earlier.getByText('The first answer.').last()).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+});

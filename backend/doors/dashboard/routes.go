@@ -34,6 +34,7 @@ func (d *Dashboard) table() []route {
 		{http.MethodPost, "/api/needs/{id}", guard.Mutation, d.queue.Put},
 		{http.MethodGet, "/api/runs/{run}", guard.Read, d.runs.Show},
 		{http.MethodGet, "/api/runs/{run}/diff", guard.Read, d.runs.Diff},
+		{http.MethodGet, "/api/runs/{run}/turns", guard.Read, d.runs.Turns},
 		{http.MethodPost, "/api/runs/{run}/comments", guard.Mutation, d.runs.Comment},
 		{http.MethodPost, "/api/runs/{run}/finish", guard.Mutation, d.runs.Finish},
 		{http.MethodGet, "/api/models", guard.Read, d.runs.Models},

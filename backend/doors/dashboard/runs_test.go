@@ -58,6 +58,14 @@ func (toldJobs) views() []api.JobView {
 	}
 }
 
+func (t toldJobs) Turns(name string) ([]jobfiles.Turn, error) {
+	detail, err := t.Detail(name)
+	if err != nil || detail.Result == nil {
+		return []jobfiles.Turn{{Run: 1, Message: detail.Prompt, Problem: "the result cannot be read: /x"}, {Run: 2}}, err
+	}
+	return []jobfiles.Turn{{Run: 1, Message: detail.Prompt, Result: detail.Result}}, nil
+}
+
 func (t toldJobs) Recent(int) []api.JobView { return t.views() }
 
 func (t toldJobs) Detail(name string) (jobs.Detail, error) {
@@ -221,6 +229,7 @@ func TestJOB_18_TheDiffTheCommentsAndTheFinishOfARun(t *testing.T) {
 	} {
 		refused(t, tt.path+" "+tt.body, w.post(tt.path, tt.body), tt.status)
 	}
+	refused(t, "the turns of another run", w.get("/api/runs/codex-job-ffffffff/turns"), 404)
 	refused(t, "the diff of another run", w.get("/api/runs/codex-job-ffffffff/diff"), 404)
 }
 
@@ -305,6 +314,7 @@ func TestWhereNoJobsAreServedListsAreEmptyAndTheRestIsNotThere(t *testing.T) {
 	refused(t, "an answer", w.post("/api/approvals/q-2", `{"decision":"allow"}`), 404)
 	refused(t, "words", w.post("/api/subagents/message", `{"job":"`+working+`","body":"x"}`), 404)
 	refused(t, "settings", w.post("/api/subagents/settings", `{"job":"`+working+`","title":"x"}`), 404)
+	refused(t, "turns", w.get("/api/runs/"+working+"/turns"), 404)
 	refused(t, "a diff", w.get("/api/runs/"+working+"/diff"), 404)
 	refused(t, "comments", w.post("/api/runs/"+working+"/comments", `{"comments":[{"path":"a","line":1,"body":"x"}]}`), 404)
 	refused(t, "a finish", w.post("/api/runs/"+working+"/finish", `{"action":"squash"}`), 404)

@@ -180,6 +180,8 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	golden(t, "question-late", w.post("/api/questions/0198f0a2-0000-7000-8000-00000000000b", `{"text":"yes"}`).body)
 	golden(t, "run-said", w.post("/api/subagents/message", `{"job":"`+working+`","body":"also the docs"}`).body)
 	golden(t, "run-diff", w.get("/api/runs/"+working+"/diff").body)
+	golden(t, "run-turns", w.get("/api/runs/"+ended+"/turns").body)
+	golden(t, "run-turns-working", w.get("/api/runs/"+working+"/turns").body)
 	golden(t, "run-finished", w.post("/api/runs/"+working+"/finish", `{"action":"squash","message":"5b1f7c2"}`).body)
 	golden(t, "run-conflicting", w.post("/api/runs/"+working+"/finish", `{"action":"merge"}`).body)
 	golden(t, "error", w.get("/nowhere").body)

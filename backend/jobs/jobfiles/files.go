@@ -211,6 +211,9 @@ func (f Files) WriteEnvelope(one job.Job, outcome job.Outcome, problem string, a
 	envelope := runs.NewEnvelope(one.Name, one.Run, outcome, "", runs.Evidence{}, at)
 	envelope.Error, envelope.Title, envelope.Model = problem, one.Title, one.Model
 	envelope.Session, envelope.Workdir = one.SessionID, one.Workdir
+	if spec, err := f.ReadSpec(one.Name); err == nil && spec.Run == one.Run {
+		envelope.Message = spec.Prompt
+	}
 	if one.Worktree.IsMade() {
 		envelope.Branch, envelope.Workdir, envelope.Evidence.Base = one.Worktree.Branch, one.Worktree.Path, one.Worktree.Base
 	}

@@ -299,6 +299,25 @@ export interface RunResult {
   variables: string[];
 }
 
+/** One turn of a job: the words that began it and its answer. */
+export interface RunTurn {
+  /** From 1. */
+  run: number;
+  /** '' where it is not known. */
+  message: string;
+  /** '' before its end. */
+  status: RunStatus | '';
+  ended: string;
+  /** At most 64 KiB of the answer. */
+  text: string;
+  /** Why there is no answer, or why it cannot be read; '' where there is one. */
+  error: string;
+  at: number | null;
+  durationMs: number;
+  tokens: number;
+  costUsd: number;
+}
+
 /** What became of the owner's words to a job; `delivery` is null where there were none. */
 export interface Said {
   job: string;
@@ -1118,6 +1137,8 @@ export const api = {
   /** A piece of a job's log from a byte on; `next` is where it goes on. */
   runLog: (name: string, from: number) =>
     call<{ text: string; next: number; size: number }>(`/api/runs/${encode(name)}?from=${from}`),
+  /** The newest turns of a job, oldest first. */
+  runTurns: (name: string) => call<{ turns: RunTurn[] }>(`/api/runs/${encode(name)}/turns`),
   runDiff: (name: string) => call<Diff>(`/api/runs/${encode(name)}/diff`),
   /** All of them become one message to the job. */
   commentRun: (name: string, comments: LineComment[]) =>

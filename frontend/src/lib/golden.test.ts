@@ -30,6 +30,7 @@ import type {
   Rule,
   Run,
   RunDetail,
+  RunTurn,
   Question,
   Said,
   SendResult,
@@ -252,6 +253,23 @@ const runDiff = v.object({
     }),
   ),
 }) satisfies v.GenericSchema<unknown, Diff>;
+
+const runTurns = v.object({
+  turns: v.array(
+    v.object({
+      run: v.number(),
+      message: v.string(),
+      status: v.union([status, v.literal('')]),
+      ended: v.string(),
+      text: v.string(),
+      error: v.string(),
+      at: v.nullable(time),
+      durationMs: v.number(),
+      tokens: v.number(),
+      costUsd: v.number(),
+    }),
+  ),
+}) satisfies v.GenericSchema<unknown, { turns: RunTurn[] }>;
 
 const finished = v.object({
   action: finishAction,
@@ -750,6 +768,8 @@ describe('the server answers as the page expects', () => {
     ['run.json', runDetail],
     ['run-log.json', runLog],
     ['run-diff.json', runDiff],
+    ['run-turns.json', runTurns],
+    ['run-turns-working.json', runTurns],
     ['run-finished.json', finished],
     ['run-conflicting.json', v.object({ error: v.string(), ...finished.entries })],
     ['run-said.json', said],

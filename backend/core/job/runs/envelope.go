@@ -28,8 +28,9 @@ type Envelope struct {
 	State     job.State     `json:"state"`
 	Ended     job.EndReason `json:"ended"`
 	Until     job.Millis    `json:"until,omitempty"`
-	Error     string        `json:"error,omitempty"` // the message of the agent or the runner about an end without an answer
-	Result    string        `json:"result"`          // the complete answer
+	Error     string        `json:"error,omitempty"`   // the message of the agent or the runner about an end without an answer
+	Message   string        `json:"message,omitempty"` // the words that began the run; "" in older files
+	Result    string        `json:"result"`            // the complete answer
 	Title     string        `json:"title,omitempty"`
 	Model     string        `json:"model,omitempty"`
 	Session   string        `json:"session,omitempty"`

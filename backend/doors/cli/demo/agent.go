@@ -3,6 +3,7 @@ package demo
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ type standIn struct {
 	lock sync.Mutex // guards out
 	beat time.Duration
 
+	session string
 	cwd     string
 	servers []server
 	asked   int
@@ -60,6 +62,7 @@ type said struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params struct {
+		Session string   `json:"sessionId"`
 		Cwd     string   `json:"cwd"`
 		Servers []server `json:"mcpServers"`
 		Prompt  []struct {
@@ -100,11 +103,16 @@ func (a *standIn) handle(ctx context.Context, line said) {
 		default: // no waiter
 		}
 	case "initialize":
-		a.reply(line.ID, object{"protocolVersion": 1, "agentCapabilities": object{}, "agentInfo": object{"name": "script", "version": "1"}})
-	case "session/new":
+		can := object{"sessionCapabilities": object{"resume": object{}}}
+		a.reply(line.ID, object{"protocolVersion": 1, "agentCapabilities": can, "agentInfo": object{"name": "script", "version": "1"}})
+	case "session/new", "session/resume":
 		a.cwd, a.servers = line.Params.Cwd, line.Params.Servers
 		mode := object{"id": "mode", "category": "mode", "type": "select", "currentValue": "ask", "options": []object{{"value": "ask"}}}
-		a.reply(line.ID, object{"sessionId": "script", "configOptions": []object{mode}})
+		a.session = line.Params.Session
+		if a.session == "" {
+			a.session = "script-" + rand.Text()[:8]
+		}
+		a.reply(line.ID, object{"sessionId": a.session, "configOptions": []object{mode}})
 	case "session/prompt":
 		var prompt string
 		for _, part := range line.Params.Prompt {
@@ -122,11 +130,14 @@ func (a *standIn) handle(ctx context.Context, line said) {
 	}
 }
 
+// followUp is the answer to words for which there is no script, such as review comments.
+const followUp = "I read your words. I am a script without a model, so I change nothing. A real agent would continue here, in the same session, and answer you."
+
 // play executes the script of a task.
 func (a *standIn) play(ctx context.Context, id json.RawMessage, prompt string) {
 	acts, known := tasks[prompt]
 	if !known {
-		acts = []act{tell("I am a script without a model: I have no words for that.")}
+		acts = []act{tell(followUp)}
 	}
 	for _, one := range acts {
 		var err error
@@ -161,7 +172,7 @@ func (a *standIn) write(line object) {
 }
 
 func (a *standIn) update(update object) {
-	a.write(object{"method": "session/update", "params": object{"sessionId": "script", "update": update}})
+	a.write(object{"method": "session/update", "params": object{"sessionId": a.session, "update": update}})
 }
 
 // step is a tool call from its start to its end.
@@ -246,7 +257,7 @@ func askGit(args ...string) act {
 		return a.step("execute", command, object{"command": command}, func(id string) (string, int, error) {
 			call := object{"toolCallId": id, "title": command, "kind": "execute", "rawInput": object{"command": command}}
 			options := []object{{"optionId": "yes", "kind": "allow_once", "name": "Allow"}, {"optionId": "no", "kind": "reject_once", "name": "Refuse"}}
-			a.write(object{"id": id, "method": "session/request_permission", "params": object{"sessionId": "script", "options": options, "toolCall": call}})
+			a.write(object{"id": id, "method": "session/request_permission", "params": object{"sessionId": a.session, "options": options, "toolCall": call}})
 			select {
 			case allowed := <-a.answers:
 				if allowed {

@@ -19,6 +19,7 @@ type heard struct {
 	Params struct {
 		Update struct {
 			SessionUpdate, Status string
+			Content               json.RawMessage
 			RawOutput             struct{ ExitCode int }
 		}
 	}
@@ -31,6 +32,8 @@ type talker struct {
 	in    io.WriteCloser
 	lines *bufio.Scanner
 	ended chan error
+
+	session string
 }
 
 func talk(t *testing.T, folder string) *talker {
@@ -45,7 +48,7 @@ func talk(t *testing.T, folder string) *talker {
 	c.say(object{"id": 1, "method": "initialize"})
 	c.until(func(h heard) bool { return string(h.ID) == "1" })
 	c.say(object{"id": 2, "method": "session/new", "params": object{"cwd": folder, "mcpServers": []object{}}})
-	c.until(func(h heard) bool { return h.Result.SessionID == "script" })
+	c.until(func(h heard) bool { c.session = h.Result.SessionID; return strings.HasPrefix(c.session, "script-") })
 	return c
 }
 
@@ -173,4 +176,20 @@ func TestDSK_06_TheDemosAgentStops(t *testing.T) {
 	c.prompt("something else")
 	c.until(stopped("end_turn"))
 	c.leave()
+}
+
+// A job is continued in its own session, as after the owner's review comments.
+func TestPGE_05_TheDemosAgentContinuesASession(t *testing.T) {
+	project := prepared(t)
+	first, other := talk(t, project), talk(t, project)
+	if first.session == other.session {
+		t.Errorf("two sessions are named %s", first.session)
+	}
+	first.leave()
+	other.say(object{"id": 4, "method": "session/resume", "params": object{"sessionId": first.session, "cwd": project, "mcpServers": []object{}}})
+	other.until(func(h heard) bool { return h.Result.SessionID == first.session })
+	other.prompt("src/cart.js:3: use a Map")
+	other.until(func(h heard) bool { return strings.Contains(string(h.Params.Update.Content), "I read your words") })
+	other.until(stopped("end_turn"))
+	other.leave()
 }

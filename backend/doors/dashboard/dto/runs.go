@@ -73,6 +73,25 @@ type RunDetail struct {
 	Result *RunResult `json:"result"`
 }
 
+// RunTurns is the answer of GET /api/runs/<run>/turns: the newest turns, oldest first.
+type RunTurns struct {
+	Turns []RunTurn `json:"turns"`
+}
+
+// RunTurn is one turn of a job: the words that began it, and its answer.
+type RunTurn struct {
+	Run        int                `json:"run"`     // from 1
+	Message    string             `json:"message"` // "" if it is not known
+	Status     job.State          `json:"status"`  // "" before its end
+	Ended      job.EndReason      `json:"ended"`
+	Text       string             `json:"text"`  // at most 64 KiB of it
+	Error      string             `json:"error"` // why there is no readable answer, or ""
+	At         *bridge.UnixMillis `json:"at"`    // of its end, or null
+	DurationMs int64              `json:"durationMs"`
+	Tokens     int64              `json:"tokens"`
+	CostUSD    float64            `json:"costUsd"`
+}
+
 // RunResult is the agent's answer and the runner's observations.
 type RunResult struct {
 	Status   job.State          `json:"status"`

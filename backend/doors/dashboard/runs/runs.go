@@ -25,6 +25,7 @@ type Jobs interface {
 	// archived jobs, each newest first.
 	Recent(ended int) []api.JobView
 	Detail(name string) (jobs.Detail, error)
+	Turns(name string) ([]jobfiles.Turn, error)
 	ReadLog(name string, from int64) (jobfiles.Log, error)
 	// Approvals returns the questions of the running jobs, oldest first.
 	Approvals() []job.Approval
@@ -141,6 +142,22 @@ func (s *Runs) Show(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return httpjson.WriteJSON(w, detailShape(detail))
+}
+
+// Turns answers GET /api/runs/<run>/turns: the conversation of a job, oldest turn first.
+func (s *Runs) Turns(w http.ResponseWriter, r *http.Request) error {
+	if s.jobs == nil {
+		return noJobs()
+	}
+	turns, err := s.jobs.Turns(r.PathValue("run"))
+	if err != nil {
+		return err
+	}
+	answer := dto.RunTurns{Turns: []dto.RunTurn{}}
+	for _, turn := range turns {
+		answer.Turns = append(answer.Turns, turnShape(turn))
+	}
+	return httpjson.WriteJSON(w, answer)
 }
 
 func (s *Runs) showLog(w http.ResponseWriter, run, from string) error {

@@ -9,6 +9,7 @@ import (
 	"bridge/backend/core/needs"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/jobs"
+	"bridge/backend/jobs/jobfiles"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -102,6 +103,17 @@ func detailShape(d jobs.Detail) dto.RunDetail {
 		detail.Result = &dto.RunResult{Status: d.Status, Error: d.Problem, Evidence: evidenceShape(runs.Evidence{}), Variables: []string{}}
 	}
 	return detail
+}
+
+func turnShape(t jobfiles.Turn) dto.RunTurn {
+	turn := dto.RunTurn{Run: t.Run, Message: t.Message, Error: t.Problem}
+	if t.Result == nil {
+		return turn
+	}
+	seen := t.Result.Evidence
+	turn.Status, turn.Ended, turn.Text, turn.Error, turn.At = t.Result.State, t.Result.Ended, t.Result.Result, t.Result.Error, moment(int64(t.Result.WrittenAt))
+	turn.DurationMs, turn.Tokens, turn.CostUSD = seen.DurationMs, seen.Tokens, seen.CostUSD
+	return turn
 }
 
 func resultShape(e runs.Envelope) *dto.RunResult {

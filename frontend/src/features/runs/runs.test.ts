@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { RunTurn } from '../../lib/api';
 import { run } from '../../lib/sample';
 import {
   byHand,
@@ -16,8 +17,10 @@ import {
   reachWords,
   reasonWords,
   saidStatus,
+  splitTurns,
   stateWord,
   tokens,
+  totalTime,
   waitsForWord,
   type Tree,
 } from './runs';
@@ -161,13 +164,13 @@ describe('a job in words', () => {
   );
 
   it.each([
-    ['sandbox', 'held by the system'],
+    ['sandbox', 'in a sandbox of this system'],
     [
       'sandbox-signals',
-      'held by the system; before Linux 6.12, as here, the job can end your other programs',
+      'in a sandbox of this system; before Linux 6.12, as here, the job can end your other programs',
     ],
-    ['own', 'held by codex’s own sandbox'],
-    ['none', 'held by codex’s own rules alone'],
+    ['own', 'in codex’s own sandbox'],
+    ['none', 'not in a sandbox, codex’s own rules only'],
     ['of a newer Bridge', ''],
   ])('SEC-08 says of the layer %s what holds', (layer, words) =>
     expect(layerWords(layer, 'codex')).toBe(words),
@@ -242,5 +245,40 @@ describe('JOB-09 why a job stands in line', () => {
     ['it is on another PC', { ...queued, remote }, [other], 'waits for a free slot'],
   ])('%s', (_, job, runs, words) => {
     expect(lineWords(job, runs)).toBe(words);
+  });
+});
+
+describe('PGE-05 a job is a conversation', () => {
+  const turn = (run: number, text: string, status: RunTurn['status'] = 'finished'): RunTurn => ({
+    run,
+    message: `message ${run}`,
+    status,
+    ended: 'answer',
+    text,
+    error: text === '' ? 'no account' : '',
+    at: null,
+    durationMs: 1000 * run,
+    tokens: 0,
+    costUsd: 0,
+  });
+
+  it.each([
+    ['no turn', [], [], null, null],
+    ['the first one works', [turn(1, '', '')], [], null, null],
+    ['one turn', [turn(1, 'a')], [], 1, null],
+    ['two answers', [turn(1, 'a'), turn(2, 'b')], [1], 2, null],
+    ['the second one works', [turn(1, 'a'), turn(2, '', '')], [], 1, null],
+    ['a failed turn shows the answer before', [turn(1, 'a'), turn(2, '', 'failed')], [1], 2, 1],
+    ['two failed turns', [turn(1, 'a'), turn(2, '', 'failed'), turn(3, '', 'failed')], [1, 2], 3, 1],
+    ['no answer at all', [turn(1, '', 'failed'), turn(2, '', 'failed')], [1], 2, null],
+  ])('%s', (_, turns, earlier, last, open) => {
+    const split = splitTurns(turns);
+    expect(split.earlier.map((t) => t.run)).toEqual(earlier);
+    expect(split.last?.run ?? null).toBe(last);
+    expect(split.open).toBe(open);
+  });
+
+  it('adds up the time', () => {
+    expect(totalTime([turn(1, 'a'), turn(2, 'b')])).toBe(3000);
   });
 });

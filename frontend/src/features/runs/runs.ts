@@ -1,6 +1,6 @@
 // What the page says about delegated jobs, without markup.
 
-import type { Evidence, Run, RunStatus, Said, WaitFor } from '../../lib/api';
+import type { Evidence, Run, RunStatus, RunTurn, Said, WaitFor } from '../../lib/api';
 import { byName, count } from '../../lib/text';
 import type { Status } from '../chat/chat';
 
@@ -63,13 +63,13 @@ export const reasonWords = (ended: string) => REASONS[ended] ?? (ended === '' ? 
 export function layerWords(layer: string, agent: string): string {
   switch (layer) {
     case 'sandbox':
-      return 'held by the system';
+      return 'in a sandbox of this system';
     case 'sandbox-signals':
-      return 'held by the system; before Linux 6.12, as here, the job can end your other programs';
+      return 'in a sandbox of this system; before Linux 6.12, as here, the job can end your other programs';
     case 'own':
-      return `held by ${agent}’s own sandbox`;
+      return `in ${agent}’s own sandbox`;
     case 'none':
-      return `held by ${agent}’s own rules alone`;
+      return `not in a sandbox, ${agent}’s own rules only`;
     default:
       return '';
   }
@@ -280,3 +280,26 @@ export function byHand(run: Pick<Run, 'agent' | 'session'>): string {
       return '';
   }
 }
+
+/** The turn has an answer of the agent. */
+export const isTurnAnswered = (turn: Pick<RunTurn, 'text'>) => turn.text !== '';
+
+/**
+ * The turns before the one whose result is shown, that turn, and the turn that is open at first:
+ * the last one with an answer, if the shown one has none. A failed turn must not hide an answer.
+ */
+export function splitTurns(turns: RunTurn[]): {
+  earlier: RunTurn[];
+  last: RunTurn | null;
+  open: number | null;
+} {
+  const at = turns.findLastIndex((t) => t.status !== '');
+  const last = turns[at] ?? null;
+  const earlier = turns.slice(0, Math.max(0, at));
+  const open = last === null || isTurnAnswered(last) ? undefined : earlier.findLast(isTurnAnswered);
+  return { earlier, last, open: open?.run ?? null };
+}
+
+/** How long all turns took, in milliseconds. */
+export const totalTime = (turns: Pick<RunTurn, 'durationMs'>[]) =>
+  turns.reduce((sum, t) => sum + t.durationMs, 0);

@@ -1,0 +1,61 @@
+package jobfiles
+
+import (
+	"errors"
+	"io/fs"
+
+	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
+	"bridge/backend/platform/disk"
+)
+
+// Limits of [Files.Turns]: the newest turns, and how much of each answer, in bytes.
+const (
+	MaxTurns      = 50
+	MaxTurnAnswer = 64 << 10
+)
+
+// Turn is one run of a job in its conversation: the words that began it and its end.
+type Turn struct {
+	Run     int
+	Message string         // "" if no file has it
+	Result  *runs.Envelope // nil while the run has none; its text may be cut
+	Problem string         // why the result cannot be read, or ""
+}
+
+// Turns returns the newest [MaxTurns] turns of a job, oldest first (PGE-05). It shows at
+// most [MaxTurnAnswer] bytes of each answer, and names the file of a longer one. An
+// unreadable result is a turn with its problem.
+func (f Files) Turns(one job.Job) []Turn {
+	turns := []Turn{}
+	for run := max(1, one.Run-MaxTurns+1); run <= one.Run; run++ {
+		turns = append(turns, f.turn(one, run))
+	}
+	return turns
+}
+
+func (f Files) turn(one job.Job, run int) Turn {
+	turn := Turn{Run: run}
+	if run == 1 {
+		turn.Message = one.Prompt
+	}
+	for _, path := range []string{f.earlier(one.Name, run), f.Envelope(one.Name)} {
+		envelope, _, err := runs.ReadEnvelope(disk.Regular(path), one.Name, MaxTurnAnswer)
+		switch {
+		case err == nil && envelope.Run == run:
+			shown := envelope.Shown(path)
+			turn.Result, turn.Problem = &shown, ""
+			if envelope.Message != "" {
+				turn.Message = envelope.Message
+			}
+			return turn
+		case errors.Is(err, fs.ErrNotExist), err == nil:
+		case path != f.Envelope(one.Name) || run == one.Run:
+			turn.Problem = "the result cannot be read: " + path
+		}
+	}
+	if spec, err := f.ReadSpec(one.Name); err == nil && spec.Run == run {
+		turn.Message = spec.Prompt
+	}
+	return turn
+}
