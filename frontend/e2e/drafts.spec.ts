@@ -78,3 +78,37 @@ test('JOB-18 CHT-17 neither Esc nor a reload loses a comment, a message or a dec
     await page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('bridge.draft.'))),
   ).toEqual([]);
 });
+
+test('PGE-03 a draft is on every page of this Bridge, until it is sent', async ({ jobs, page, browser }) => {
+  const job = await jobs.give(['answer Done.'], { title: 'Waits for words' });
+  await jobs.reaches(job, 'finished');
+  await page.goto(`/#/runs/${job}`);
+  const told = page.waitForResponse(
+    (r) => r.url().endsWith('/api/drafts') && r.request().method() === 'POST',
+  );
+  await page.getByRole('textbox', { name: 'Message to Waits for words' }).fill('answer Thought through.');
+  await told;
+
+  // Another browser, as the desktop window is after a restart: no storage of the first one.
+  const context = await browser.newContext({
+    baseURL: new URL(page.url()).origin,
+    storageState: { cookies: await page.context().cookies(), origins: [] },
+  });
+  const other = await context.newPage();
+  await other.goto(`/#/runs/${job}`);
+  await expect(other.getByRole('textbox', { name: 'Message to Waits for words' })).toHaveValue(
+    'answer Thought through.',
+  );
+  const sent = other.waitForResponse(
+    (r) => r.url().endsWith('/api/drafts') && r.request().method() === 'POST',
+  );
+  await other.getByRole('button', { name: 'Continue it' }).click();
+  await sent;
+  await other.goto(`/#/runs/${job}/result`);
+  await expect(other.getByRole('region', { name: 'What codex says' })).toContainText('Thought through.');
+  await jobs.reaches(job, 'finished');
+  await context.close();
+
+  await page.reload();
+  await expect(page.getByRole('textbox', { name: 'Message to Waits for words' })).toHaveValue('');
+});

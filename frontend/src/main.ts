@@ -1,7 +1,8 @@
 import { mount } from 'svelte';
 import './app.css';
 import App from './App.svelte';
-import { dropOldDrafts } from './lib/drafts';
+import { api } from './lib/api';
+import { dropOldDrafts, isNewStorage, shareDrafts, shareWaiting } from './lib/drafts';
 import { theme } from './lib/theme.svelte';
 import { keepVisible } from './lib/visible';
 
@@ -16,4 +17,13 @@ document.documentElement.dataset.bridge = 'dashboard';
 
 const target = document.getElementById('app');
 if (target === null) throw new Error('the page has no place for the app');
-mount(App, { target });
+const place = target;
+
+const isNew = isNewStorage();
+const shared = shareDrafts({ list: async () => (await api.drafts()).drafts, set: api.setDraft });
+addEventListener('pagehide', shareWaiting);
+/** How long the first page of a browser waits for its drafts, in ms. */
+const PATIENCE = 300;
+const begin = () => void mount(App, { target: place });
+if (isNew) void Promise.race([shared, new Promise((r) => setTimeout(r, PATIENCE))]).then(begin);
+else begin();

@@ -29,6 +29,7 @@ import (
 	"bridge/backend/core/remote"
 	"bridge/backend/core/rule"
 	"bridge/backend/doors/dashboard"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/guard"
 	"bridge/backend/doors/dashboard/needsview"
 	"bridge/backend/jobs"
@@ -676,9 +677,8 @@ func (d *Daemon) startDashboard(context.Context) error {
 		OpenLink:        d.opts.OpenLink,
 		Login:           d.opts.Login,
 		Page:            d.opts.Page,
-		Name:            instanceName(settings),
-		Version:         d.opts.Version,
-		Home:            d.opts.Home.Dir(),
+		Drafts:          &config.DraftsFile{Home: d.opts.Home, Now: d.opts.Now},
+		Instance:        dto.Instance{Name: instanceName(settings), Version: d.opts.Version, Home: d.opts.Home.Dir()},
 		MaxHops:         settings.MaxHops,
 		Now:             d.opts.Now,
 		Log:             d.opts.Log,

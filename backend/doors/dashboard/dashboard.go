@@ -23,6 +23,7 @@ import (
 	"bridge/backend/core/decision"
 	"bridge/backend/core/mail"
 	"bridge/backend/doors/dashboard/activity"
+	"bridge/backend/doors/dashboard/drafts"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/guard"
 	"bridge/backend/doors/dashboard/httpjson"
@@ -77,6 +78,8 @@ type Options struct {
 	Settings Settings
 	// PutAway stores dismissed news; nil disables dismissing.
 	PutAway needsview.PutAway
+	// Drafts keeps what the owner typed and did not send; nil keeps nothing.
+	Drafts drafts.Store
 	// Questions are the sessions' questions; nil without any.
 	Questions needsview.Questions
 	// Prompts are the permission prompts of sessions; nil without any.
@@ -92,10 +95,8 @@ type Options struct {
 	// Page holds the built page with index.html at its root. If it is nil or lacks
 	// index.html, the page answers 503 with build instructions.
 	Page fs.FS
-	// Name and Version identify this instance.
-	Name, Version string
-	// Home is the data folder, as text for people; may be "".
-	Home string
+	// Instance identifies this instance. Its Home may be "".
+	Instance dto.Instance
 	// MaxHops is the hop count from which mail wakes no session; 0 for the default.
 	MaxHops int
 	Now     func() time.Time
@@ -248,14 +249,14 @@ func New(opts Options) *Dashboard {
 		activity:  from.activity(),
 		events:    newEvents(opts.Now),
 		page:      pageFiles{opts.Page},
-		browser:   browser{opts.OpenLink},
+		browser:   browser{opts.OpenLink, drafts.New(opts.Drafts)},
 		stop:      stop,
 	}
 	d.runs = runs.New(opts.Jobs, opts.Prompts, opts.Rules, d.chats.bound)
 	d.chats.runs = d.runs
 	d.network = newNetwork(opts, d.settings.changing)
 	d.states = &states{
-		sources: from, instance: dto.Instance{Name: opts.Name, Version: opts.Version, Home: opts.Home}, runs: d.runs, storage: d.storage,
+		sources: from, instance: opts.Instance, runs: d.runs, storage: d.storage,
 		began: opts.Now().UnixMilli(),
 	}
 	d.queue = needsview.New(needsview.Options{PutAway: opts.PutAway, Questions: opts.Questions, Rules: opts.Rules, Gather: d.states.facts, Changed: d.states.forget, Now: opts.Now, Log: opts.Log})
@@ -272,7 +273,7 @@ func New(opts Options) *Dashboard {
 }
 
 func newNetwork(opts Options, changing *sync.Mutex) *network.Network {
-	home, err := config.ResolveHome(opts.Home, os.Getenv)
+	home, err := config.ResolveHome(opts.Instance.Home, os.Getenv)
 	folders := network.Folders{Reserved: config.ReservedFolders(home, os.Getenv).Check}
 	if err != nil {
 		folders.Reserved = func(string) error { return err }

@@ -24,6 +24,7 @@ import (
 	"bridge/backend/core/decision"
 	"bridge/backend/core/delivery"
 	"bridge/backend/core/session"
+	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/guard"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
@@ -115,11 +116,9 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 			"index.html":    {Data: []byte("<!doctype html><title>Bridge</title>")},
 			"assets/app.js": {Data: []byte("export {}")},
 		},
-		Name:    "here",
-		Version: "1.2.3",
-		Home:    "/home/anna/.bridge",
-		Now:     w.clock.Now,
-		Log:     slog.New(slog.NewTextHandler(w.log, nil)),
+		Instance: dto.Instance{Name: "here", Version: "1.2.3", Home: "/home/anna/.bridge"},
+		Now:      w.clock.Now,
+		Log:      slog.New(slog.NewTextHandler(w.log, nil)),
 	}
 	for _, c := range change {
 		c(&opts)

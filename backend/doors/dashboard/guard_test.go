@@ -203,6 +203,7 @@ var goodBodies = map[string]string{
 	"/api/network/link":               `{"address":"192.168.1.20","code":"7K3M-QX9T"}`,
 	"/api/network/peers/{id}":         `{}`,
 	"/api/network/policy":             `{"revision":"x","enabled":true}`,
+	"/api/drafts":                     `{"key":"chat.run","value":"hello"}`,
 	"/api/open":                       `{"url":"https://example.org/"}`,
 }
 

@@ -84,7 +84,7 @@ func (pc *linkedPC) read() string {
 func paged(t *testing.T, pc *linkedPC) *world {
 	t.Helper()
 	return newWorld(t, func(o *Options) {
-		o.Peering, o.NetworkSettings, o.Settings, o.Home = pc.Peering, config.File{Home: pc.home}, pc.home, pc.home.Dir()
+		o.Peering, o.NetworkSettings, o.Settings, o.Instance.Home = pc.Peering, config.File{Home: pc.home}, pc.home, pc.home.Dir()
 	})
 }
 

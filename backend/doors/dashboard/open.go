@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/doors/dashboard/drafts"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/httpjson"
 )
@@ -15,9 +16,10 @@ import (
 // has started.
 const openPatience = 3 * time.Second
 
-// browser starts the owner's browser.
+// browser starts the owner's browser, and keeps the drafts of its pages.
 type browser struct {
-	show func(ctx context.Context, link string) error
+	show   func(ctx context.Context, link string) error
+	drafts *drafts.Drafts
 }
 
 // open answers POST /api/open: it opens a link of the page in the owner's browser.

@@ -70,6 +70,8 @@ func (d *Dashboard) table() []route {
 		{http.MethodPost, "/api/network/link", guard.Mutation, d.network.Link},
 		{http.MethodDelete, "/api/network/peers/{id}", guard.Mutation, d.network.Unpair},
 		{http.MethodPut, "/api/network/policy", guard.Mutation, d.network.Change},
+		{http.MethodGet, "/api/drafts", guard.Read, d.browser.drafts.List},
+		{http.MethodPost, "/api/drafts", guard.Mutation, d.browser.drafts.Set},
 		{http.MethodPost, "/api/open", guard.Mutation, d.browser.open},
 		{http.MethodGet, "/launch", guard.Entry, d.guard.Launch},
 		{http.MethodGet, "/", guard.Page, d.page.index},

@@ -37,7 +37,7 @@ var exceptions = map[string]exception{
 	"backend/doors/dashboard/dto.Run":      {fields: 25, reason: "an answer of the dashboard"},
 	"backend/doors/dashboard/dto.Approval": {fields: 23, reason: "an answer of the dashboard"},
 	"backend/agent/driver.claudeLine":      {fields: 23, reason: "a line that Claude prints"},
-	"backend/doors/dashboard.Options":      {fields: 28, reason: "what the daemon hands to the dashboard"},
+	"backend/doors/dashboard.Options":      {fields: 27, reason: "what the daemon hands to the dashboard"},
 	// Parts that are to be divided.
 	"backend/network/hub.Hub":                {methods: 75, fields: 31, reason: "to become roster, presence, outbox and inbox"},
 	"backend/network/hub/server.Server":      {methods: 48, reason: "to be divided as the client is"},

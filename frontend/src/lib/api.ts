@@ -1,6 +1,8 @@
 // The dashboard's HTTP interface, typed. Every time is an integer in epoch
 // milliseconds. Identity is the cookie; the page holds no secret.
 
+import type { SharedDraft } from './drafts';
+
 export type Step = 'accepted' | 'durable' | 'woken' | 'handed' | 'consumed' | 'answered';
 /**
  * How far a delivery has come. 'expired' left the row of steps for good. On its way to another PC one is 'at-hub' when
@@ -1073,9 +1075,10 @@ async function call<T>(path: string, init?: RequestInit): Promise<T> {
   throw response.status === 403 ? new Refused(sentence) : new Failed(sentence, response.status, body);
 }
 
-function post<T>(path: string, body: unknown, method = 'POST'): Promise<T> {
+function post<T>(path: string, body: unknown, method = 'POST', keepalive = false): Promise<T> {
   return call<T>(path, {
     method,
+    keepalive,
     headers: { 'content-type': 'application/json', 'x-bridge': '1' },
     body: JSON.stringify(body),
   });
@@ -1137,6 +1140,10 @@ export const api = {
   /** A piece of a job's log from a byte on; `next` is where it goes on. */
   runLog: (name: string, from: number) =>
     call<{ text: string; next: number; size: number }>(`/api/runs/${encode(name)}?from=${from}`),
+  drafts: () => call<{ drafts: SharedDraft[] }>('/api/drafts'),
+  /** A page that is being closed is not waited for: `leaving` lets the request outlive it. */
+  setDraft: (key: string, value: unknown, leaving: boolean) =>
+    post<{ key: string }>('/api/drafts', { key, value }, 'POST', leaving),
   /** The newest turns of a job, oldest first. */
   runTurns: (name: string) => call<{ turns: RunTurn[] }>(`/api/runs/${encode(name)}/turns`),
   runDiff: (name: string) => call<Diff>(`/api/runs/${encode(name)}/diff`),

@@ -1,5 +1,17 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { DRAFT_LIFE, dropOldDrafts, keepDraft, keptDraft, keptText, keptTexts } from './drafts';
+import {
+  DRAFT_LIFE,
+  dropOldDrafts,
+  isNewStorage,
+  keepDraft,
+  keptDraft,
+  keptText,
+  keptTexts,
+  SHARE_PAUSE,
+  shareDrafts,
+  shareWaiting,
+  type SharedDraft,
+} from './drafts';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -51,5 +63,72 @@ describe('CHT-17 drafts that are kept', () => {
     });
     keepDraft('x', 'y');
     expect(keptText('x')).toBe('');
+  });
+});
+
+describe('PGE-03 drafts that Bridge keeps', () => {
+  /** A Bridge with those drafts, and what it was told. */
+  function bridge(drafts: SharedDraft[]) {
+    const told: [string, unknown, boolean][] = [];
+    const set = (key: string, value: unknown, leaving: boolean) => {
+      told.push([key, value, leaving]);
+      return Promise.resolve();
+    };
+    return { told, link: { list: () => Promise.resolve(drafts), set } };
+  }
+  const store = (key: string, kept: object) =>
+    localStorage.setItem(`bridge.draft.${key}`, JSON.stringify(kept));
+
+  it('come to a browser that has none', async () => {
+    expect(isNewStorage()).toBe(true);
+    await shareDrafts(bridge([{ key: 'chat:a', at: 5, value: 'typed elsewhere' }]).link);
+    expect(keptText('chat:a')).toBe('typed elsewhere');
+    expect(isNewStorage()).toBe(false);
+  });
+
+  it.each([
+    ['the newer one of Bridge', 5, 6, 'theirs'],
+    ['the newer one of the browser', 7, 6, 'ours'],
+    ['ours of the same time', 6, 6, 'ours'],
+  ])('%s wins', async (_, ours, theirs, want) => {
+    store('chat:a', { at: ours, value: 'ours' });
+    await shareDrafts(bridge([{ key: 'chat:a', at: theirs, value: 'theirs' }]).link);
+    expect(keptText('chat:a')).toBe(want);
+  });
+
+  it('go to Bridge where only the browser has them, and are dropped where they were sent elsewhere', async () => {
+    store('chat:new', { at: 5, value: 'new' });
+    store('chat:sent', { at: 5, value: 'sent', shared: true });
+    const { told, link } = bridge([]);
+    await shareDrafts(link);
+    expect(told).toEqual([['chat:new', 'new', false]]);
+    expect(keptText('chat:new')).toBe('new');
+    expect(keptText('chat:sent')).toBe('');
+  });
+
+  it('stay where Bridge does not answer', async () => {
+    store('chat:a', { at: 5, value: 'kept', shared: true });
+    await shareDrafts({ list: () => Promise.reject(new Error('away')), set: () => Promise.resolve() });
+    expect(keptText('chat:a')).toBe('kept');
+  });
+
+  it('are told once typing pauses, and at once when the page is closed', async () => {
+    vi.useFakeTimers();
+    const { told, link } = bridge([]);
+    await shareDrafts(link);
+    keepDraft('chat:a', 'h');
+    keepDraft('chat:a', 'hello');
+    await vi.advanceTimersByTimeAsync(SHARE_PAUSE - 1);
+    expect(told).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(told).toEqual([['chat:a', 'hello', false]]);
+    keepDraft('chat:a', null);
+    shareWaiting();
+    await vi.advanceTimersByTimeAsync(SHARE_PAUSE);
+    expect(told).toEqual([
+      ['chat:a', 'hello', false],
+      ['chat:a', null, true],
+    ]);
+    vi.useRealTimers();
   });
 });

@@ -40,6 +40,7 @@ import type {
   UnreadableDecision,
   Works,
 } from './api';
+import type { SharedDraft } from './drafts';
 
 const step = v.picklist(['accepted', 'durable', 'woken', 'handed', 'consumed', 'answered']);
 const via = v.picklist([
@@ -270,6 +271,10 @@ const runTurns = v.object({
     }),
   ),
 }) satisfies v.GenericSchema<unknown, { turns: RunTurn[] }>;
+
+const drafts = v.object({
+  drafts: v.array(v.object({ key: v.string(), at: time, value: v.unknown() })),
+}) satisfies v.GenericSchema<unknown, { drafts: SharedDraft[] }>;
 
 const finished = v.object({
   action: finishAction,
@@ -769,6 +774,9 @@ describe('the server answers as the page expects', () => {
     ['run-log.json', runLog],
     ['run-diff.json', runDiff],
     ['run-turns.json', runTurns],
+    ['drafts-none.json', drafts],
+    ['drafts.json', drafts],
+    ['draft-set.json', v.object({ key: v.string() })],
     ['run-turns-working.json', runTurns],
     ['run-finished.json', finished],
     ['run-conflicting.json', v.object({ error: v.string(), ...finished.entries })],

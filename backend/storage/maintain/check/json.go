@@ -45,6 +45,7 @@ var jsonStores = []jsonStore{
 	{path: config.NeedsStore, version: config.NeedsVersion, read: func(_ config.Home, data []byte) error {
 		return json.Unmarshal(data, &config.PutAway{})
 	}},
+	{path: config.DraftsStore, version: config.DraftsVersion, list: "drafts"},
 	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: programs.InstallFile, version: 1},
