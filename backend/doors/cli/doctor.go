@@ -15,6 +15,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/report"
+	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/platform/config"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/maintain/archive"
@@ -32,7 +33,7 @@ type doctor struct {
 	*App
 	flags       doctorFlags
 	maintenance maintain.Maintenance
-	progress    *progress
+	progress    *terminal.Progress
 }
 
 func doctorCommand(a *App) *cobra.Command {
@@ -107,10 +108,10 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 		// Damaged settings are a finding of the report; the works then use the variables.
 		settings = config.FallbackSettings(d.Getenv)
 	}
-	d.progress = newProgress(d.App)
-	defer d.progress.end()
+	d.progress = terminal.NewProgress(d.Stderr, d.Now)
+	defer d.progress.End()
 	d.maintenance = maintain.New(home, "bridge doctor", settings, d.Now)
-	d.maintenance.OnProgress = d.progress.tell
+	d.maintenance.OnProgress = d.progress.Tell
 	if d.flags != (doctorFlags{restore: d.flags.restore, yes: d.flags.yes}) {
 		if err := check.RequireHome(home); err != nil {
 			return err
@@ -145,7 +146,7 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 
 func (d doctor) check(ctx context.Context) error {
 	found, err := d.maintenance.Doctor().Check(ctx)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (d doctor) check(ctx context.Context) error {
 
 func (d doctor) backup(ctx context.Context) error {
 	made, err := d.maintenance.Snapshots().Backup(ctx)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
@@ -176,7 +177,7 @@ func (d doctor) backup(ctx context.Context) error {
 
 func (d doctor) drill(ctx context.Context, snapshot string) error {
 	result, err := d.maintenance.Restores().Test(ctx, snapshot)
-	d.progress.end()
+	d.progress.End()
 	if err != nil && result.Detail == "" {
 		return err
 	}
@@ -195,7 +196,7 @@ func (d doctor) drill(ctx context.Context, snapshot string) error {
 
 func (d doctor) restore(ctx context.Context, snapshot string) error {
 	done, err := d.maintenance.Restores().Restore(ctx, snapshot)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func (d doctor) restore(ctx context.Context, snapshot string) error {
 
 func (d doctor) merge(ctx context.Context, set string) error {
 	done, err := d.maintenance.Restores().Merge(ctx, set)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
@@ -227,7 +228,7 @@ func (d doctor) merge(ctx context.Context, set string) error {
 
 func (d doctor) fix(ctx context.Context) error {
 	done, err := d.maintenance.Archive().Fix(ctx)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func (d doctor) archive(ctx context.Context) error {
 		return d.print(archive.Archived{}, d.maintenance.Explain(maintain.TaskArchive, "")+"\n")
 	}
 	done, err := d.maintenance.Archive().Messages(ctx)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}

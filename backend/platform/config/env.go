@@ -20,6 +20,7 @@ const (
 	defaultBackupInterval  = 24 * time.Hour
 	defaultArchiveAge      = 30 * 24 * time.Hour
 	defaultBackupRetention = 7
+	mostBackupHours        = 366 * 24
 )
 
 // Settings is the settings in force: config.json, overridden by the BRIDGE_*
@@ -31,7 +32,7 @@ type Settings struct {
 
 	MessageTTL       time.Duration // BRIDGE_MESSAGE_TTL_MS: age at which unread mail expires
 	QueuedMailMaxAge time.Duration // BRIDGE_QUEUED_MAIL_MAX_AGE_MS: age at which mail for unknown names expires
-	AutoBackup       bool          // BRIDGE_AUTO_BACKUP=1: daily message backup
+	AutoBackup       bool          // BRIDGE_AUTO_BACKUP: 1 for automatic message backups, 0 for none
 	BackupInterval   time.Duration // BRIDGE_BACKUP_INTERVAL_MS
 	BackupRetention  int           // BRIDGE_BACKUP_RETENTION: number of recent sets kept
 	ArchiveAge       time.Duration // BRIDGE_ARCHIVE_AGE_MS
@@ -73,12 +74,20 @@ func apply(config Config, getenv func(string) string) Settings {
 		Config:           config,
 		MessageTTL:       millis(getenv("BRIDGE_MESSAGE_TTL_MS"), defaultMessageTTL),
 		QueuedMailMaxAge: millis(getenv("BRIDGE_QUEUED_MAIL_MAX_AGE_MS"), defaultQueuedMailAge),
-		AutoBackup:       getenv("BRIDGE_AUTO_BACKUP") == "1",
-		BackupInterval:   millis(getenv("BRIDGE_BACKUP_INTERVAL_MS"), defaultBackupInterval),
-		BackupRetention:  number(getenv("BRIDGE_BACKUP_RETENTION"), math.MaxInt32, defaultBackupRetention),
+		AutoBackup:       number(getenv("BRIDGE_AUTO_BACKUP"), 1, asNumber(config.Backups.Auto)) == 1,
+		BackupInterval:   millis(getenv("BRIDGE_BACKUP_INTERVAL_MS"), time.Duration(config.Backups.EveryHours)*time.Hour),
+		BackupRetention:  number(getenv("BRIDGE_BACKUP_RETENTION"), math.MaxInt32, config.Backups.Keep),
 		ArchiveAge:       millis(getenv("BRIDGE_ARCHIVE_AGE_MS"), defaultArchiveAge),
 		LogLevel:         level(getenv("BRIDGE_LOG_LEVEL")),
 	}
+}
+
+// asNumber returns 1 for true, as a variable has it.
+func asNumber(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 // number parses a nonnegative integer of at most highest, or returns fallback.

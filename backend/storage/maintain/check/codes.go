@@ -81,6 +81,7 @@ const (
 	ProcessesLeft      Code = "processes-left"
 	RegistryLockLeft   Code = "registry-lock-left"
 	ProgramGone        Code = "program-gone"
+	SettingUnknown     Code = "setting-unknown"
 )
 
 // Kind holds the properties of all findings of one code.
@@ -169,6 +170,7 @@ func storeKinds() map[Code]Kind {
 		TestFailed:         {Error, false, "do not rely on this set: mend what the drill met and prove the set again with `bridge doctor --drill <set>`, or make a new one and move this one away"},
 		RestoreUnfinished:  {Error, false, "do the same restore or merge again, or `bridge serve --new-store`; what it displaced is in the recovery set"},
 		FileUnreadable:     {Warning, false, "make it readable for you"},
+		SettingUnknown:     {Warning, false, "Bridge keeps it and does not use it: mend its name in the file, or take it out with `bridge config unset`"},
 		ProgramGone:        {Warning, false, "the agent's sessions get no mail: `bridge install` connects it to the program that you run now"},
 	}
 }
