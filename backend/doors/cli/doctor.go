@@ -165,7 +165,8 @@ func (d doctor) backup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Snapshot made and verified: %s\n  %d files, %s. Prove that it can be restored: bridge doctor --drill\n", made.Path, made.Files, bridge.Size(made.Bytes))
+	text := fmt.Sprintf("Snapshot made and verified: %s\n  %s, %s. Prove that it can be restored: %s\n", made.Path, bridge.Counted(made.Files, "file"), bridge.Size(made.Bytes),
+		d.maintenance.Home.CommandLine("bridge", "doctor", "--drill"))
 	for _, omitted := range made.Omitted {
 		text += "  left out: " + omitted + ", a damaged search index, which the broker rebuilds (see bridge doctor)\n"
 	}
@@ -200,8 +201,8 @@ func (d doctor) restore(ctx context.Context, snapshot string) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Restored %d files from %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
-		done.Files, done.Snapshot, done.Recovery, done.Recovery)
+	text := fmt.Sprintf("Restored %s from %s\n  What was there before is kept in %s\n  To undo: %s\n",
+		bridge.Counted(done.Files, "file"), done.Snapshot, done.Recovery, d.undo(done.Recovery))
 	if done.Rules != "" {
 		text += "  " + done.Rules + "\n"
 	}
@@ -216,14 +217,19 @@ func (d doctor) merge(ctx context.Context, set string) error {
 	}
 	text := fmt.Sprintf("Nothing was missing: all %s of %s are there. Nothing was changed.\n", bridge.Counted(done.Present, "row"), done.Snapshot)
 	if done.Missing() > 0 {
-		text = fmt.Sprintf("Merged %s, %s and %s from %s\n  There already, and left as they were: %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
+		text = fmt.Sprintf("Merged %s, %s and %s from %s\n  There already, and left as they were: %s\n  What was there before is kept in %s\n  To undo: %s\n",
 			bridge.Counted(done.Messages, "message"), bridge.Counted(done.Archived, "archived message"), bridge.Counted(done.Routes, "job route"), done.Snapshot,
-			bridge.Counted(done.Present, "row"), done.Recovery, done.Recovery)
+			bridge.Counted(done.Present, "row"), done.Recovery, d.undo(done.Recovery))
 	}
 	if done.Unread > 0 {
 		text += fmt.Sprintf("  Unread here but read in the backup, so delivered once more: %s\n", bridge.Counted(done.Unread, "message"))
 	}
 	return d.print(done, text)
+}
+
+// undo returns the command that brings back what a restore or merge replaced.
+func (d doctor) undo(recovery string) string {
+	return d.maintenance.Home.CommandLine("bridge", "doctor", "--restore", recovery)
 }
 
 func (d doctor) fix(ctx context.Context) error {

@@ -23,6 +23,45 @@ const (
 	mostBackupHours        = 366 * 24
 )
 
+// ownNames are the variables of the environment that Bridge reads, without those of the
+// agents' programs.
+var ownNames = []string{
+	"BRIDGE_ARCHIVE_AGE_MS", "BRIDGE_ASKS_THE_SHELL", "BRIDGE_AUTO_BACKUP", "BRIDGE_BACKUP_INTERVAL_MS", "BRIDGE_BACKUP_RETENTION",
+	"BRIDGE_HOME", "BRIDGE_HUB_HOME", "BRIDGE_JOB", "BRIDGE_JOB_TOKEN", "BRIDGE_LOG_LEVEL", "BRIDGE_MESSAGE_TTL_MS", "BRIDGE_NAME",
+	"BRIDGE_PORT", "BRIDGE_QUEUED_MAIL_MAX_AGE_MS",
+}
+
+// Variables returns the names of the variables that Bridge reads, sorted.
+func Variables() []string {
+	all := slices.Clone(ownNames)
+	for _, kind := range bridge.Kinds() {
+		all = append(all, binVariable(kind))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func binVariable(kind bridge.AgentKind) string {
+	return ownVariables + strings.ToUpper(string(kind)) + "_BIN"
+}
+
+// MisspeltVariables returns one sentence for each variable of the environment whose name
+// is much like one that Bridge reads, but is none. environ holds NAME=value.
+func MisspeltVariables(environ []string) (sentences []string) {
+	known := Variables()
+	for _, one := range environ {
+		name, _, _ := strings.Cut(one, "=")
+		if !strings.HasPrefix(strings.ToUpper(name), ownVariables) || slices.Contains(known, name) {
+			continue
+		}
+		if like := bridge.Similar(name, known); len(like) > 0 {
+			sentences = append(sentences, name+" is no variable of Bridge. Did you mean "+like[0]+"?")
+		}
+	}
+	slices.Sort(sentences)
+	return sentences
+}
+
 // Settings is the settings in force: config.json, overridden by the BRIDGE_*
 // variables. Zero durations and a zero BackupRetention have seed 8's meaning: no
 // expiry, no interval, keep all. An invalid variable counts as unset. BRIDGE_NAME
@@ -65,7 +104,7 @@ func apply(config Config, getenv func(string) string) Settings {
 		agents[kind] = agent
 	}
 	for _, kind := range bridge.Kinds() {
-		if bin := getenv("BRIDGE_" + strings.ToUpper(string(kind)) + "_BIN"); bin != "" {
+		if bin := getenv(binVariable(kind)); bin != "" {
 			agents[kind] = Agent{Bin: bin}
 		}
 	}

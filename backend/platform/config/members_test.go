@@ -142,3 +142,16 @@ func boolText(on bool) string {
 	}
 	return "false"
 }
+
+func TestDOC_10_AMisspeltVariableIsNamed(t *testing.T) {
+	got := MisspeltVariables([]string{"PATH=/bin", "BRIDGE_PORT=1", "BRIDGE_PROT=1", "bridge_home=x", "BRIDGE_SOMETHING_ELSE=1", "BRIDGE_CLAUD_BIN=/x", "BRIDGE_ARCHIVE=1"})
+	want := []string{
+		"BRIDGE_ARCHIVE is no variable of Bridge. Did you mean BRIDGE_ARCHIVE_AGE_MS?",
+		"BRIDGE_CLAUD_BIN is no variable of Bridge. Did you mean BRIDGE_CLAUDE_BIN?",
+		"BRIDGE_PROT is no variable of Bridge. Did you mean BRIDGE_PORT?",
+		"bridge_home is no variable of Bridge. Did you mean BRIDGE_HOME?",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -124,6 +125,9 @@ func ExplainJSON(data []byte, err error) error {
 	offset, member := decoder.InputOffset(), memberPath(decoder.StackPointer())
 	if broken, is := errors.AsType[*jsontext.SyntacticError](syntax); is {
 		offset = broken.ByteOffset
+		for strings.Contains(broken.Error(), "in literal") && offset > 0 && unicode.IsLetter(rune(text[offset-1])) {
+			offset-- // the whole word is wrong
+		}
 	}
 	offset = min(offset, int64(len(text)))
 	problem := problemAt(text, offset)

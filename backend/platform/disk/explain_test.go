@@ -30,6 +30,7 @@ func TestDOC_11_AMistakeInAFileIsSaidInPlainWords(t *testing.T) {
 		"{\"jobs\": {\"list\": [\"a\" \"b\"]}}": `column 24: in jobs.list.0, a comma is missing before "b"`,
 		"{\"on\": True}":                        `in on, "True" is no value`,
 		"{\"on\": yes}":                         `in on, "yes" is no value`,
+		"none of it":                            `line 1, column 1: "none" is no value`,
 		"# a comment\n{}":                       "line 1, column 1: a comment begins with //",
 		"{/* no end }":                          "column 2: this comment has no end",
 		"{\"port\": 1}}":                        `column 12: the document has ended, but "}" follows`,

@@ -18,6 +18,10 @@ type Progress struct {
 	now   func() time.Time
 	shown time.Time
 	width int
+
+	began      time.Time // when the present step began
+	done, all  int64     // of the present step, at the last call
+	beganAfter int64     // what was done at its begin
 }
 
 // progressPace is the minimum time between two lines.
@@ -31,15 +35,37 @@ func NewProgress(w io.Writer, now func() time.Time) *Progress {
 
 // Tell shows how much of a step is done.
 func (p *Progress) Tell(what string, done, all int64) {
-	if p.out == nil || all <= 0 || p.now().Sub(p.shown) < progressPace {
+	if all <= 0 {
+		return
+	}
+	if done < p.done || all != p.all || p.began.IsZero() {
+		p.began, p.beganAfter, p.all = p.now(), done, all
+	}
+	p.done = done
+	if p.out == nil || p.now().Sub(p.shown) < progressPace {
 		return
 	}
 	p.shown = p.now()
-	line := fmt.Sprintf("%3d%% %s", done*100/all, bridge.VisibleLine(filepath.ToSlash(what)))
+	line := p.line(what)
 	line = Fit(p.out, line)
 	fmt.Fprintf(p.out, "\r%-*s", p.width, line)
 	p.width = max(p.width, utf8.RuneCountInString(line))
 }
+
+// line returns the text of the line: how much is done, and how long the rest will take if
+// it goes on like this.
+func (p *Progress) line(what string) string {
+	line := fmt.Sprintf("%3d%% %s", p.done*100/p.all, bridge.VisibleLine(filepath.ToSlash(what)))
+	spent, did := p.now().Sub(p.began), p.done-p.beganAfter
+	if did <= 0 || spent < leastSpent {
+		return line
+	}
+	left := time.Duration(float64(spent) / float64(did) * float64(p.all-p.done))
+	return line + ", " + left.Round(time.Second).String() + " left"
+}
+
+// leastSpent is the time after which the time that is left can be told.
+const leastSpent = time.Second
 
 // End removes the line.
 func (p *Progress) End() {
