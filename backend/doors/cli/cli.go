@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/doors/cli/command"
+	"bridge/backend/doors/cli/manual"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/settings"
 	"bridge/backend/doors/cli/terminal"
@@ -30,6 +31,7 @@ type App struct {
 	Getenv  func(string) string
 	Now     func() time.Time
 	Page    fs.FS
+	Manual  fs.FS // the pages of `bridge help TOPIC`
 	Version string
 	// Program is the console binary that agents and workers must start; "" means
 	// this very program.
@@ -85,6 +87,7 @@ func (a *App) root() *cobra.Command {
 		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a),
 	)
 	usage.Prepare(root, versionOf(a).text())
+	usage.AddTopics(root, manual.Help(a.Manual, a.Stdout))
 	root.SetHelpCommandGroupID(lastGroup)
 	return root
 }
