@@ -111,6 +111,7 @@ func text(markdown string, columns int) string {
 		writeTable(&b, table, columns)
 		table = nil
 		switch {
+		case strings.HasPrefix(line, "<!--") && !code: // for those who write the page
 		case strings.HasPrefix(line, "```"):
 			code = !code
 		case code:

@@ -26,7 +26,7 @@ func TestDOC_05_EachTopicIsShownWithinTheColumns(t *testing.T) {
 					t.Errorf("%s: wider than %d: %s", topic.Name, columns, line)
 				}
 			}
-			for _, mark := range []string{"](", "**", "|---", "```"} {
+			for _, mark := range []string{"](", "**", "|---", "```", "<!--"} {
 				if strings.Contains(page, mark) {
 					t.Errorf("%s still has %s", topic.Name, mark)
 				}
