@@ -1,4 +1,6 @@
-package cli
+// Package care is the commands that look after the home: `bridge doctor`, and its works by
+// plain names: backups, backup, restore and drill.
+package care
 
 import (
 	"context"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/doors/cli/command"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/report"
 	"bridge/backend/doors/cli/terminal"
@@ -30,15 +33,16 @@ type doctorFlags struct {
 
 // doctor is one run of `bridge doctor`.
 type doctor struct {
-	*App
+	command.Run
 	flags       doctorFlags
 	maintenance maintain.Maintenance
 	progress    *terminal.Progress
 }
 
-func doctorCommand(a *App) *cobra.Command {
+// Doctor returns `bridge doctor`.
+func Doctor(r command.Run) *cobra.Command {
 	var flags doctorFlags
-	cmd := a.jsonFlag(&cobra.Command{
+	cmd := r.JSONFlag(&cobra.Command{
 		Use: "doctor [SNAPSHOT]", Short: "Check the storage; back it up, archive it, restore it, prove a restore",
 		Long: "Without a flag doctor looks through the whole home and changes nothing: databases, JSON files, leftovers,\n" +
 			"backups. It exits 1 when it finds errors; warnings alone exit 0.",
@@ -50,7 +54,7 @@ func doctorCommand(a *App) *cobra.Command {
 			if len(args) > 1 || len(args) == 1 && !flags.drill {
 				return &outcome.UsageError{Err: fmt.Errorf("unexpected argument %q: only --drill takes a snapshot", args[len(args)-1])}
 			}
-			return doctor{App: a, flags: flags}.run(cmd.Context(), strings.Join(args, ""))
+			return doctor{Run: r, flags: flags}.carryOut(cmd.Context(), strings.Join(args, ""))
 		},
 	})
 	cmd.Flags().BoolVar(&flags.backup, "backup", false, "make a full snapshot, also beside a running broker")
@@ -60,6 +64,9 @@ func doctorCommand(a *App) *cobra.Command {
 	cmd.Flags().StringVar(&flags.merge, "merge", "", "bring back what is missing of this backup of messages (a folder, or latest); overwrites nothing")
 	cmd.Flags().BoolVar(&flags.drill, "drill", false, "prove that a snapshot, by default the newest, can be restored")
 	cmd.Flags().BoolVar(&flags.yes, "yes", false, "consent to --fix, --archive, --restore or --merge without being asked")
+	if err := cmd.RegisterFlagCompletionFunc("restore", completeSets(r)); err != nil {
+		panic(err) // there is such a flag
+	}
 	return cmd
 }
 
@@ -98,8 +105,8 @@ func (f doctorFlags) asks(c maintain.Maintenance) (task maintain.Task, set strin
 	return "", ""
 }
 
-func (d doctor) run(ctx context.Context, snapshot string) error {
-	home, err := d.home()
+func (d doctor) carryOut(ctx context.Context, snapshot string) error {
+	home, err := d.Home()
 	if err != nil {
 		return err
 	}
@@ -118,8 +125,8 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 		}
 	}
 	if task, set := d.flags.asks(d.maintenance); task != "" {
-		d.explain(d.maintenance.Explain(task, set))
-		if err := d.consent(d.flags.yes); err != nil {
+		d.Explain(d.maintenance.Explain(task, set))
+		if err := d.Consent(d.flags.yes); err != nil {
 			return err
 		}
 	}
@@ -150,7 +157,7 @@ func (d doctor) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.print(found, report.Doctor(found, d.maintenance, d.Now())); err != nil {
+	if err := d.Print(found, report.Doctor(found, d.maintenance, d.Now())); err != nil {
 		return err
 	}
 	if !found.OK {
@@ -173,7 +180,7 @@ func (d doctor) backup(ctx context.Context) error {
 	for _, moved := range made.Moved {
 		text += "  an older one moved to " + moved + "\n"
 	}
-	return d.print(made, text)
+	return d.Print(made, text)
 }
 
 func (d doctor) drill(ctx context.Context, snapshot string) error {
@@ -186,7 +193,7 @@ func (d doctor) drill(ctx context.Context, snapshot string) error {
 	if !result.OK {
 		verdict = "NOT proven: "
 	}
-	if err := d.print(result, verdict+result.Snapshot+"\n  "+result.Detail+"\n"); err != nil {
+	if err := d.Print(result, verdict+result.Snapshot+"\n  "+result.Detail+"\n"); err != nil {
 		return err
 	}
 	if !result.OK {
@@ -206,7 +213,7 @@ func (d doctor) restore(ctx context.Context, snapshot string) error {
 	if done.Rules != "" {
 		text += "  " + done.Rules + "\n"
 	}
-	return d.print(done, text)
+	return d.Print(done, text)
 }
 
 func (d doctor) merge(ctx context.Context, set string) error {
@@ -224,7 +231,7 @@ func (d doctor) merge(ctx context.Context, set string) error {
 	if done.Unread > 0 {
 		text += fmt.Sprintf("  Unread here but read in the backup, so delivered once more: %s\n", bridge.Counted(done.Unread, "message"))
 	}
-	return d.print(done, text)
+	return d.Print(done, text)
 }
 
 // undo returns the command that brings back what a restore or merge replaced.
@@ -248,17 +255,17 @@ func (d doctor) fix(ctx context.Context) error {
 	for _, folder := range done.Ended {
 		text += fmt.Sprintf("Ended what the runner of %s had left running.\n", filepath.Base(folder))
 	}
-	return d.print(done, text)
+	return d.Print(done, text)
 }
 
 func (d doctor) archive(ctx context.Context) error {
 	if d.maintenance.ArchiveAge == 0 {
-		return d.print(archive.Archived{}, d.maintenance.Explain(maintain.TaskArchive, "")+"\n")
+		return d.Print(archive.Archived{}, d.maintenance.Explain(maintain.TaskArchive, "")+"\n")
 	}
 	done, err := d.maintenance.Archive().Messages(ctx)
 	d.progress.End()
 	if err != nil {
 		return err
 	}
-	return d.print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
+	return d.Print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
 }
