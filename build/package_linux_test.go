@@ -99,6 +99,11 @@ func TestDSK_05_InstallingUpgradingAndRemovingLeaveTheOwnersData(t *testing.T) {
 	}
 
 	m.dpkg("--install", deb(t, old))
+	for _, name := range []string{"man/man1/bridge-send.1", "man/man1/bridgectl.1", "bash-completion/completions/bridgectl", "doc/bridge/docs/guide/start.md"} {
+		if _, err := os.Stat(filepath.Join(m.root, "usr/share", name)); err != nil {
+			t.Errorf("DOC-06 %v", err)
+		}
+	}
 	first := m.serve()
 	m.session("peers", nil)
 	m.hook()

@@ -1,5 +1,7 @@
 // Command reference writes the pages of docs/reference that the programs themselves can
-// tell: the commands of bridge and bridge-hub, and the tools of a session. `go run ./build
+// tell: the commands of bridge and bridge-hub, the tools of a session, the doctor's
+// findings, the addresses of the page and the schema of config.json. It also writes the
+// man pages and the shells' completions. `go run ./build
 // docs` runs it in the checkout.
 package main
 
@@ -50,6 +52,9 @@ func run(root string, check bool) error {
 	for name, page := range pages {
 		file := filepath.Join(root, filepath.FromSlash(name))
 		if !check {
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				return err
+			}
 			if err := disk.WriteAtomic(file, page, 0o644); err != nil {
 				return err
 			}
@@ -61,6 +66,30 @@ func run(root string, check bool) error {
 		}
 		if !bytes.Equal(bytes.ReplaceAll(current, []byte("\r\n"), []byte("\n")), page) {
 			return fmt.Errorf("%s is stale: run `go run ./build docs`", name)
+		}
+	}
+	return checkLeft(root, pages, check)
+}
+
+// checkLeft removes the man pages of commands that are gone, or with check fails if there
+// is one.
+func checkLeft(root string, pages map[string][]byte, check bool) error {
+	for _, folder := range []string{manFolder + "/bridge", manFolder + "/bridge-hub"} {
+		entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(folder)))
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			name := folder + "/" + entry.Name()
+			switch {
+			case pages[name] != nil:
+			case check:
+				return fmt.Errorf("%s is of no command: run `go run ./build docs`", name)
+			default:
+				if err := os.Remove(filepath.Join(root, filepath.FromSlash(name))); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
@@ -77,7 +106,27 @@ func write(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	tools, err := toolsPage(source)
-	return map[string][]byte{commandsFile: commands, toolsFile: tools}, err
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := httpPage(root)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := schemaPage(root)
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string][]byte{commandsFile: commands, toolsFile: tools, doctorFile: doctorPage(), httpFile: addresses, schemaFile: schema}
+	for _, generate := range []func() (map[string][]byte, error){manPages, completions} {
+		files, err := generate()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(pages, files)
+	}
+	pages[llmsFile], err = llmsPage(root, pages)
+	return pages, err
 }
 
 const commandsHead = "# Commands\n\n" +

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bridge/backend/doors/cli"
+	"bridge/docs"
 	"bridge/frontend"
 )
 
@@ -23,6 +24,7 @@ func main() {
 		Getenv:  os.Getenv,
 		Now:     time.Now,
 		Page:    frontend.Page(),
+		Manual:  docs.Pages(),
 		Version: version,
 	}
 	os.Exit(app.Run(context.Background()))

@@ -203,3 +203,15 @@ test('DSK-06 the guide and the change of an agent fit every width', async ({ fre
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   }
 });
+
+test('DOC-11 automatic backups are switched on and off, and the file says so', async ({ fresh }) => {
+  const { page, home } = fresh;
+  await open(page, 'settings');
+  const backups = page.getByRole('checkbox', { name: 'Automatic backups' });
+  await expect(backups).not.toBeChecked();
+  await backups.check();
+  await expect(page.getByText('Automatic backups are on.')).toBeVisible();
+  expect(await readFile(join(home, '.bridge', 'config.json'), 'utf8')).toContain('"auto": true');
+  await backups.uncheck();
+  await expect(page.getByText('Automatic backups are off.')).toBeVisible();
+});

@@ -107,7 +107,7 @@ func parseJSON(data []byte) (tree hujson.Value, bom []byte, err error) {
 	}
 	tree, err = hujson.Parse(data)
 	if err != nil {
-		return tree, nil, bridge.Errorf(bridge.Invalid, "it is not valid JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
+		return tree, nil, bridge.Errorf(bridge.Invalid, "it is not valid JSON: %w", disk.ExplainJSON(data, err))
 	}
 	if _, isObject := tree.Value.(*hujson.Object); !isObject {
 		return tree, nil, bridge.Errorf(bridge.Invalid, "it does not hold a JSON object")

@@ -13,6 +13,7 @@ type OwnerCommand struct {
 var ownerCommands = []OwnerCommand{
 	{Words: "answer", Does: "answers by this command"},
 	{Words: "approve", Does: "answers by this command"},
+	{Words: "config", Does: "reads and changes the settings by this command"},
 	{Words: "decide", Does: "pins and withdraws by this command"},
 	{Words: "files --cancel", Does: movesFiles},
 	{Words: "finish", Does: "finishes the work of a job"},

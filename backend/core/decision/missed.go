@@ -66,5 +66,8 @@ func restWords(rest int) string {
 	if rest == 0 {
 		return ""
 	}
+	if rest == 1 {
+		return fmt.Sprintf("\n\nBridge tells you the newest %d decisions of other PCs. An older one is in force here, too: the tool `decisions` lists it.", MaxImportedNotices)
+	}
 	return fmt.Sprintf("\n\nBridge tells you the newest %d decisions of other PCs. %d older ones are in force here, too: the tool `decisions` lists them.", MaxImportedNotices, rest)
 }

@@ -30,8 +30,8 @@ func Picked(choices []bridge.Choice, picks []Pick) ([][]string, error) {
 	}
 	answers := make([][]string, len(choices))
 	if len(choices) > 1 && len(picks) != len(choices) {
-		return nil, bridge.Errorf(bridge.Invalid, "it asks %d questions, and these are %s: give one for each, in their order: %s",
-			len(choices), bridge.Counted(len(picks), "answer"), Offers(choices))
+		return nil, bridge.Errorf(bridge.Invalid, "it asks %s, and these are %s: give one for each, in their order: %s",
+			bridge.Counted(len(choices), "question"), bridge.Counted(len(picks), "answer"), Offers(choices))
 	}
 	for i, pick := range picks {
 		at := min(i, len(choices)-1)

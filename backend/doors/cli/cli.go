@@ -4,8 +4,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -13,7 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/doors/cli/care"
+	"bridge/backend/doors/cli/command"
+	"bridge/backend/doors/cli/manual"
 	"bridge/backend/doors/cli/outcome"
+	"bridge/backend/doors/cli/settings"
 	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/doors/hook"
@@ -30,6 +32,7 @@ type App struct {
 	Getenv  func(string) string
 	Now     func() time.Time
 	Page    fs.FS
+	Manual  fs.FS // the pages of `bridge help TOPIC`
 	Version string
 	// Program is the console binary that agents and workers must start; "" means
 	// this very program.
@@ -85,6 +88,7 @@ func (a *App) root() *cobra.Command {
 		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a),
 	)
 	usage.Prepare(root, versionOf(a).text())
+	usage.AddTopics(root, manual.Help(a.Manual, a.Stdout))
 	root.SetHelpCommandGroupID(lastGroup)
 	return root
 }
@@ -108,27 +112,20 @@ func commandGroups(a *App) []group {
 		{"Other PCs and teams:", []*cobra.Command{
 			pairCommand(a), linkCommand(a), unlinkCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a),
 		}},
-		{"Run and keep:", []*cobra.Command{serveCommand(a), serviceCommand(a), doctorCommand(a), uninstallCommand(a)}},
+		{"Run and keep:", append(care.Commands(a.run()), serveCommand(a), serviceCommand(a), care.Logs(a.run()), care.Doctor(a.run()), settings.Command(a.run()), uninstallCommand(a))},
 		{lastGroup, []*cobra.Command{versionCommand(a)}},
 	}
 }
 
-// home returns the home for a command that may write there.
-func (a *App) home() (config.Home, error) { return config.OpenHome(a.homeFlag, a.Getenv) }
-
-// jsonFlag adds --json to a command that prints data.
-func (a *App) jsonFlag(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
-	return cmd
+// run returns what the commands of other packages have of this run.
+func (a *App) run() command.Run {
+	return command.Run{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now, HomeFlag: &a.homeFlag, JSON: &a.json}
 }
 
-// print writes value as JSON with --json, else as text.
-func (a *App) print(value any, text string) error {
-	if a.json {
-		encoder := json.NewEncoder(terminal.JSON(a.Stdout))
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(value)
-	}
-	_, err := fmt.Fprint(a.Stdout, text)
-	return err
-}
+func (a *App) home() (config.Home, error)                 { return a.run().Home() }
+func (a *App) onlyOwner(words string) error               { return a.run().OnlyOwner(words) }
+func (a *App) jsonFlag(cmd *cobra.Command) *cobra.Command { return a.run().JSONFlag(cmd) }
+func (a *App) print(value any, text string) error         { return a.run().Print(value, text) }
+func (a *App) explain(sentences string)                   { a.run().Explain(sentences) }
+func (a *App) consent(yes bool) error                     { return a.run().Consent(yes) }
+func (a *App) ask(question string, yes bool) error        { return a.run().Ask(question, yes) }

@@ -86,7 +86,7 @@ func (f *decideFlags) check(cmd *cobra.Command, args []string) error {
 	case !f.withdraw && changed("reason"):
 		return wrong("--reason goes with --withdraw alone")
 	case !f.withdraw && len(args) != 2:
-		return wrong("%d arguments are too few or too many: it is used as `%s`", len(args), cmd.UseLine())
+		return wrong("%s are too few or too many: it is used as `%s`", bridge.Counted(len(args), "argument"), cmd.UseLine())
 	}
 	return nil
 }

@@ -12,18 +12,8 @@ import (
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/platform/sandbox"
 	"bridge/backend/storage/maintain/check"
 )
-
-// onlyOwner fails if an owner's command (bridge.OwnerCommands), given as words, was
-// started inside a job. The broker also checks the process tree.
-func (a *App) onlyOwner(words string) error {
-	if name := a.Getenv(sandbox.JobVariable); name != "" {
-		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", bridge.OwnerDoes(words), name)
-	}
-	return nil
-}
 
 // brokerPatience is the timeout of the broker's first answer to a command.
 const brokerPatience = 5 * time.Second

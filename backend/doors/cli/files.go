@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/doors/cli/pairs"
+	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -60,14 +61,14 @@ func (a *App) sendFiles(ctx context.Context, host string, paths []string) error 
 
 // followTransfer shows the progress of a transfer until it has ended.
 func (a *App) followTransfer(ctx context.Context, client *ipc.Client, transfer api.Transfer) (api.Transfer, error) {
-	shown := newProgress(a)
-	defer shown.end()
+	shown := terminal.NewProgress(a.Stderr, a.Now)
+	defer shown.End()
 	for !transfer.HasEnded() {
 		var err error
 		if transfer, err = client.Transfer(ctx, api.TransferArgs{ID: transfer.ID, Seen: transfer.Revision}); err != nil {
 			return transfer, err
 		}
-		shown.tell(pairs.TransferState(transfer), transfer.Done, transfer.Bytes)
+		shown.Tell(pairs.TransferState(transfer), transfer.Done, transfer.Bytes)
 	}
 	return transfer, nil
 }

@@ -22,7 +22,7 @@ func finishCommand(a *App) *cobra.Command {
 	var yes bool
 	chosen := map[gitwork.Action]*bool{}
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "finish RUN --apply|--squash|--merge|--keep|--discard", Short: "Land or drop what a worktree job did", Args: usage.Exact(1),
+		Use: "finish RUN --apply|--squash|--merge|--keep|--discard", ValidArgsFunction: completing(a, jobNames), Short: "Land or drop what a worktree job did", Args: usage.Exact(1),
 		Long:    "Lands or drops what a worktree job did, in the main checkout of its repository. It tries first: files that conflict\nare named, a checkout with changes of its own is refused, and nothing is done then.",
 		Example: "  bridge finish codex-job-0a1b2c3d --squash --dry-run\n  bridge finish codex-job-0a1b2c3d --discard",
 		RunE: func(cmd *cobra.Command, names []string) error {

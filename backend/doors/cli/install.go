@@ -18,6 +18,7 @@ import (
 type installer struct {
 	*App
 	yes    bool
+	dryRun bool
 	wanted setup.Choices
 }
 
@@ -25,8 +26,8 @@ func installCommand(a *App) *cobra.Command {
 	i := installer{App: a}
 	var jobs, deny bool
 	cmd := &cobra.Command{
-		Use: "install [KIND...]", Short: "Connect the agent CLIs found on this PC, after showing every change",
-		Example: "  bridge install\n  bridge install claude codex --yes\n  bridge install --allow-jobs\n  bridge install --deny-owner-commands",
+		Use: "install [KIND...]", ValidArgsFunction: completing(a, kindNames), Short: "Connect the agent CLIs found on this PC, after showing every change",
+		Example: "  bridge install\n  bridge install --dry-run\n  bridge install claude codex --yes\n  bridge install --allow-jobs\n  bridge install --deny-owner-commands",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kinds, err := parseKinds(args)
 			if err == nil {
@@ -45,6 +46,7 @@ func installCommand(a *App) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&i.yes, "yes", false, "make the changes without asking")
+	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "show the changes and make none")
 	cmd.Flags().BoolVar(&jobs, allowJobs, false, "let sessions start and steer agents on this PC without asking you; --"+allowJobs+"=false takes that back")
 	cmd.Flags().BoolVar(&deny, denyOwnerCommands, false, "have the agents' own rules deny your commands and Bridge's files to sessions; --"+denyOwnerCommands+"=false takes the rules out")
 	return cmd
@@ -60,7 +62,7 @@ const denyOwnerCommands = "deny-owner-commands"
 func uninstallCommand(a *App) *cobra.Command {
 	i := installer{App: a}
 	cmd := &cobra.Command{
-		Use: "uninstall [KIND...]", Short: "Take back what install changed, exactly", Example: "  bridge uninstall --yes",
+		Use: "uninstall [KIND...]", ValidArgsFunction: completing(a, kindNames), Short: "Take back what install changed, exactly", Example: "  bridge uninstall --yes",
 		RunE: func(_ *cobra.Command, args []string) error {
 			kinds, err := parseKinds(args)
 			if err == nil {
@@ -73,6 +75,7 @@ func uninstallCommand(a *App) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&i.yes, "yes", false, "make the changes without asking")
+	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "show the changes and make none")
 	return cmd
 }
 
@@ -158,6 +161,10 @@ func (i installer) carryOut(home config.Home, plans []setup.Plan, failed bool, d
 	if len(plans) > 0 {
 		for _, plan := range plans {
 			i.showPlan(plan)
+		}
+		if i.dryRun {
+			fmt.Fprintln(i.Stdout, "Nothing was changed: this was a dry run.")
+			return nil
 		}
 		if err := i.consent(i.yes); err != nil {
 			return err

@@ -198,7 +198,7 @@ func (a *App) readCode(fromInput bool) (string, error) {
 // unlinkCommand removes a pairing.
 func unlinkCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "unlink NAME", Short: "End the pairing with another PC", Args: usage.Exact(1),
+		Use: "unlink NAME", ValidArgsFunction: completing(a, pcNames), Short: "End the pairing with another PC", Args: usage.Exact(1),
 		Long:    "Ends the pairing with that PC, at once: its key opens nothing here any more. Unlink this PC there, too.",
 		Example: "  bridge unlink desk",
 		RunE: a.trusting(func(ctx context.Context, client *ipc.Client, args []string) (any, string, error) {

@@ -59,7 +59,7 @@ func runsCommand(a *App) *cobra.Command {
 // watchCommand follows the log of a run until it ends (JOB-10).
 func watchCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "watch RUN", Short: "Follow a job's log until it ends", Args: usage.Exact(1),
+		Use: "watch RUN", ValidArgsFunction: completing(a, jobNames), Short: "Follow a job's log until it ends", Args: usage.Exact(1),
 		Long:    "Follows a job's log until its run ends, and exits with 0 where that has an answer, else with 1. The job goes on when you stop watching.",
 		Example: "  bridge watch codex-job-0a1b2c3d",
 		RunE: func(cmd *cobra.Command, args []string) error {

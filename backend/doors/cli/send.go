@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -17,8 +18,16 @@ import (
 func sendCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "send TO TEXT", Short: "Send a message from you to a session, or to all with '*'",
-		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"", Args: usage.Exact(2),
+		Long: "Sends a message from you. TEXT is the message. With - the message is what is on standard input. `bridge help targets` says what TO may be.", ValidArgsFunction: completing(a, sessionNames),
+		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"\n  git diff | bridge send codex-api -", Args: usage.Exact(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[1] == "-" {
+				text, err := terminal.ReadText(a.Stdin, a.Stderr, "Type the message, then Ctrl-D on a line of its own:")
+				if err != nil {
+					return err
+				}
+				args[1] = text
+			}
 			client, _, err := a.dialOwner(cmd.Context(), startsToWrite)
 			if err != nil {
 				return err

@@ -116,6 +116,9 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 			fmt.Fprintf(a.Stdout, "bridge: what was left of the lost store is kept in %s\n", running.Kept())
 		}
 	}
+	for _, sentence := range config.MisspeltVariables(os.Environ()) {
+		log.Warn(sentence)
+	}
 	log.Info("ready", "url", running.URL(), "host", options.Host, "pid", os.Getpid(), "version", a.Version)
 	select {
 	case <-ctx.Done():

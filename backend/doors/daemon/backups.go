@@ -2,29 +2,29 @@ package daemon
 
 import "time"
 
-// backupLook bounds the time between two checks for a due backup, because a timer
-// pauses while the computer sleeps.
-const backupLook = 10 * time.Minute
+// backupLook bounds the time between two checks for a due backup: a timer pauses while
+// the computer sleeps, and the owner may change the settings meanwhile.
+const backupLook = time.Minute
 
-// startBackups starts the backup loop if the settings enable it.
+// startBackups starts the loop of the automatic backups.
 func (d *Daemon) startBackups() {
-	settings, err := d.opts.Home.Settings(d.opts.Getenv)
-	if err != nil || !settings.AutoBackup || settings.BackupInterval == 0 || d.opts.BackUpMessages == nil {
-		return // unreadable settings have prevented the start of the daemon
+	if d.opts.BackUpMessages != nil {
+		d.tasks.Go(d.backupLoop)
 	}
-	d.tasks.Go(func() { d.backupLoop(settings.BackupInterval) })
 }
 
 // backupLoop starts a process that backs up the messages, once per interval since
 // the newest set (STO-10). It retries a failed one an interval later, because every
-// attempt stays on the disk.
-func (d *Daemon) backupLoop(interval time.Duration) {
+// attempt stays on the disk. It reads the settings before each look.
+func (d *Daemon) backupLoop() {
 	var tried time.Time
 	for {
-		wait := d.untilBackup(interval, tried)
-		if wait == 0 {
-			tried = d.opts.Now()
-			d.backUpMessages()
+		wait := backupLook
+		if interval := backupInterval(d.opts); interval > 0 {
+			if wait = d.untilBackup(interval, tried); wait == 0 {
+				tried = d.opts.Now()
+				d.backUpMessages()
+			}
 		}
 		select {
 		case <-time.After(min(wait, backupLook)):
@@ -32,6 +32,16 @@ func (d *Daemon) backupLoop(interval time.Duration) {
 			return
 		}
 	}
+}
+
+// backupInterval returns the time between two automatic backups, or 0 for none. While the
+// settings cannot be read there is none.
+func backupInterval(opts Options) time.Duration {
+	settings, err := opts.Home.Settings(opts.Getenv)
+	if err != nil || !settings.AutoBackup {
+		return 0
+	}
+	return settings.BackupInterval
 }
 
 // untilBackup returns the time until the next backup, at most an interval. A clock

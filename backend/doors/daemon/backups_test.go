@@ -1,10 +1,15 @@
 package daemon
 
 import (
+	"context"
 	"errors"
+	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/lifecycle"
 	"bridge/backend/testing/testkit"
 )
 
@@ -57,4 +62,55 @@ func TestSTO_10_AFailedBackupWaitsForItsInterval(t *testing.T) {
 			t.Errorf("tried %v: %v, want %v", tt.tried, got, tt.want)
 		}
 	}
+}
+
+// The setting turns backups on and off while the broker runs; the variables win.
+func TestDOC_11_TheBackupLoopReadsTheSettingAgain(t *testing.T) {
+	home := newHome(t)
+	if err := os.MkdirAll(home.Dir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]string{}
+	asked := make(backups, 10)
+	opts := options(home, "serve")
+	opts.BackUpMessages = asked.start
+	opts.Getenv = func(name string) string { return variables[name] }
+	set := func(key, value string) {
+		t.Helper()
+		if err := (config.File{Home: home}).SetMember(key, value); err != nil {
+			t.Error(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		opts.Now = time.Now
+		d := &Daemon{opts: opts, tasks: lifecycle.NewTasks(context.Background())}
+		d.startBackups()
+		started := func() int {
+			time.Sleep(2 * backupLook)
+			synctest.Wait()
+			n := len(asked)
+			for range n {
+				<-asked
+			}
+			return n
+		}
+		if n := started(); n != 0 {
+			t.Errorf("%d were started while backups are off", n)
+		}
+		set("backups.auto", "true")
+		if n := started(); n != 1 {
+			t.Errorf("%d were started after they were switched on, want 1", n)
+		}
+		set("backups.everyHours", "2")
+		time.Sleep(2 * time.Hour)
+		if n := started(); n != 1 {
+			t.Errorf("%d were started two hours later, want 1", n)
+		}
+		variables["BRIDGE_AUTO_BACKUP"] = "0"
+		time.Sleep(2 * time.Hour)
+		if n := started(); n != 0 {
+			t.Errorf("%d were started although the variable forbids it", n)
+		}
+		d.tasks.Stop()
+	})
 }

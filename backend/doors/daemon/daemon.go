@@ -73,7 +73,7 @@ type Options struct {
 	// another program runs.
 	Login dashboard.Login
 	// BackUpMessages starts a low-priority process that makes one message backup;
-	// done closes at its end. It is called if BRIDGE_AUTO_BACKUP is set; nil
+	// done closes at its end. It is called if the settings want it; nil
 	// disables automatic backups.
 	BackUpMessages func() (done <-chan struct{}, err error)
 	// RunJob starts the runner of the job in folder, independent of this process,

@@ -50,6 +50,7 @@ type settingsRequest struct {
 	Desktop      *desktopRequest `json:"desktop"`
 	Claude       *claudeRequest  `json:"claude"`
 	Login        *bool           `json:"login"`
+	Backups      *backupsRequest `json:"backups"`
 
 	AnswerPrompts *prompt.Mode `json:"answerPrompts"`
 }
@@ -57,6 +58,10 @@ type settingsRequest struct {
 type desktopRequest struct {
 	Notifications *bool         `json:"notifications"`
 	Quiet         *config.Quiet `json:"quiet"` // without a time there are none
+}
+
+type backupsRequest struct {
+	Auto *bool `json:"auto"`
 }
 
 type claudeRequest struct {
@@ -72,6 +77,9 @@ func (s settingsRequest) applyTo(c *config.Config) {
 	if s.Desktop != nil {
 		set(&c.Desktop.Notifications, s.Desktop.Notifications)
 		set(&c.Desktop.Quiet, s.Desktop.Quiet)
+	}
+	if s.Backups != nil {
+		set(&c.Backups.Auto, s.Backups.Auto)
 	}
 	if s.Claude != nil {
 		set(&c.Claude.StatusLine, s.Claude.StatusLine)
@@ -141,6 +149,7 @@ func (s *settings) shape(ctx context.Context, c config.Config) dto.Settings {
 	wire := dto.Settings{
 		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect,
 		Desktop: dto.Desktop{Notifications: c.Desktop.Notifications}, Claude: dto.Claude{StatusLine: c.Claude.StatusLine},
+		Backups:       dto.AutoBackups{Auto: c.Backups.Auto, EveryHours: c.Backups.EveryHours},
 		AnswerPrompts: string(c.AnswerPrompts),
 		ServedPort:    servedPort(ctx),
 	}

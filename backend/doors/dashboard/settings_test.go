@@ -81,6 +81,7 @@ func TestDSK_06_EachSettingChangesAloneAndIsKept(t *testing.T) {
 		`{"wakeOnDirect":false}`:              func(s *dto.Settings) { s.WakeOnDirect = false },
 		`{"desktop":{"notifications":false}}`: func(s *dto.Settings) { s.Desktop.Notifications = false },
 		`{"desktop":{}}`:                      func(*dto.Settings) {},
+		`{"backups":{"auto":true}}`:           func(s *dto.Settings) { s.Backups.Auto = true }, // DOC-11
 		`{"claude":{"statusLine":false}}`:     func(s *dto.Settings) { s.Claude.StatusLine = false },
 	} {
 		change(&want)
@@ -108,6 +109,7 @@ func TestDSK_06_BadSettingsAreRefusedByNameAndChangeNothing(t *testing.T) {
 		`{"desktop":{"quiet":{"from":"22:00","to":""}}}`:      "desktop.quiet.to",
 		`{"desktop":{"sound":true}}`:                          "sound",
 		`{"claude":{"statusLine":"on"}}`:                      "statusLine",
+		`{"backups":{"auto":1}}`:                              "auto",
 		`{"theme":"dark"}`:                                    "theme",
 		`{"autoWake":true,"port":1,"port":70000}`:             "port",
 	} {

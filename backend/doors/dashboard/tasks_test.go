@@ -141,8 +141,8 @@ func TestDSK_06_WhatCanBeDoneIsOfferedInWords(t *testing.T) {
 			t.Errorf("%s: refused %q", action, offers[action].Refused)
 		}
 	}
-	for code, kind := range check.Kinds() {
-		if tasks.Hints[string(code)] != kind.Hint || kind.Hint == "" {
+	for code := range check.Kinds() {
+		if tasks.Hints[string(code)] != code.Hint() || code.Hint() == "" {
 			t.Errorf("%s has the hint %q", code, tasks.Hints[string(code)])
 		}
 	}

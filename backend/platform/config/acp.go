@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,7 @@ func readACP(agents json.RawMessage) (map[string]ACPAgent, error) {
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(kinds[acpMember], &raw); err != nil {
-		return nil, fmt.Errorf("agents.acp must be a JSON object of agents by their names: %w", err)
+		return nil, errors.New("agents.acp must be a JSON object of agents by their names")
 	}
 	found := map[string]ACPAgent{}
 	for name, data := range raw {

@@ -30,7 +30,7 @@ func TestJOB_24_ACPAgentsAreTheOwnersAlone(t *testing.T) {
 
 func TestJOB_24_ABadACPAgentIsNamed(t *testing.T) {
 	tests := map[string]string{
-		`"goose"`:                                               "agents must be a JSON object",
+		`"goose"`:                                               "agents.acp must be a JSON object",
 		`{"a b": {"command": "x"}}`:                             "agents.acp.a b: ",
 		`{"goose": {}}`:                                         "agents.acp.goose: command must name its program",
 		`{"goose": {"command": "./x"}}`:                         "agents.acp.goose: command must be an absolute path or a name on PATH",

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tailscale/hujson"
 
@@ -62,6 +64,29 @@ type Config struct {
 	AnswerPrompts prompt.Mode `json:"answerPrompts"`
 	// Away means that the owner is away, and the dashboard keeps prompts for the owner.
 	Away bool `json:"away"`
+	// Backups holds the settings of automatic backups (STO-11).
+	Backups Backups `json:"backups"`
+}
+
+// Backups holds the settings of the automatic backups of messages in config.json.
+// The variables of the environment overrule them.
+type Backups struct {
+	// Auto backs up the messages every EveryHours.
+	Auto       bool `json:"auto"`
+	EveryHours int  `json:"everyHours"`
+	// Keep is how many sets stay in place; older ones move to backups/archive. 0
+	// keeps all there.
+	Keep int `json:"keep"`
+}
+
+func (b Backups) check() error {
+	if b.EveryHours < 1 || b.EveryHours > mostBackupHours {
+		return fmt.Errorf("backups.everyHours must be between 1 and %d, not %d", mostBackupHours, b.EveryHours)
+	}
+	if b.Keep < 0 || b.Keep > math.MaxInt32 {
+		return fmt.Errorf("backups.keep must be between 0 and %d, not %d", math.MaxInt32, b.Keep)
+	}
+	return nil
 }
 
 // Claude holds the settings of Claude Code's mod in config.json.
@@ -96,6 +121,7 @@ func defaults() Config {
 		Claude:       Claude{StatusLine: true},
 		Network:      Network{Port: DefaultLinkPort},
 		Jobs:         defaultJobs(),
+		Backups:      Backups{EveryHours: int(defaultBackupInterval / time.Hour), Keep: defaultBackupRetention},
 
 		AnswerPrompts: prompt.Off,
 	}
@@ -143,7 +169,7 @@ func readConfig(h Home) (raw []byte, config Config, err error) {
 		if errors.Is(err, errNewer) {
 			code = bridge.Unsupported
 		}
-		return nil, config, bridge.Errorf(code, "%s: %w", path, err)
+		return nil, config, bridge.Errorf(code, "%s: %w", path, withLine(raw, err))
 	}
 	return raw, config, nil
 }
@@ -154,13 +180,9 @@ var errNewer = errors.New("it was written by a newer Bridge")
 // parse decodes config.json. It fails for a duplicate member and names it, because
 // choosing one of the two would be a guess.
 func parse(raw []byte) (Config, error) {
-	_, raw = disk.CutBOM(raw)
-	if duplicate, found := disk.FindDuplicate(raw); found {
-		return Config{}, duplicate
-	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return Config{}, jsonProblem(err)
+	if err := disk.DecodeJSON(raw, &members); err != nil {
+		return Config{}, notSettings(err)
 	}
 	if members == nil {
 		return Config{}, errors.New("it is not a JSON object of settings")
@@ -171,8 +193,8 @@ func parse(raw []byte) (Config, error) {
 		return Config{}, err
 	}
 	config := defaults()
-	if err := json.Unmarshal(raw, &config); err != nil {
-		return Config{}, jsonProblem(err)
+	if err := disk.DecodeJSON(raw, &config); err != nil {
+		return Config{}, err
 	}
 	var err error
 	if config.ACP, err = readACP(members["agents"]); err != nil {
@@ -215,36 +237,37 @@ func (c Config) check() error {
 	if _, err := prompt.ParseMode(string(c.AnswerPrompts)); err != nil {
 		return err
 	}
+	if err := c.Backups.check(); err != nil {
+		return err
+	}
 	if err := c.Network.check(); err != nil {
 		return err
 	}
 	return c.Jobs.check() // last: the caller may use the rest if only jobs are wrong
 }
 
-// jsonProblem turns an error of encoding/json into a readable one with the member's name.
-func jsonProblem(err error) error {
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) && wrongType.Field != "" {
-		return fmt.Errorf("%s must be a %s, not a %s", wrongType.Field, kindName(wrongType), wrongType.Value)
+// notSettings names what config.json must be, if it is JSON of another kind.
+func notSettings(err error) error {
+	if problem, is := errors.AsType[disk.JSONProblem](err); is && problem.Line == 0 {
+		return errors.New("it is not a JSON object of settings")
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return fmt.Errorf("it is not valid JSON at byte %d: %w", syntax.Offset, err)
-	}
-	return fmt.Errorf("it is not a JSON object of settings: %w", err)
+	return err
 }
 
-func kindName(err *json.UnmarshalTypeError) string {
-	switch name := err.Type.Kind().String(); name {
-	case "int":
-		return "whole number"
-	case "bool":
-		return "true or false"
-	case "map", "struct":
-		return "JSON object"
-	default:
-		return name
+// withLine puts the line before an error that begins with the path of a member.
+func withLine(raw []byte, err error) error {
+	if _, placed := errors.AsType[disk.JSONProblem](err); placed {
+		return err
 	}
+	_, text := disk.CutBOM(raw)
+	text = disk.PlainJSON(text)
+	member, _, _ := strings.Cut(strings.TrimSuffix(strings.Fields(err.Error())[0], ":"), ":")
+	for ; member != ""; member = member[:max(0, strings.LastIndexByte(member, '.'))] {
+		if offset, found := disk.FindMember(text, member); found {
+			return fmt.Errorf("line %d: %w", disk.LineAt(text, offset), err)
+		}
+	}
+	return err
 }
 
 // patch edits the members of raw in which before and after differ. It keeps a byte
@@ -253,7 +276,7 @@ func patch(raw []byte, before, after Config) ([]byte, error) {
 	mark, text := disk.CutBOM(raw)
 	old, oldErr := members(before)
 	want, wantErr := members(after)
-	file, fileErr := members(json.RawMessage(text))
+	file, fileErr := members(json.RawMessage(disk.PlainJSON(text)))
 	if err := errors.Join(oldErr, wantErr, fileErr); err != nil {
 		return nil, err
 	}

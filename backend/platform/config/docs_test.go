@@ -95,6 +95,9 @@ func TestDOC_03_EachVariableIsInTheReference(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if names := slices.Sorted(maps.Keys(used)); !slices.Equal(names, Variables()) {
+		t.Errorf("the programs read\n%q,\nbut Variables returns\n%q", names, Variables())
+	}
 	listed := map[string]bool{}
 	for _, name := range reference(t, "environment.md")[""] {
 		listed[name] = true

@@ -20,7 +20,47 @@ const (
 	defaultBackupInterval  = 24 * time.Hour
 	defaultArchiveAge      = 30 * 24 * time.Hour
 	defaultBackupRetention = 7
+	mostBackupHours        = 366 * 24
 )
+
+// ownNames are the variables of the environment that Bridge reads, without those of the
+// agents' programs.
+var ownNames = []string{
+	"BRIDGE_ARCHIVE_AGE_MS", "BRIDGE_ASKS_THE_SHELL", "BRIDGE_AUTO_BACKUP", "BRIDGE_BACKUP_INTERVAL_MS", "BRIDGE_BACKUP_RETENTION",
+	"BRIDGE_HOME", "BRIDGE_HUB_HOME", "BRIDGE_JOB", "BRIDGE_JOB_TOKEN", "BRIDGE_LOG_LEVEL", "BRIDGE_MESSAGE_TTL_MS", "BRIDGE_NAME",
+	"BRIDGE_PORT", "BRIDGE_QUEUED_MAIL_MAX_AGE_MS",
+}
+
+// Variables returns the names of the variables that Bridge reads, sorted.
+func Variables() []string {
+	all := slices.Clone(ownNames)
+	for _, kind := range bridge.Kinds() {
+		all = append(all, binVariable(kind))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func binVariable(kind bridge.AgentKind) string {
+	return ownVariables + strings.ToUpper(string(kind)) + "_BIN"
+}
+
+// MisspeltVariables returns one sentence for each variable of the environment whose name
+// is much like one that Bridge reads, but is none. environ holds NAME=value.
+func MisspeltVariables(environ []string) (sentences []string) {
+	known := Variables()
+	for _, one := range environ {
+		name, _, _ := strings.Cut(one, "=")
+		if !strings.HasPrefix(strings.ToUpper(name), ownVariables) || slices.Contains(known, name) {
+			continue
+		}
+		if like := bridge.Similar(name, known); len(like) > 0 {
+			sentences = append(sentences, name+" is no variable of Bridge. Did you mean "+like[0]+"?")
+		}
+	}
+	slices.Sort(sentences)
+	return sentences
+}
 
 // Settings is the settings in force: config.json, overridden by the BRIDGE_*
 // variables. Zero durations and a zero BackupRetention have seed 8's meaning: no
@@ -31,7 +71,7 @@ type Settings struct {
 
 	MessageTTL       time.Duration // BRIDGE_MESSAGE_TTL_MS: age at which unread mail expires
 	QueuedMailMaxAge time.Duration // BRIDGE_QUEUED_MAIL_MAX_AGE_MS: age at which mail for unknown names expires
-	AutoBackup       bool          // BRIDGE_AUTO_BACKUP=1: daily message backup
+	AutoBackup       bool          // BRIDGE_AUTO_BACKUP: 1 for automatic message backups, 0 for none
 	BackupInterval   time.Duration // BRIDGE_BACKUP_INTERVAL_MS
 	BackupRetention  int           // BRIDGE_BACKUP_RETENTION: number of recent sets kept
 	ArchiveAge       time.Duration // BRIDGE_ARCHIVE_AGE_MS
@@ -64,7 +104,7 @@ func apply(config Config, getenv func(string) string) Settings {
 		agents[kind] = agent
 	}
 	for _, kind := range bridge.Kinds() {
-		if bin := getenv("BRIDGE_" + strings.ToUpper(string(kind)) + "_BIN"); bin != "" {
+		if bin := getenv(binVariable(kind)); bin != "" {
 			agents[kind] = Agent{Bin: bin}
 		}
 	}
@@ -73,12 +113,20 @@ func apply(config Config, getenv func(string) string) Settings {
 		Config:           config,
 		MessageTTL:       millis(getenv("BRIDGE_MESSAGE_TTL_MS"), defaultMessageTTL),
 		QueuedMailMaxAge: millis(getenv("BRIDGE_QUEUED_MAIL_MAX_AGE_MS"), defaultQueuedMailAge),
-		AutoBackup:       getenv("BRIDGE_AUTO_BACKUP") == "1",
-		BackupInterval:   millis(getenv("BRIDGE_BACKUP_INTERVAL_MS"), defaultBackupInterval),
-		BackupRetention:  number(getenv("BRIDGE_BACKUP_RETENTION"), math.MaxInt32, defaultBackupRetention),
+		AutoBackup:       number(getenv("BRIDGE_AUTO_BACKUP"), 1, asNumber(config.Backups.Auto)) == 1,
+		BackupInterval:   millis(getenv("BRIDGE_BACKUP_INTERVAL_MS"), time.Duration(config.Backups.EveryHours)*time.Hour),
+		BackupRetention:  number(getenv("BRIDGE_BACKUP_RETENTION"), math.MaxInt32, config.Backups.Keep),
 		ArchiveAge:       millis(getenv("BRIDGE_ARCHIVE_AGE_MS"), defaultArchiveAge),
 		LogLevel:         level(getenv("BRIDGE_LOG_LEVEL")),
 	}
+}
+
+// asNumber returns 1 for true, as a variable has it.
+func asNumber(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 // number parses a nonnegative integer of at most highest, or returns fallback.

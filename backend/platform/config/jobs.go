@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bridge/backend/core/job"
+	"bridge/backend/platform/disk"
 )
 
 // Jobs holds the limits of delegated jobs in config.json. A job keeps the limits
@@ -67,12 +68,14 @@ func (j *Jobs) UnmarshalJSON(raw []byte) error {
 	read := plain(*j)
 	err := json.Unmarshal(raw, &read)
 	*j = Jobs(read)
-	switch wrongType, _ := errors.AsType[*json.UnmarshalTypeError](err); {
+	switch problem, known := errors.AsType[disk.JSONProblem](disk.ExplainJSON(raw, err)); {
 	case err == nil:
-	case wrongType != nil && wrongType.Field == "":
-		j.problem = fmt.Errorf("jobs must be a JSON object, not a %s", wrongType.Value)
+	case known && problem.Member == "":
+		j.problem = errors.New(strings.Replace(problem.What, "it", "jobs", 1))
+	case known:
+		j.problem = errors.New("jobs." + problem.What)
 	default:
-		j.problem = fmt.Errorf("jobs.%w", jsonProblem(err))
+		j.problem = fmt.Errorf("jobs.%w", err)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (s Shared) Read(store string, dst any) error {
 		err = json.Unmarshal(data, dst)
 	}
 	if err != nil {
-		return fmt.Errorf("parse %s: %w", store, err)
+		return fmt.Errorf("%s: %w", store, disk.ExplainJSON(data, err))
 	}
 	return nil
 }

@@ -52,21 +52,25 @@ func ReadJSON(path string, limitBytes int64, dst any) error {
 		return err
 	}
 	if err := DecodeJSON(data, dst); err != nil {
-		return fmt.Errorf("parse %s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
 
 // DecodeJSON decodes one JSON document from a file that people may edit into dst.
-// It skips a byte order mark and ignores members unknown to dst. It fails with a
-// [Duplicate] if an object has a member twice, because readers disagree about which
-// one counts.
+// It skips a byte order mark, comments and trailing commas, and ignores members
+// unknown to dst. It fails with a [Duplicate] if an object has a member twice, because
+// readers disagree about which one counts, and else as [ExplainJSON] says.
 func DecodeJSON(data []byte, dst any) error {
 	_, data = CutBOM(data)
-	if duplicate, found := FindDuplicate(data); found {
+	text := PlainJSON(data)
+	if duplicate, found := FindDuplicate(text); found {
 		return duplicate
 	}
-	return json.Unmarshal(data, dst)
+	if err := json.Unmarshal(text, dst); err != nil {
+		return ExplainJSON(data, err)
+	}
+	return nil
 }
 
 // CutBOM splits the content of a text file into its byte order mark, or nil, and

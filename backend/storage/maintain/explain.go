@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/storage/maintain/check"
 )
 
@@ -41,8 +42,8 @@ func (m Maintenance) Explain(task Task, set string) string {
 		if m.ArchiveAge == 0 {
 			return "BRIDGE_ARCHIVE_AGE_MS is 0, so nothing is archived."
 		}
-		return fmt.Sprintf("This moves messages that were read, or expired, more than %d days ago to %s. Everything that reads history goes on finding them. Jobs and their logs of that age a broker with jobs moves by itself.",
-			m.ArchiveAge/(24*time.Hour), m.Home.Archive())
+		return fmt.Sprintf("This moves messages that were read, or expired, more than %s ago to %s. Everything that reads history goes on finding them. Jobs and their logs of that age a broker with jobs moves by itself.",
+			bridge.Counted(int(m.ArchiveAge/(24*time.Hour)), "day"), m.Home.Archive())
 	case TaskFix:
 		return fmt.Sprintf("This moves abandoned temporary files and the leases of dead processes to %s, byte for byte, and ends the processes that a job's runner left running when it died.", m.Home.Orphaned())
 	case TaskRestore:
@@ -62,6 +63,9 @@ func (m Maintenance) Explain(task Task, set string) string {
 func (m Maintenance) explainRetention() string {
 	if m.Retention == 0 {
 		return "All snapshots stay in place."
+	}
+	if m.Retention == 1 {
+		return "The newest snapshot stays in place; older ones move to the archive beside it, and none is deleted."
 	}
 	return fmt.Sprintf("The newest %d snapshots stay in place; older ones move to the archive beside them, and none is deleted.", m.Retention)
 }

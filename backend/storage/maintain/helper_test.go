@@ -180,7 +180,7 @@ func makeTemplate(t testing.TB) string {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "config.json", `{"version": 1, "name": "desk", "future": {"kept": true}}`)
+	write(t, dir, "config.json", `{"version": 1, "name": "desk", "$schema": "kept"}`)
 	write(t, dir, "jobs.json", `{"version": 4, "jobs": [{"name": "build"}]}`)
 	write(t, dir, "remote-jobs.json", `{"jobs": []}`)
 	write(t, dir, "install/install.json", `{"version": 1, "kinds": {}}`)

@@ -397,7 +397,7 @@ func expected(found []string, want string, named *strings.Replacer) bool {
 
 func TestSTO_02_EveryCodeIsDocumented(t *testing.T) {
 	for code, kind := range check.Kinds() {
-		if kind.Hint == "" || kind.Severity != check.Error && kind.Severity != check.Warning {
+		if kind.Do == "" || kind.Severity != check.Error && kind.Severity != check.Warning {
 			t.Errorf("%s: %+v", code, kind)
 		}
 		if kind.Fixable && kind.Severity == check.Error {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
 	"bridge/backend/platform/disk"
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/maintain/inventory"
@@ -194,8 +196,47 @@ func TestSTO_04_ProgressIsTold(t *testing.T) {
 		told = append(told, what)
 	}
 	mustBackup(t, c)
-	if !slices.Contains(told, "copying bridge.db") {
+	if !slices.ContainsFunc(told, func(what string) bool {
+		return regexp.MustCompile(`^copying bridge\.db, (\d+ kB) of (\d+ kB)$`).MatchString(what)
+	}) {
 		t.Errorf("told %v", told)
+	}
+}
+
+// The archive tells how much there is before it moves anything, and ends at all of it.
+func TestDOC_10_TheProgressOfTheArchiveIsTrue(t *testing.T) {
+	c := newHome(t)
+	c.ArchiveAge = 24 * time.Hour
+	db := openStore(t, c)
+	var marks []mail.Mark
+	for n := range 900 { // more than the archive moves at once
+		id := fmt.Sprintf("old%d", n)
+		if _, _, err := db.Append(t.Context(), []bridge.Message{{
+			ID: id, Recipient: "bob", From: bridge.Address{ID: "alice", Name: "alice", Agent: bridge.Claude}, To: "bob", ConversationID: "c", Body: "x", CreatedAt: int64(3000 + n),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		marks = append(marks, mail.Mark{MessageID: id, Recipient: "bob", At: 5000, Evidence: "a test"})
+	}
+	if err := db.Record(t.Context(), bridge.StageConsumed, marks); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var first, last, all int64 = -1, 0, 0
+	c.OnProgress = func(_ string, done, of int64) {
+		if first < 0 {
+			first, all = done, of
+		}
+		if done < last || done > of || of != all {
+			t.Errorf("%d of %d after %d of %d", done, of, last, all)
+		}
+		last = done
+	}
+	done, err := c.Archive().Messages(t.Context())
+	if err != nil || done.Messages < 900 || first != 0 || last != all || all != int64(done.Messages) {
+		t.Errorf("%+v, %v: from %d to %d of %d", done, err, first, last, all)
 	}
 }
 

@@ -107,7 +107,8 @@ var wings = []wing{
 		{"worker"},
 		{"worker/mcp", "worker/runjob"},
 		{"daemon"},
-		{"cli/demo", "cli/service", "cli/pairs", "cli/report"},
+		{"cli/demo", "cli/service", "cli/pairs", "cli/report", "cli/command", "cli/manual"},
+		{"cli/settings", "cli/care"},
 		{"cli"},
 	}},
 }

@@ -782,6 +782,8 @@ export interface Settings {
     quiet: { from: string; to: string } | null;
   };
   claude: { statusLine: boolean };
+  /** Automatic backups of the messages. */
+  backups: { auto: boolean; everyHours: number };
   answerPrompts: AnswerPrompts;
   /** Whether the desktop app starts at login; `why` it cannot, "" where it can. Null where that app does not serve the page. */
   login: { on: boolean; why: string } | null;
@@ -791,8 +793,9 @@ export interface Settings {
 
 /** What may be left out stays. */
 export type SettingsChange = Partial<
-  Omit<Settings, 'servedPort' | 'login' | 'desktop'> & {
+  Omit<Settings, 'servedPort' | 'login' | 'desktop' | 'backups'> & {
     login: boolean;
+    backups: { auto: boolean };
     /** Two empty times are none. */
     desktop: { notifications?: boolean; quiet?: { from: string; to: string } };
   }

@@ -527,6 +527,7 @@ const settings = v.object({
     quiet: v.nullable(v.object({ from: v.string(), to: v.string() })),
   }),
   claude: v.object({ statusLine: v.boolean() }),
+  backups: v.object({ auto: v.boolean(), everyHours: v.number() }),
   answerPrompts,
   login: v.nullable(v.object({ on: v.boolean(), why: v.string() })),
   servedPort: v.number(),

@@ -16,7 +16,7 @@ func Content(t api.Transfer) string {
 	if t.Files == 1 {
 		return fmt.Sprintf("%s (%s)", names, bridge.Size(t.Bytes))
 	}
-	return fmt.Sprintf("%s (%d files, %s)", names, t.Files, bridge.Size(t.Bytes))
+	return fmt.Sprintf("%s (%s, %s)", names, bridge.Counted(t.Files, "file"), bridge.Size(t.Bytes))
 }
 
 // TransferState returns the state of a running transfer, or "" at its end.
@@ -45,7 +45,7 @@ func Transfers(list api.Transfers, now time.Time) string {
 			way = "from " + bridge.OneLine(t.PC.Name)
 		}
 		if len(t.Names) == 0 {
-			what = fmt.Sprintf("%d files, %s", t.Files, bridge.Size(t.Bytes))
+			what = fmt.Sprintf("%s, %s", bridge.Counted(t.Files, "file"), bridge.Size(t.Bytes))
 		}
 		var state string
 		switch t.State {

@@ -2,11 +2,13 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/platform/config"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/maintain/inventory"
@@ -21,7 +23,8 @@ func Doctor(r check.Report, c maintain.Maintenance, now time.Time) string {
 		if finding.Severity == check.Error {
 			mark = "✗"
 		}
-		fmt.Fprintf(&b, "\n %s %s: %s [%s]\n   %s\n   → %s\n", mark, finding.Severity, bridge.OneLine(finding.Path), finding.Code, bridge.OneLine(finding.Detail), finding.Code.Hint())
+		means, do := r.Advice(finding.Code)
+		fmt.Fprintf(&b, "\n %s %s: %s [%s]: %s\n   %s\n   → %s\n", mark, finding.Severity, bridge.OneLine(finding.Path), finding.Code, bridge.OneLine(finding.Detail), means, runnable(c.Home, do))
 	}
 	b.WriteString("\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -29,15 +32,25 @@ func Doctor(r check.Report, c maintain.Maintenance, now time.Time) string {
 		fmt.Fprintf(table, "  %s\tschema %d of %d\n", schema.Path, schema.Actual, schema.Expected)
 	}
 	fmt.Fprintf(table, "  size\t%s in %s\n", bridge.Size(r.TotalBytes), bridge.Counted(len(r.Sizes), "place"))
-	fmt.Fprintf(table, "  backups\t%s\n", backupsText(r, now))
+	fmt.Fprintf(table, "  backups\t%s\n", backupsText(r, c, now))
 	fmt.Fprintf(table, "  last proven restore\t%s\n", testText(c, now))
 	_ = table.Flush() // a strings.Builder never fails
 	return b.String()
 }
 
-func backupsText(r check.Report, now time.Time) string {
+// command matches a command of Bridge in a sentence.
+var command = regexp.MustCompile("`bridge ([^`]+)`")
+
+// runnable writes the commands in a sentence as they run for this home.
+func runnable(home config.Home, sentence string) string {
+	return command.ReplaceAllStringFunc(sentence, func(quoted string) string {
+		return "`" + home.CommandLine("bridge", strings.Fields(command.FindStringSubmatch(quoted)[1])...) + "`"
+	})
+}
+
+func backupsText(r check.Report, c maintain.Maintenance, now time.Time) string {
 	if len(r.Backups) == 0 {
-		return "none yet; make one with `bridge doctor --backup`"
+		return "none yet; make one with " + runnable(c.Home, "`bridge doctor --backup`")
 	}
 	return fmt.Sprintf("%d, the newest made %s: %s", len(r.Backups), bridge.Ago(r.Backups[0].CreatedAt, now), r.Backups[0].Path)
 }
@@ -45,7 +58,7 @@ func backupsText(r check.Report, now time.Time) string {
 func testText(c maintain.Maintenance, now time.Time) string {
 	result, ok := inventory.LastPassed(c.Home.Backups())
 	if !ok {
-		return "none; prove one with `bridge doctor --drill`"
+		return "none; prove one with " + runnable(c.Home, "`bridge doctor --drill`")
 	}
 	return fmt.Sprintf("%s, of %s", bridge.Ago(result.At, now), result.Snapshot)
 }

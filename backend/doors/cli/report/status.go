@@ -86,8 +86,17 @@ func Storage(s check.QuickStatus, line Line, now time.Time) string {
 	if seen := s.Report.Summary(); s.Errors != seen.Errors || s.Warnings != seen.Warnings {
 		how = ""
 	}
-	return fmt.Sprintf("Storage    %s%s   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
+	text := fmt.Sprintf("Storage    %s%s   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
 		s.Words(), how, more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
+	for _, finding := range s.Report.Findings {
+		switch finding.Code {
+		case check.VariableUnknown:
+			text += "Variable   " + bridge.OneLine(finding.Detail) + "\n"
+		case check.SettingUnknown:
+			text += "Settings   " + bridge.OneLine(finding.Path+", "+finding.Detail) + "\n"
+		}
+	}
+	return text
 }
 
 func setAge(set *inventory.Set, now time.Time) string {

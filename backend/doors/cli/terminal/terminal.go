@@ -94,6 +94,23 @@ func ReadText(input io.Reader, asking io.Writer, ask string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
+// usualColumns is the width of text that is not for a terminal. mostColumns is the widest
+// text that is read with ease.
+const (
+	usualColumns = 80
+	mostColumns  = 100
+)
+
+// Columns returns the width of text for the result of Writer.
+func Columns(w io.Writer) int {
+	if file, is := File(w); is {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
+			return min(columns, mostColumns)
+		}
+	}
+	return usualColumns
+}
+
 // Fit returns the part of a line that fits into one line of the terminal. A longer
 // line would leave remains when it is overwritten.
 func Fit(out *os.File, line string) string {

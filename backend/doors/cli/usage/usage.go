@@ -26,6 +26,37 @@ func Prepare(root *cobra.Command, version string) {
 	root.SetHelpCommand(helpCommand())
 }
 
+// Topics are pages of help beside the commands. Their names win over those of commands.
+type Topics struct {
+	Names []string
+	List  string                                      // the end of the help of the root
+	Show  func(cmd *cobra.Command, name string) error // prints one page
+}
+
+// AddTopics lets `help` of root show topics, too.
+func AddTopics(root *cobra.Command, topics Topics) {
+	help := helpCommand()
+	commands := help.RunE
+	help.Use, help.Short = "help [COMMAND|TOPIC]", "Show the help of a command, or a page about a topic"
+	help.Example = "  bridge help send\n  bridge help config"
+	help.RunE = func(cmd *cobra.Command, words []string) error {
+		if len(words) == 1 && slices.Contains(topics.Names, words[0]) {
+			return topics.Show(cmd, words[0])
+		}
+		err := commands(cmd, words)
+		switch {
+		case err == nil && len(words) == 0:
+			_, err = fmt.Fprint(cmd.OutOrStdout(), topics.List)
+		case err != nil && len(words) == 1:
+			if like := bridge.Similar(words[0], topics.Names); len(like) > 0 && len(bridge.Similar(words[0], namesBelow(cmd.Root()))) == 0 {
+				return wrong("there is no command and no topic %q. Did you mean `%s help %s`? `%[2]s help` lists them", words[0], cmd.Root().Name(), like[0])
+			}
+		}
+		return err
+	}
+	root.SetHelpCommand(help)
+}
+
 // None refuses arguments. On a command with subcommands an argument is an unknown
 // subcommand.
 func None(cmd *cobra.Command, args []string) error {
@@ -65,13 +96,17 @@ func wrong(format string, values ...any) error {
 
 // unknown returns the message that cmd has no subcommand name, with a suggestion.
 func unknown(cmd *cobra.Command, name string) string {
-	var names []string
+	return fmt.Sprintf("there is no command %q. %s`%s --help` lists them", cmd.CommandPath()+" "+name, meant(name, namesBelow(cmd), cmd.CommandPath()+" "), cmd.CommandPath())
+}
+
+// namesBelow returns the names of the commands that the help of cmd lists.
+func namesBelow(cmd *cobra.Command) (names []string) {
 	for _, child := range cmd.Commands() {
 		if child.IsAvailableCommand() {
 			names = append(names, child.Name())
 		}
 	}
-	return fmt.Sprintf("there is no command %q. %s`%s --help` lists them", cmd.CommandPath()+" "+name, meant(name, names, cmd.CommandPath()+" "), cmd.CommandPath())
+	return names
 }
 
 // meant returns a suggestion from the names similar to the typed one, or "".

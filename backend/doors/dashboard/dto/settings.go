@@ -3,11 +3,12 @@ package dto
 // Settings is the answer of GET and PUT /api/settings: the values of config.json,
 // or the defaults.
 type Settings struct {
-	Port         int     `json:"port"` // 0 picks a free one
-	AutoWake     bool    `json:"autoWake"`
-	WakeOnDirect bool    `json:"wakeOnDirect"`
-	Desktop      Desktop `json:"desktop"`
-	Claude       Claude  `json:"claude"`
+	Port         int         `json:"port"` // 0 picks a free one
+	AutoWake     bool        `json:"autoWake"`
+	WakeOnDirect bool        `json:"wakeOnDirect"`
+	Desktop      Desktop     `json:"desktop"`
+	Claude       Claude      `json:"claude"`
+	Backups      AutoBackups `json:"backups"`
 	// AnswerPrompts controls when sessions' prompts can be answered here: off, away
 	// or always.
 	AnswerPrompts string `json:"answerPrompts"`
@@ -31,6 +32,12 @@ type Quiet struct {
 
 type Claude struct {
 	StatusLine bool `json:"statusLine"`
+}
+
+// AutoBackups are the automatic backups of messages.
+type AutoBackups struct {
+	Auto       bool `json:"auto"`
+	EveryHours int  `json:"everyHours"`
 }
 
 type Login struct {

@@ -131,8 +131,8 @@ func (s *Tasks) Show(w http.ResponseWriter, _ *http.Request) error {
 			wire.Offers = append(wire.Offers, s.offer(task, care))
 		}
 	}
-	for code, kind := range check.Kinds() {
-		wire.Hints[string(code)] = kind.Hint
+	for code := range check.Kinds() {
+		wire.Hints[string(code)] = code.Hint()
 	}
 	return httpjson.WriteJSON(w, wire)
 }

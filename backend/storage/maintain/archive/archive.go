@@ -4,6 +4,7 @@ package archive
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"bridge/backend/storage/maintain/lease"
@@ -33,7 +34,9 @@ func (m Mover) Messages(ctx context.Context) (done Archived, err error) {
 	err = m.Worker.Exclusively(lease.Archive, true, func() (err error) {
 		done.Messages, err = transfer.ArchiveMessages(ctx, m.Worker.Home.DB(), m.Worker.Home.Archive(), transfer.ArchiveRule{
 			Before: now.Add(-m.Age).UnixMilli(), Now: now.UnixMilli(), Step: m.Worker.At,
-			Told: func(moved int) { m.Worker.Progress("archiving messages", int64(moved), int64(moved)) },
+			Told: func(moved, all int) {
+				m.Worker.Progress(fmt.Sprintf("archiving messages, %d of %d", moved, all), int64(moved), int64(all))
+			},
 		})
 		return err
 	})

@@ -1,6 +1,13 @@
 package check
 
-import "maps"
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"bridge/backend/storage/maintain/inventory"
+)
 
 // Severity is the effect of a finding on the report's exit code: an error makes it fail,
 // a warning is only shown.
@@ -15,8 +22,8 @@ const (
 // Code names a kind of finding.
 type Code string
 
-// The codes of findings. Their severity, whether `bridge doctor --fix` fixes them, and
-// what to do, are in kinds.
+// The codes of findings. Kinds has their severity, whether `bridge doctor --fix` fixes
+// them, what they mean and what to do.
 const (
 	StoreLost          Code = "store-lost"
 	StoreReplaced      Code = "store-replaced"
@@ -81,97 +88,134 @@ const (
 	ProcessesLeft      Code = "processes-left"
 	RegistryLockLeft   Code = "registry-lock-left"
 	ProgramGone        Code = "program-gone"
+	SettingUnknown     Code = "setting-unknown"
+	VariableUnknown    Code = "variable-unknown"
 )
 
 // Kind holds the properties of all findings of one code.
 type Kind struct {
 	Severity Severity
 	Fixable  bool   // by `bridge doctor --fix`
-	Hint     string // what to do, for people
+	Means    string // what it means for the owner
+	Do       string // what to do; {restore} stands for the command that restores the newest snapshot
 }
 
-const restoreHint = "restore a snapshot with `bridge doctor --restore <snapshot>`; without one, keep a copy of the file and ask for help before you change it"
+// restoreIt is what to do about damage that only a snapshot mends.
+const restoreIt = "Restore a snapshot with {restore}."
 
 // Kinds returns the documented list of codes.
 func Kinds() map[Code]Kind {
 	kinds := jobKinds()
-	maps.Copy(kinds, storeKinds())
+	maps.Copy(kinds, databaseKinds())
+	maps.Copy(kinds, fileKinds())
 	return kinds
 }
 
 // jobKinds returns the kinds of delegated jobs.
 func jobKinds() map[Code]Kind {
 	return map[Code]Kind{
-		JobDamaged:       {Error, false, "everything else goes on; a snapshot from before has it whole, or mend it by hand"},
-		JobContradiction: {Warning, false, "nothing is lost: look at the job's result and its log; a snapshot from before the contradiction has both as they were"},
-		JobUnknown:       {Warning, false, "nothing uses it: a snapshot may have the job in its jobs.json; move it out of the home when you do not need it. Of a worktree look first at what is in it"},
-		ResultMissing:    {Error, false, "the job's session can be continued by message_subagent; its log may tell what it did, and a snapshot from before has the result"},
-		ResultUnsent:     {Warning, false, "nothing to do: a broker with jobs sends it; start one where none runs"},
-		ResultManual:     {Warning, false, "read it with a program of your choice: it is one JSON object, the answer is its member result"},
-		RunLogMissing:    {Warning, false, "nothing to do: what came of these runs is in their envelopes. No snapshot holds logs"},
-		ApprovalLeft:     {Warning, false, "nothing to do: no answer reaches anybody any more, and the record is kept"},
-		WorktreeMissing:  {Warning, false, "look for its branch in the repository; what was not committed there is where the folder went"},
-		ProcessesLeft:    {Warning, true, "a broker with jobs ends them, and `bridge doctor --fix` does too"},
-		RegistryLockLeft: {Warning, false, "stop every program that shares this home, then remove it by hand"},
+		JobDamaged:       {Error, false, "Everything else goes on.", "Mend the file by hand. A snapshot from before has the job whole."},
+		JobContradiction: {Warning, false, "Nothing is lost.", "Look at the job's result and its log. A snapshot from before the contradiction has both as they were."},
+		JobUnknown:       {Warning, false, "Nothing uses it.", "Move it out of the home when you do not need it. Of a worktree look first at what is in it."},
+		ResultMissing:    {Error, false, "The answer of the job is not there.", "Continue the job's session with message_subagent, or read its log."},
+		ResultUnsent:     {Warning, false, "The session that gave the job does not have its result yet.", "Nothing. A broker with jobs sends it; start one where none runs."},
+		ResultManual:     {Warning, false, "It is too large to be read by itself. It is kept whole.", "Read it with a program of your choice: it is one JSON object, and the answer is its member result."},
+		RunLogMissing:    {Warning, false, "What came of these runs is kept. No snapshot holds logs.", "Nothing."},
+		ApprovalLeft:     {Warning, false, "No answer reaches anybody any more. The record is kept.", "Nothing."},
+		WorktreeMissing:  {Warning, false, "What was not committed there is where the folder went.", "Look for its branch in the repository."},
+		ProcessesLeft:    {Warning, true, "Programs of a job run on without it.", "Run `bridge doctor --fix`, or start a broker with jobs: both end them."},
+		RegistryLockLeft: {Warning, false, "Older programs wait for it.", "Stop every program that shares this home, then remove it by hand."},
 	}
 }
 
-func storeKinds() map[Code]Kind {
+// databaseKinds returns the kinds of databases and their rows.
+func databaseKinds() map[Code]Kind {
 	return map[Code]Kind{
-		StoreLost:          {Error, false, "type the command of your choice: until then no broker serves this home, and nothing takes the store's place"},
-		StoreReplaced:      {Warning, false, "nothing to do: `bridge doctor --restore` brings a snapshot from before back; move the set out of the home when you need it no more"},
-		StoreUnmade:        {Error, false, "nothing is lost: `bridge serve` makes it, or says what is in the way, such as a full disk"},
-		HomeMissing:        {Error, false, "name the right folder with --home or BRIDGE_HOME; a broker makes a new home, and `bridge doctor --restore <snapshot>` one from a snapshot elsewhere"},
-		DatabaseMissing:    {Error, false, restoreHint},
-		DatabaseEmpty:      {Error, false, restoreHint},
-		DatabaseUnreadable: {Error, false, restoreHint},
-		DatabaseDamaged:    {Error, false, restoreHint},
-		DatabaseReferences: {Error, false, restoreHint},
-		DatabaseForeign:    {Error, false, "move the file that does not belong there away, then put the right one back or restore a snapshot"},
-		DatabaseNewer:      {Error, false, "use the newer Bridge that wrote it, or restore a snapshot from before"},
-		DatabaseOlder:      {Warning, false, "nothing to do: it is copied and upgraded when the broker next starts"},
-		UpgradeDeferred:    {Warning, false, "everything works meanwhile, but mail does not expire and nothing is archived: stop the older programs, then restart the broker"},
-		CompatWaiting:      {Warning, false, "nothing to do: the next broker brings what it holds into the store and keeps the file"},
-		DatabaseVersion:    {Error, false, restoreHint},
-		SchemaIncomplete:   {Error, false, "what it held is in no place of this store: " + restoreHint + ". Until then what belongs in a table that is gone is kept in compat.db"},
-		SchemaDifferent:    {Warning, false, "Bridge only keeps what is in this table: nothing to do where another program made it; else a snapshot from before has it whole"},
-		TriggerMissing:     {Error, false, "start the broker, which rebuilds it; meanwhile any program may have changed what it protects: compare with a snapshot"},
-		IndexMissing:       {Warning, false, "nothing is lost: the broker, or for the archive the next archiving, rebuilds it"},
-		TableEmptied:       {Error, false, restoreHint},
-		ArchiveIncomplete:  {Warning, false, "the messages in it are whole; the next archiving makes what is lacking, and what it held comes back with a snapshot only"},
-		RowUnreadable:      {Error, false, "everything else goes on, and the row is kept as it is; a snapshot from before has it whole. The topic has a decision in force again when one is recorded anew"},
-		RowReplaced:        {Warning, false, "nothing to do: a later decision of the same topic holds, and the row is kept as it is"},
-		RowNewer:           {Warning, false, "nothing is lost: the newer Bridge that wrote it reads it"},
-		CrossingDamaged:    {Error, false, "everything else goes on, and the row is kept as it is: send such a message again; a snapshot from before has it whole"},
-		OutboxStuck:        {Warning, false, "see `bridge network`: whether that PC is reached, and on it whether it allows messages. What waits goes by itself then, and its senders see that it waits"},
-		IndexDamaged:       {Warning, true, "nothing is lost: `bridge doctor --fix` moves the search index to archive/orphaned, and the next broker makes a new one from the messages"},
-		IndexBehind:        {Warning, false, "nothing to do: the broker catches up by itself; until then the search by words misses the newest"},
-		JSONUnreadable:     {Error, false, "make the file readable for you"},
-		JSONDamaged:        {Error, false, "mend the file by hand, or restore a snapshot"},
-		JSONShape:          {Error, false, "mend the file by hand, or restore a snapshot"},
-		JSONNewer:          {Error, false, "use the newer Bridge that wrote it"},
-		PendingWrites:      {Warning, false, "nothing is lost: stop the older programs, then restart the broker, which writes them"},
-		PendingDamaged:     {Error, false, "mend the file by hand, or move it away: what it says is then not written, and what comes after it is"},
-		JournalDamaged:     {Error, false, "move the receipt away by hand: messages that it names may be shown once more"},
-		SecretDamaged:      {Error, false, "stop all bridge processes and remove the file: a new secret is made"},
-		NotAFile:           {Error, false, "put a regular file there: of a symbolic link the file itself that it leads to; move anything else away"},
-		NotAFolder:         {Error, false, "move it away: Bridge makes the folder that belongs there when it needs it"},
-		Link:               {Warning, false, "put the file itself there: links are not followed by snapshots, and a store refuses them"},
-		OpenToOthers:       {Warning, false, "take the rights of others away: chmod go= on it"},
-		TempAbandoned:      {Warning, true, "`bridge doctor --fix` moves it to archive/orphaned, byte for byte"},
-		UnknownFile:        {Warning, false, "nothing of Bridge's: move it out of the home if you do not know it either"},
-		LeaseStale:         {Warning, true, "its process is gone; the next broker clears it, and `bridge doctor --fix` does too"},
-		LeaseUnreadable:    {Warning, false, "stop every bridge process, then remove it by hand"},
-		LockLeft:           {Error, false, "stop every bridge process, remove the file by hand and do the maintenance again"},
-		LockHeld:           {Warning, false, "nothing to do: no broker starts until that work has ended"},
-		SnapshotDamaged:    {Error, false, "do not rely on it: make a new one with `bridge doctor --backup`, then move it away"},
-		SnapshotUnfinished: {Warning, false, "a failed attempt, kept as it is; move it away when you do not need it"},
-		TestFailed:         {Error, false, "do not rely on this set: mend what the drill met and prove the set again with `bridge doctor --drill <set>`, or make a new one and move this one away"},
-		RestoreUnfinished:  {Error, false, "do the same restore or merge again, or `bridge serve --new-store`; what it displaced is in the recovery set"},
-		FileUnreadable:     {Warning, false, "make it readable for you"},
-		ProgramGone:        {Warning, false, "the agent's sessions get no mail: `bridge install` connects it to the program that you run now"},
+		StoreLost:          {Error, false, "No broker serves this home, and nothing takes the store's place.", "Type the command of your choice."},
+		StoreReplaced:      {Warning, false, "An empty store took the place of a lost one. What was left of it is kept.", "Nothing. `bridge doctor --restore latest` brings the newest snapshot back."},
+		StoreUnmade:        {Error, false, "Nothing is lost: nothing was stored yet.", "Run `bridge serve`: it makes the store, or says what is in the way, such as a full disk."},
+		HomeMissing:        {Error, false, "There is nothing to check.", "Name the right folder with --home or BRIDGE_HOME. `bridge serve` makes a new home."},
+		DatabaseMissing:    {Error, false, "What this file held is not there.", restoreIt},
+		DatabaseEmpty:      {Error, false, "What this file held is not there.", restoreIt},
+		DatabaseUnreadable: {Error, false, "Bridge cannot use this file.", restoreIt},
+		DatabaseDamaged:    {Error, false, "Parts of this file cannot be read. What needs them fails.", restoreIt},
+		DatabaseReferences: {Error, false, "Rows of this file name other rows that are not there.", restoreIt},
+		DatabaseForeign:    {Error, false, "Bridge does not use this file, and what belongs in its place is missing.", "Move this file away. Then put the right one back, or restore a snapshot with {restore}."},
+		DatabaseNewer:      {Error, false, "This Bridge leaves the file alone.", "Use the newer Bridge that wrote it."},
+		DatabaseOlder:      {Warning, false, "Nothing is lost.", "Nothing. The broker copies and upgrades it when it next starts."},
+		UpgradeDeferred:    {Warning, false, "Everything works meanwhile, but mail does not expire and nothing is archived.", "Stop the older programs, then restart the broker."},
+		CompatWaiting:      {Warning, false, "Nothing is lost.", "Nothing. The next broker brings what it holds into the store, and keeps the file."},
+		DatabaseVersion:    {Error, false, "Bridge cannot tell what this file holds.", restoreIt},
+		SchemaIncomplete:   {Error, false, "What the missing part held is in no place of this store. New rows for it are kept in compat.db.", restoreIt},
+		SchemaDifferent:    {Warning, false, "Bridge keeps what is in this table and does not use it.", "Nothing, if another program made it. Else a snapshot from before has it whole."},
+		TriggerMissing:     {Error, false, "Until it is there again, other programs can change what it protects.", "Start the broker: it rebuilds the trigger. Then compare with a snapshot."},
+		IndexMissing:       {Warning, false, "Nothing is lost. Reading is slower.", "Nothing. The broker rebuilds it, or the next archiving does for the archive."},
+		TableEmptied:       {Error, false, "Rows that a newer snapshot counts are gone.", restoreIt},
+		ArchiveIncomplete:  {Warning, false, "The messages in it are whole.", "Run `bridge doctor --archive`: it makes what is missing. What that held comes back with a snapshot only."},
+		RowUnreadable:      {Error, false, "Everything else goes on, and Bridge keeps the row as it is.", "Record the decision again. A snapshot from before has the row whole."},
+		RowReplaced:        {Warning, false, "A later decision of the same topic holds. Bridge keeps the row as it is.", "Nothing."},
+		RowNewer:           {Warning, false, "Nothing is lost: the newer Bridge that wrote it can read it.", "Use the newer Bridge to see it."},
+		CrossingDamaged:    {Error, false, "Everything else goes on, and Bridge keeps the row as it is.", "Send such a message again. A snapshot from before has the row whole."},
+		OutboxStuck:        {Warning, false, "The messages wait here, and their senders see that.", "Look at `bridge network`: whether that PC is reached, and whether it allows messages. Then they go by themselves."},
+		IndexDamaged:       {Warning, true, "Nothing is lost, but the search by words fails.", "Run `bridge doctor --fix`: it moves the index away, and the next broker makes a new one."},
+		IndexBehind:        {Warning, false, "The search by words misses the newest messages.", "Nothing. The broker catches up by itself."},
 	}
 }
 
-// Hint returns what to do about a finding of this code.
-func (c Code) Hint() string { return Kinds()[c].Hint }
+// fileKinds returns the kinds of all other files, and of settings.
+func fileKinds() map[Code]Kind {
+	return map[Code]Kind{
+		JSONUnreadable:     {Error, false, "Bridge cannot use this file.", "Make the file readable for you."},
+		JSONDamaged:        {Error, false, "Bridge cannot use this file.", "Mend the file by hand, or restore a snapshot with {restore}."},
+		JSONShape:          {Error, false, "Bridge cannot use this part of the file.", "Mend the file by hand, or restore a snapshot with {restore}."},
+		JSONNewer:          {Error, false, "This Bridge leaves the file alone.", "Use the newer Bridge that wrote it."},
+		PendingWrites:      {Warning, false, "Nothing is lost.", "Stop the older programs, then restart the broker: it writes them."},
+		PendingDamaged:     {Error, false, "What this file says is not written. What comes after it is.", "Mend the file by hand, or move it away."},
+		JournalDamaged:     {Error, false, "Messages that it names may be shown once more.", "Move the receipt away by hand."},
+		SecretDamaged:      {Error, false, "No program can sign in with it.", "Stop all processes of Bridge and remove the file: Bridge makes a new secret."},
+		NotAFile:           {Error, false, "Bridge cannot use what is there.", "Put a regular file there. If it is a link, put the file itself there; move anything else away."},
+		NotAFolder:         {Error, false, "Bridge cannot use what is there.", "Move it away: Bridge makes the folder when it needs it."},
+		Link:               {Warning, false, "Snapshots do not follow links, and a store refuses them.", "Put the file itself there."},
+		OpenToOthers:       {Warning, false, "Other users of this PC can read it.", "Take the rights of others away: chmod go= on it. Bridge does so at the next start, too."},
+		TempAbandoned:      {Warning, true, "A program ended before it had written the file. The file that it meant to replace is whole.", "Run `bridge doctor --fix`: it moves the file to archive/orphaned, byte for byte."},
+		UnknownFile:        {Warning, false, "Bridge does not use it.", "Move it out of the home, if you do not know it either."},
+		LeaseStale:         {Warning, true, "Its process is gone. It does no harm.", "Nothing. The next broker clears it, and `bridge doctor --fix` does, too."},
+		LeaseUnreadable:    {Warning, false, "It counts as a program that works here, so some maintenance is refused.", "Stop every process of Bridge, then remove it by hand."},
+		LockLeft:           {Error, false, "No broker starts while the file is there.", "Stop every process of Bridge, remove the file by hand, and do the maintenance again."},
+		LockHeld:           {Warning, false, "No broker starts until that work has ended.", "Nothing. Wait for its end."},
+		SnapshotDamaged:    {Error, false, "You cannot rely on this snapshot.", "Make a new one with `bridge doctor --backup`, then move this one away."},
+		SnapshotUnfinished: {Warning, false, "A backup was interrupted. The other snapshots are whole.", "Move it away when you do not need it."},
+		TestFailed:         {Error, false, "You cannot rely on this set.", "Mend what the drill met and prove the set again with `bridge doctor --drill`, or make a new one with `bridge doctor --backup`."},
+		RestoreUnfinished:  {Error, false, "Some files are those of before, and some are restored. What was replaced is in the recovery set.", "Do the same restore or merge again, or run `bridge serve --new-store`."},
+		FileUnreadable:     {Warning, false, "Bridge cannot check it or use it.", "Make it readable for you."},
+		ProgramGone:        {Warning, false, "The agent's sessions get no mail.", "Run `bridge install`: it connects the agent to the program that you run now."},
+		SettingUnknown:     {Warning, false, "Bridge keeps it and does not use it.", "Mend its name in the file, or take it out with `bridge config unset`."},
+		VariableUnknown:    {Warning, false, "Bridge does not read it, so its value has no effect.", "Mend its name where you set it. `bridge help environment` lists the variables."},
+	}
+}
+
+// anySnapshot is the command that restores a snapshot, where no snapshot is known.
+const anySnapshot = "`bridge doctor --restore latest`"
+
+// Hint returns what a finding of this code means, and what to do about it.
+func (c Code) Hint() string {
+	kind := Kinds()[c]
+	return kind.Means + " " + strings.ReplaceAll(kind.Do, "{restore}", anySnapshot)
+}
+
+// Advice returns what a finding means, and what to do about it in this home: with the
+// newest snapshot's name, or without any advice to restore if there is none.
+func (r Report) Advice(code Code) (means, do string) {
+	kind := Kinds()[code]
+	newest := slices.IndexFunc(r.Backups, func(set inventory.Set) bool { return inventory.SnapshotName.MatchString(path.Base(set.Path)) })
+	switch {
+	case !strings.Contains(kind.Do, "{restore}"):
+		return kind.Means, kind.Do
+	case newest >= 0:
+		return kind.Means, strings.ReplaceAll(kind.Do, "{restore}", "`bridge doctor --restore "+path.Base(r.Backups[newest].Path)+"`")
+	case kind.Do == restoreIt:
+		return kind.Means, "There is no snapshot: keep a copy of the file, and ask for help before you change it."
+	default:
+		return kind.Means, strings.ReplaceAll(kind.Do, "{restore}", anySnapshot)
+	}
+}

@@ -33,8 +33,10 @@ type jsonStore struct {
 	read func(config.Home, []byte) error
 }
 
+const configFile = "config.json"
+
 var jsonStores = []jsonStore{
-	{path: "config.json", version: config.Version, read: func(h config.Home, _ []byte) error {
+	{path: configFile, version: config.Version, read: func(h config.Home, _ []byte) error {
 		_, err := h.Config()
 		return err
 	}},
@@ -127,13 +129,23 @@ func (k *checker) checkStore(one jsonStore) {
 	if one.read != nil {
 		if err := one.read(k.worker.Home, data); err != nil {
 			k.find(JSONShape, one.path, inventory.ShortErr(err))
+			return
+		}
+	}
+	if one.path == configFile {
+		unknown, err := config.File{Home: k.worker.Home}.Unknown()
+		if err != nil {
+			return // it was changed meanwhile
+		}
+		for _, member := range unknown {
+			k.find(SettingUnknown, one.path, member.Text())
 		}
 	}
 }
 
 // handEdited are the files that people edit: Bridge accepts a byte order mark before the
 // document.
-var handEdited = []string{"config.json", config.AutoWakeStore, config.RulesStore, config.NeedsStore}
+var handEdited = []string{configFile, config.AutoWakeStore, config.RulesStore, config.NeedsStore}
 
 // readJSON returns the bytes of one JSON document.
 func (k *checker) readJSON(name string) ([]byte, bool) {
@@ -152,10 +164,15 @@ func (k *checker) readJSON(name string) ([]byte, bool) {
 		_, data = disk.CutBOM(data)
 	}
 	var any json.RawMessage
-	if err := json.Unmarshal(data, &any); err != nil {
-		k.find(JSONDamaged, name, "it is not valid JSON: "+err.Error())
+	read := data
+	if slices.Contains(handEdited, name) {
+		read = disk.PlainJSON(data)
+	}
+	if err := json.Unmarshal(read, &any); err != nil {
+		k.find(JSONDamaged, name, "it is not valid JSON: "+disk.ExplainJSON(data, err).Error())
 		return nil, false
 	}
+	data = read
 	if duplicate, found := disk.FindDuplicate(data); found {
 		k.find(JSONShape, name, duplicate.Error())
 		return nil, false

@@ -1,6 +1,11 @@
 package check
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"bridge/backend/storage/maintain/inventory"
+)
 
 func TestSTO_06_OnlyTheNamesOfUnfinishedWritesAreLeftovers(t *testing.T) {
 	for path, want := range map[string]bool{
@@ -16,5 +21,28 @@ func TestSTO_06_OnlyTheNamesOfUnfinishedWritesAreLeftovers(t *testing.T) {
 		if isAbandonable(path) != want {
 			t.Errorf("isAbandonable(%q) = %v", path, !want)
 		}
+	}
+}
+
+// Each finding says what it means and what to do, in sentences.
+func TestDOC_10_EachCodeSaysWhatItMeansAndWhatToDo(t *testing.T) {
+	for code, kind := range Kinds() {
+		for _, text := range []string{kind.Means, strings.ReplaceAll(kind.Do, "{restore}", "x")} {
+			if text == "" || !strings.HasSuffix(text, ".") || strings.ToUpper(text[:1]) != text[:1] || strings.ContainsAny(text, "{}<>") {
+				t.Errorf("%s: %q", code, text)
+			}
+		}
+	}
+}
+
+func TestDOC_10_TheAdviceNamesTheNewestSnapshot(t *testing.T) {
+	const name = "snapshot-1795911727097-b51cd8b9-b52a-4533-b59d-e9e575de6e2f"
+	var r Report
+	if _, do := r.Advice(DatabaseDamaged); strings.Contains(do, "restore latest") || !strings.Contains(do, "no snapshot") {
+		t.Errorf("without a snapshot: %s", do)
+	}
+	r.Backups = []inventory.Set{{Path: "message-backups/messages-1795911727098-b51cd8b9-b52a-4533-b59d-e9e575de6e2f"}, {Path: "backups/" + name}}
+	if _, do := r.Advice(DatabaseDamaged); do != "Restore a snapshot with `bridge doctor --restore "+name+"`." {
+		t.Error(do)
 	}
 }

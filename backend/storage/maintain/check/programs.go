@@ -2,10 +2,12 @@ package check
 
 import (
 	"maps"
+	"os"
 	"slices"
 
 	"bridge/backend/agent/programs"
 	"bridge/backend/core/needs"
+	"bridge/backend/platform/config"
 )
 
 // checkPrograms checks whether the programs that connected agents start still exist.
@@ -17,6 +19,14 @@ func checkPrograms(k *checker) error {
 	for _, kind := range slices.Sorted(maps.Keys(gone)) {
 		k.report.GonePrograms = append(k.report.GonePrograms, GoneProgram{kind, gone[kind]})
 		k.find(ProgramGone, programs.InstallFile, needs.GoneDetail(kind, gone[kind]))
+	}
+	return nil
+}
+
+// checkVariables reports misspelt variables of the environment of this program.
+func checkVariables(find func(code Code, path, detail string)) error {
+	for _, sentence := range config.MisspeltVariables(os.Environ()) {
+		find(VariableUnknown, "environment", sentence)
 	}
 	return nil
 }

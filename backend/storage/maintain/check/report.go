@@ -108,7 +108,7 @@ func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {
 		return k.report, nil
 	}
 	for _, check := range []func(context.Context) error{
-		k.checkLeases, k.checkBackups, k.checkLoss, k.checkDatabases, k.checkEmptied, func(ctx context.Context) error { return checkCrossings(ctx, k) }, k.checkCompat, k.checkIndex, k.checkJSON, k.checkJobs, k.checkSecrets, func(context.Context) error { return checkPrograms(k) }, k.checkFiles,
+		k.checkLeases, k.checkBackups, k.checkLoss, k.checkDatabases, k.checkEmptied, func(ctx context.Context) error { return checkCrossings(ctx, k) }, k.checkCompat, k.checkIndex, k.checkJSON, k.checkJobs, k.checkSecrets, func(context.Context) error { return checkPrograms(k) }, func(context.Context) error { return checkVariables(k.find) }, k.checkFiles,
 	} {
 		if err := check(ctx); err != nil {
 			return Report{}, err

@@ -2,22 +2,26 @@ package inventory
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/config"
 )
 
 // FindSnapshot returns the folder of a full snapshot by a person's input: a path, a path
-// relative to the home, or a name in the folder of snapshots; "" and "latest" mean the newest.
+// relative to the home, or a name in the folder of snapshots or the beginning of its name or
+// of its short name; "" and "latest" mean the newest.
 func FindSnapshot(home config.Home, typed string) (string, error) {
 	return findSet(home.Dir(), typed, home.Backups(), SnapshotName, "there is no snapshot yet: make one with `bridge doctor --backup`")
 }
 
 // FindMessages finds a backup of messages in the same way.
 func FindMessages(home config.Home, typed string) (string, error) {
-	return findSet(home.Dir(), typed, home.MessageBackups(), MessagesName, "there is no backup of messages: the broker makes them when BRIDGE_AUTO_BACKUP is 1")
+	return findSet(home.Dir(), typed, home.MessageBackups(), MessagesName, "there is no backup of messages: `bridge config set backups.auto true` lets the broker make them")
 }
 
 // findSet returns the folder of a set by a person's input. It fails with NotFound, with
@@ -38,5 +42,32 @@ func findSet(dir, typed, folder string, name *regexp.Regexp, none string) (strin
 			return filepath.Abs(candidate)
 		}
 	}
-	return "", bridge.Errorf(bridge.NotFound, "there is no snapshot %s", typed)
+	found, err := Sets(folder, name)
+	if err != nil {
+		return "", err
+	}
+	fits := slices.DeleteFunc(found, func(set Set) bool {
+		return !strings.HasPrefix(set.Path, typed) && !strings.HasPrefix(ShortName(set.Path), typed)
+	})
+	switch len(fits) {
+	case 0:
+		return "", bridge.Errorf(bridge.NotFound, "there is no snapshot %s: `bridge backups` lists them", typed)
+	case 1:
+		return filepath.Join(folder, fits[0].Path), nil
+	default:
+		return "", bridge.Errorf(bridge.Ambiguous, "%s is the beginning of %d snapshots: type more of it", typed, len(fits))
+	}
+}
+
+// shortChars is the length of a short name.
+const shortChars = 8
+
+// ShortName returns the part of a set's name by which people call it: the beginning of
+// its id.
+func ShortName(set string) string {
+	parts := strings.SplitN(path.Base(set), "-", 3)
+	if len(parts) < 3 {
+		return set
+	}
+	return parts[2][:min(len(parts[2]), shortChars)]
 }

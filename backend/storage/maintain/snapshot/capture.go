@@ -108,7 +108,11 @@ func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err e
 	if err := c.Worker.At("copy " + file.Path); err != nil {
 		return err
 	}
-	pages := func(done, all int) { c.Worker.Progress("copying "+file.Path, int64(done), int64(all)) }
+	size := inventory.SizeOf(inventory.JoinHome(c.Worker.Home.Dir(), file.Path))
+	pages := func(done, all int) {
+		bytes := size * int64(done) / int64(max(all, 1))
+		c.Worker.Progress(fmt.Sprintf("copying %s, %s of %s", file.Path, bridge.Size(bytes), bridge.Size(size)), int64(done), int64(all))
+	}
 	if err := transfer.CopyDatabase(ctx, inventory.JoinHome(c.Worker.Home.Dir(), file.Path), to, c.live, pages); err != nil {
 		return err
 	}

@@ -29,8 +29,8 @@ type ArchiveRule struct {
 	Now    int64 // Unix milliseconds
 	// Step, if set, is called before each step; its error stops the archiving there.
 	Step func(name string) error
-	// Told, if set, is called with the number of moved rows.
-	Told func(moved int)
+	// Told, if set, is called with the number of moved rows, and of all that are to move.
+	Told func(moved, all int)
 }
 
 // ArchiveMessages moves old messages from the primary store at path to the message
@@ -70,7 +70,14 @@ func ArchiveMessages(ctx context.Context, path, archive string, rule ArchiveRule
 	if _, err := conn.ExecContext(ctx, "ATTACH DATABASE ? AS archive; PRAGMA archive.cache_size = -32000; CREATE TEMP TABLE batch (row INTEGER PRIMARY KEY)", archive); err != nil {
 		return 0, sqlitex.Error(archive, err)
 	}
-	for _, table := range []string{"archived_messages", "messages"} {
+	tables := []string{"archived_messages", "messages"}
+	if rule.Told != nil {
+		if err := work.count(ctx, tables); err != nil {
+			return 0, sqlitex.Error(path, err)
+		}
+		rule.Told(0, work.all)
+	}
+	for _, table := range tables {
 		if err := work.move(ctx, table); err != nil {
 			return work.moved, sqlitex.Error(path, err)
 		}
@@ -120,6 +127,20 @@ type archiver struct {
 	rule  ArchiveRule
 	tx    *sqlitex.Tx
 	moved int
+	all   int // rows that are to move, as counted before
+}
+
+// count counts the rows that are to move.
+func (a *archiver) count(ctx context.Context, tables []string) error {
+	for _, table := range tables {
+		var found int
+		rows, err := a.tx.Query(ctx, fmt.Sprintf("SELECT count(*) FROM main.%s WHERE %s AND ?1 IS NOT NULL", table, archivable[table]), a.rule.Now, a.rule.Before)
+		if err := sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&found) }); err != nil {
+			return err
+		}
+		a.all += found
+	}
+	return nil
 }
 
 // archivable selects the rows of a table of the primary store to archive.
@@ -165,7 +186,7 @@ func (a *archiver) move(ctx context.Context, table string) error {
 			return err
 		}
 		if a.rule.Told != nil {
-			a.rule.Told(a.moved)
+			a.rule.Told(a.moved, max(a.all, a.moved)) // more may have come meanwhile
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package cli
+// Package care is the commands that look after the home: `bridge doctor`, and its works by
+// plain names: backups, backup, restore and drill.
+package care
 
 import (
 	"context"
@@ -13,8 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/doors/cli/command"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/report"
+	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/platform/config"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/maintain/archive"
@@ -29,15 +33,16 @@ type doctorFlags struct {
 
 // doctor is one run of `bridge doctor`.
 type doctor struct {
-	*App
+	command.Run
 	flags       doctorFlags
 	maintenance maintain.Maintenance
-	progress    *progress
+	progress    *terminal.Progress
 }
 
-func doctorCommand(a *App) *cobra.Command {
+// Doctor returns `bridge doctor`.
+func Doctor(r command.Run) *cobra.Command {
 	var flags doctorFlags
-	cmd := a.jsonFlag(&cobra.Command{
+	cmd := r.JSONFlag(&cobra.Command{
 		Use: "doctor [SNAPSHOT]", Short: "Check the storage; back it up, archive it, restore it, prove a restore",
 		Long: "Without a flag doctor looks through the whole home and changes nothing: databases, JSON files, leftovers,\n" +
 			"backups. It exits 1 when it finds errors; warnings alone exit 0.",
@@ -49,7 +54,7 @@ func doctorCommand(a *App) *cobra.Command {
 			if len(args) > 1 || len(args) == 1 && !flags.drill {
 				return &outcome.UsageError{Err: fmt.Errorf("unexpected argument %q: only --drill takes a snapshot", args[len(args)-1])}
 			}
-			return doctor{App: a, flags: flags}.run(cmd.Context(), strings.Join(args, ""))
+			return doctor{Run: r, flags: flags}.carryOut(cmd.Context(), strings.Join(args, ""))
 		},
 	})
 	cmd.Flags().BoolVar(&flags.backup, "backup", false, "make a full snapshot, also beside a running broker")
@@ -59,6 +64,9 @@ func doctorCommand(a *App) *cobra.Command {
 	cmd.Flags().StringVar(&flags.merge, "merge", "", "bring back what is missing of this backup of messages (a folder, or latest); overwrites nothing")
 	cmd.Flags().BoolVar(&flags.drill, "drill", false, "prove that a snapshot, by default the newest, can be restored")
 	cmd.Flags().BoolVar(&flags.yes, "yes", false, "consent to --fix, --archive, --restore or --merge without being asked")
+	if err := cmd.RegisterFlagCompletionFunc("restore", completeSets(r)); err != nil {
+		panic(err) // there is such a flag
+	}
 	return cmd
 }
 
@@ -97,8 +105,8 @@ func (f doctorFlags) asks(c maintain.Maintenance) (task maintain.Task, set strin
 	return "", ""
 }
 
-func (d doctor) run(ctx context.Context, snapshot string) error {
-	home, err := d.home()
+func (d doctor) carryOut(ctx context.Context, snapshot string) error {
+	home, err := d.Home()
 	if err != nil {
 		return err
 	}
@@ -107,18 +115,18 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 		// Damaged settings are a finding of the report; the works then use the variables.
 		settings = config.FallbackSettings(d.Getenv)
 	}
-	d.progress = newProgress(d.App)
-	defer d.progress.end()
+	d.progress = terminal.NewProgress(d.Stderr, d.Now)
+	defer d.progress.End()
 	d.maintenance = maintain.New(home, "bridge doctor", settings, d.Now)
-	d.maintenance.OnProgress = d.progress.tell
+	d.maintenance.OnProgress = d.progress.Tell
 	if d.flags != (doctorFlags{restore: d.flags.restore, yes: d.flags.yes}) {
 		if err := check.RequireHome(home); err != nil {
 			return err
 		}
 	}
 	if task, set := d.flags.asks(d.maintenance); task != "" {
-		d.explain(d.maintenance.Explain(task, set))
-		if err := d.consent(d.flags.yes); err != nil {
+		d.Explain(d.maintenance.Explain(task, set))
+		if err := d.Consent(d.flags.yes); err != nil {
 			return err
 		}
 	}
@@ -145,11 +153,11 @@ func (d doctor) run(ctx context.Context, snapshot string) error {
 
 func (d doctor) check(ctx context.Context) error {
 	found, err := d.maintenance.Doctor().Check(ctx)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
-	if err := d.print(found, report.Doctor(found, d.maintenance, d.Now())); err != nil {
+	if err := d.Print(found, report.Doctor(found, d.maintenance, d.Now())); err != nil {
 		return err
 	}
 	if !found.OK {
@@ -160,23 +168,24 @@ func (d doctor) check(ctx context.Context) error {
 
 func (d doctor) backup(ctx context.Context) error {
 	made, err := d.maintenance.Snapshots().Backup(ctx)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Snapshot made and verified: %s\n  %d files, %s. Prove that it can be restored: bridge doctor --drill\n", made.Path, made.Files, bridge.Size(made.Bytes))
+	text := fmt.Sprintf("Snapshot made and verified: %s\n  %s, %s. Prove that it can be restored: %s\n", made.Path, bridge.Counted(made.Files, "file"), bridge.Size(made.Bytes),
+		d.maintenance.Home.CommandLine("bridge", "doctor", "--drill"))
 	for _, omitted := range made.Omitted {
 		text += "  left out: " + omitted + ", a damaged search index, which the broker rebuilds (see bridge doctor)\n"
 	}
 	for _, moved := range made.Moved {
 		text += "  an older one moved to " + moved + "\n"
 	}
-	return d.print(made, text)
+	return d.Print(made, text)
 }
 
 func (d doctor) drill(ctx context.Context, snapshot string) error {
 	result, err := d.maintenance.Restores().Test(ctx, snapshot)
-	d.progress.end()
+	d.progress.End()
 	if err != nil && result.Detail == "" {
 		return err
 	}
@@ -184,7 +193,7 @@ func (d doctor) drill(ctx context.Context, snapshot string) error {
 	if !result.OK {
 		verdict = "NOT proven: "
 	}
-	if err := d.print(result, verdict+result.Snapshot+"\n  "+result.Detail+"\n"); err != nil {
+	if err := d.Print(result, verdict+result.Snapshot+"\n  "+result.Detail+"\n"); err != nil {
 		return err
 	}
 	if !result.OK {
@@ -195,39 +204,44 @@ func (d doctor) drill(ctx context.Context, snapshot string) error {
 
 func (d doctor) restore(ctx context.Context, snapshot string) error {
 	done, err := d.maintenance.Restores().Restore(ctx, snapshot)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Restored %d files from %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
-		done.Files, done.Snapshot, done.Recovery, done.Recovery)
+	text := fmt.Sprintf("Restored %s from %s\n  What was there before is kept in %s\n  To undo: %s\n",
+		bridge.Counted(done.Files, "file"), done.Snapshot, done.Recovery, d.undo(done.Recovery))
 	if done.Rules != "" {
 		text += "  " + done.Rules + "\n"
 	}
-	return d.print(done, text)
+	return d.Print(done, text)
 }
 
 func (d doctor) merge(ctx context.Context, set string) error {
 	done, err := d.maintenance.Restores().Merge(ctx, set)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
 	text := fmt.Sprintf("Nothing was missing: all %s of %s are there. Nothing was changed.\n", bridge.Counted(done.Present, "row"), done.Snapshot)
 	if done.Missing() > 0 {
-		text = fmt.Sprintf("Merged %s, %s and %s from %s\n  There already, and left as they were: %s\n  What was there before is kept in %s\n  To undo: bridge doctor --restore %s\n",
+		text = fmt.Sprintf("Merged %s, %s and %s from %s\n  There already, and left as they were: %s\n  What was there before is kept in %s\n  To undo: %s\n",
 			bridge.Counted(done.Messages, "message"), bridge.Counted(done.Archived, "archived message"), bridge.Counted(done.Routes, "job route"), done.Snapshot,
-			bridge.Counted(done.Present, "row"), done.Recovery, done.Recovery)
+			bridge.Counted(done.Present, "row"), done.Recovery, d.undo(done.Recovery))
 	}
 	if done.Unread > 0 {
 		text += fmt.Sprintf("  Unread here but read in the backup, so delivered once more: %s\n", bridge.Counted(done.Unread, "message"))
 	}
-	return d.print(done, text)
+	return d.Print(done, text)
+}
+
+// undo returns the command that brings back what a restore or merge replaced.
+func (d doctor) undo(recovery string) string {
+	return d.maintenance.Home.CommandLine("bridge", "doctor", "--restore", recovery)
 }
 
 func (d doctor) fix(ctx context.Context) error {
 	done, err := d.maintenance.Archive().Fix(ctx)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
@@ -241,17 +255,17 @@ func (d doctor) fix(ctx context.Context) error {
 	for _, folder := range done.Ended {
 		text += fmt.Sprintf("Ended what the runner of %s had left running.\n", filepath.Base(folder))
 	}
-	return d.print(done, text)
+	return d.Print(done, text)
 }
 
 func (d doctor) archive(ctx context.Context) error {
 	if d.maintenance.ArchiveAge == 0 {
-		return d.print(archive.Archived{}, d.maintenance.Explain(maintain.TaskArchive, "")+"\n")
+		return d.Print(archive.Archived{}, d.maintenance.Explain(maintain.TaskArchive, "")+"\n")
 	}
 	done, err := d.maintenance.Archive().Messages(ctx)
-	d.progress.end()
+	d.progress.End()
 	if err != nil {
 		return err
 	}
-	return d.print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
+	return d.Print(done, fmt.Sprintf("Archived: %s.\n", bridge.Counted(done.Messages, "message")))
 }
