@@ -102,7 +102,7 @@ var wings = []wing{
 		{"cli/terminal"},
 		{"hubcli"},
 		{"dashboard/httpjson"},
-		{"dashboard/activity", "dashboard/guard", "dashboard/storage", "dashboard/runs", "dashboard/network", "dashboard/needsview"},
+		{"dashboard/activity", "dashboard/guard", "dashboard/storage", "dashboard/runs", "dashboard/network", "dashboard/needsview", "dashboard/drafts"},
 		{"dashboard", "mcpserver", "hook"},
 		{"worker"},
 		{"worker/mcp", "worker/runjob"},
