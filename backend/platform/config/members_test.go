@@ -49,8 +49,12 @@ func TestDOC_11_UnknownMembersAreNamed(t *testing.T) {
 }`)
 	got, err := File{home}.Unknown()
 	want := []UnknownMember{
-		{"prot", 2, "port"}, {"jobs.maxjobs", 3, "jobs.maxJobs"}, {"maxAccess", 4, "jobs.maxAccess"},
-		{"agents.cluade", 5, "agents.claude"}, {"agents.codex.bni", 5, "agents.codex.bin"}, {"zzz", 6, ""},
+		{"prot", 2, "port"},
+		{"jobs.maxjobs", 3, "jobs.maxJobs"},
+		{"maxAccess", 4, "jobs.maxAccess"},
+		{"agents.cluade", 5, "agents.claude"},
+		{"agents.codex.bni", 5, "agents.codex.bin"},
+		{"zzz", 6, ""},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
@@ -68,10 +72,17 @@ func TestDOC_11_AMemberIsSetShownAndTakenOut(t *testing.T) {
 	home := newHome(t)
 	file := File{home}
 	for _, tt := range []struct{ key, value, want string }{
-		{"port", "4801", "4801"}, {"name", "desk", `"desk"`}, {"name", "1234", `"1234"`}, {"backups.auto", "true", "true"},
-		{"agents.codex.bin", "/usr/bin/codex", `"/usr/bin/codex"`}, {"jobs.env", `{"A": "b", "C": null}`, `{"A":"b","C":null}`},
-		{"jobs.env.D", "e", `"e"`}, {"jobs.writable", `["~/.m2"]`, `["~/.m2"]`}, {"answerPrompts", "away", `"away"`},
-		{"agents.acp.goose", `{"command": "goose"}`, `{"command":"goose"}`}, {"desktop.quiet.from", "", `null`},
+		{"port", "4801", "4801"},
+		{"name", "desk", `"desk"`},
+		{"name", "1234", `"1234"`},
+		{"backups.auto", "true", "true"},
+		{"agents.codex.bin", "/usr/bin/codex", `"/usr/bin/codex"`},
+		{"jobs.env", `{"A": "b", "C": null}`, `{"A":"b","C":null}`},
+		{"jobs.env.D", "e", `"e"`},
+		{"jobs.writable", `["~/.m2"]`, `["~/.m2"]`},
+		{"answerPrompts", "away", `"away"`},
+		{"agents.acp.goose", `{"command": "goose"}`, `{"command":"goose"}`},
+		{"desktop.quiet.from", "", `null`},
 	} {
 		if tt.value != "" {
 			if err := file.SetMember(tt.key, tt.value); err != nil {
@@ -95,9 +106,12 @@ func TestDOC_11_AMemberIsSetShownAndTakenOut(t *testing.T) {
 	}
 	before := readConfigFile(t, home)
 	for _, tt := range []struct{ key, value, want string }{
-		{"prot", "1", `there is no setting "prot". Did you mean port?`}, {"jobs.maxjob", "1", "Did you mean jobs.maxJobs?"},
-		{"port", "70000", "port must be between 0 and 65535"}, {"port", "many", "port must be a whole number, not a string"},
-		{"jobs", "{}", "jobs has members: set one of jobs.allowToolLevelOnly"}, {"port.x", "1", "there is no setting"},
+		{"prot", "1", `there is no setting "prot". Did you mean port?`},
+		{"jobs.maxjob", "1", "Did you mean jobs.maxJobs?"},
+		{"port", "70000", "port must be between 0 and 65535"},
+		{"port", "many", "port must be a whole number, not a string"},
+		{"jobs", "{}", "jobs has members: set one of jobs.allowToolLevelOnly"},
+		{"port.x", "1", "there is no setting"},
 	} {
 		if err := file.SetMember(tt.key, tt.value); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s = %s: %v, want %s", tt.key, tt.value, err, tt.want)

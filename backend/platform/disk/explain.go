@@ -112,7 +112,7 @@ func ExplainJSON(data []byte, err error) error {
 		_, syntax = decoder.ReadToken()
 	}
 	kind, length := decoder.StackIndex(decoder.StackDepth())
-	if syntax == io.EOF && length > 0 {
+	if errors.Is(syntax, io.EOF) && length > 0 {
 		return explainType(text, err)
 	}
 	wants := wantsValue

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -66,8 +67,7 @@ func sets(home config.Home) ([]listed, error) {
 			return nil, err
 		}
 		for _, set := range found {
-			full := path.Join(kind.folder, set.Path)
-			set.Path = strings.TrimPrefix(strings.TrimPrefix(full, home.Dir()), "/")
+			set.Path = path.Join(filepath.Base(kind.folder), set.Path) // both are directly in the home
 			list = append(list, listed{Set: set, Name: inventory.ShortName(set.Path), Kind: kind.name})
 		}
 	}

@@ -89,10 +89,10 @@ func Storage(s check.QuickStatus, line Line, now time.Time) string {
 	text := fmt.Sprintf("Storage    %s%s   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
 		s.Words(), how, more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
 	for _, finding := range s.Report.Findings {
-		switch finding.Code {
-		case check.VariableUnknown:
+		if finding.Code == check.VariableUnknown {
 			text += "Variable   " + bridge.OneLine(finding.Detail) + "\n"
-		case check.SettingUnknown:
+		}
+		if finding.Code == check.SettingUnknown {
 			text += "Settings   " + bridge.OneLine(finding.Path+", "+finding.Detail) + "\n"
 		}
 	}

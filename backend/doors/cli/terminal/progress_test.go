@@ -13,8 +13,12 @@ func TestDOC_10_TheTimeLeftIsToldOfTheStep(t *testing.T) {
 		done, all int64
 		want      string
 	}{
-		{0, 0, 100, "  0% x"}, {500 * time.Millisecond, 10, 100, " 10% x"}, {1500 * time.Millisecond, 20, 100, " 20% x, 8s left"},
-		{8 * time.Second, 100, 100, "100% x, 0s left"}, {time.Second, 1, 50, "  2% x"}, {2 * time.Second, 2, 50, "  4% x, 1m36s left"},
+		{0, 0, 100, "  0% x"},
+		{500 * time.Millisecond, 10, 100, " 10% x"},
+		{1500 * time.Millisecond, 20, 100, " 20% x, 8s left"},
+		{8 * time.Second, 100, 100, "100% x, 0s left"},
+		{time.Second, 1, 50, "  2% x"},
+		{2 * time.Second, 2, 50, "  4% x, 1m36s left"},
 	} {
 		now = now.Add(tt.after)
 		p.Tell("x", tt.done, tt.all)
