@@ -58,7 +58,8 @@ func TestPGE_05_EachTurnKeepsItsMessageAndItsAnswer(t *testing.T) {
 			[]string{"go: done", "more: ! no account"},
 		},
 		{
-			"the next turn works", 2, map[string]string{"spec.json": spec(2, "more"), "envelope-1.json": answer(1, "go", "done")},
+			"the next turn works", 2,
+			map[string]string{"spec.json": spec(2, "more"), "envelope-1.json": answer(1, "go", "done")},
 			[]string{"go: done", "more: -"},
 		},
 		{

@@ -80,7 +80,7 @@ func (f *DraftsFile) SetDraft(key string, value json.RawMessage) error {
 	stored.Drafts = slices.DeleteFunc(stored.Drafts, func(d Draft) bool { return d.Key == key })
 	switch isNone := len(value) == 0 || string(value) == "null" || string(value) == `""`; {
 	case !isNone:
-		stored.Drafts = append(stored.Drafts, Draft{Key: key, At: bridge.UnixMillis(f.Now().UnixMilli()), Value: value})
+		stored.Drafts = append(stored.Drafts, Draft{Key: key, At: f.Now().UnixMilli(), Value: value})
 	case len(stored.Drafts) == before:
 		return nil // there was none
 	}
@@ -100,6 +100,6 @@ func (f *DraftsFile) read() (Drafts, error) {
 		return Drafts{}, newerStore(DraftsStore, int64(stored.Version), DraftsVersion)
 	}
 	oldest := f.Now().Add(-DraftLife).UnixMilli()
-	stored.Drafts = slices.DeleteFunc(stored.Drafts, func(d Draft) bool { return int64(d.At) < oldest })
+	stored.Drafts = slices.DeleteFunc(stored.Drafts, func(d Draft) bool { return d.At < oldest })
 	return stored, nil
 }
