@@ -63,7 +63,8 @@ func TestPGE_05_EachTurnKeepsItsMessageAndItsAnswer(t *testing.T) {
 			[]string{"go: done", "more: -"},
 		},
 		{
-			"the broker died before it moved the envelope", 2, map[string]string{"spec.json": spec(1, "go"), "envelope.json": answer(1, "go", "done")},
+			"the broker died before it moved the envelope", 2,
+			map[string]string{"spec.json": spec(1, "go"), "envelope.json": answer(1, "go", "done")},
 			[]string{"go: done", ": -"},
 		},
 		{
