@@ -1110,8 +1110,8 @@ export const api = {
   notices: (topic: string) => call<{ messages: Message[] }>(`/api/decisions/${encode(topic)}/notices`),
   history: (topic: string) => call<Decisions & { topic: string }>(`/api/decisions/${encode(topic)}/history`),
   /** To a session, live or away; with a child's target to that child or about it to its parent. */
-  writeToSession: (name: string, body: string, child?: ChildTarget) =>
-    post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body, ...child }),
+  writeToSession: (name: string, body: string, more?: ChildTarget | { reply_to: string }) =>
+    post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body, ...more }),
   send: (to: string, body: string) => post<SendResult>('/api/messages', { to, body }),
   chatDelivery: (id: string) => call<ChatDelivery>(`/api/chat-delivery/${encode(id)}`),
   run: (name: string) => call<RunDetail>(`/api/runs/${encode(name)}`),
