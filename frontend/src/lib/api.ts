@@ -1018,6 +1018,18 @@ export interface Hit {
   link: string;
 }
 
+/** What a search is limited to; times in epoch milliseconds. Without words it lists messages. */
+export interface SearchOptions {
+  kind?: Hit['kind'];
+  from?: string;
+  /** Inclusive. */
+  after?: number;
+  /** Exclusive. */
+  before?: number;
+  limit?: number;
+  cursor?: string;
+}
+
 export interface SendResult {
   id: string;
   conversationId: string;
@@ -1171,8 +1183,8 @@ export const api = {
    * Messages and decisions by their words, the best first; quotes hold words together. `behind` counts rows that were
    * stored a moment ago and are not searched yet; `next` is the cursor of the next page, '' after the last. Fails with a sentence while there is no index.
    */
-  search: (words: string, options: { kind?: Hit['kind']; limit?: number; cursor?: string } = {}) => {
-    const params = new URLSearchParams({ q: words });
+  search: (words: string, options: SearchOptions = {}) => {
+    const params = new URLSearchParams(words === '' ? {} : { q: words });
     for (const [name, value] of Object.entries(options)) params.set(name, String(value));
     return call<{ results: Hit[]; behind: number; next: string }>(`/api/search?${params}`);
   },

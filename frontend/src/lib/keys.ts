@@ -42,6 +42,7 @@ export const SHEET: readonly { keys: string[]; does: string; range?: true }[] = 
   { keys: ['j', 'k'], does: 'next, previous in the list' },
   { keys: ['Enter'], does: 'open what has the focus' },
   { keys: ['Esc'], does: 'close, or leave a text field' },
+  { keys: ['Ctrl', 'K'], does: 'go to or do anything (⌘ K on a Mac)' },
   { keys: ['/'], does: 'search, on this page or in everything' },
   { keys: ['c'], does: 'write a message' },
   { keys: ['r'], does: 'answer the message that is open or has the focus' },

@@ -117,6 +117,12 @@ class Page {
     location.hash = href(place);
   }
 
+  /** Changes what stands in the address of the place that is shown; "back" does not go through it. */
+  replace(place: Place): void {
+    history.replaceState(null, '', href(place, this.route.message));
+    this.route = parseRoute(location.hash);
+  }
+
   /** Shows a message in the details, from its top or from its delivery. The opener gets the focus back later. */
   openMessage(id: string, at: 'top' | 'delivery' = 'top'): void {
     this.detailsAt = at;
