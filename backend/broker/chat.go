@@ -72,7 +72,7 @@ func (p *chats) chatTarget(request chat.Request) (delivery.Facts, session.Child,
 
 // chatByMail stores the owner's message as ordinary mail of the session.
 func (p *chats) chatByMail(ctx context.Context, name string, request chat.Request, body string, transport chat.Transport, detail string) (chat.Outcome, error) {
-	sent, err := p.messages.sendOwner(ctx, request.Session, api.SendArgs{To: name, Body: body, MessageID: request.MessageID})
+	sent, err := p.messages.sendOwner(ctx, request.Session, api.SendArgs{To: name, Body: body, MessageID: request.MessageID, ReplyTo: request.ReplyTo})
 	if err != nil {
 		return chat.Outcome{}, err
 	}
@@ -85,6 +85,13 @@ func (p *chats) chatByMail(ctx context.Context, name string, request chat.Reques
 // mail.
 func (p *chats) chatByQueue(ctx context.Context, name string, route delivery.Route, request chat.Request) (chat.Outcome, error) {
 	message := p.messageTo(name, request)
+	if request.ReplyTo != "" {
+		parent, err := p.opts.DB.Find(ctx, request.ReplyTo)
+		if err != nil {
+			return chat.Outcome{}, err
+		}
+		message.ReplyTo, message.ConversationID = parent.ID, parent.ConversationID
+	}
 	if err := p.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		return chat.Outcome{}, err
 	}

@@ -139,7 +139,9 @@ func (p *messages) compose(ctx context.Context, from bridge.Address, args api.Se
 		if err != nil {
 			return bridge.Message{}, err
 		}
-		message.Hop = min(parent.Hop+1, bridge.HighestMaxHops)
+		if from.ID != bridge.OwnerID { // no chain of agents goes through the owner
+			message.Hop = min(parent.Hop+1, bridge.HighestMaxHops)
+		}
 		if message.ConversationID == "" {
 			message.ConversationID = parent.ConversationID
 		}

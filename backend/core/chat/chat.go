@@ -40,6 +40,8 @@ type Request struct {
 	// MessageID names what is stored, so that an unclear outcome can be looked
 	// up. "" lets the broker choose.
 	MessageID string
+	// ReplyTo names the message that it answers, "" for none.
+	ReplyTo string
 }
 
 // Outcome is the honest answer (CHT-02). Message is the stored bridge message

@@ -27,9 +27,10 @@ const maxOwnerSends = 120
 
 // chatRequest is the body of POST /api/sessions/<name>/message (CHT-01).
 type chatRequest struct {
-	Body   string  `json:"body"`
-	Child  *string `json:"child"`
-	Target *string `json:"target"`
+	Body    string  `json:"body"`
+	Child   *string `json:"child"`
+	Target  *string `json:"target"`
+	ReplyTo string  `json:"reply_to"` // the message that it answers, "" for none
 }
 
 // readChat decodes and checks the body of an owner's message.
@@ -46,6 +47,11 @@ func readChat(w http.ResponseWriter, r *http.Request) (chatRequest, error) {
 	}
 	if request.Target != nil && request.Child == nil {
 		return chatRequest{}, bridge.Errorf(bridge.Conflict, "a note to the parent must name the child it is about")
+	}
+	if request.ReplyTo != "" {
+		if err := bridge.CheckID("reply_to", request.ReplyTo); err != nil {
+			return chatRequest{}, malformed(err)
+		}
 	}
 	if request.Child != nil && *request.Child == "" {
 		return chatRequest{}, bridge.Errorf(bridge.Conflict, "no native child has an empty id")
@@ -72,7 +78,7 @@ func (c *chats) messageSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := chat.Request{Session: to, Body: request.Body, ToParent: request.Target != nil}
+	asked := chat.Request{Session: to, Body: request.Body, ToParent: request.Target != nil, ReplyTo: request.ReplyTo}
 	if request.Child != nil {
 		asked.Child = *request.Child
 	}

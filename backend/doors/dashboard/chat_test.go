@@ -115,6 +115,7 @@ func badSends() []badSend {
 		{"another case", toClaude, `{"Body":"x"}`, 400},
 		{"a member twice", toClaude, `{"body":"x","body":"y"}`, 400},
 		{"unknown target", toClaude, `{"body":"x","child":"child-1","target":"sibling"}`, 400},
+		{"an answer to a malformed id", toClaude, `{"body":"x","reply_to":"a\u0000b"}`, 400},
 		{"invalid UTF-8", toClaude, "{\"body\":\"\xff\"}", 400},
 		{"half a character", toClaude, `{"body":"a\ud800"}`, 400},
 		{"too long", toClaude, jsonBody(map[string]any{"body": long}), 413},

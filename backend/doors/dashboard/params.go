@@ -16,7 +16,7 @@ var params = map[string][]string{
 	"/api/decisions/{topic}/history": {"q", "scope"},
 	"/api/activity":                  {"since"},
 	"/api/archive/messages":          {"query", "before", "limit"},
-	"/api/search":                    {"q", "kind", "before", "limit", "cursor"},
+	"/api/search":                    {"q", "kind", "from", "after", "before", "limit", "cursor"},
 	"/api/runs/{run}":                {"from"},
 	"/api/models":                    {"agent"},
 	"/api/usage":                     {"agent"},

@@ -15,7 +15,7 @@ var knownParams = map[string]string{
 	"/api/decisions/{topic}/history": "q scope",
 	"/api/activity":                  "since",
 	"/api/archive/messages":          "query before limit",
-	"/api/search":                    "q kind before limit cursor",
+	"/api/search":                    "q kind from after before limit cursor",
 	"/api/runs/{run}":                "from",
 	"/api/messages":                  "peer before limit",
 }
@@ -48,7 +48,7 @@ func TestSTO_12_DEC_20_ParametersThatNobodyKnowsAreRefusedByName(t *testing.T) {
 
 func TestSTO_12_NumbersAreWrittenOneWay(t *testing.T) {
 	w := furnished(t)
-	for path, names := range map[string]string{"/api/archive/messages?": "before limit", "/api/search?q=a&": "before limit", "/api/messages?peer=claude-app&": "before limit"} {
+	for path, names := range map[string]string{"/api/archive/messages?": "before limit", "/api/search?q=a&": "after before limit", "/api/messages?peer=claude-app&": "before limit"} {
 		for _, name := range strings.Fields(names) {
 			for _, number := range []string{"%2B5", "05", "+5", "5+", "-5", "-0", "00", "5.0", "0x5", "5_0", "", "%D9%A5"} {
 				refused(t, path+name+"="+number, w.get(path+name+"="+number), http.StatusBadRequest)

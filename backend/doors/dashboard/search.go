@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -29,7 +30,8 @@ const (
 //     is a 400.
 //   - kind is message, decision or run, what was said in the runs of delegated jobs;
 //     without it all are searched.
-//   - before is an exclusive time in epoch milliseconds.
+//   - before is an exclusive time in epoch milliseconds, after an inclusive one.
+//   - from is the name of the author: a session, a job, or you.
 //   - limit is 1 to 100, 20 when it is not given.
 //   - cursor is the next of an answer: the same question goes on behind that page.
 //
@@ -38,9 +40,10 @@ const (
 // more than 2,000 documents do not rank; if all words are such, the newest come
 // first. snippet is a list of {text, hit}: plain text, never HTML. link opens the
 // hit in the page. behind counts recently stored rows that are not indexed yet.
-// Without an index the answer is a 503 with the reason.
+// Without an index the answer is a 503 with the reason. With from or after q may be
+// empty: the answer then lists messages, newest first.
 func (m messages) search(w http.ResponseWriter, r *http.Request) error {
-	query, err := readWordQuery(r)
+	query, some, err := readWordQuery(r)
 	if err != nil {
 		return err
 	}
@@ -50,7 +53,14 @@ func (m messages) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	hits, behind, err := reader.SearchWords(r.Context(), query)
+	find := reader.SearchWords
+	if some.wordless {
+		find = func(ctx context.Context, query store.WordQuery) ([]store.WordHit, int64, error) {
+			hits, err := listMessages(ctx, reader, query, some.after)
+			return hits, 0, err
+		}
+	}
+	hits, behind, err := find(r.Context(), query)
 	if err != nil {
 		return err
 	}
@@ -98,31 +108,38 @@ func readCursor(cursor string, query *store.WordQuery) error {
 	return nil
 }
 
-func readWordQuery(r *http.Request) (query store.WordQuery, err error) {
+func readWordQuery(r *http.Request) (query store.WordQuery, some filter, err error) {
 	params, err := httpjson.Params(r)
 	if err != nil {
-		return query, err
+		return query, some, err
 	}
 	span, err := httpjson.ReadPage(params, usualHits, mostHits)
 	if err != nil {
-		return query, err
+		return query, some, err
 	}
 	query.Before, query.Limit = span.Before, span.Limit
 	if params.Has("cursor") {
 		if params.Has("before") {
-			return query, bridge.Errorf(bridge.Invalid, "cursor goes on with the time of the first page: leave before out")
+			return query, some, bridge.Errorf(bridge.Invalid, "cursor goes on with the time of the first page: leave before out")
 		}
 		if err := readCursor(params.Get("cursor"), &query); err != nil {
-			return query, err
+			return query, some, err
 		}
 	}
 	if query.Kinds, err = search.ParseKind(params.Get("kind"), search.Kinds()); err != nil {
-		return query, err
+		return query, some, err
+	}
+	if some, err = readFilter(params); err != nil {
+		return query, some, err
+	}
+	query.Fits = some.fits()
+	if some.wordless {
+		return query, some, nil
 	}
 	if query.Words, err = search.Parse(params.Get("q")); err != nil {
-		return query, malformed(err)
+		return query, some, malformed(err)
 	}
-	return query, nil
+	return query, some, nil
 }
 
 func (p *directory) hit(hit store.WordHit, words search.Query) dto.Hit {

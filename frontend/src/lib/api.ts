@@ -1042,6 +1042,18 @@ export interface Hit {
   link: string;
 }
 
+/** What a search is limited to; times in epoch milliseconds. Without words it lists messages. */
+export interface SearchOptions {
+  kind?: Hit['kind'];
+  from?: string;
+  /** Inclusive. */
+  after?: number;
+  /** Exclusive. */
+  before?: number;
+  limit?: number;
+  cursor?: string;
+}
+
 export interface SendResult {
   id: string;
   conversationId: string;
@@ -1135,8 +1147,8 @@ export const api = {
   notices: (topic: string) => call<{ messages: Message[] }>(`/api/decisions/${encode(topic)}/notices`),
   history: (topic: string) => call<Decisions & { topic: string }>(`/api/decisions/${encode(topic)}/history`),
   /** To a session, live or away; with a child's target to that child or about it to its parent. */
-  writeToSession: (name: string, body: string, child?: ChildTarget) =>
-    post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body, ...child }),
+  writeToSession: (name: string, body: string, more?: ChildTarget | { reply_to: string }) =>
+    post<ChatResult>(`/api/sessions/${encode(name)}/message`, { body, ...more }),
   send: (to: string, body: string) => post<SendResult>('/api/messages', { to, body }),
   chatDelivery: (id: string) => call<ChatDelivery>(`/api/chat-delivery/${encode(id)}`),
   run: (name: string) => call<RunDetail>(`/api/runs/${encode(name)}`),
@@ -1202,8 +1214,8 @@ export const api = {
    * Messages and decisions by their words, the best first; quotes hold words together. `behind` counts rows that were
    * stored a moment ago and are not searched yet; `next` is the cursor of the next page, '' after the last. Fails with a sentence while there is no index.
    */
-  search: (words: string, options: { kind?: Hit['kind']; limit?: number; cursor?: string } = {}) => {
-    const params = new URLSearchParams({ q: words });
+  search: (words: string, options: SearchOptions = {}) => {
+    const params = new URLSearchParams(words === '' ? {} : { q: words });
     for (const [name, value] of Object.entries(options)) params.set(name, String(value));
     return call<{ results: Hit[]; behind: number; next: string }>(`/api/search?${params}`);
   },

@@ -4,7 +4,7 @@ import type { Place } from './route';
 
 export type Action =
   | { do: 'go'; to: Place['page'] }
-  | { do: 'search' | 'compose' | 'next' | 'previous' | 'close' | 'help' | 'allow' | 'deny' }
+  | { do: 'search' | 'compose' | 'reply' | 'next' | 'previous' | 'close' | 'help' | 'allow' | 'deny' }
   | { do: 'choose'; option: string };
 
 /** How long `g` waits for its second key, in ms. */
@@ -25,6 +25,7 @@ const GO: Record<string, Place['page']> = {
 const SINGLE: Record<string, Action> = {
   '/': { do: 'search' },
   c: { do: 'compose' },
+  r: { do: 'reply' },
   a: { do: 'allow' },
   d: { do: 'deny' },
   j: { do: 'next' },
@@ -41,8 +42,10 @@ export const SHEET: readonly { keys: string[]; does: string; range?: true }[] = 
   { keys: ['j', 'k'], does: 'next, previous in the list' },
   { keys: ['Enter'], does: 'open what has the focus' },
   { keys: ['Esc'], does: 'close, or leave a text field' },
+  { keys: ['Ctrl', 'K'], does: 'go to or do anything (⌘ K on a Mac)' },
   { keys: ['/'], does: 'search, on this page or in everything' },
   { keys: ['c'], does: 'write a message' },
+  { keys: ['r'], does: 'answer the message that is open or has the focus' },
   { keys: ['Ctrl', 'Enter'], does: 'send it (⌘ Enter on a Mac)' },
   { keys: ['a'], does: 'allow what is asked (then Enter)' },
   { keys: ['d'], does: 'deny it (then say why)' },

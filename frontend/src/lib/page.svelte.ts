@@ -24,6 +24,8 @@ class Page {
   now = $state(Date.now());
   /** The part of the details that an opened message starts at. */
   detailsAt: 'top' | 'delivery' = $state('top');
+  /** The opened message is being answered. */
+  replying = $state(false);
   /** The part of the settings to begin at when they are opened. */
   settingsAt: 'top' | 'rules' = $state('top');
   route = $state.raw(parseRoute(location.hash));
@@ -115,15 +117,31 @@ class Page {
     location.hash = href(place);
   }
 
+  /** Changes what stands in the address of the place that is shown; "back" does not go through it. */
+  replace(place: Place): void {
+    history.replaceState(null, '', href(place, this.route.message));
+    this.route = parseRoute(location.hash);
+  }
+
   /** Shows a message in the details, from its top or from its delivery. The opener gets the focus back later. */
   openMessage(id: string, at: 'top' | 'delivery' = 'top'): void {
     this.detailsAt = at;
+    this.replying = false;
     const opener = document.activeElement;
     if (opener instanceof HTMLElement && opener.closest('main') !== null) this.#opener = opener;
     location.hash = href(this.route.place, id);
   }
 
+  /** Answers the opened message, or the one that is given; it is opened first. */
+  reply(id: string | null): boolean {
+    if (id !== null) this.openMessage(id);
+    if (id === null && this.route.message === null) return false;
+    this.replying = true;
+    return true;
+  }
+
   closeMessage(): void {
+    this.replying = false;
     history.replaceState(null, '', href(this.route.place));
     this.route = parseRoute(location.hash);
     // The list is inert under open details on a narrow window until then.

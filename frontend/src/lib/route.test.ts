@@ -11,6 +11,8 @@ describe('routes', () => {
     [{ page: 'storage' }, '#/storage'],
     [{ page: 'network' }, '#/network'],
     [{ page: 'search' }, '#/search'],
+    [{ page: 'search', q: 'from:api a&b?', kind: 'run' }, '#/search?q=from%3Aapi%20a%26b%3F&kind=run'],
+    [{ page: 'sessions', sort: 'name', state: 'busy' }, '#/sessions?sort=name&state=busy'],
     [{ page: 'topic', topic: 'release/notes ?' }, '#/decisions/release%2Fnotes%20%3F'],
     [{ page: 'topic', topic: '..' }, '#/decisions/..'],
     [{ page: 'runs' }, '#/runs'],

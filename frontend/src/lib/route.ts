@@ -1,18 +1,19 @@
 // Addresses within the page: #/overview, #/sessions/<name>,
 // #/sessions/<name>/<child id>, #/decisions/<topic>, #/runs/<job>/<log, changes or result>.
-// A message opened in the details is ?m=<id>, so that "back" closes it.
+// A message opened in the details is ?m=<id>, so that "back" closes it. What is searched for and
+// how a list is sorted stand there, too: #/search?q=<words>.
 
 export type Place =
   | { page: 'needs' }
   | { page: 'overview' }
-  | { page: 'sessions' }
+  | { page: 'sessions'; sort?: string; find?: string; state?: string }
   | { page: 'session'; name: string }
   | { page: 'child'; name: string; child: string }
   | { page: 'decisions' }
   | { page: 'topic'; topic: string }
   | { page: 'runs' }
   | { page: 'run'; job: string; tab: RunTab }
-  | { page: 'search' }
+  | { page: 'search'; q?: string; kind?: string }
   | { page: 'storage' }
   | { page: 'network' }
   | { page: 'settings' };
@@ -30,8 +31,22 @@ export interface Route {
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const [page = '', ...rest] = path.split('/').map(decode);
-  return { place: placeOf(page, rest), message: new URLSearchParams(query).get('m') };
+  const params = new URLSearchParams(query);
+  const place = placeOf(page, rest);
+  const shown = Object.fromEntries(
+    (PARAMS[place.page] ?? []).flatMap((name) => {
+      const value = params.get(name) ?? '';
+      return value === '' ? [] : [[name, value]];
+    }),
+  );
+  return { place: { ...place, ...shown }, message: params.get('m') };
 }
+
+/** What of a page stands in its address: how its list is chosen. */
+const PARAMS: Partial<Record<Place['page'], string[]>> = {
+  search: ['q', 'kind'],
+  sessions: ['sort', 'find', 'state'],
+};
 
 function placeOf(page: string, [first = '', second = '']: string[]): Place {
   switch (page) {
@@ -66,8 +81,14 @@ function decode(part: string): string {
 
 /** The address of a place, and of a message opened there. */
 export function href(place: Place, message: string | null = null): string {
-  const query = message === null ? '' : `?m=${encodeURIComponent(message)}`;
-  return `#/${pathOf(place)}${query}`;
+  const shown = place as unknown as Record<string, string | undefined>;
+  const params = (PARAMS[place.page] ?? []).map((name): [string, string] => [name, shown[name] ?? '']);
+  if (message !== null) params.push(['m', message]);
+  const query = params
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join('&');
+  return `#/${pathOf(place)}${query === '' ? '' : `?${query}`}`;
 }
 
 function pathOf(place: Place): string {

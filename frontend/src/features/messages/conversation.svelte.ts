@@ -68,6 +68,10 @@ export function conversationWith(name: string): Conversation {
   return found;
 }
 
+/** The messages of all conversations loaded so far. */
+export const loadedMessages = (): Message[] =>
+  [...conversations.values()].flatMap(({ messages }) => messages ?? []);
+
 /** A message of any conversation loaded so far. */
 export function loadedMessage(id: string): Message | undefined {
   for (const { messages } of conversations.values()) {

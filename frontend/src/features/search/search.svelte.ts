@@ -1,6 +1,7 @@
 // The full-text search: what was asked, what was found, and how it went on.
 
-import { api, type Hit } from '../../lib/api';
+import { api, type Hit, type SearchOptions } from '../../lib/api';
+import { readFilters } from './filters';
 
 /** How many hits are fetched at first, and with each more. */
 const FIRST = 30;
@@ -26,6 +27,7 @@ export class WordSearch {
   #paged = false;
   #answeredKind: Kind = '';
   #turn = 0;
+  #asked = readFilters('', 0);
 
   /** Whether there are more hits. */
   get more(): boolean {
@@ -35,15 +37,22 @@ export class WordSearch {
   /** Asks anew; '' asks nothing. */
   async ask(query: string, kind: Kind): Promise<void> {
     const turn = ++this.#turn;
-    const words = query.trim();
-    if (words === '') {
+    const typed = query.trim();
+    if (typed === '') {
       this.found = null;
       this.answered = this.problem = this.#next = '';
       this.behind = 0;
       this.#paged = false;
       return;
     }
-    await this.#fetch(turn, words, kind, '');
+    const { problem } = readFilters(typed, Date.now());
+    if (problem !== '') {
+      this.problem = problem;
+      this.found = null;
+      this.#next = '';
+      return;
+    }
+    await this.#fetch(turn, typed, kind, '');
     if (turn === this.#turn && this.problem === '' && this.behind > 0)
       setTimeout(() => turn === this.#turn && void this.ask(query, kind), BEHIND);
   }
@@ -58,19 +67,23 @@ export class WordSearch {
     if (this.more) await this.#fetch(++this.#turn, this.answered, this.#answeredKind, this.#next);
   }
 
-  async #fetch(turn: number, words: string, kind: Kind, cursor: string): Promise<void> {
-    const options = cursor === '' ? { limit: FIRST } : { limit: MORE, cursor };
+  async #fetch(turn: number, typed: string, kind: Kind, cursor: string): Promise<void> {
+    // A page that goes on has the times of the first one.
+    if (cursor === '') this.#asked = readFilters(typed, Date.now());
+    const { words, from, after, before } = this.#asked;
+    const options: SearchOptions = cursor === '' ? { limit: FIRST } : { limit: MORE, cursor };
+    if (kind !== '') options.kind = kind;
+    if (from !== '') options.from = from;
+    if (after !== null) options.after = after;
+    if (before !== null && cursor === '') options.before = before;
     try {
-      const { results, behind, next } = await api.search(words, {
-        ...(kind === '' ? {} : { kind }),
-        ...options,
-      });
+      const { results, behind, next } = await api.search(words, options);
       if (turn !== this.#turn) return;
       const known = cursor === '' ? [] : (this.found ?? []);
       const isKnown = (hit: Hit) => known.some((k) => k.kind === hit.kind && k.id === hit.id);
       this.found = [...known, ...results.filter((hit) => !isKnown(hit))];
       this.behind = behind;
-      this.answered = words;
+      this.answered = typed;
       this.problem = '';
       this.#answeredKind = kind;
       this.#next = next;

@@ -17,6 +17,29 @@ export function byProject(peers: Peer[]): { project: string; folder: string; pee
     .sort((a, b) => byName(a.project, b.project) || byName(a.folder, b.folder));
 }
 
+/** With more sessions the menu folds the idle ones and has a filter. */
+export const CROWD = 12;
+
+/**
+ * Returns the members of one project as the menu shows them: those that wait for the owner, then
+ * those at work, then the others by name. In a crowd `idle` are the folded ones: not at work,
+ * nothing unread, and not the one that is open.
+ */
+export function inMenu(
+  peers: Peer[],
+  { crowd, waits, open }: { crowd: boolean; waits: (name: string) => boolean; open: string },
+) {
+  const works = (p: Peer) => p.state === 'busy' || p.children.some((c) => c.state !== 'done');
+  const sorted = peers.toSorted(
+    (a, b) =>
+      Number(waits(b.name)) - Number(waits(a.name)) ||
+      Number(works(b)) - Number(works(a)) ||
+      byName(a.name, b.name),
+  );
+  const shown = (p: Peer) => !crowd || waits(p.name) || works(p) || p.unread > 0 || p.name === open;
+  return { shown: sorted.filter(shown), idle: sorted.filter((p) => !shown(p)) };
+}
+
 /** Up to so many sessions are all told of; of more the others are folded together. */
 const FEW = 8;
 /** At most so many that are not quiet; a busy one is always told of. */
