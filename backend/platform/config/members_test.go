@@ -122,6 +122,24 @@ func TestDOC_11_AMemberIsSetShownAndTakenOut(t *testing.T) {
 	}
 }
 
+// Names of other programs' members may have any character.
+func TestDOC_11_AMemberIsTakenOutByItsExactName(t *testing.T) {
+	home := newHome(t)
+	writeConfig(t, home, `{"a/b": 1, "a~1b": 2, "a~b": 3, "a": {"b": 4}}`)
+	for _, tt := range []struct{ key, want string }{
+		{"a/b", `{"a~1b": 2, "a~b": 3, "a": {"b": 4}}`},
+		{"a~b", `{"a~1b": 2, "a": {"b": 4}}`},
+		{"a~1b", `{"a": {"b": 4}}`},
+	} {
+		if err := (File{home}).UnsetMember(tt.key); err != nil {
+			t.Errorf("%s: %v", tt.key, err)
+		}
+		if got := strings.Join(strings.Fields(readConfigFile(t, home)), " "); got != tt.want {
+			t.Errorf("without %s it is %s, want %s", tt.key, got, tt.want)
+		}
+	}
+}
+
 // Each setting has a value in force or none, and can be asked for.
 func TestDOC_11_EachMemberCanBeAskedFor(t *testing.T) {
 	file := File{newHome(t)}

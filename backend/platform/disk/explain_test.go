@@ -2,6 +2,8 @@ package disk
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -71,6 +73,25 @@ func TestDOC_11_CommentsAndTrailingCommasAreRead(t *testing.T) {
 	for _, refused := range []string{"[,]", "{,}", "[1,,]", "{\"a\":,}", "[1,,2]", "//", "/**/"} {
 		if err := DecodeJSON([]byte(refused), new(any)); err == nil {
 			t.Errorf("%q was read", refused)
+		}
+	}
+}
+
+// A file that Bridge writes wholly has no place for comments: they would be lost.
+func TestDOC_11_OnlyFilesThatKeepCommentsMayHaveSome(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{`{"port": 7}`, ""},
+		{"\ufeff{\"port\": 7}", ""},
+		{"{\n  // mine\n  \"port\": 7\n}", "line 2, column 3: this file may have no comments: Bridge would lose them when it writes it"},
+		{`{"port": 7,}`, "line 1, column 11: a comma stands before a closing bracket"},
+	} {
+		path := filepath.Join(t.TempDir(), "a.json")
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var got written
+		if err := ReadJSON(path, 1<<20, &got); tt.want == "" && (err != nil || got.Port != 7) || tt.want != "" && (err == nil || err.Error() != path+": "+tt.want) {
+			t.Errorf("%q: %+v, %v", tt.text, got, err)
 		}
 	}
 }

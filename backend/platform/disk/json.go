@@ -44,15 +44,36 @@ func ReadLimited(path string, limitBytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// ReadJSON decodes the one JSON document in the file at path, as [DecodeJSON] does.
-// It fails with [ErrTooLarge] over limitBytes.
+// ReadJSON decodes the one JSON document in the file at path, as [DecodeJSON] does. It
+// refuses comments and trailing commas, because Bridge would lose them when it writes
+// the file. It fails with [ErrTooLarge] over limitBytes.
 func ReadJSON(path string, limitBytes int64, dst any) error {
 	data, err := ReadLimited(path, limitBytes)
 	if err != nil {
 		return err
 	}
-	if err := DecodeJSON(data, dst); err != nil {
+	err = CheckPlain(data)
+	if err == nil {
+		err = DecodeJSON(data, dst)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// CheckPlain fails with a [JSONProblem] if a document has a comment or a trailing comma.
+func CheckPlain(data []byte) error {
+	plain := PlainJSON(data)
+	for i := range data {
+		if data[i] == plain[i] {
+			continue
+		}
+		problem := problemAt(data, int64(i))
+		if problem.What = "this file may have no comments: Bridge would lose them when it writes it"; data[i] == ',' {
+			problem.What = "a comma stands before a closing bracket"
+		}
+		return problem
 	}
 	return nil
 }

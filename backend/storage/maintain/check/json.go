@@ -143,6 +143,9 @@ func (k *checker) checkStore(one jsonStore) {
 	}
 }
 
+// commented is the file in which people may write comments.
+const commented = "config.json"
+
 // handEdited are the files that people edit: Bridge accepts a byte order mark before the
 // document.
 var handEdited = []string{configFile, config.AutoWakeStore, config.RulesStore, config.NeedsStore}
@@ -165,7 +168,7 @@ func (k *checker) readJSON(name string) ([]byte, bool) {
 	}
 	var any json.RawMessage
 	read := data
-	if slices.Contains(handEdited, name) {
+	if name == commented {
 		read = disk.PlainJSON(data)
 	}
 	if err := json.Unmarshal(read, &any); err != nil {
