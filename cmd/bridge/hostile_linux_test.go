@@ -235,7 +235,7 @@ var hostiles = []hostile{
 			overwrite(t, filepath.Join(home, "config.json"), `{"port": 4777,`)
 			return home
 		},
-		serve: 2, mcp: 0, status: 4, says: `config\.json: it is not valid JSON`,
+		serve: 2, mcp: 0, status: 4, says: `config\.json: line 1, column 15: in port, the file ends too early`,
 	},
 	{
 		name: "a damaged token",

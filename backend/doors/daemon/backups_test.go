@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,11 +71,16 @@ func TestDOC_11_TheBackupLoopReadsTheSettingAgain(t *testing.T) {
 	if err := os.MkdirAll(home.Dir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	variables := map[string]string{}
+	var forbidden atomic.Bool
 	asked := make(backups, 10)
 	opts := options(home, "serve")
 	opts.BackUpMessages = asked.start
-	opts.Getenv = func(name string) string { return variables[name] }
+	opts.Getenv = func(name string) string {
+		if name == "BRIDGE_AUTO_BACKUP" && forbidden.Load() {
+			return "0"
+		}
+		return ""
+	}
 	set := func(key, value string) {
 		t.Helper()
 		if err := (config.File{Home: home}).SetMember(key, value); err != nil {
@@ -106,7 +112,7 @@ func TestDOC_11_TheBackupLoopReadsTheSettingAgain(t *testing.T) {
 		if n := started(); n != 1 {
 			t.Errorf("%d were started two hours later, want 1", n)
 		}
-		variables["BRIDGE_AUTO_BACKUP"] = "0"
+		forbidden.Store(true)
 		time.Sleep(2 * time.Hour)
 		if n := started(); n != 0 {
 			t.Errorf("%d were started although the variable forbids it", n)

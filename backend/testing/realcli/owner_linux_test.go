@@ -307,7 +307,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 		if got := shows(r, text); got != 1 || r.Count(text) != 1 {
 			w.Errorf("it was shown %d times in an envelope, %d times in all", got, r.Count(text))
 		}
-		if !strings.Contains(r.Text(), "Your user wrote the following in the Bridge dashboard.") {
+		if !strings.Contains(r.Text(), "Your user wrote this in the Bridge dashboard.") {
 			w.Error("CHT-14: it is not presented as the owner's")
 		}
 		if got := w.consumed(text).to("claude-p").reached(); got != "accepted durable woken handed consumed" {
