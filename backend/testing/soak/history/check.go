@@ -1,9 +1,11 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,8 +98,9 @@ type Fault struct {
 	// Unclear says that the search came to no end in time.
 	Unclear bool
 
-	model porcupine.Model
-	info  porcupine.LinearizationInfo
+	events []event
+	model  porcupine.Model
+	info   porcupine.LinearizationInfo
 }
 
 func (f Fault) String() string {
@@ -140,7 +143,7 @@ func (p part) check() (fault Fault, wrong bool) {
 		return Fault{}, false
 	}
 	result, info := porcupine.CheckOperationsVerbose(p.model, operations, patience)
-	fault = Fault{Part: p.name, model: p.model, info: info, Unclear: result == porcupine.Unknown}
+	fault = Fault{Part: p.name, events: p.events, model: p.model, info: info, Unclear: result == porcupine.Unknown}
 	if result == porcupine.Illegal {
 		fault.Operation, fault.State = p.firstWrong(info)
 	}
@@ -202,8 +205,27 @@ func (f Fault) draw() (path string, err error) {
 	return file.Name(), err
 }
 
-// mostDrawn bounds the pages of one test.
-const mostDrawn = 5
+// mostDrawn and mostListed bound the pages of one test and the operations of one list.
+const (
+	mostDrawn  = 5
+	mostListed = 60
+)
+
+// list returns the operations of the part in the order of their calls, one on each line.
+// The log of a test then explains a fault also where its page is gone.
+func (f Fault) list() string {
+	events := slices.Clone(f.events)
+	slices.SortStableFunc(events, func(x, y event) int { return cmp.Compare(x.call, y.call) })
+	var lines strings.Builder
+	for i, e := range events {
+		if i == mostListed {
+			fmt.Fprintf(&lines, "\n\tand %d more", len(events)-i)
+			break
+		}
+		fmt.Fprintf(&lines, "\n\t%s", e)
+	}
+	return lines.String()
+}
 
 // Accept fails the test for each part of the history that is wrong, and names the first
 // wrong operation of each and a page that shows it.
@@ -220,6 +242,6 @@ func (r *Recorder) Accept(t testing.TB) {
 		if err != nil {
 			t.Error(err)
 		}
-		t.Errorf("the history is wrong: %s; drawn in %s", fault, path)
+		t.Errorf("the history is wrong: %s; drawn in %s; its operations:%s", fault, path, fault.list())
 	}
 }

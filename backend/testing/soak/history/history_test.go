@@ -292,6 +292,25 @@ var mailScripts = []written{
 		s.do("ann", server("a/2"), server("a/2", "m"))
 		s.do("test", End{})
 	}, nil},
+	{"hooks of a killed session are shown it, and then the next process", func(s script) {
+		s.do("bob", sent)
+		s.do("ann", server("a/1", "m"))
+		s.cut("test", Dropped{To: "ann", Conn: "a/1", Died: true})
+		s.do("ann", server("a/1", "m"), server("a/1", "m"), server("a/2", "m"))
+		s.do("test", End{})
+	}, nil},
+	{"a hook of a killed session is shown it, and then the next process twice", func(s script) {
+		s.do("bob", sent)
+		s.do("ann", server("a/1", "m"))
+		s.cut("test", Dropped{To: "ann", Conn: "a/1", Died: true})
+		s.do("ann", server("a/1", "m"), server("a/2", "m"), server("a/2", "m"))
+	}, []string{"wrong is ann: inbox of a/2 shows it (a lease) [11 to 12], after it was "}},
+	{"a session is shown it twice, and then killed", func(s script) {
+		s.do("bob", sent)
+		s.do("ann", server("a/1", "m"), server("a/1", "m"))
+		s.cut("test", Dropped{To: "ann", Conn: "a/1", Died: true})
+		s.do("ann", server("a/2", "m"))
+	}, []string{"wrong is ann: inbox of a/1 shows it (a lease) [5 to 6], after it was "}},
 	{"a killed session is shown it two times more", func(s script) {
 		s.do("bob", sent)
 		s.do("ann", server("a/1", "m"))

@@ -505,11 +505,15 @@ func (b *mailbox) looks(everywhere []record) (list []record) {
 // message that these connections may have held.
 func (b *mailbox) endings(id string, everywhere []record, conns map[string]bool, first, settled int64) (list []event) {
 	for _, one := range b.shared {
-		if o, isEnd := one.op.(Dropped); isEnd && conns[o.Conn] && one.call <= settled {
-			kind := drops
-			if o.Died {
-				kind = dies
-			}
+		o, isEnd := one.op.(Dropped)
+		if !isEnd || !conns[o.Conn] || one.call > settled {
+			continue
+		}
+		kind, times := drops, 1
+		if o.Died {
+			kind, times = dies, 1+b.lateShows(id, o.Conn, one.call)
+		}
+		for range times {
 			list = append(list, event{one.client, mailOp{kind: kind, conn: o.Conn}, one.call, one.ret})
 		}
 	}
@@ -528,4 +532,16 @@ func (b *mailbox) endings(id string, everywhere []record, conns map[string]bool,
 		}
 	}
 	return list
+}
+
+// lateShows counts the answers with a message that a connection got after its process was
+// killed: a hook that was started before may ask after it. Nobody reads such an answer, so
+// the message is offered again after each.
+func (b *mailbox) lateShows(id, conn string, killed int64) (count int) {
+	for _, e := range b.messages[id] {
+		if op, isMail := e.op.(mailOp); isMail && op.kind == takes && op.conn == conn && e.ret > killed {
+			count++
+		}
+	}
+	return count
 }
