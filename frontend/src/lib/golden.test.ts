@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import type {
+  EndedSession,
   Activity,
   AgentChange,
   AgentModels,
@@ -275,6 +276,11 @@ const runTurns = v.object({
 const drafts = v.object({
   drafts: v.array(v.object({ key: v.string(), at: time, value: v.unknown() })),
 }) satisfies v.GenericSchema<unknown, { drafts: SharedDraft[] }>;
+
+const endedSessions = v.object({
+  sessions: v.array(v.object({ name: v.string(), agent: v.string(), seenAt: time })),
+  more: v.boolean(),
+}) satisfies v.GenericSchema<unknown, { sessions: EndedSession[]; more: boolean }>;
 
 const finished = v.object({
   action: finishAction,
@@ -777,6 +783,7 @@ describe('the server answers as the page expects', () => {
     ['run-turns.json', runTurns],
     ['drafts-none.json', drafts],
     ['drafts.json', drafts],
+    ['sessions-ended.json', endedSessions],
     ['draft-set.json', v.object({ key: v.string() })],
     ['run-turns-working.json', runTurns],
     ['run-finished.json', finished],
