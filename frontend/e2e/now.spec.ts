@@ -137,6 +137,7 @@ test('DSK-06 a session has a picture of its own', async ({ page }) => {
 test('DSK-06 a drag moves the drawing itself, and what came into view is drawn at rest', async ({ page }) => {
   await full(page);
   await open(page, 'overview');
+  await page.getByText('The last hours as a picture').click();
   const picture = page.getByRole('figure', figure);
   const now = picture.getByRole('button', { name: 'Now' });
   const ticks = picture.locator('svg .tick').first();
@@ -180,6 +181,7 @@ test('DSK-06 a drag moves the drawing itself, and what came into view is drawn a
 test('DSK-06 a full Bridge fits every width: those at work first, the quiet folded', async ({ page }) => {
   await full(page);
   await open(page, 'overview');
+  await page.getByText('The last hours as a picture').click();
   const picture = page.getByRole('figure', figure);
   await expect(picture.getByRole('link', { name: sessionName(0) })).toBeVisible();
   await expect(picture.locator('.names > li')).toHaveCount(8);

@@ -24,6 +24,7 @@ test('DSK-06 the guide connects a found agent after showing the exact change', a
   await expect(guide.locator('strong', { hasText: 'codex' }).locator('..')).toContainText('not found');
   await row.getByRole('button', { name: 'Connect… claude' }).click();
   const dialog = page.getByRole('dialog', { name: 'Connect claude?' });
+  await dialog.getByText('Show the change').first().click();
   const diff = dialog.getByRole('region', { name: `Change of ${settings}` });
   await expect(diff).toContainText('"model": "opus"');
   await expect(diff).toContainText('hook claude SessionStart');
@@ -65,6 +66,7 @@ test('JOB-26 the owner lets sessions start agents, and takes it back; a session�
   await row.getByRole('button', { name: 'Let it start agents… claude' }).click();
   const dialog = page.getByRole('dialog', { name: 'Let sessions of claude start agents?' });
   await expect(dialog).toContainText('Sessions may start agents on this PC without asking you.');
+  await dialog.getByText('Show the change').first().click();
   await expect(dialog.getByRole('region', { name: `Change of ${settings}` })).toContainText(
     'mcp__bridge__spawn_codex',
   );
@@ -97,6 +99,7 @@ test('DSK-06 a file that changed while it was shown is not overwritten', async (
   await open(page, 'settings');
   await page.getByRole('button', { name: 'Connect… claude' }).click();
   const dialog = page.getByRole('dialog', { name: 'Connect claude?' });
+  await dialog.getByText('Show the change').first().click();
   await expect(dialog.getByRole('region').first()).toBeVisible();
   await mkdir(join(home, '.claude'));
   await writeFile(join(home, '.claude', 'settings.json'), '{"mine":true}');
@@ -176,6 +179,7 @@ test(`DSK-06 the guide, the change of an agent and a licence pass axe`, async ({
   await page.getByRole('button', { name: 'Connect… claude' }).waitFor();
   expect(await violations(page)).toEqual([]);
   await page.getByRole('button', { name: 'Connect… claude' }).click();
+  await page.getByRole('dialog').getByText('Show the change').first().click();
   await page.getByRole('dialog').getByRole('region').first().waitFor();
   expect(await violations(page)).toEqual([]);
   await page.keyboard.press('Escape');
@@ -196,6 +200,7 @@ test('DSK-06 the guide and the change of an agent fit every width', async ({ fre
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
     expect(await page.evaluate(overlaps), `at ${width}`).toEqual([]);
     await guide.click();
+    await page.getByRole('dialog').getByText('Show the change').first().click();
     await page.getByRole('dialog').getByRole('region').first().waitFor();
     const box = await page.getByRole('dialog').boundingBox();
     expect((box?.x ?? -1) >= 0 && (box?.x ?? 0) + (box?.width ?? 0) <= width, `at ${width}`).toBe(true);

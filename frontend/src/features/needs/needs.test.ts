@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { need } from '../../lib/sample';
+import { approval, need, question } from '../../lib/sample';
 import {
   inGroups,
   inOrder,
+  isPlainApproval,
+  isPlainQuestion,
   leftWords,
   pressing,
   SORTS,
@@ -80,5 +82,38 @@ describe('NED-01 needs you', () => {
   it('PGE-01 knows which sessions wait for the owner', () => {
     const list = [need({ by: 'web' }), need(), need({ by: 'web' }), need({ by: 'api' })];
     expect([...waitingSessions(list)]).toEqual(['web', 'api']);
+  });
+});
+
+describe('PGE-07 an answer in its row', () => {
+  it('PGE-07 is offered for a permission only where the row shows all of it', () => {
+    const plain = approval({ detail: 'git commit', state: 'asked', expiresAt: null });
+    expect(isPlainApproval(plain, 0)).toBe(true);
+    for (const over of [
+      { detail: '' },
+      { detail: 'a\nb' },
+      { detail: 'x'.repeat(121) },
+      { detail: 'rm \u202e-rf' },
+      { caution: 'It rejects the others, too.' },
+      { onlyTold: 'it runs in the background' },
+      { choices: [{ question: 'Which?', header: '', multiple: false, options: [] }] },
+      { state: 'answered' as const },
+      { expiresAt: -1 },
+    ])
+      expect(isPlainApproval({ ...plain, ...over } as typeof plain, 0), JSON.stringify(over)).toBe(false);
+  });
+
+  it('PGE-07 is offered for a question with a few short answers', () => {
+    const options = ['Yes', 'No'].map((label, i) => ({ id: String(i + 1), label, consequence: '' }));
+    const plain = question({ state: 'open', options, context: '' });
+    expect(isPlainQuestion(plain)).toBe(true);
+    for (const over of [
+      { options: [] },
+      { options: [...options, ...options] },
+      { options: [{ id: '1', label: 'x'.repeat(31), consequence: '' }] },
+      { context: 'x'.repeat(121) },
+      { state: 'answered' as const },
+    ])
+      expect(isPlainQuestion({ ...plain, ...over }), JSON.stringify(over)).toBe(false);
   });
 });

@@ -1,7 +1,9 @@
 // What needs the owner, as the page shows it. What is in the list is the server's to decide.
 
-import type { Need, NeedSort, Urgency } from '../../lib/api';
+import type { Approval, Need, NeedSort, Question, Urgency } from '../../lib/api';
 import type { Sign } from '../../ui/signs';
+import { visibleParts } from '../../lib/visible';
+import { isOpen } from '../approvals/approvals';
 import { duration } from '../runs/runs';
 
 /** What each sort is called, and its sign. */
@@ -79,4 +81,26 @@ export function inGroups<T extends { key: string; isRow: boolean }>(
     else groups.push({ key, first: entry, all: [entry] });
   }
   return groups;
+}
+
+/** What a row shows whole: one line, not long. */
+const ROW = 120;
+
+/**
+ * Returns whether a permission can be given in its row: the row shows all of the command, which has no
+ * hidden characters and no warning. Choices, and prompts that only their terminal answers, have a card.
+ */
+export function isPlainApproval(approval: Approval, now: number): boolean {
+  const { detail, caution = '', onlyTold = '', choices } = approval;
+  const isShort = detail !== '' && detail.length <= ROW && !detail.includes('\n');
+  const isPlain = caution === '' && onlyTold === '' && !choices;
+  return (
+    isOpen(approval, now) && isShort && isPlain && !visibleParts(detail, true).some((part) => part.hidden)
+  );
+}
+
+/** Returns whether a question can be answered in its row: it offers a few short answers and has no long text. */
+export function isPlainQuestion({ state, options, context }: Question): boolean {
+  const isShort = options.every(({ label }) => label.length <= 30) && context.length <= ROW;
+  return state === 'open' && options.length > 0 && options.length <= 3 && isShort;
 }

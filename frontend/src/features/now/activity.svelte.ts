@@ -53,6 +53,7 @@ class Recent {
 export const recent = new Recent();
 
 const KEY = 'bridge.now';
+const DRAWN = 'bridge.picture';
 
 class Look {
   /** How much time is in view. */
@@ -64,8 +65,20 @@ class Look {
   /** Nobody is folded away. */
   all = $state(false);
   asTable = $state(false);
+  /** A crowd's picture is shown; the browser keeps that. */
+  drawn = $state(storedDrawn());
   /** The first that ever happened in a view: what is in view does not change when that leaves it. */
   first = Infinity;
+
+  draw(drawn: boolean): void {
+    if (this.drawn === drawn) return;
+    this.drawn = drawn;
+    try {
+      localStorage.setItem(DRAWN, drawn ? 'yes' : 'no');
+    } catch {
+      // Then it is shown, or not, until the page is loaded anew.
+    }
+  }
 
   choose(ms: number): void {
     this.span = ms;
@@ -94,6 +107,14 @@ class Look {
   follow(): void {
     this.end = null;
     this.length = null;
+  }
+}
+
+function storedDrawn(): boolean {
+  try {
+    return localStorage.getItem(DRAWN) === 'yes';
+  } catch {
+    return false;
   }
 }
 

@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../lib/api';
 import { message, peer } from '../../lib/sample';
-import { doingNow, endedLine, liveLine, matching, nextOrder, readOrder, sorted, type Line } from './list';
+import {
+  busySince,
+  doingNow,
+  endedLine,
+  liveLine,
+  matching,
+  nextOrder,
+  readOrder,
+  sorted,
+  type Line,
+} from './list';
 
 const line = (name: string, over: Partial<Line> = {}): Line => ({
   name,
@@ -84,4 +94,19 @@ describe('PGE-08 the list of sessions', () => {
     const ended = endedLine({ name: 'a', agent: 'codex', seenAt: 7 }, said);
     expect(ended).toMatchObject({ seen: 7, state: 'ended', project: '', doing: 'hello' });
   });
+});
+
+describe('PGE-07 who works since when', () => {
+  it.each([
+    [undefined, null],
+    [[], null],
+    [[{ from: 1, to: 2 }], null],
+    [
+      [
+        { from: 1, to: 2 },
+        { from: 5, to: null },
+      ],
+      5,
+    ],
+  ])('of %j is %j', (spans, since) => expect(busySince(spans)).toBe(since));
 });

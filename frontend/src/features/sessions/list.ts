@@ -82,12 +82,22 @@ export function matching(lines: Line[], find: string, state: string): Line[] {
   });
 }
 
-/** Returns what a session does now: its own children and jobs at work, else what it said last. */
-export function doingNow(peer: Peer, runs: Run[], last: Message | undefined): string {
+/** Returns what works for a session now: its own children, then its jobs. */
+export function workOf(peer: Peer, runs: Run[]): string[] {
   const jobs = runs.filter((run) => run.by === peer.name && !isEnded(run)).map((run) => run.title);
-  const work = [...byInterest(peer.children).working.map((child) => child.title), ...jobs];
+  return [...byInterest(peer.children).working.map((child) => child.title), ...jobs];
+}
+
+/** Returns what a session does now: what works for it, else what it said last. */
+export function doingNow(peer: Peer, runs: Run[], last: Message | undefined): string {
+  const work = workOf(peer, runs);
   if (work.length > 0) return `${work[0]}${work.length > 1 ? `, and ${work.length - 1} more` : ''}`;
   return last === undefined ? '' : excerpt(oneLine(last.body), 90).text;
+}
+
+/** Returns since when a session is at work, or null where that is not known. */
+export function busySince(spans: { from: number; to: number | null }[] | undefined): number | null {
+  return spans?.find((span) => span.to === null)?.from ?? null;
 }
 
 /** Returns the line of a live session. */
