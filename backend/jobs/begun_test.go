@@ -245,6 +245,55 @@ func TestJOB_05_TheSessionOfADeadRunnerIsGoneOnWith(t *testing.T) {
 	}
 }
 
+// A runner may die after it gave its agent the prompt, while no broker heard that its agent
+// works. What the prompt contained is not sent again by the next message.
+func TestJOB_05_PRF_03_ThePromptOfALostRunIsNotSentAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name, journal string
+		want          string // the prompt of the third run
+	}{
+		{"the agent may have it", `{"run":2,"kind":"prompt","id":"p2"}` + "\n", "third"},
+		{"the journal ends in a half line", `{"run":2,"kind":"prompt"`, "second\n\nthird"},
+		{"the agent was never given it", `{"run":1,"kind":"prompt","id":"p1"}` + "\n", "second\n\nthird"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := prepared(t)
+			pid, end := sleeper(t)
+			var starts atomic.Int32
+			b.start = func(folder string) (int, error) {
+				b.starts <- folder
+				if starts.Add(1) == 2 {
+					return pid, nil
+				}
+				return os.Getpid(), nil
+			}
+			b.up()
+			s := b.join("boss", "s1")
+			s.mustSpawn("01", `{"prompt":"first"}`)
+			r := b.started()
+			r.connect(api.RunnerReport{})
+			r.work()
+			r.finish("12")
+			s.mail(1)
+			r.Close()
+			if _, err := s.say(first, "second"); err != nil {
+				t.Fatal(err)
+			}
+			lost := b.started()
+			b.writeFile(lost.folder, "journal.jsonl", func() ([]byte, error) { return []byte(tt.journal), nil })
+			eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+			end()
+			s.mail(1)
+			if _, err := s.say(first, "third"); err != nil {
+				t.Fatal(err)
+			}
+			if next := b.started(); next.spec.Run != 3 || next.spec.Prompt != tt.want {
+				t.Errorf("run %d is asked for %q, want %q", next.spec.Run, next.spec.Prompt, tt.want)
+			}
+		})
+	}
+}
+
 // A broker may die when the last run's envelope has its new name beside the old one.
 func TestJOB_03_AnEnvelopeThatWasHalfPutAsideHindersNoStart(t *testing.T) {
 	b := newBench(t)

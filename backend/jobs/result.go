@@ -51,6 +51,11 @@ func (j *results) finish(name string, number int) error {
 	}
 	at := j.opts.Now()
 	state, _ := j.files.ReadState(name) // the broker may have missed its last report
+	prompted, unread := jobfiles.PromptBegun(j.files.Folder(name), number)
+	if unread != nil {
+		j.logged("read whether "+name+" had its prompt", unread)
+		prompted = true // an unclear outcome is never retried
+	}
 	err = j.change(func(r *job.Registry) error {
 		one, has := r.Get(name)
 		if !has || one.Run != number || one.State.IsEnded() {
@@ -66,7 +71,7 @@ func (j *results) finish(name string, number int) error {
 		}
 		transition := job.End(number, outcome, at)
 		if outcome.State == job.Interrupted {
-			transition = job.Lose(number, at)
+			transition = job.Lose(number, at, prompted)
 		}
 		_, err := r.Apply(name, transition)
 		return err

@@ -176,7 +176,7 @@ func TestJOB_05_OneWriterForEachSession(t *testing.T) {
 	if got := namesOf(r.StartNext(noon)); !slices.Equal(got, []string{named(3)}) {
 		t.Errorf("%q started", got)
 	}
-	apply(t, r, named(1), Lose(1, noon))
+	apply(t, r, named(1), Lose(1, noon, false))
 	if _, err := r.Spawn(again, named(4), session("alice"), noon); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("a second writer beside one in line: %v", err)
 	}
@@ -670,7 +670,7 @@ func (m *registryModel) end(t *rapid.T) {
 	}
 	end := End(job.Run, answered, noon)
 	if rapid.Bool().Draw(t, "lost") {
-		end = Lose(job.Run, noon)
+		end = Lose(job.Run, noon, false)
 	}
 	if _, err := m.r.Apply(job.Name, end); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func (f *File) Settle(at time.Time, result func(name string, run int) (Outcome, 
 			j.ResultSent = j.ResultSent || j.Run == 0 // there is no result to send
 		}}
 		if j.State.IsActive() {
-			transition = Lose(j.Run, at)
+			transition = Lose(j.Run, at, false)
 			if outcome, has := result(j.Name, j.Run); has {
 				transition = End(j.Run, outcome, at)
 			}

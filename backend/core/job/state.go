@@ -146,9 +146,13 @@ func End(run int, outcome Outcome, at time.Time) Transition {
 	}}
 }
 
-// Lose records that the runner of that run is gone without an envelope.
-func Lose(run int, at time.Time) Transition {
+// Lose records that the runner of that run is gone without an envelope. If the agent may
+// have the prompt, the messages in it are not sent again.
+func Lose(run int, at time.Time, prompted bool) Transition {
 	return Transition{name: "interrupt", run: run, from: activeStates, to: Interrupted, apply: func(j *Job) {
+		if prompted {
+			j.begun()
+		}
 		j.FinishedAt, j.Wait, j.Ended = MillisOf(at), nil, EndedRunnerGone
 	}}
 }

@@ -28,7 +28,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 		{"refuse", End(1, Outcome{State: Refused}, noon), active, Refused},
 		{"limit", End(1, Outcome{State: Limit}, noon), active, Limit},
 		{"cancel", End(1, Outcome{State: Cancelled}, noon), active, Cancelled},
-		{"lose", Lose(1, noon), active, Interrupted},
+		{"lose", Lose(1, noon, false), active, Interrupted},
 		{"drop", Drop(noon), "queued", Cancelled},
 		{"continue", requeue(), ended, Queued},
 		{"end as running", End(1, Outcome{State: Running}, noon), "", ""},
@@ -67,7 +67,7 @@ func TestWhatStoodInLineIsSaidUntilTheAgentHasIt(t *testing.T) {
 		{"it waits", Pause(1, Wait{For: ForRetry}), false},
 		{"it ended before anybody heard of it", End(1, Outcome{State: Finished}, noon), false},
 		{"it was never started", End(1, Outcome{State: Failed, Ended: EndedNotStarted}, noon), true},
-		{"its runner was lost first", Lose(1, noon), true},
+		{"its runner was lost first", Lose(1, noon, false), true},
 	}
 	for _, tt := range tests {
 		job := begin()

@@ -13,34 +13,54 @@ import (
 // The runner writes the journal first. If it died then, the delivery is unknown, so
 // these orders are never resent automatically.
 func BegunToSay(folder string, run int) (map[string]bool, error) {
-	file, err := os.Open(filepath.Join(folder, "journal.jsonl"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // there are none
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // the file was only read
-	begun := map[string]bool{}
-	for lines := bufio.NewReader(file); ; {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return begun, nil // the runner did not act on an incomplete last line
-		}
-		var entry struct {
-			Run   int    `json:"run"`
-			Kind  string `json:"kind"`
-			ID    string `json:"id"`
-			Error string `json:"error"`
-		}
-		if json.Unmarshal(line, &entry) != nil || entry.Run != run {
-			continue
+	var begun map[string]bool
+	err := readJournal(folder, run, func(entry journalEntry) {
+		if begun == nil {
+			begun = map[string]bool{}
 		}
 		switch entry.Kind {
 		case "message":
 			begun[entry.ID] = true
 		case "sent":
 			begun[entry.ID] = entry.Error == ""
+		}
+	})
+	return begun, err
+}
+
+// PromptBegun reports whether the runner of a run began to hand over its prompt. If the
+// runner died then, the agent may have the prompt.
+func PromptBegun(folder string, run int) (begun bool, err error) {
+	err = readJournal(folder, run, func(entry journalEntry) { begun = begun || entry.Kind == "prompt" })
+	return begun, err
+}
+
+// journalEntry is what the broker reads of an entry of a runner's journal.
+type journalEntry struct {
+	Run   int    `json:"run"`
+	Kind  string `json:"kind"`
+	ID    string `json:"id"`
+	Error string `json:"error"`
+}
+
+// readJournal calls read for each whole entry of that run. A missing journal has none.
+func readJournal(folder string, run int, read func(journalEntry)) error {
+	file, err := os.Open(filepath.Join(folder, "journal.jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // the file was only read
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil //nolint:nilerr // the runner did not act on an incomplete last line
+		}
+		var entry journalEntry
+		if json.Unmarshal(line, &entry) == nil && entry.Run == run {
+			read(entry)
 		}
 	}
 }
