@@ -19,6 +19,7 @@ import (
 	"bridge/backend/core/remote"
 	"bridge/backend/network/sharing"
 	"bridge/backend/platform/config"
+	realdisk "bridge/backend/platform/disk"
 	"bridge/backend/storage/store"
 )
 
@@ -29,6 +30,7 @@ type pc struct {
 	name   string
 	id     string
 	home   config.Home
+	root   string // the folder in which its owner allows jobs
 	disk   *disk
 	world  *world
 
@@ -43,6 +45,8 @@ type pc struct {
 	slow   time.Time   // its settings cannot be read before
 
 	crashed chan struct{} // capacity 1
+	updates chan struct{} // capacity 1; its Bridge is to be restarted
+	runners runners
 }
 
 // running is a Bridge that runs on a PC.
@@ -50,6 +54,7 @@ type running struct {
 	db      *store.DB
 	broker  *broker.Broker
 	sharing *sharing.Sharing
+	jobs    *simulatedJobs // nil in a world without jobs
 }
 
 func newPC(w *world, number int, template []byte) *pc {
@@ -58,12 +63,17 @@ func newPC(w *world, number int, template []byte) *pc {
 	if err == nil {
 		err = home.Ensure()
 	}
+	var root string
+	if err == nil {
+		root, err = realdisk.Canonical(w.t.TempDir())
+	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	p := &pc{
-		t: w.t, number: number, name: name, id: "id-of-" + name, home: home, disk: newDisk(home.Dir()), world: w,
-		frames: -1, shares: map[remote.Share]map[string]bool{}, crashed: make(chan struct{}, 1),
+		t: w.t, number: number, name: name, id: "id-of-" + name, home: home, root: root, disk: newDisk(home.Dir()), world: w,
+		frames: -1, shares: map[remote.Share]map[string]bool{}, crashed: make(chan struct{}, 1), updates: make(chan struct{}, 1),
+		runners: runners{end: make(chan struct{})},
 	}
 	p.disk.put(w.t, filepath.Base(home.DB()), template)
 	return p
@@ -125,6 +135,12 @@ func (p *pc) start() {
 		Transport: transport{p.world.network, p, run}, Policy: p.policy, DB: db, Broker: checking{run.broker, p}, Now: p.now, Log: log,
 	})
 	run.broker.Share(run.sharing)
+	if p.world.hasJobs {
+		if err := p.startJobs(run, log); err != nil {
+			p.world.failf("%s cannot open its jobs: %v", p.name, err)
+			return
+		}
+	}
 	p.mu.Lock()
 	p.run, p.dead, p.frames = run, false, -1
 	p.mu.Unlock()
@@ -151,6 +167,9 @@ func (p *pc) stop() {
 		return
 	}
 	run.sharing.Close()
+	if run.jobs != nil {
+		run.jobs.close()
+	}
 	run.broker.Close()
 	crashed := p.disk.isDead()
 	if err := run.db.Close(); err != nil && !crashed {
@@ -173,18 +192,28 @@ func (p *pc) die() {
 	wake(p.crashed)
 }
 
-// keepAlive switches the PC on again after each crash.
+// keepAlive switches the PC on again after each crash, and restarts its Bridge when it is
+// asked to.
 func (p *pc) keepAlive(ctx context.Context) {
 	for crash := uint64(0); ; crash++ {
+		isCrash := true
 		select {
 		case <-p.crashed:
+		case <-p.updates:
+			isCrash = false
 		case <-ctx.Done():
 			return
+		}
+		if !isCrash && p.hasCrashed() {
+			continue // it is about to be switched on again
 		}
 		p.world.network.down(p)
 		p.stop()
 		keep := rand.New(rand.NewPCG(p.world.seed, uint64(p.number)<<32|crash))
-		p.disk.revive(p.t, keep)
+		if isCrash {
+			p.runners.endAll()
+			p.disk.revive(p.t, keep)
+		}
 		select {
 		case <-time.After(time.Duration(keep.IntN(30_000)) * time.Millisecond):
 		case <-p.world.quiet:
@@ -195,6 +224,13 @@ func (p *pc) keepAlive(ctx context.Context) {
 		p.start()
 		p.world.trace.add("%s is on again", p.name)
 	}
+}
+
+// hasCrashed reports whether the PC crashed and is not on again.
+func (p *pc) hasCrashed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead || p.disk.isDead()
 }
 
 func (p *pc) isDead() bool {
@@ -239,8 +275,13 @@ func (p *pc) dies() (before, after bool) {
 
 // handle takes a frame that came.
 func (p *pc) handle(from *pc, frame remote.Frame) {
-	if run := p.alive(); run != nil {
-		run.sharing.Take(remote.PC{ID: from.id, Name: from.name}, frame)
+	run, sender := p.alive(), remote.PC{ID: from.id, Name: from.name}
+	switch {
+	case run == nil:
+	case frame.Type != remote.FrameType && frame.Type != remote.ReadsFrameType:
+		run.sharing.Take(sender, frame)
+	case run.jobs != nil:
+		run.jobs.frames(sender, frame)
 	}
 }
 
@@ -295,10 +336,16 @@ func (p *pc) policy() (remote.Policy, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	policy := remote.Policy{Enabled: true, Shares: map[remote.Share][]string{}}
+	policy := remote.Policy{Enabled: true, Shares: map[remote.Share][]string{}, RemoteJobs: remote.RemoteJobs{
+		Enabled: true, AllowRoots: []string{p.root}, Agents: []bridge.AgentKind{bridge.Codex},
+	}}
 	for share, names := range p.shares {
 		for _, other := range p.world.pcs {
-			if names[other.name] {
+			switch {
+			case !names[other.name]:
+			case share == shareJobs:
+				policy.RemoteJobs.AllowPeers = append(policy.RemoteJobs.AllowPeers, other.name)
+			default:
 				policy.Shares[share] = append(policy.Shares[share], other.name)
 			}
 		}

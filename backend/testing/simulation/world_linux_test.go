@@ -14,6 +14,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
+	"bridge/backend/core/job"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/remote"
 )
@@ -33,9 +34,12 @@ type world struct {
 	letters   []*letter
 	decisions []*made
 	nights    int
+	hasJobs   bool           // its PCs do jobs for each other
+	calls     sync.WaitGroup // requests about jobs
 
 	mu       sync.Mutex // guards below
 	failures []string
+	jobs     map[string]*asked
 }
 
 // letter is a message that was written.
@@ -83,6 +87,7 @@ func simulate(t *testing.T, seed uint64, template []byte, log io.Writer) (happen
 		tasks.Wait()
 		for _, p := range w.pcs {
 			p.stop()
+			p.runners.endAll()
 			disks.Delete(p.disk.folder)
 		}
 		happened, wrong = w.trace.lines, w.failures
@@ -91,7 +96,8 @@ func simulate(t *testing.T, seed uint64, template []byte, log io.Writer) (happen
 }
 
 func newWorld(t testing.TB, seed uint64, template []byte, log io.Writer) *world {
-	w := &world{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), trace: &trace{began: time.Now()}, log: log, quiet: make(chan struct{})}
+	w := &world{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), trace: &trace{began: time.Now()}, log: log, quiet: make(chan struct{}), jobs: map[string]*asked{}}
+	w.hasJobs = seed%jobsEvery == 0
 	level := func(most uint64) uint64 { // in half of the worlds there is none
 		if w.random.IntN(2) == 0 {
 			return 0
@@ -112,11 +118,16 @@ func newWorld(t testing.TB, seed uint64, template []byte, log io.Writer) *world 
 			if other != p {
 				p.allow(remote.ShareMessages, other.name, true)
 				p.allow(remote.ShareDecisions, other.name, true)
+				p.allow(shareJobs, other.name, true)
 			}
 		}
 	}
 	return w
 }
+
+// jobsEvery is in which of the worlds PCs do jobs for each other: files of jobs are on the
+// real disk, so that these worlds take longer.
+const jobsEvery = 4
 
 // pause is the time until the next step.
 func (w *world) pause() time.Duration {
@@ -179,6 +190,9 @@ func (w *world) chooseKinds() {
 		w.kinds[i].often *= []int{0, 1, 1, 3}[w.random.IntN(4)]
 	}
 	w.kinds = append(w.kinds, kind{1, w.write})
+	if w.hasJobs {
+		w.kinds = append(w.kinds, kind{12, w.request}, kind{8, w.speak}, kind{3, w.allowJobs}, kind{3, w.restart})
+	}
 }
 
 func (w *world) write(from, to *pc) {
@@ -241,6 +255,12 @@ func (w *world) decideOverNight(a, b *pc) {
 }
 
 func (w *world) crash(p, _ *pc) { p.die() }
+
+// restart has the Bridge of a PC end and start again, as for an update.
+func (w *world) restart(p, _ *pc) {
+	w.trace.add("the Bridge of %s restarts", p.name)
+	wake(p.updates)
+}
 
 func (w *world) crashAtCall(p, _ *pc) {
 	n := w.random.IntN(40)
@@ -318,6 +338,12 @@ func (w *world) settle() {
 		p.dieAtFrame(-1, false)
 	}
 	close(w.quiet)
+	for _, p := range w.pcs {
+		for _, other := range w.pcs {
+			p.allow(shareJobs, other.name, true) // so that each job comes to its end
+		}
+	}
+	w.calls.Wait()
 	const limit = 20 * time.Minute
 	var open []string
 	for began := time.Now(); time.Since(began) < limit; {
@@ -331,6 +357,7 @@ func (w *world) settle() {
 	}
 	if !slices.ContainsFunc(w.pcs, (*pc).isDead) {
 		w.checkMessages()
+		w.checkJobs()
 	}
 }
 
@@ -355,6 +382,9 @@ func (w *world) open() (open []string) {
 		default:
 			open = append(open, fmt.Sprintf("%s of %s to %s is %s (%s)", l.id, l.from.name, l.to.name, stage, d.Remote.Words()))
 		}
+	}
+	if w.hasJobs {
+		open = append(open, w.openJobs()...)
 	}
 	return append(open, w.undecided()...)
 }
@@ -440,7 +470,10 @@ func (w *world) checkMessages() {
 		for _, session := range sessions {
 			got := map[string][]string{}
 			for _, d := range all["peer-"+session] {
-				host, _, _ := strings.Cut(d.From.Name, "/")
+				host, sender, _ := strings.Cut(d.From.Name, "/")
+				if _, _, isJob := job.ParseName(sender); isJob {
+					continue // see checkJobs
+				}
 				got[host] = append(got[host], d.Body)
 			}
 			for _, from := range w.pcs {
