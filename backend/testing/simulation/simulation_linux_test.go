@@ -87,7 +87,7 @@ func TestPRF_03_WhateverTheSeedEachMessageCrossesOnceAndDecisionsAgree(t *testin
 	}
 	var next, failed atomic.Uint64
 	var tasks sync.WaitGroup
-	rounds := uint64(testkit.Rounds(t, 200, 2_000))
+	rounds := uint64(testkit.Rounds(t, 200, 10_000))
 	for range runtime.GOMAXPROCS(0) {
 		tasks.Go(func() {
 			for seed := next.Add(1) - 1; seed < rounds && failed.Load() < enough; seed = next.Add(1) - 1 {
