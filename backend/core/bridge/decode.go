@@ -72,7 +72,7 @@ const maxRewritten = 100
 // so 5.0 and 5e0 are 5 (RWM-20).
 func rewriteWhole(data []byte, err error) ([]byte, bool) {
 	var semantic *json.SemanticError
-	if !errors.As(err, &semantic) || semantic.JSONKind != '0' || semantic.GoType == nil || typeName(semantic.GoType) != "a whole number" {
+	if !errors.As(err, &semantic) || semantic.JSONKind != '0' || semantic.GoType == nil || TypeName(semantic.GoType) != "a whole number" {
 		return nil, false
 	}
 	at := int(semantic.ByteOffset)
@@ -212,7 +212,7 @@ func decodeError(data []byte, err error) error {
 		if isElement(semantic.JSONPointer) {
 			each = "each of "
 		}
-		return Errorf(Invalid, "%s%q must be %s, not %s", each, fieldName(semantic.JSONPointer), typeName(semantic.GoType), kindName(semantic))
+		return Errorf(Invalid, "%s%q must be %s, not %s", each, fieldName(semantic.JSONPointer), TypeName(semantic.GoType), kindName(semantic))
 	}
 }
 
@@ -254,7 +254,8 @@ func kindName(err *json.SemanticError) string {
 	}
 }
 
-func typeName(t reflect.Type) string {
+// TypeName returns what a user calls the JSON form of a Go type, with its article.
+func TypeName(t reflect.Type) string {
 	switch indirect(t).Kind() {
 	case reflect.String:
 		return "a string"
@@ -263,7 +264,7 @@ func typeName(t reflect.Type) string {
 	case reflect.Slice, reflect.Array:
 		return "a list"
 	case reflect.Struct, reflect.Map:
-		return "an object"
+		return "a JSON object"
 	case reflect.Float32, reflect.Float64:
 		return "a number"
 	default:

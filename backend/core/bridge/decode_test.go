@@ -213,10 +213,10 @@ var refused = []struct{ name, data, says string }{
 	{"a number for a bool", `{"on":1}`, `"on" must be true or false, not number`},
 	{"a string for a list", `{"tags":"a"}`, `"tags" must be a list, not string`},
 	{"a number in a list of strings", `{"tags":["a",1]}`, `each of "tags" must be a string, not number`},
-	{"a string in a list of objects", `{"leaves":["a"]}`, `each of "leaves" must be an object, not string`},
+	{"a string in a list of objects", `{"leaves":["a"]}`, `each of "leaves" must be a JSON object, not string`},
 	{"a member of an element", `{"leaves":[{"name":1}]}`, `"leaves.name" must be a string, not number`},
 	{"an object for a list", `{"leaves":{}}`, `"leaves" must be a list, not object`},
-	{"a list for an object", `{"named":[]}`, `"named" must be an object, not array`},
+	{"a list for an object", `{"named":[]}`, `"named" must be a JSON object, not array`},
 	{"too large", `{"body":"` + strings.Repeat("x", 1000) + `"}`, "larger than 1000 bytes"},
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bridge/backend/doors/cli/care"
 	"bridge/backend/doors/cli/command"
+	"bridge/backend/doors/cli/maintenance"
 	"bridge/backend/doors/cli/manual"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/settings"
@@ -112,7 +112,7 @@ func commandGroups(a *App) []group {
 		{"Other PCs and teams:", []*cobra.Command{
 			pairCommand(a), linkCommand(a), unlinkCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a),
 		}},
-		{"Run and keep:", append(care.Commands(a.run()), serveCommand(a), serviceCommand(a), care.Logs(a.run()), care.Doctor(a.run()), settings.Command(a.run()), uninstallCommand(a))},
+		{"Run and keep:", append(maintenance.Commands(a.run()), serveCommand(a), serviceCommand(a), maintenance.Logs(a.run()), maintenance.Doctor(a.run()), settings.Command(a.run()), uninstallCommand(a))},
 		{lastGroup, []*cobra.Command{versionCommand(a)}},
 	}
 }

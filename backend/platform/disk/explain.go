@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"bridge/backend/core/bridge"
 )
 
 // PlainJSON returns a document without its comments and trailing commas. Each of their
@@ -228,13 +229,13 @@ func explainType(text []byte, err error) error {
 	member := memberBefore(text, wrong.Offset)
 	problem := JSONProblem{Member: member}
 	if member == "" {
-		problem.What = "it must be " + article(kindName(wrong.Type)) + ", not " + article(valueName(wrong.Value))
+		problem.What = "it must be " + bridge.TypeName(wrong.Type) + ", not " + article(valueName(wrong.Value))
 		return problem
 	}
 	if offset, found := FindMember(text, member); found {
 		problem.Line, problem.Column = problemAt(text, offset).Line, problemAt(text, offset).Column
 	}
-	problem.What = member + " must be " + article(kindName(wrong.Type)) + ", not " + article(valueName(wrong.Value))
+	problem.What = member + " must be " + bridge.TypeName(wrong.Type) + ", not " + article(valueName(wrong.Value))
 	return problem
 }
 
@@ -265,27 +266,6 @@ func FindMember(text []byte, member string) (offset int64, found bool) {
 		if kind == '{' && length%2 == 1 && memberPath(decoder.StackPointer()) == member {
 			return decoder.InputOffset() - int64(len(token.String())) - int64(len(`""`)), true
 		}
-	}
-}
-
-// kindName returns what people call the kind of a Go type.
-func kindName(of reflect.Type) string {
-	for of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	switch of.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "whole number"
-	case reflect.Float32, reflect.Float64:
-		return "number"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Map, reflect.Struct:
-		return "JSON object"
-	case reflect.Slice, reflect.Array:
-		return "list"
-	default:
-		return of.Kind().String()
 	}
 }
 

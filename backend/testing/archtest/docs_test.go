@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -218,11 +219,69 @@ func TestDOC_02_TheArchitectureNamesFilesThatAreThere(t *testing.T) {
 	if len(named) < 20 {
 		t.Fatalf("only %d files are named: the search is broken", len(named))
 	}
-	placeholder := regexp.MustCompile("<[a-z]+>")
 	for _, name := range named {
-		matches, err := filepath.Glob(filepath.Join(checkout, "backend", placeholder.ReplaceAllString(name[1], "*")))
-		if err != nil || len(matches) == 0 {
-			t.Errorf("the architecture names %s, which is not there (%v)", name[1], err)
+		if len(filesNamed(t, name[1])) == 0 {
+			t.Errorf("the architecture names %s, which is not there", name[1])
 		}
+	}
+	functions := regexp.MustCompile("`([a-z_/<>]+\\.go)`, ((?:`[A-Za-z]+`(?:, | and )?)+)").FindAllStringSubmatch(string(text), -1)
+	if len(functions) < 15 {
+		t.Fatalf("only %d files with functions are named: the search is broken", len(functions))
+	}
+	for _, found := range functions {
+		for _, name := range regexp.MustCompile("`([A-Za-z]+)`").FindAllStringSubmatch(found[2], -1) {
+			if !anyDeclares(filesNamed(t, found[1]), name[1]) {
+				t.Errorf("the architecture names %s in %s, where nothing is called so", name[1], found[1])
+			}
+		}
+	}
+}
+
+// filesNamed returns the files below backend that a path of the architecture names. A
+// part in angle brackets stands for any name.
+func filesNamed(t *testing.T, path string) []string {
+	t.Helper()
+	matches, err := filepath.Glob(filepath.Join(checkout, "backend", regexp.MustCompile("<[a-z]+>").ReplaceAllString(path, "*")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return matches
+}
+
+// anyDeclares reports whether one of the files declares a function, method or type of
+// that name.
+func anyDeclares(files []string, name string) bool {
+	declares := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type )` + name + `\b`)
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && declares.Match(text)
+	})
+}
+
+// TestDOC_02_TheArchitectureNamesEveryPackage checks the tables of wings and tests against
+// the folders.
+func TestDOC_02_TheArchitectureNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(checkout, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, wing := map[string]bool{}, ""
+	for _, row := range regexp.MustCompile("(?m)^\\| (?:`([a-z]+)`)? ?\\| ((?:`[a-z/]+`(?:, | with |, with )?)+) \\|").FindAllStringSubmatch(string(text), -1) {
+		wing = cmp.Or(row[1], wing)
+		first := ""
+		for _, name := range regexp.MustCompile("`([a-z/]+)`").FindAllStringSubmatch(row[2], -1) {
+			first = cmp.Or(first, name[1])
+			for _, one := range []string{wing + "/" + name[1], name[1], wing + "/" + first + "/" + name[1], wing + "/" + strings.Split(first, "/")[0] + "/" + name[1]} {
+				named[one] = true
+			}
+		}
+	}
+	for _, one := range module(t) {
+		own := one.dir()
+		if own == "" || one.isTest() || one.isTool() || named[own] {
+			continue
+		}
+		named[own] = true
+		t.Errorf("the architecture does not name the package %s", own)
 	}
 }

@@ -108,7 +108,7 @@ var wings = []wing{
 		{"worker/mcp", "worker/runjob"},
 		{"daemon"},
 		{"cli/demo", "cli/service", "cli/pairs", "cli/report", "cli/command", "cli/manual"},
-		{"cli/settings", "cli/care"},
+		{"cli/settings", "cli/maintenance"},
 		{"cli"},
 	}},
 }

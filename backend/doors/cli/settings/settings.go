@@ -37,6 +37,19 @@ func file(r command.Run) (config.File, error) {
 	return config.File{Home: home}, err
 }
 
+// fileToChange returns the file of a home that is there. It fails if files would land in
+// another user's folder, or if the home is mistyped.
+func fileToChange(r command.Run) (config.File, error) {
+	at, err := file(r)
+	if err == nil {
+		_, err = r.Home()
+	}
+	if err == nil {
+		err = storage.RequireHome(at.Home)
+	}
+	return at, err
+}
+
 // shown is one setting in the answer of `bridge config get`.
 type shown struct {
 	Key   string          `json:"key"`
@@ -90,13 +103,7 @@ func setCommand(r command.Run) *cobra.Command {
 		Use: "set KEY VALUE", Short: "Change a setting", Args: usage.Exact(2), ValidArgsFunction: completeKeys,
 		Example: "  bridge config set jobs.maxJobs 4\n  bridge config set name desk\n  bridge config set jobs.writable '[\"~/.m2\"]'",
 		RunE: func(_ *cobra.Command, args []string) error {
-			at, err := file(r)
-			if err == nil {
-				_, err = r.Home() // which fails where files would land in another user's folder
-			}
-			if err == nil {
-				err = storage.RequireHome(at.Home)
-			}
+			at, err := fileToChange(r)
 			if err == nil {
 				err = at.SetMember(args[0], args[1])
 			}
@@ -118,7 +125,7 @@ func unsetCommand(r command.Run) *cobra.Command {
 		Use: "unset KEY", Short: "Take a setting out of the file, so that the default holds", Args: usage.Exact(1), ValidArgsFunction: completeKeys,
 		Example: "  bridge config unset jobs.maxJobs",
 		RunE: func(_ *cobra.Command, args []string) error {
-			at, err := file(r)
+			at, err := fileToChange(r)
 			if err == nil {
 				err = at.UnsetMember(args[0])
 			}

@@ -1,6 +1,6 @@
-// Package care is the commands that look after the home: `bridge doctor`, and its works by
-// plain names: backups, backup, restore and drill.
-package care
+// Package maintenance holds the commands that look after the home: `bridge doctor`, backups,
+// backup, restore, drill and logs.
+package maintenance
 
 import (
 	"context"
