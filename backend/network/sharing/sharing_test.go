@@ -170,9 +170,10 @@ func (p *pc) start() *pc {
 		Pace: Pace{Look: 20 * time.Millisecond, Resend: 300 * time.Millisecond, Recall: 2 * time.Second, Held: 200 * time.Millisecond, Answer: 10 * time.Second, Fresh: time.Hour},
 	})
 	p.broker.Share(p.sharing)
+	running := p.sharing // stop sets the field to nil while a frame may still arrive
 	p.end.Serve(func(from remote.PC, frame remote.Frame) {
 		if !p.dead.Load() && !p.cut.Load() {
-			p.sharing.Take(from, frame)
+			running.Take(from, frame)
 		}
 	})
 	p.sharing.Run()
