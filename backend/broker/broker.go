@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bridge/backend/agent"
+	"bridge/backend/broker/costs"
 	"bridge/backend/broker/entry"
 	"bridge/backend/broker/events"
 	"bridge/backend/broker/mux"
@@ -92,6 +93,9 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 		Known: known, Prefs: prefs, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: func() { c.changed() }, Terminals: c.opts.terminals,
 		Go: func(task func(context.Context)) { c.tasks.Go(func() { task(c.tasks.Context()) }) },
 	})
+	c.costs = costs.Service{Counter: costs.Open(config.CostsFile{Home: opts.Home}, opts.Now, opts.Log), Presence: c.Presence, DB: opts.DB}
+	c.ledger.Spent = c.costs.Add
+	c.tasks.Go(func() { c.costs.Run(c.tasks.Context()) })
 	c.parts = newParts(c, prefs)
 	b := &Broker{core: c, mux: mux.New()}
 	b.register()
@@ -125,6 +129,7 @@ func newParts(c *core, prefs *wake.Prefs) parts {
 // Close stops the broker's own goroutines. The server closes the connections.
 func (b *Broker) Close() {
 	b.tasks.Stop()
+	b.costs.Write()
 }
 
 // Connected admits a connection (ipc.Handler). It fails for a role that it may not have.
@@ -233,6 +238,7 @@ func (b *Broker) register() {
 		return b.DecideOwner(ctx, "", args)
 	}))
 	mux.Handle(m, api.OpWithdrawDecision, mux.ForOwner(b, "withdraws decisions", b.WithdrawOwner))
+	b.costs.Register(m)
 	entry.Options{Keys: b.opts.Keys, URL: b.opts.URL, Presence: b.Presence}.Register(m)
 }
 
@@ -247,6 +253,9 @@ func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) { return b.statu
 
 // Status returns the broker's present status.
 func (b *Broker) Status(ctx context.Context) (api.Status, error) { return b.status.now(ctx) }
+
+// Costs returns what Bridge put into each session's context (CTX-03).
+func (b *Broker) Costs() api.Costs { return b.costs.Costs() }
 
 // Work returns when sessions were at work after since, in Unix milliseconds.
 func (b *Broker) Work(since int64) api.Work {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"bridge/backend/broker/costs"
 	"bridge/backend/broker/events"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
@@ -22,6 +23,7 @@ type core struct {
 	opts    Options
 	ledger  wake.Ledger
 	feed    *events.Feed
+	costs   costs.Service
 	jobs    Delegated // nil if there are none; set before the first connection
 	pairs   Pairs     // like jobs
 	prompts Prompts   // like jobs

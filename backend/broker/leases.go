@@ -84,9 +84,11 @@ func (p *leases) ack(ctx context.Context, l *link, args api.Ack) (api.Empty, err
 		return api.Empty{}, bridge.Errorf(bridge.Denied, "%s cannot say what became of another's mail", inside)
 	}
 	at := p.nowMillis()
+	spend := p.costs.Handed(ctx, args.Lease, args.Via)
 	if err := p.opts.DB.Record(context.WithoutCancel(ctx), args.Stage, p.marksOf(args, at)); err != nil {
 		return api.Empty{}, err
 	}
+	spend()
 	p.Lock()
 	if _, box := p.Boxes.Of(args.Lease.Recipient); box != nil {
 		box.Ack(args.Lease)
@@ -138,9 +140,11 @@ func (p *leases) recordAcks(ctx context.Context, lines []ipc.JournalLine) error 
 		if len(byStage[stage]) == 0 {
 			continue
 		}
+		spend := p.costs.Journaled(ctx, byStage[stage])
 		if err := p.opts.DB.Record(ctx, stage, byStage[stage]); err != nil {
 			return err
 		}
+		spend()
 	}
 	p.Lock()
 	defer p.Unlock()

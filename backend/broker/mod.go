@@ -182,12 +182,13 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	if err != nil {
 		return api.Empty{}, err
 	}
-	if !slices.ContainsFunc(given, func(d mail.Delivery) bool { return d.ID == report.ID }) {
+	at := slices.IndexFunc(given, func(d mail.Delivery) bool { return d.ID == report.ID })
+	if at < 0 {
 		return api.Empty{}, nil // the prompt's trace has settled it already
 	}
 	switch report.Event {
 	case api.ModEntered:
-		err = p.ledger.Entered(ctx, report.Recipient, report.ID, mail.ViaMod, "its mod: claude entered it as a prompt")
+		err = p.ledger.Entered(ctx, report.Recipient, given[at], mail.ViaMod, "its mod: claude entered it as a prompt")
 	case api.ModDropped:
 		err = p.ledger.GiveUp(ctx, report.Recipient, report.ID, "its mod: claude did not take it as a prompt: "+report.Detail)
 	default: // nothing was tried: the message is offered again
@@ -274,9 +275,9 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 		trace := mail.ModTrace{Shown: shown, Entered: entered, Known: known, Quiet: quiet && now >= d.Handed.At+settle, Tries: tries[d.ID]}
 		switch trace.Outcome() {
 		case mail.ModShown:
-			err = p.ledger.Entered(ctx, id, d.ID, mail.ViaPrompt, "claude showed it as a prompt")
+			err = p.ledger.Entered(ctx, id, d, mail.ViaPrompt, "claude showed it as a prompt")
 		case mail.ModInTranscript:
-			err = p.ledger.Entered(ctx, id, d.ID, mail.ViaTranscript, "claude's transcript holds it as a prompt")
+			err = p.ledger.Entered(ctx, id, d, mail.ViaTranscript, "claude's transcript holds it as a prompt")
 		case mail.ModAgain:
 			err = p.ledger.Unseen(ctx, id, d.ID)
 		case mail.ModGivenUp:

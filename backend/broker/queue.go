@@ -54,6 +54,7 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 	p.Unlock()
 	if result == chat.QueueAccepted {
 		p.ledger.Asked(ctx, marks)
+		p.costs.Add(p.TargetOf(s).ID, session.Cost{Mail: int64(len(wakePrompt))})
 	}
 	if result != "" {
 		p.changed()

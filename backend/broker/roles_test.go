@@ -73,6 +73,8 @@ var operationRoles = map[string]string{
 	"search_history":    "session",
 	"auto_wake":         "session",
 	"status":            "owner dashboard",
+	"cost_report":       "session hook",
+	"costs":             "owner dashboard",
 	"needs":             "owner dashboard",
 	"ask_owner":         "session",
 	"question":          "session",

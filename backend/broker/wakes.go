@@ -69,9 +69,11 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 // channel did not show the mail, unseen turns the channel off: claude may accept a
 // channel and silently drop its messages if its vendor does not permit it.
 func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, box *mailbox.Box, messages []string) error {
+	takeBack := p.costs.Dropped(ctx, peerID, messages)
 	if err := p.ledger.Unseen(ctx, peerID, messages...); err != nil {
 		return err
 	}
+	takeBack()
 	p.Lock()
 	defer p.Unlock()
 	for _, message := range messages {

@@ -43,6 +43,7 @@ var addressTexts = map[string]string{
 	"GET /api/runs/{run}":                  "a run with its log",
 	"GET /api/runs/{run}/diff":             "what a run changed",
 	"GET /api/runs/{run}/turns":            "the words and the answer of each turn",
+	"GET /api/cost":                        "what Bridge put into each session, in tokens by day",
 	"GET /api/drafts":                      "what you typed and did not send",
 	"POST /api/drafts":                     "keeps what you typed, or removes it",
 	"POST /api/runs/{run}/comments":        "sends comments on lines to the job",

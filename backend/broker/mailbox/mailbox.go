@@ -97,7 +97,9 @@ func (b *Box) LastActive() int64 { return b.lastActive }
 // or ends.
 type Lease struct {
 	session.Lease
-	announced []string // ids of the messages that its text only announces
+	announced []string     // ids of the messages that its text only announces
+	cost      session.Cost // the size of its text; a tool's answer has none
+	kept      bool         // an earlier broker gave it: the size of its text is unknown
 	holder    *Holder
 	box       *Box // nil until the holder is part of a session
 }
@@ -113,7 +115,7 @@ func (h *Holder) Find(id string) *Lease { return h.leases[id] }
 func (h *Holder) Keep(earlier []session.Lease) {
 	for _, one := range earlier {
 		if h.leases[one.ID] == nil {
-			h.add(&Lease{Lease: one})
+			h.add(&Lease{Lease: one, kept: true})
 		}
 	}
 }
@@ -176,10 +178,23 @@ func (b *Box) Lease(to *Holder, s *session.Session, taken mail.Presentation) *Le
 	lease := &Lease{
 		Lease:     session.Lease{ID: uuid.NewString(), Recipient: s.ID, Messages: mail.IDs(taken.Shown), Process: s.Process},
 		announced: mail.IDs(taken.Announced),
+		cost:      taken.Cost(),
 	}
 	to.add(lease)
 	b.hold(lease)
 	return lease
+}
+
+// TakeCost returns the size of the text of a lease, once. It returns false if the box does
+// not know the lease.
+func (b *Box) TakeCost(lease string) (cost session.Cost, ok bool) {
+	for _, one := range b.leases {
+		if one.ID == lease && !one.kept {
+			cost, one.cost = one.cost, session.Cost{}
+			return cost, true
+		}
+	}
+	return session.Cost{}, false
 }
 
 // IsLeased reports whether the message is leased.

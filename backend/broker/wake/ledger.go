@@ -9,6 +9,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 	"bridge/backend/storage/store"
 )
 
@@ -21,6 +22,8 @@ type Ledger struct {
 	DB  *store.DB
 	Log *slog.Logger
 	Now func() time.Time
+	// Spent counts a text that became part of a session's context; nil counts nothing.
+	Spent func(peerID string, cost session.Cost)
 }
 
 // Asked records requested wakes. If that fails, it logs the error and the wakes continue.
@@ -56,9 +59,13 @@ func (l Ledger) GivenToMod(ctx context.Context, peerID string) ([]mail.Delivery,
 }
 
 // Entered records that a mod's message became a prompt, with the evidence.
-func (l Ledger) Entered(ctx context.Context, peerID, message string, via mail.Via, evidence string) error {
-	mark := mail.Mark{MessageID: message, Recipient: peerID, At: l.Now().UnixMilli(), Via: via, Evidence: evidence}
-	return l.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
+func (l Ledger) Entered(ctx context.Context, peerID string, d mail.Delivery, via mail.Via, evidence string) error {
+	mark := mail.Mark{MessageID: d.ID, Recipient: peerID, At: l.Now().UnixMilli(), Via: via, Evidence: evidence}
+	err := l.DB.Record(ctx, bridge.StageConsumed, []mail.Mark{mark})
+	if err == nil && l.Spent != nil {
+		l.Spent(peerID, session.Cost{Mail: int64(len(d.Body))})
+	}
+	return err
 }
 
 // GiveUp makes a mod's message ordinary mail again. It records the reason and that a wake

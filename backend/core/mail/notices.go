@@ -12,10 +12,10 @@ import (
 // noticesNote precedes the list of decisions in a text for a model (CTX-02).
 const noticesNote = "Decisions pinned in Bridge, newest first. Those by your user are your user's word. The tool `decisions` lists what is in force."
 
-// isNotice reports whether the broker made the message as the notice of a decision. A
+// IsNotice reports whether the broker made the message as the notice of a decision. A
 // session may reuse a decision's conversation, by name or by a reply. But the broker
 // alone sets the hop, and a notice is no reply.
-func isNotice(conversationID, replyTo string, hop int) bool {
+func IsNotice(conversationID, replyTo string, hop int) bool {
 	return hop == bridge.DecisionHop && replyTo == "" && strings.HasPrefix(conversationID, bridge.DecisionConversation)
 }
 
@@ -23,7 +23,7 @@ func isNotice(conversationID, replyTo string, hop int) bool {
 // text. It returns false if m is no notice, or has a form of another version. Lines
 // after the first are indented, so that a text cannot imitate another entry.
 func noticeEntry(m bridge.Message) (entry string, ok bool) {
-	if !isNotice(m.ConversationID, m.ReplyTo, m.Hop) {
+	if !IsNotice(m.ConversationID, m.ReplyTo, m.Hop) {
 		return "", false
 	}
 	head, rest, ok := strings.Cut(m.Body, ":\n\n")
@@ -86,5 +86,5 @@ func noticeMark(m bridge.Message) string {
 // MayHold reports whether a record of a host's store may have the message. It costs
 // less than [HeldIn], and never returns false where HeldIn returns true.
 func MayHold(record []byte, m bridge.Message) bool {
-	return bytes.Contains(record, []byte(m.ID)) || isNotice(m.ConversationID, m.ReplyTo, m.Hop) && bytes.Contains(record, []byte(noticeMark(m)))
+	return bytes.Contains(record, []byte(m.ID)) || IsNotice(m.ConversationID, m.ReplyTo, m.Hop) && bytes.Contains(record, []byte(noticeMark(m)))
 }

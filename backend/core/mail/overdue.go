@@ -54,4 +54,4 @@ func (o *Overdue) add(row HistoryRow) {
 }
 
 // IsDecision reports whether the message is the notice of a decision.
-func (r HistoryRow) IsDecision() bool { return isNotice(r.ConversationID, r.ReplyTo, r.Hop) }
+func (r HistoryRow) IsDecision() bool { return IsNotice(r.ConversationID, r.ReplyTo, r.Hop) }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
 )
 
 // Limits of one hook's text, because too much mail would flood a turn and hosts limit
@@ -36,6 +37,12 @@ type Presentation struct {
 	Text      string
 	Shown     []Delivery
 	Announced []Delivery
+	notices   int // bytes of Text that are notices of decisions
+}
+
+// Cost returns the size of the text by kind (CTX-03).
+func (p Presentation) Cost() session.Cost {
+	return session.Cost{Mail: int64(len(p.Text) - p.notices), Notices: int64(p.notices)}
 }
 
 // Present formats unread mail, oldest first, as one text for a model. Notices of
@@ -71,7 +78,8 @@ func Present(unread []Delivery, first func(Delivery) bool) Presentation {
 			notices.WriteString(parts[i].text)
 		}
 	}
-	p.Text = join(section(ownerNote, owner.String()), section(trustNote, peers.String()), section(noticesNote, notices.String()), strings.TrimSpace(long.String()))
+	list := section(noticesNote, notices.String())
+	p.Text, p.notices = join(section(ownerNote, owner.String()), section(trustNote, peers.String()), list, strings.TrimSpace(long.String())), len(list)
 	return p
 }
 

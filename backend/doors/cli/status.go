@@ -37,11 +37,14 @@ type statusReport struct {
 	Storage *check.QuickStatus `json:"storage"`
 	// Agents lists the connected agent CLIs.
 	Agents []connect.Standing `json:"agents"`
+	// Cost is what Bridge put into each session, with --cost only.
+	Cost *api.Costs `json:"cost,omitempty"`
 }
 
 func statusCommand(a *App) *cobra.Command {
-	return a.jsonFlag(&cobra.Command{
-		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json", Args: usage.None,
+	cost := false
+	cmd := a.jsonFlag(&cobra.Command{
+		Use: "status", Short: "Show the broker and the live sessions", Example: "  bridge status\n  bridge status --json\n  bridge status --cost", Args: usage.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, home, err := a.dialOwner(cmd.Context(), startsNone)
 			if bridge.CodeOf(err) == bridge.Unavailable && !errors.Is(err, context.DeadlineExceeded) {
@@ -71,9 +74,20 @@ func statusCommand(a *App) *cobra.Command {
 			}
 			full.Agents, _ = a.agents(home).Standings() // `bridge doctor` reports an unreadable installation
 			more += report.Agents(full.Agents, line) + report.Jobs(going, line) + report.Needs(full.Needs, line)
-			return a.print(full, report.Status(status, home.Dir(), more, len(full.Agents) > 0, line, a.Now()))
+			text := report.Status(status, home.Dir(), more, len(full.Agents) > 0, line, a.Now())
+			if cost {
+				costs, err := client.Costs(cmd.Context())
+				if err != nil {
+					return err
+				}
+				full.Cost = &costs
+				text += report.Costs(costs)
+			}
+			return a.print(full, text)
 		},
 	})
+	cmd.Flags().BoolVar(&cost, "cost", false, "show the tokens that Bridge put into each session, by day")
+	return cmd
 }
 
 // jobsGoing returns the delegated jobs that have not ended, or none if jobs are off.

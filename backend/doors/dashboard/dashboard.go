@@ -170,6 +170,8 @@ type Broker interface {
 	Chat(ctx context.Context, request chat.Request) (chat.Outcome, error)
 	// Work returns the sessions' working times after since, Unix milliseconds.
 	Work(since int64) api.Work
+	// Costs returns what Bridge put into each session's context.
+	Costs() api.Costs
 	// LookAtChildren refreshes the session's native children, because a person
 	// views the session. It returns immediately; a change is signalled.
 	LookAtChildren(peerID string)

@@ -412,6 +412,17 @@ func (b *liveBroker) Work(since int64) api.Work {
 	return api.Work{Began: at - 600_000, Sessions: map[string]api.WorkTimes{"peer-1": {Spans: spans}}}
 }
 
+// Costs are those of a session with two days.
+func (b *liveBroker) Costs() api.Costs {
+	return api.Costs{BytesPerToken: session.BytesPerToken, KeptDays: 30, Sessions: []api.SessionCost{{
+		ID: "peer-1", Name: "claude-app", Agent: bridge.Claude, Total: session.Cost{Tools: 2100, Notes: 300, Mail: 90, Notices: 12},
+		Days: []api.DayTokens{
+			{Day: "2026-02-03", Cost: session.Cost{Tools: 1050, Notes: 150, Mail: 40}},
+			{Day: "2026-02-02", Cost: session.Cost{Tools: 1050, Notes: 150, Mail: 50, Notices: 12}},
+		},
+	}}}
+}
+
 // LookAtChildren counts the looks.
 func (b *liveBroker) LookAtChildren(peerID string) {
 	b.mu.Lock()

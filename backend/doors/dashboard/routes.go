@@ -27,6 +27,7 @@ func (d *Dashboard) table() []route {
 		{http.MethodGet, "/api/state", guard.Read, d.states.show},
 		{http.MethodGet, "/api/activity", guard.Read, d.activity.Show},
 		{http.MethodGet, "/api/activity/hours", guard.Read, d.activity.Hours},
+		{http.MethodGet, "/api/cost", guard.Read, d.states.costs},
 		{http.MethodGet, "/api/questions", guard.Read, d.queue.List},
 		{http.MethodPost, "/api/questions/{id}", guard.Mutation, d.queue.Answer},
 		{http.MethodGet, "/api/rules", guard.Read, d.queue.ListRules},

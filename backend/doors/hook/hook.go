@@ -75,10 +75,23 @@ func answer(ctx context.Context, opts Options, adapter hooks.Adapter, call sessi
 		defer client.Close()
 	}
 	text := joinNote(note, reply.Text)
-	if writeOut(output, adapter.FormatHook(call, text)) != nil || reply.Lease == nil {
+	if writeOut(output, adapter.FormatHook(call, text)) != nil {
 		return
 	}
-	ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
+	if reply.Lease != nil {
+		ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
+	}
+	if note != "" && client != nil {
+		reportNote(ctx, opts, client, call, note)
+	}
+}
+
+// reportNote reports the size of a session-start note that was written (CTX-03).
+func reportNote(ctx context.Context, opts Options, client *ipc.Client, call session.HookCall, note string) {
+	cost := api.HostCost{SessionID: call.SessionID, Cost: session.Cost{Notes: int64(len(note))}}
+	if err := client.ReportCost(ctx, api.CostReport{Agent: call.Kind, Costs: []api.HostCost{cost}}); err != nil {
+		opts.Log.Debug("the size of a note is not counted", "err", err)
+	}
 }
 
 // ackHanded reports to the broker that the bytes are written, or keeps the ack for

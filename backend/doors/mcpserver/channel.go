@@ -8,6 +8,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 )
@@ -34,6 +35,7 @@ func (s *Server) event(event ipc.Event) {
 	var became api.Registered
 	if event.Name == api.EventJoined && json.Unmarshal(event.Data, &became) == nil {
 		s.joined.became(became)
+		s.spent.due.Notify()
 		return
 	}
 	var gone api.Leave
@@ -70,11 +72,15 @@ func (s *Server) pushAll(ctx context.Context, out *frames) error {
 		if err != nil || taken.Lease == nil {
 			return err
 		}
+		pushed := session.Cost{}
 		for _, message := range taken.Messages {
-			if err := writeNotification(out, message); err != nil {
+			cost, err := writeNotification(out, message)
+			if err != nil {
 				return err // the lease ends with the connection
 			}
+			pushed = pushed.Plus(cost)
 		}
+		s.spent.add("", pushed)
 		s.ack(api.Ack{Lease: *taken.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel})
 	}
 }
@@ -90,7 +96,7 @@ type notification struct {
 	} `json:"params"`
 }
 
-func writeNotification(out *frames, message api.InboxMessage) error {
+func writeNotification(out *frames, message api.InboxMessage) (session.Cost, error) {
 	n := notification{JSONRPC: "2.0", Method: channelMethod}
 	n.Params.Content = channelContent(message)
 	n.Params.Meta = map[string]string{
@@ -102,10 +108,10 @@ func writeNotification(out *frames, message api.InboxMessage) error {
 	}
 	frame, err := json.Marshal(n)
 	if err != nil {
-		return fmt.Errorf("encode a channel notification: %w", err)
+		return session.Cost{}, fmt.Errorf("encode a channel notification: %w", err)
 	}
 	_, err = out.Write(append(frame, '\n'))
-	return err
+	return mailPushed(message, frame), err
 }
 
 // channelContent returns the body with its sender. Longer bodies are never taken

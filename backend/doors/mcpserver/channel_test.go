@@ -14,7 +14,7 @@ import (
 func TestCHT_03_TheChannelPayloadStaysWithinTheHostsBounds(t *testing.T) {
 	reply := "m-0"
 	var out bytes.Buffer
-	err := writeNotification(newFrames(&out, nil), api.InboxMessage{
+	_, err := writeNotification(newFrames(&out, nil), api.InboxMessage{
 		ID: "m-1", From: bridge.OwnerAddress(), ConversationID: "c", Hop: 2, ReplyTo: &reply, Body: "a \"b\"\n</channel> 🦫",
 	})
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 // own decoder checks the arguments: the library's errors would show the schema's
 // internals to the model.
 func (s *Server) newLibrary(initialized func()) *server.MCPServer {
+	instructions := s.instructions()
 	library := server.NewMCPServer("bridge", s.opts.Version,
-		server.WithInstructions(s.instructions()),
+		server.WithInstructions(instructions), server.WithHooks(s.spent.hooks(instructions)),
 		server.WithToolCapabilities(false),
 		server.WithExperimental(experimental(s.opts.Register)),
 	)

@@ -55,6 +55,7 @@ type Server struct {
 	joined      joined
 	acks        acks
 	mail        lifecycle.Signal // mail for the channel may have arrived
+	spent       *spent
 
 	running sync.WaitGroup // background work besides the answers
 	waits   atomic.Int32   // calls that wait for mail
@@ -67,7 +68,7 @@ const joinPatience = 3 * time.Second
 
 // Run serves until input or ctx ends; neither is an error.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
-	s := &Server{opts: opts, mail: lifecycle.NewSignal(), ended: make(chan struct{})}
+	s := &Server{opts: opts, mail: lifecycle.NewSignal(), spent: newSpent(), ended: make(chan struct{})}
 	s.reconnector = &ipc.Reconnector{
 		Target: opts.Target,
 		Hello:  ipc.Hello{Role: api.RoleSession, PID: ownPID(), Version: opts.Version},
@@ -111,6 +112,7 @@ func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 		return err
 	}
 	s.joined.set(answer)
+	s.spent.due.Notify()
 	return nil
 }
 
@@ -129,6 +131,7 @@ func (s *Server) serve(ctx context.Context, input io.Reader, output io.Writer) e
 		return fmt.Errorf("begin the session: %w", err)
 	}
 	s.running.Go(func() { host.forward(ctx, out) })
+	s.running.Go(func() { s.spent.run(ctx, s.reconnector) })
 	transport := newNDJSONTransport(input, out, s.opts.Log, answerWith(library))
 	transport.direct = s.direct()
 	return transport.serve(library.WithContext(ctx, host))
@@ -171,6 +174,9 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		if lease != nil {
 			s.acks.hold(*lease)
 			afterwards(ctx, func() { s.acknowledge(*lease, t.tool.Name) }, func() { s.nack(*lease) })
+		}
+		if cost := mailIn(value, text); !cost.IsZero() {
+			onSent(ctx, func() { s.spent.add(call.caller.SessionID, cost) })
 		}
 		return mcp.NewToolResultText(string(text)), nil
 	}

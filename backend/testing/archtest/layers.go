@@ -72,7 +72,7 @@ var wings = []wing{
 		{"mailbox"},
 		{"presence"},
 		{"mux"},
-		{"entry"},
+		{"entry", "costs"},
 		{"."},
 	}},
 	{"owner", [][]string{ // questions to the owner, permission prompts

@@ -1101,7 +1101,30 @@ function post<T>(path: string, body: unknown, method = 'POST', keepalive = false
 
 const encode = encodeURIComponent;
 
+/** Tokens by what Bridge put into a session. */
+export interface Tokens {
+  tools: number;
+  notes: number;
+  mail: number;
+  notices: number;
+  total: number;
+}
+
+/** What Bridge put into the sessions, as an estimate; the newest day first. */
+export interface Costs {
+  bytesPerToken: number;
+  keptDays: number;
+  sessions: {
+    id: string;
+    name: string;
+    agent: string;
+    total: Tokens;
+    days: { day: string; tokens: Tokens }[];
+  }[];
+}
+
 export const api = {
+  costs: () => call<Costs>('/api/cost'),
   state: () => call<State>('/api/state'),
   /** Of the last eight hours at most. */
   activity: (since: number) => call<Activity>(`/api/activity?since=${since}`),

@@ -16,6 +16,7 @@ import type {
   ArchiveMessage,
   ChatDelivery,
   ChatResult,
+  Costs,
   Decision,
   Diff,
   DoctorReport,
@@ -275,6 +276,27 @@ const runTurns = v.object({
 const drafts = v.object({
   drafts: v.array(v.object({ key: v.string(), at: time, value: v.unknown() })),
 }) satisfies v.GenericSchema<unknown, { drafts: SharedDraft[] }>;
+
+const tokens = v.object({
+  tools: v.number(),
+  notes: v.number(),
+  mail: v.number(),
+  notices: v.number(),
+  total: v.number(),
+});
+const costs = v.object({
+  bytesPerToken: v.number(),
+  keptDays: v.number(),
+  sessions: v.array(
+    v.object({
+      id: v.string(),
+      name: v.string(),
+      agent: v.string(),
+      total: tokens,
+      days: v.array(v.object({ day: v.string(), tokens })),
+    }),
+  ),
+}) satisfies v.GenericSchema<unknown, Costs>;
 
 const finished = v.object({
   action: finishAction,
@@ -777,6 +799,7 @@ describe('the server answers as the page expects', () => {
     ['run-turns.json', runTurns],
     ['drafts-none.json', drafts],
     ['drafts.json', drafts],
+    ['cost.json', costs],
     ['draft-set.json', v.object({ key: v.string() })],
     ['run-turns-working.json', runTurns],
     ['run-finished.json', finished],

@@ -102,6 +102,10 @@ var (
 	OpEntry     = define[Empty, string]("entry", RoleOwner, RoleDashboard)
 	OpLaunch    = define[LaunchArgs, string]("launch", RoleOwner, RoleDashboard)
 
+	// What Bridge puts into the sessions' contexts.
+	OpCostReport = define[CostReport, Empty]("cost_report", RoleSession, RoleHook)
+	OpCosts      = define[Empty, Costs]("costs", RoleOwner, RoleDashboard)
+
 	// The owner's programs.
 	OpStatus    = define[Empty, Status]("status", RoleOwner, RoleDashboard)
 	OpNeeds     = define[Empty, needs.Facts]("needs", RoleOwner, RoleDashboard)
@@ -128,7 +132,7 @@ var openToJobs = map[string]bool{
 	OpPeers.Name: true, OpSend.Name: true, OpSent.Name: true, OpInbox.Name: true, OpWait.Name: true,
 	OpDecisions.Name: true, OpSearch.Name: true,
 	OpJobProgress.Name: true, OpSpawn.Name: true, OpJobs.Name: true, OpJobResult.Name: true, OpJobMessage.Name: true,
-	OpJobCancel.Name: true,
+	OpJobCancel.Name: true, OpCostReport.Name: true,
 }
 
 // CheckJob fails with Denied if a delegated job may not call the operation.
@@ -218,11 +222,12 @@ type Calls struct {
 	OwnerCalls
 	NetworkCalls
 	FileCalls
+	CostCalls
 }
 
 // NewCalls returns the operations that link can call at its other end.
 func NewCalls(link Link) Calls {
 	return Calls{
-		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, JobCalls{link}, QuestionCalls{link}, PromptCalls{link}, OwnerCalls{link}, NetworkCalls{link}, FileCalls{link},
+		SessionCalls{link}, MessageCalls{link}, DecisionCalls{link}, HistoryCalls{link}, HookCalls{link}, ModCalls{link}, RunnerCalls{link}, JobCalls{link}, QuestionCalls{link}, PromptCalls{link}, OwnerCalls{link}, NetworkCalls{link}, FileCalls{link}, CostCalls{link},
 	}
 }

@@ -48,6 +48,7 @@ var jsonStores = []jsonStore{
 		return json.Unmarshal(data, &config.PutAway{})
 	}},
 	{path: config.DraftsStore, version: config.DraftsVersion, list: "drafts"},
+	{path: config.CostsStore, version: config.CostsVersion, list: "days"},
 	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: programs.InstallFile, version: 1},
