@@ -143,13 +143,14 @@ func (p *messages) compose(ctx context.Context, from bridge.Address, args api.Se
 			message.Hop = min(parent.Hop+1, bridge.HighestMaxHops)
 		}
 		if message.ConversationID == "" {
-			message.ConversationID = parent.ConversationID
+			message.ConversationID = mail.Thread(parent.ConversationID)
 		}
 	}
 	if message.ConversationID == "" {
 		message.ConversationID = message.ID
 	}
-	return message, nil
+	message.ConversationID = args.Reply.Mark(message.ConversationID)
+	return message, bridge.CheckID("conversation_id", message.ConversationID)
 }
 
 // newMessageID returns an id that sorts by time, so that new rows go to the end of the
@@ -215,7 +216,7 @@ func (p *messages) announceLocked(s *session.Session, m bridge.Message) (by mail
 }
 
 func (p *messages) sendResult(stored []bridge.Message) api.SendResult {
-	result := api.SendResult{ID: stored[0].ID, ConversationID: stored[0].ConversationID, Recipients: []api.Recipient{}}
+	result := api.SendResult{ID: stored[0].ID, ConversationID: mail.Thread(stored[0].ConversationID), Recipients: []api.Recipient{}}
 	p.Lock()
 	defer p.Unlock()
 	for _, m := range stored {

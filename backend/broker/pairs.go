@@ -87,7 +87,7 @@ func (p *pairMail) result(ctx context.Context, message bridge.Message, err error
 // sentAcross returns the answer to the sender of a message to a session of a paired PC.
 func sentAcross(d mail.Delivery) api.SendResult {
 	_, fact := d.Reached()
-	return api.SendResult{ID: d.ID, ConversationID: d.ConversationID, Recipients: []api.Recipient{{Name: d.Recipient, Note: fact.Evidence}}}
+	return api.SendResult{ID: d.ID, ConversationID: mail.Thread(d.ConversationID), Recipients: []api.Recipient{{Name: d.Recipient, Note: fact.Evidence}}}
 }
 
 // TakeFrom stores letters from a paired PC, in order and in one commit, and notifies

@@ -14,7 +14,7 @@ import (
 // 4.4).
 func Quiet(conversationID string) bool {
 	return strings.HasSuffix(conversationID, ":note") ||
-		strings.HasSuffix(conversationID, ":ack") ||
+		ReplyOf(conversationID) == ReplyNone ||
 		strings.HasPrefix(conversationID, bridge.DecisionConversation)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
 	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/platform/ipc"
@@ -16,10 +17,11 @@ import (
 )
 
 func sendCommand(a *App) *cobra.Command {
-	return a.jsonFlag(&cobra.Command{
+	var reply string
+	cmd := a.jsonFlag(&cobra.Command{
 		Use: "send TO TEXT", Short: "Send a message from you to a session, or to all with '*'",
 		Long: "Sends a message from you. TEXT is the message. With - the message is what is on standard input. `bridge help targets` says what TO may be.", ValidArgsFunction: completing(a, sessionNames),
-		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"\n  git diff | bridge send codex-api -", Args: usage.Exact(2),
+		Example: "  bridge send codex-api \"the tests on main are red\"\n  bridge send '*' \"stop pushing for an hour\"\n  bridge send --reply none codex-api \"thanks, all is well\"\n  git diff | bridge send codex-api -", Args: usage.Exact(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[1] == "-" {
 				text, err := terminal.ReadText(a.Stdin, a.Stderr, "Type the message, then Ctrl-D on a line of its own:")
@@ -33,19 +35,21 @@ func sendCommand(a *App) *cobra.Command {
 				return err
 			}
 			defer client.Close()
-			sent, err := sendOnce(cmd.Context(), client, args[0], args[1])
+			sent, err := sendOnce(cmd.Context(), client, api.SendArgs{To: args[0], Body: args[1], Reply: mail.Reply(reply)})
 			if err != nil {
 				return err
 			}
 			return a.print(sent, sentText(sent))
 		},
 	})
+	cmd.Flags().StringVar(&reply, "reply", string(mail.ReplyOptional), "ask for an answer: wanted, optional or none; none wakes nobody")
+	return cmd
 }
 
-func sendOnce(ctx context.Context, client *ipc.Client, to, text string) (api.SendResult, error) {
-	sent, err := client.Send(ctx, api.SendArgs{To: to, Body: text})
+func sendOnce(ctx context.Context, client *ipc.Client, args api.SendArgs) (api.SendResult, error) {
+	sent, err := client.Send(ctx, args)
 	var e *bridge.Error
-	if errors.As(err, &e) && e.Code == bridge.NotFound && !strings.Contains(to, "/") {
+	if errors.As(err, &e) && e.Code == bridge.NotFound && !strings.Contains(args.To, "/") {
 		return sent, bridge.Errorf(bridge.NotFound, "%s (bridge status lists the sessions)", e.Message)
 	}
 	return sent, err

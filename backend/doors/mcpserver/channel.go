@@ -103,6 +103,9 @@ func writeNotification(out *frames, message api.InboxMessage) (session.Cost, err
 		"message_id": message.ID, "from": message.From.Name, "agent": string(message.From.Agent),
 		"conversation_id": message.ConversationID, "hop": strconv.Itoa(message.Hop),
 	}
+	if message.Reply != "" {
+		n.Params.Meta["reply"] = string(message.Reply)
+	}
 	if message.ReplyTo != nil {
 		n.Params.Meta["reply_to"] = *message.ReplyTo
 	}

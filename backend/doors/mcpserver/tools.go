@@ -12,6 +12,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/core/job"
+	"bridge/backend/core/mail"
 	"bridge/backend/core/remote"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc"
@@ -36,17 +37,18 @@ const remotePatience = askPatience + remote.SpawnPatience
 func (s *Server) tools() []tool {
 	all := append([]tool{
 		{define("peers", peersWords(s.opts.Jobs), reads), s.peers},
-		{define("send", "Send a message to another session. It is stored and waits for sessions that are away.", writes,
+		{define("send", "Send a message to a session. It waits for one that is away.", writes,
 			required(text("to", "session name, id or agent kind; * for all")),
 			required(text("message", "up to 100,000 characters")),
 			text("reply_to", "message id"),
-			text("conversation_id", "thread to continue"),
-			text("message_id", "your own id; stored once"),
+			text("conversation_id", "thread"),
+			text("message_id", "own id; stored once"),
+			text("reply", "wanted, optional; none wakes nobody"),
 		), s.send},
-		{define("send_status", "See how far a message of yours got.", reads,
+		{define("send_status", "See how far your message got.", reads,
 			required(text("message_id", "id from send")),
 		), s.sendStatus},
-		{define("inbox", "Read your waiting messages, oldest first.", reads,
+		{define("inbox", "Read waiting mail, oldest first.", reads,
 			number("limit", "1 to 100, default 20"),
 			flag("mark_read", "default true"),
 		), s.inbox},
@@ -54,7 +56,7 @@ func (s *Server) tools() []tool {
 			number("timeout_sec", "1 to 110, default 60"),
 			text("from", "only from this session"),
 			text("reply_to", "only answers to this message id"),
-			text("conversation_id", "only this thread"),
+			text("conversation_id", "thread"),
 		), s.wait},
 		{define("decide", "Pin what your user decided on a topic; a newer decision replaces it.", writes,
 			required(text("topic", "short name")),
@@ -197,6 +199,7 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Lease, error) 
 		ReplyTo        string `json:"reply_to"`
 		ConversationID string `json:"conversation_id"`
 		MessageID      string `json:"message_id"`
+		Reply          string `json:"reply"`
 	}](c)
 	if err != nil {
 		return nil, nil, err
@@ -210,7 +213,7 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Lease, error) 
 	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.SendResult, error) {
 		return client.Send(ctx, api.SendArgs{
 			Caller: c.caller, To: args.To, Body: args.Message, ReplyTo: args.ReplyTo,
-			ConversationID: args.ConversationID, MessageID: args.MessageID, Again: again,
+			ConversationID: args.ConversationID, MessageID: args.MessageID, Reply: mail.Reply(args.Reply), Again: again,
 		})
 	})
 	return answer, nil, err

@@ -44,6 +44,9 @@ func (a SendArgs) Check() error {
 	if a.To == "" {
 		return bridge.Errorf(bridge.Invalid, "the target must not be empty: name a session, or * for all")
 	}
+	if err := a.Reply.Check(); err != nil {
+		return err
+	}
 	for what, id := range map[string]string{
 		"reply_to": a.ReplyTo, "conversation_id": a.ConversationID, "message_id": a.MessageID,
 	} {
@@ -70,7 +73,7 @@ func (a WaitArgs) Timeout() (time.Duration, error) {
 func (a WaitArgs) Wants(d mail.Delivery) bool {
 	return (a.From == "" || bridge.NormalizeName(a.From) == d.From.Name || a.From == d.From.ID) &&
 		(a.ReplyTo == "" || a.ReplyTo == d.ReplyTo) &&
-		(a.ConversationID == "" || a.ConversationID == d.ConversationID)
+		(a.ConversationID == "" || mail.Thread(a.ConversationID) == mail.Thread(d.ConversationID))
 }
 
 // First returns the oldest message that fits the wait's filters, or no message.
@@ -103,10 +106,13 @@ func (a SearchArgs) Hits() (int, error) {
 // InboxMessageOf returns m in the form of the MCP tools.
 func InboxMessageOf(m bridge.Message) InboxMessage {
 	shown := InboxMessage{
-		ID: m.ID, From: m.From, To: m.To, ConversationID: m.ConversationID, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
+		ID: m.ID, From: m.From, To: m.To, ConversationID: mail.Thread(m.ConversationID), Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
 	}
 	if m.ReplyTo != "" {
 		shown.ReplyTo = &m.ReplyTo
+	}
+	if reply := mail.ReplyOf(m.ConversationID); reply != mail.ReplyOptional {
+		shown.Reply = reply
 	}
 	return shown
 }

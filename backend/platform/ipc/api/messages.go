@@ -16,6 +16,8 @@ type SendArgs struct {
 	ReplyTo        string `json:"replyTo,omitempty"`
 	ConversationID string `json:"conversationId,omitempty"`
 	MessageID      string `json:"messageId,omitempty"`
+	// Reply is whether the sender asks for an answer; "" for optional (QUI-01).
+	Reply mail.Reply `json:"reply,omitempty"`
 	// Again means that MessageID is not new: the message may have been sent long
 	// ago, so the broker also searches the archive.
 	Again bool `json:"again,omitempty"`
@@ -80,6 +82,7 @@ type InboxMessage struct {
 	To             string            `json:"to"`
 	ConversationID string            `json:"conversationId"`
 	ReplyTo        *string           `json:"replyTo"`
+	Reply          mail.Reply        `json:"reply,omitempty"` // wanted or none, "" for optional
 	Hop            int               `json:"hop"`
 	Body           string            `json:"body"`
 	CreatedAt      bridge.UnixMillis `json:"createdAt"`
