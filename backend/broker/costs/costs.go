@@ -100,7 +100,7 @@ func (c *Counter) Report(of, reporter string, total session.Cost) {
 	defer c.mu.Unlock()
 	last := c.reported[reporter]
 	c.addLocked(of, total.Beyond(last.Cost))
-	next := config.ReportedCost{ID: reporter, At: c.now().UnixMilli(), Cost: last.Cost.Plus(total.Beyond(last.Cost))}
+	next := config.ReportedCost{ID: reporter, At: c.now().UnixMilli(), Cost: last.Plus(total.Beyond(last.Cost))}
 	c.reported[reporter] = next
 	c.changed = true
 }
