@@ -90,7 +90,7 @@ func (p *chats) chatByQueue(ctx context.Context, name string, route delivery.Rou
 		if err != nil {
 			return chat.Outcome{}, err
 		}
-		message.ReplyTo, message.ConversationID = parent.ID, parent.ConversationID
+		message.ReplyTo, message.ConversationID = parent.ID, mail.Thread(parent.ConversationID)
 	}
 	if err := p.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		return chat.Outcome{}, err

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
@@ -51,4 +52,23 @@ func TestQUI_01_AMessageThatAsksForNothingWaitsForTheNextTurn(t *testing.T) {
 	}
 	_, err = peer.Send(t.Context(), api.SendArgs{To: "web", Body: "x", Reply: "never"})
 	wantCode(t, "an unknown reply", err, bridge.Invalid)
+}
+
+// The owner's answer to an acknowledgement is the owner's word: it wakes.
+func TestQUI_01_AnAnswerToAnAcknowledgementIsAnOrdinaryMessage(t *testing.T) {
+	for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.Codex} {
+		t.Run(string(kind), func(t *testing.T) {
+			b := newBench(t)
+			b.codex("exit 0")
+			web := b.join(api.Register{Name: "web", Kind: kind, SessionID: "thread-1"})
+			b.hook(session.HookCall{Kind: kind, Event: session.EventStart, SessionID: "thread-1"}, true)
+			b.chat(chat.Request{Session: web.ID, Body: "use 4777", MessageID: "m-1"})
+			b.join(api.Register{Name: "api", SessionID: "h2"}).mustSend(api.SendArgs{To: "web", Body: "thanks", ReplyTo: "m-1", MessageID: "t-1", Reply: mail.ReplyNone})
+			b.chat(chat.Request{Session: web.ID, Body: "and 4778", MessageID: "m-2", ReplyTo: "t-1"})
+			row, err := b.db.Find(t.Context(), "m-2")
+			if err != nil || row.ConversationID != "m-1" {
+				t.Errorf("it is in the conversation %q, %v", row.ConversationID, err)
+			}
+		})
+	}
 }

@@ -91,7 +91,7 @@ func (p *directory) messages(rows []mail.HistoryRow) []dto.Message {
 	for i, row := range rows {
 		wires[i] = dto.Message{
 			Archived:       p.archive(row),
-			ConversationID: row.ConversationID,
+			ConversationID: mail.Thread(row.ConversationID),
 			Kind:           dto.KindOf(row),
 			State:          row.Stage(),
 			Deliveries:     make([]dto.Delivery, len(row.Deliveries)),

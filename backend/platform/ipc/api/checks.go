@@ -69,11 +69,12 @@ func (a WaitArgs) Timeout() (time.Duration, error) {
 	return timeout, nil
 }
 
-// Wants reports whether the message fits the wait's filters.
+// Wants reports whether the message fits the wait's filters. A message that asks for no
+// answer ends no wait for its conversation.
 func (a WaitArgs) Wants(d mail.Delivery) bool {
 	return (a.From == "" || bridge.NormalizeName(a.From) == d.From.Name || a.From == d.From.ID) &&
 		(a.ReplyTo == "" || a.ReplyTo == d.ReplyTo) &&
-		(a.ConversationID == "" || mail.Thread(a.ConversationID) == mail.Thread(d.ConversationID))
+		(a.ConversationID == "" || a.ConversationID == d.ConversationID || mail.ReplyWanted.Mark(a.ConversationID) == d.ConversationID)
 }
 
 // First returns the oldest message that fits the wait's filters, or no message.
