@@ -31,6 +31,10 @@ func TestQUI_01_AMessageThatAsksForNothingWaitsForTheNextTurn(t *testing.T) {
 	if thanks.ConversationID != "q-1" || thanks.Recipients[0].Wake {
 		t.Errorf("sent %+v", thanks)
 	}
+	found, err := peer.SearchHistory(t.Context(), api.SearchArgs{Query: "thanks"})
+	if err != nil || len(found.Results) != 1 || found.Results[0].ConversationID != "q-1" {
+		t.Errorf("the search finds %+v, %v", found, err)
+	}
 	if reply := b.hook(stop, true); reply.Text != "" {
 		t.Errorf("the end of the turn shows %q", reply.Text)
 	}

@@ -69,7 +69,7 @@ func searchHit(hit store.WordHit, words search.Query) api.SearchHit {
 	}
 	row := hit.Message
 	return api.SearchHit{
-		Kind: hit.Kind, ID: row.ID, From: row.From, To: row.To, ConversationID: row.ConversationID, CreatedAt: hit.At,
+		Kind: hit.Kind, ID: row.ID, From: row.From, To: row.To, ConversationID: mail.Thread(row.ConversationID), CreatedAt: hit.At,
 		Snippet: search.Plain(words.Snippet(row.Body)),
 	}
 }
