@@ -49,6 +49,7 @@ var addressTexts = map[string]string{
 	"POST /api/runs/{run}/comments":        "sends comments on lines to the job",
 	"POST /api/runs/{run}/finish":          "lands or discards the work of a job",
 	"GET /api/search":                      "searches messages, decisions and jobs",
+	"GET /api/sessions/ended":              "the sessions that are not connected now",
 	"POST /api/sessions/{name}/message":    "gives a session your words",
 	"GET /api/settings":                    "the settings that the page shows",
 	"PUT /api/settings":                    "changes settings",

@@ -187,7 +187,7 @@ test('CHT-18 CHT-19 diagnostics say what is open, which mail wakes, and what to 
   await expect(page.getByText('It could not be woken.')).toBeVisible();
   await expect(page.locator('main code', { hasText: 'queue' })).toBeVisible();
   await expect(page.locator('main form')).toContainText('if that fails as it did last time');
-  await page.getByText('Diagnostics').click();
+  await page.getByText('Details', { exact: true }).click();
   await expect(page.locator('main dd').nth(1)).toContainText('only mail to exactly its name or id');
 });
 
@@ -221,7 +221,7 @@ test('CHT-19 MSG-11 a session says why its queue refused and which versions were
   await expect(page.getByText('Only its inbox is open.')).toBeVisible();
   await expect(page.getByText('too old to know the command')).toBeVisible();
   await expect(page.getByText('older than 0.160.1')).toBeVisible();
-  await page.getByText('Diagnostics').click();
+  await page.getByText('Details', { exact: true }).click();
   await expect(page.locator('main dt', { hasText: 'Agent CLI' }).locator('+ dd')).toHaveText(
     '0.150.0; tried with 0.160.1 to 0.169.0',
   );

@@ -128,6 +128,7 @@ test('NED-04 needs you leads to what is allowed from now on', async ({ page }) =
 
 test('DSK-06 a session has a picture of its own', async ({ page }) => {
   await open(page, 'sessions/api');
+  await page.getByText('Details', { exact: true }).click();
   const picture = page.getByRole('figure', { name: 'Lately' });
   await expect(picture.getByRole('link', { name: 'api' })).toBeVisible();
   await expect(picture.getByRole('button', { name: /^[1-9]\d* marks/ })).toBeVisible();

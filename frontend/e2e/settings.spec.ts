@@ -50,7 +50,7 @@ test('JOB-26 the owner lets sessions start agents, and takes it back; a sessionâ
   await fresh.begin('--agent', 'claude', '--name', 'one', '--cwd', home, '--session', 's1');
   const onItsPage = async (words: string) => {
     await open(page, 'sessions/one');
-    await page.getByText('Diagnostics').click();
+    await page.getByText('Details', { exact: true }).click();
     await expect(page.locator('dt', { hasText: 'Starting agents' }).locator('+ dd')).toHaveText(words);
     await shot(page, 'session-starting');
     await open(page, 'settings');

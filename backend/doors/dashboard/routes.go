@@ -21,6 +21,7 @@ type route struct {
 // table returns every route of the dashboard, in the order of the specification.
 func (d *Dashboard) table() []route {
 	return append(d.decisions.routes(), []route{
+		{http.MethodGet, "/api/sessions/ended", guard.Read, d.states.ended},
 		{http.MethodPost, "/api/sessions/{name}/message", guard.Mutation, d.chats.messageSession},
 		{http.MethodPost, "/api/jobs/{job}/message", guard.Mutation, d.chats.messageJob},
 		{http.MethodGet, "/api/chat-delivery/{id}", guard.Read, d.chats.delivery},

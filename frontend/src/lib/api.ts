@@ -327,6 +327,13 @@ export interface Said {
   delivery: 'running' | 'continued' | 'queued' | 'applied' | null;
 }
 
+/** A session that is not connected now. */
+export interface EndedSession {
+  name: string;
+  agent: string;
+  seenAt: number;
+}
+
 /** What may be left out stays. */
 export interface JobChange {
   title?: string;
@@ -1178,6 +1185,8 @@ export const api = {
   /** A piece of a job's log from a byte on; `next` is where it goes on. */
   runLog: (name: string, from: number) =>
     call<{ text: string; next: number; size: number }>(`/api/runs/${encode(name)}?from=${from}`),
+  /** Last seen first; `more` says that older ones are not listed. */
+  endedSessions: () => call<{ sessions: EndedSession[]; more: boolean }>('/api/sessions/ended'),
   drafts: () => call<{ drafts: SharedDraft[] }>('/api/drafts'),
   /** A page that is being closed is not waited for: `leaving` lets the request outlive it. */
   setDraft: (key: string, value: unknown, leaving: boolean) =>

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import type {
+  EndedSession,
   Activity,
   AgentChange,
   AgentModels,
@@ -297,6 +298,10 @@ const costs = v.object({
     }),
   ),
 }) satisfies v.GenericSchema<unknown, Costs>;
+const endedSessions = v.object({
+  sessions: v.array(v.object({ name: v.string(), agent: v.string(), seenAt: time })),
+  more: v.boolean(),
+}) satisfies v.GenericSchema<unknown, { sessions: EndedSession[]; more: boolean }>;
 
 const finished = v.object({
   action: finishAction,
@@ -800,6 +805,7 @@ describe('the server answers as the page expects', () => {
     ['drafts-none.json', drafts],
     ['drafts.json', drafts],
     ['cost.json', costs],
+    ['sessions-ended.json', endedSessions],
     ['draft-set.json', v.object({ key: v.string() })],
     ['run-turns-working.json', runTurns],
     ['run-finished.json', finished],

@@ -6,7 +6,7 @@
 export type Place =
   | { page: 'needs' }
   | { page: 'overview' }
-  | { page: 'sessions'; sort?: string; find?: string; state?: string }
+  | { page: 'sessions'; sort?: string; find?: string; state?: string; ended?: string }
   | { page: 'session'; name: string }
   | { page: 'child'; name: string; child: string }
   | { page: 'decisions' }
@@ -45,7 +45,7 @@ export function parseRoute(hash: string): Route {
 /** What of a page stands in its address: how its list is chosen. */
 const PARAMS: Partial<Record<Place['page'], string[]>> = {
   search: ['q', 'kind'],
-  sessions: ['sort', 'find', 'state'],
+  sessions: ['sort', 'find', 'state', 'ended'],
 };
 
 function placeOf(page: string, [first = '', second = '']: string[]): Place {

@@ -10,7 +10,7 @@ type Answer interface {
 	State | Activity | Hours | Messages | Message | Archive | Search | Decisions | History | Decided | Chat | Receipt | Sent |
 		Agents | Connected | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error |
 		RunDetail | RunLog | Approvals | Approval | Prompting | AnsweredBefore | Said |
-		Drafts | DraftSet | Costs | RunDiff | RunTurns | Finished | Conflicting | Models | Usage |
+		Drafts | DraftSet | EndedSessions | Costs | RunDiff | RunTurns | Finished | Conflicting | Models | Usage |
 		Network | Paired | NetworkPlan | NetworkLists | Needs | Questions | Question | QuestionBefore | Rules | TakenBack
 }
 

@@ -1,0 +1,89 @@
+import { violations } from './axe';
+import { expect, open, test } from './dashboard';
+import { misfits } from './fits';
+import { test as fresh } from './fresh';
+import { full, SESSIONS, sessionName } from './full';
+
+test.afterEach(({ page }) => page.unrouteAll({ behavior: 'ignoreErrors' }));
+
+test('PGE-08 the list is sorted and filtered, and its address keeps that', async ({ page }) => {
+  await full(page);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await open(page, 'sessions');
+  const rows = page.locator('main tr[data-session]');
+  const column = (name: string) => page.getByRole('columnheader', { name });
+  await expect(rows).toHaveCount(SESSIONS);
+  await expect(rows.first()).toContainText('busy');
+  await column('Name').getByRole('button').click();
+  await expect(column('Name')).toHaveAttribute('aria-sort', 'ascending');
+  await expect(rows.first()).toHaveAttribute('data-session', 'antigravity-billing-15');
+  await column('Name').getByRole('button').click();
+  await expect(column('Name')).toHaveAttribute('aria-sort', 'descending');
+  await expect(rows.last()).toHaveAttribute('data-session', 'antigravity-billing-15');
+  await column('Unread').getByRole('button').click();
+  await expect(column('Unread')).toHaveAttribute('aria-sort', 'descending');
+  await expect(rows.first().locator('td.unread')).toContainText('2');
+
+  await page.keyboard.press('/');
+  await page.keyboard.type('codex shop');
+  await expect(rows).toHaveCount(2);
+  await page.getByRole('combobox', { name: 'State' }).selectOption('unread');
+  await expect(page.getByText('No session matches.')).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole('searchbox', { name: 'Filter by name' })).toHaveValue('codex shop');
+  await page.getByRole('button', { name: 'Clear the filter' }).click();
+  await expect(rows).toHaveCount(SESSIONS);
+  expect(await violations(page)).toEqual([]);
+});
+
+test('PGE-08 on a phone each session is a block, and a choice sorts', async ({ page }) => {
+  await full(page);
+  await page.setViewportSize({ width: 360, height: 760 });
+  await open(page, 'sessions');
+  const rows = page.locator('main tr[data-session]');
+  await page.getByRole('combobox', { name: 'Sort by' }).selectOption('name');
+  await expect(rows.first()).toHaveAttribute('data-session', 'antigravity-billing-15');
+  await expect(rows.first()).toContainText('billing');
+  expect(await page.evaluate(misfits)).toEqual([]);
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(/#\/sessions\/antigravity-billing-15$/);
+});
+
+test('PGE-08 a session’s page shows its conversation first, and its facts on demand', async ({ page }) => {
+  await full(page);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const name = sessionName(0);
+  await open(page, `sessions/${name}`);
+  const picture = page.getByRole('figure', { name: 'Lately' });
+  const talk = page.locator('main .talk');
+  await expect(page.locator('main summary', { hasText: 'Details' })).toBeVisible();
+  await expect(picture).toHaveCount(0);
+  const box = await talk.boundingBox();
+  expect(box?.height ?? 0).toBeGreaterThan(400);
+  await page.getByText('Details', { exact: true }).click();
+  await expect(picture).toBeVisible();
+  await expect(page.getByRole('region', { name: 'Diagnostics' })).toBeVisible();
+  await page.getByText('Details', { exact: true }).click();
+  await expect(picture).toHaveCount(0);
+});
+
+fresh('PGE-08 ended sessions are listed on demand', async ({ fresh }) => {
+  const { page } = fresh;
+  await fresh.begin('--agent', 'codex', '--name', 'stays', '--cwd', fresh.home);
+  const goes = await fresh.begin('--agent', 'claude', '--name', 'goes', '--cwd', fresh.home);
+  await open(page, 'sessions');
+  const rows = page.locator('main tr[data-session]');
+  await expect(rows).toHaveCount(2);
+  await goes.end();
+  await expect(rows).toHaveCount(1);
+  await page.getByRole('checkbox', { name: 'Ended sessions' }).check();
+  await expect(rows).toHaveCount(2);
+  await expect(rows.last()).toContainText('ended');
+  await expect(rows.last()).toContainText('goes');
+  await page.reload();
+  await expect(rows).toHaveCount(2);
+  await page.getByRole('link', { name: 'goes' }).last().click();
+  await expect(page.getByText('not connected', { exact: true })).toBeVisible();
+});
