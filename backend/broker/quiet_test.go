@@ -31,6 +31,7 @@ func TestQUI_01_AMessageThatAsksForNothingWaitsForTheNextTurn(t *testing.T) {
 	if thanks.ConversationID != "q-1" || thanks.Recipients[0].Wake {
 		t.Errorf("sent %+v", thanks)
 	}
+	peer.finds(api.SearchArgs{Query: "thanks"}) // until it is indexed
 	found, err := peer.SearchHistory(t.Context(), api.SearchArgs{Query: "thanks"})
 	if err != nil || len(found.Results) != 1 || found.Results[0].ConversationID != "q-1" {
 		t.Errorf("the search finds %+v, %v", found, err)
