@@ -20,7 +20,7 @@ type route struct {
 
 // table returns every route of the dashboard, in the order of the specification.
 func (d *Dashboard) table() []route {
-	return append(d.decisions.routes(), []route{
+	return slices.Concat(d.decisions.routes(), d.networkRoutes(), []route{
 		{http.MethodGet, "/api/sessions/ended", guard.Read, d.states.ended},
 		{http.MethodPost, "/api/sessions/{name}/message", guard.Mutation, d.chats.messageSession},
 		{http.MethodPost, "/api/jobs/{job}/message", guard.Mutation, d.chats.messageJob},
@@ -65,6 +65,18 @@ func (d *Dashboard) table() []route {
 		{http.MethodPost, "/api/agents/{kind}/disconnect", guard.Mutation, d.agents.disconnect},
 		{http.MethodGet, "/api/settings", guard.Read, d.settings.show},
 		{http.MethodPut, "/api/settings", guard.Mutation, d.settings.change},
+		{http.MethodGet, "/api/drafts", guard.Read, d.browser.drafts.List},
+		{http.MethodPost, "/api/drafts", guard.Mutation, d.browser.drafts.Set},
+		{http.MethodPost, "/api/open", guard.Mutation, d.browser.open},
+		{http.MethodGet, "/launch", guard.Entry, d.guard.Launch},
+		{http.MethodGet, "/", guard.Page, d.page.index},
+		{http.MethodGet, "/assets/{file...}", guard.Page, d.page.asset},
+	})
+}
+
+// networkRoutes returns the routes of paired PCs and teams.
+func (d *Dashboard) networkRoutes() []route {
+	return []route{
 		{http.MethodGet, "/api/network", guard.Read, d.network.Show},
 		{http.MethodGet, "/api/network/lists", guard.Read, d.network.ShowLists},
 		{http.MethodPost, "/api/network/invite", guard.Mutation, d.network.Invite},
@@ -72,13 +84,7 @@ func (d *Dashboard) table() []route {
 		{http.MethodPost, "/api/network/link", guard.Mutation, d.network.Link},
 		{http.MethodDelete, "/api/network/peers/{id}", guard.Mutation, d.network.Unpair},
 		{http.MethodPut, "/api/network/policy", guard.Mutation, d.network.Change},
-		{http.MethodGet, "/api/drafts", guard.Read, d.browser.drafts.List},
-		{http.MethodPost, "/api/drafts", guard.Mutation, d.browser.drafts.Set},
-		{http.MethodPost, "/api/open", guard.Mutation, d.browser.open},
-		{http.MethodGet, "/launch", guard.Entry, d.guard.Launch},
-		{http.MethodGet, "/", guard.Page, d.page.index},
-		{http.MethodGet, "/assets/{file...}", guard.Page, d.page.asset},
-	}...)
+	}
 }
 
 // routes returns the routes of decisions.
