@@ -52,6 +52,8 @@ var mutatedPackages = []mutated{
 	{folder: "backend/core/job"},
 	{folder: "backend/core/job/runs"},
 	{folder: "backend/core/remote"},
+	{folder: "backend/broker/mailbox"},
+	{folder: "backend/broker/wake"},
 	{folder: "backend/network/hub/subject"},
 	{folder: "backend/network/hub/seal"},
 	{folder: "backend/network/hub/provision", files: []string{"roster.go"}},
