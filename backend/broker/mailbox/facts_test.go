@@ -1,0 +1,160 @@
+package mailbox
+
+import (
+	"slices"
+	"testing"
+
+	"bridge/backend/broker/wake"
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/delivery"
+	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
+)
+
+// owned is a message of the owner, which a mod may enter as a prompt.
+func owned(id string) mail.Delivery {
+	return mail.Delivery{Message: bridge.Message{ID: id, From: bridge.Address{ID: bridge.OwnerID, Agent: bridge.Owner}, Body: "go on"}}
+}
+
+func TestCHT_03_CHT_20_OnlyAModOfThePresentConversationGetsTheOwnersMail(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		session session.Session
+		noBox   bool
+		mod     bool
+	}{
+		{name: "in its conversation", session: session.Session{Kind: bridge.Claude, SessionID: "s1"}, mod: true},
+		{name: "in another conversation", session: session.Session{Kind: bridge.Claude, SessionID: "s2"}},
+		{name: "beside a channel", session: session.Session{Kind: bridge.Claude, SessionID: "s1", Channel: true}},
+		{name: "of another agent", session: session.Session{Kind: bridge.Codex, SessionID: "s1"}},
+		{name: "of a session that left", session: session.Session{Kind: bridge.Claude, SessionID: "s1"}, noBox: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, box := &tt.session, New()
+			s.ID = "p1"
+			box.Mod.Hello(&wake.ModLink{Number: 1}, "s1", false)
+			all := Boxes{"p1": box}
+			if tt.noBox {
+				all = Boxes{}
+			}
+			if got := all.HasMod(s); got != tt.mod {
+				t.Errorf("a mod: %t", got)
+			}
+			reserved := all.KeptForMod(s)
+			if reserved(owned("o")) != tt.mod || reserved(deliveries("a")[0]) {
+				t.Errorf("the owner's mail is reserved: %t, other mail: %t", reserved(owned("o")), reserved(deliveries("a")[0]))
+			}
+			if got := all.Facts(s); got.Mod != tt.mod {
+				t.Errorf("the facts: %+v", got)
+			}
+		})
+	}
+}
+
+func TestCHT_20_JOB_01_HooksGetNeitherTheModsMailNorAwaitedMail(t *testing.T) {
+	s, box := &session.Session{ID: "p1", Kind: bridge.Claude, SessionID: "s1"}, New()
+	all := Boxes{"p1": box}
+	mail3 := func() []mail.Delivery { return append(deliveries("a", "b"), owned("o")) }
+	if got := mail.IDs(all.ForHooks(s, mail3())); !slices.Equal(got, []string{"a", "b", "o"}) {
+		t.Errorf("without a mod and a wait: %v", got)
+	}
+	box.Mod.Hello(&wake.ModLink{Number: 1}, "s1", false)
+	leave := box.Await(func(d mail.Delivery) bool { return d.ID == "a" })
+	if got := mail.IDs(all.ForHooks(s, mail3())); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("with both: %v", got)
+	}
+	if leave(); !slices.Equal(mail.IDs(all.ForHooks(s, mail3())), []string{"a", "b"}) {
+		t.Error("mail stays reserved after the wait")
+	}
+}
+
+func TestCHT_03_TheFactsOfASession(t *testing.T) {
+	s := &session.Session{ID: "p1", Name: "web", Kind: bridge.OpenCode, SessionID: "s1", Busy: true, Channel: true, Plugin: true, HooksSeen: true, Host: session.HostServer, Wake: session.Policy{AutoWake: true, WakeOnDirect: true}}
+	want := delivery.Facts{Name: "web", Kind: bridge.OpenCode, SessionID: "s1", Busy: true, Channel: true, Plugin: true, Hooks: true, Threads: true, AutoWake: true, WakeOnDirect: true}
+	if got := (Boxes{}).Facts(s); got != want {
+		t.Errorf("without a box: %+v, want %+v", got, want)
+	}
+	box := New()
+	all := Boxes{"p1": box}
+	if got := all.Facts(s); got != want {
+		t.Errorf("with a new box: %+v, want %+v", got, want)
+	}
+	box.Hooks.Wait(true)
+	if want.Waiting = true; all.Facts(s) != want {
+		t.Errorf("with a waiting hook: %+v", all.Facts(s))
+	}
+	box.Queue.Note(chat.QueueRefused, "it is full")
+	if want.Failed = true; all.Facts(s) != want {
+		t.Errorf("with a queue that refused: %+v", all.Facts(s))
+	}
+	idle := &session.Session{ID: "p2", Kind: bridge.Claude}
+	if got, want := all.Facts(idle), (delivery.Facts{Kind: bridge.Claude}); got != want {
+		t.Errorf("an idle one: %+v, want %+v", got, want)
+	}
+}
+
+func TestCHT_03_TheTransportThatWakesNow(t *testing.T) {
+	policy := session.Policy{AutoWake: true, WakeOnDirect: true, MaxHops: 8}
+	s := &session.Session{ID: "p1", Name: "web", Kind: bridge.Claude, SessionID: "s1", Wake: policy}
+	box := New()
+	all, m := Boxes{"p1": box}, bridge.Message{ID: "m", To: "web", Body: "x", From: bridge.Address{ID: "p2", Agent: bridge.Codex}}
+	if got := all.WakeNow(s, m); got != "" {
+		t.Errorf("nothing waits: %q", got)
+	}
+	if box.Hooks.Wait(false); all.WakeNow(s, m) != mail.ViaWakeHook {
+		t.Errorf("a hook waits: %q", all.WakeNow(s, m))
+	}
+	if s.Channel = true; all.WakeNow(s, m) != mail.ViaChannel {
+		t.Errorf("it has a channel: %q", all.WakeNow(s, m))
+	}
+	s.Channel = false
+	if box.Mod.Hello(&wake.ModLink{Number: 1}, "s1", false); all.WakeNow(s, owned("o").Message) != mail.ViaMod {
+		t.Errorf("it has a mod: %q", all.WakeNow(s, owned("o").Message))
+	}
+	if s.Busy = true; all.WakeNow(s, m) != "" {
+		t.Errorf("it is busy: %q", all.WakeNow(s, m))
+	}
+}
+
+func TestCHT_03_ASignalIsSeenByWhoeverAskedBefore(t *testing.T) {
+	box := New()
+	before := box.Arrived()
+	box.Signal()
+	after := box.Arrived()
+	select {
+	case <-before:
+	default:
+		t.Error("a reader that asked before the signal waits on")
+	}
+	select {
+	case <-after:
+		t.Error("a signal is seen twice")
+	default:
+	}
+}
+
+func TestCTX_03_TheSizeOfALeasedTextIsTakenOnce(t *testing.T) {
+	box, holder, s := New(), &Holder{}, &session.Session{ID: "p1"}
+	taken := mail.Present(deliveries("a", "b"), func(mail.Delivery) bool { return true })
+	if taken.Cost() == (session.Cost{}) {
+		t.Fatal("the text has no size")
+	}
+	lease := box.Lease(holder, s, taken)
+	box.Lease(holder, s, mail.Presentation{Shown: deliveries("c")})
+	if cost, ok := box.TakeCost(lease.ID); !ok || cost != taken.Cost() {
+		t.Errorf("taken %+v, %t, want %+v", cost, ok, taken.Cost())
+	}
+	if cost, ok := box.TakeCost(lease.ID); !ok || cost != (session.Cost{}) {
+		t.Errorf("taken again %+v, %t", cost, ok)
+	}
+	if _, ok := box.TakeCost("unknown"); ok {
+		t.Error("an unknown lease has a size")
+	}
+	kept := &Holder{}
+	kept.Keep([]session.Lease{{ID: "l1", Messages: []string{"d"}}})
+	kept.Join(box)
+	if _, ok := box.TakeCost("l1"); ok {
+		t.Error("the lease of an earlier broker has a size")
+	}
+}
