@@ -32,8 +32,11 @@ for (const width of [1440, 360]) {
     });
     await open(page, `sessions/${encodeURIComponent(name)}`);
     const details = page.locator('main details.facts');
-    if ((await details.getAttribute('open')) === null) await page.getByText('Details', { exact: true }).click();
-    const table = page.getByRole('region', { name: 'Diagnostics' }).getByRole('table', { name: 'Tokens from Bridge' });
+    if ((await details.getAttribute('open')) === null)
+      await page.getByText('Details', { exact: true }).click();
+    const table = page
+      .getByRole('region', { name: 'Diagnostics' })
+      .getByRole('table', { name: 'Tokens from Bridge' });
     await expect(table.getByRole('row', { name: '2026-02-03' })).toContainText('1,230');
     await expect(table.getByRole('row', { name: /^All \d/ })).toContainText('3,600');
     await expect(page.getByText('4 bytes count as one token')).toBeVisible();
