@@ -2,11 +2,13 @@ package gitwork
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"bridge/backend/platform/disk"
@@ -29,17 +31,39 @@ type world struct {
 // trapProgram is what hostile repositories name, where they are tried.
 var trapProgram func(outside, inside string)
 
-// The test's own program is also what takes the floor.
+// TestMain builds the worker that runs git in the sandbox, and then runs the tests. The
+// test's own program is also a command that hostile repositories name.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "sandbox-exec" {
-		fmt.Fprintln(os.Stderr, sandbox.Main(os.Args[2:], os.Environ()))
-		os.Exit(1)
-	}
 	if len(os.Args) > 3 && os.Args[1] == "test-trap" {
 		trapProgram(os.Args[2], os.Args[3])
-		return
+		syscall.Exit(0) // os.Exit sleeps for a second under the race detector
 	}
-	os.Exit(m.Run())
+	os.Exit(runWithWorker(m))
+}
+
+// workerVariable names the built bridge-worker. The worker is not under the race detector,
+// where each of the thousands of git calls would take a second longer.
+const workerVariable = "BRIDGE_TEST_WORKER"
+
+// runWithWorker runs the tests with a built worker and returns the exit code. A test that
+// runs itself again as another user uses the same worker.
+func runWithWorker(m *testing.M) int {
+	if os.Getenv(workerVariable) != "" {
+		return m.Run()
+	}
+	folder, err := os.MkdirTemp("", "bridge-worker")
+	if err == nil {
+		worker := filepath.Join(folder, "bridge-worker")
+		err = errors.Join(os.Chmod(folder, 0o755), testkit.Build(worker, "bridge/cmd/bridge-worker"), os.Setenv(workerVariable, worker))
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	} else {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	_ = os.RemoveAll(folder)
+	return code
 }
 
 // newWorld has the floor where this system has one.
@@ -59,11 +83,7 @@ func newWorldWith(t testing.TB, floor bool) *world {
 	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
 	opts := Options{Environ: w.env, Home: filepath.Join(dir, "bridge")}
 	if floor {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts.Sandbox = []string{self, "sandbox-exec"}
+		opts.Sandbox = []string{os.Getenv(workerVariable), "sandbox-exec"}
 	}
 	if w.g, err = Open(opts); err != nil {
 		t.Fatal(err)
