@@ -35,8 +35,9 @@ func newEvidence() evidence {
 	return evidence{open: map[string]job.StepStarted{}, choices: map[string]int{}}
 }
 
-// shells are the tools that run commands, by the CLIs' names.
-var shells = map[string]bool{"Bash": true, "bash": true, "shell": true}
+// shells lists the tools that run commands, by the CLIs' names. "execute" is the kind of
+// such a tool in the Agent Client Protocol.
+var shells = map[string]bool{"Bash": true, "bash": true, "shell": true, "execute": true}
 
 // step records a step of the agent.
 func (d *drive) step(event job.Event) {

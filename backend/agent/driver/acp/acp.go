@@ -35,6 +35,8 @@ type agent struct {
 	spec  job.Spec
 	floor job.Floor
 
+	adapter string // the agent's name for itself, set before the session opens
+
 	mu      sync.Mutex          // guards what follows
 	running string              // the message whose turn runs, "" for none
 	prompt  string              // id of the request that began it
@@ -128,6 +130,7 @@ func (a *agent) shake(ctx context.Context) (job.Opened, error) {
 	if can.Protocol != version {
 		return job.Opened{}, fmt.Errorf("%s speaks version %d of the Agent Client Protocol, and this version of Bridge speaks %d", a.spec.ACP.Name, can.Protocol, version)
 	}
+	a.adapter = can.Info.Name
 	session, err := a.openSession(ctx, can)
 	if err != nil {
 		return job.Opened{}, err

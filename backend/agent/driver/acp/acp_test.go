@@ -1,9 +1,12 @@
 package acp
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"bridge/backend/agent/driver/run"
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 )
 
@@ -96,6 +99,112 @@ func TestJOB_06_WhatAStoppedACPTurnEndsWith(t *testing.T) {
 		// A denial says what happened; any other end keeps the agent's words.
 		if end.Why != tt.want || (end.Message == "its words") != (tt.want != job.EndDenied) {
 			t.Errorf("%s: %+v, want %s", tt.name, end, tt.want)
+		}
+	}
+}
+
+// The answer to session/set_mode confirms the mode, unless the agent reports another one.
+func TestKND_06_TheAnswerConfirmsTheMode(t *testing.T) {
+	tests := []struct {
+		name, before, reported string
+		fails                  bool
+	}{
+		{name: "the agent reports nothing", before: "default", reported: "default"},
+		{name: "the agent reports the new mode", before: "default", reported: "plan"},
+		{name: "the agent never reports a mode"},
+		{name: "the agent reports another mode", before: "default", reported: "yolo", fails: true},
+	}
+	for _, tt := range tests {
+		a := &agent{spec: job.Spec{ACP: job.ACPAgent{Name: "it"}}, mode: tt.reported, changed: make(chan struct{})}
+		err := a.confirm("plan", tt.before)
+		if (err != nil) != tt.fails || tt.fails && !strings.Contains(err.Error(), `reports the mode "yolo"`) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if !tt.fails && a.mode != "plan" {
+			t.Errorf("%s: the mode is %q", tt.name, a.mode)
+		}
+	}
+}
+
+// The modes of known adapters need no settings of the owner. An agent of another name, or
+// one that does not offer the mode, is refused a job that asks.
+func TestKND_06_ModesOfKnownAdapters(t *testing.T) {
+	gemini := []string{"default", "autoEdit", "yolo", "plan"}
+	qwen := []string{"plan", "default", "auto-edit", "auto", "yolo"}
+	claude := []string{"default", "acceptEdits", "plan", "auto"}
+	codex := []string{"read-only", "auto", "full-access"}
+	tests := []struct {
+		adapter string
+		offered []string
+		access  job.Access
+		own     string
+		want    string
+		denied  bool
+	}{
+		{adapter: "gemini-cli", offered: gemini, access: job.AccessRead, want: "plan"},
+		{adapter: "gemini-cli", offered: gemini, access: job.AccessAsk, want: "default"},
+		{adapter: "gemini-cli", offered: gemini, access: job.AccessEdit, want: "autoEdit"},
+		{adapter: "gemini-cli", offered: gemini, access: job.AccessEdit, own: "yolo", want: "yolo"},
+		{adapter: "gemini-cli", offered: []string{"yolo"}, access: job.AccessAsk, denied: true},
+		{adapter: "gemini-cli", offered: []string{"yolo"}, access: job.AccessEdit},
+		{adapter: "qwen-code", offered: qwen, access: job.AccessRead, want: "plan"},
+		{adapter: "qwen-code", offered: qwen, access: job.AccessAsk, want: "default"},
+		{adapter: "qwen-code", offered: qwen, access: job.AccessEdit, want: "auto-edit"},
+		{adapter: "@agentclientprotocol/claude-agent-acp", offered: claude, access: job.AccessRead, want: "plan"},
+		{adapter: "@agentclientprotocol/claude-agent-acp", offered: claude, access: job.AccessAsk, want: "default"},
+		{adapter: "@agentclientprotocol/claude-agent-acp", offered: claude, access: job.AccessEdit, want: "acceptEdits"},
+		{adapter: "codex-acp", offered: codex, access: job.AccessRead, want: "read-only"},
+		{adapter: "codex-acp", offered: codex, access: job.AccessAsk, denied: true},
+		{adapter: "codex-acp", offered: codex, access: job.AccessEdit, want: "auto"},
+		{adapter: "somebody's", offered: gemini, access: job.AccessAsk, denied: true},
+		{adapter: "", offered: gemini, access: job.AccessEdit},
+	}
+	for _, tt := range tests {
+		spec := job.Spec{Access: tt.access, ACP: job.ACPAgent{Name: "it"}}
+		if tt.own != "" {
+			spec.ACP.Modes = map[job.Access]string{tt.access: tt.own}
+		}
+		mode, err := (&agent{spec: spec, adapter: tt.adapter}).modeOf(tt.offered)
+		if mode != tt.want || (bridge.CodeOf(err) == bridge.Denied) != tt.denied || (err != nil) != tt.denied {
+			t.Errorf("%s with %s: %q, %v; want %q, denied: %t", tt.adapter, tt.access, mode, err, tt.want, tt.denied)
+		}
+	}
+}
+
+// A message of its own, such as an adapter's notice, is not joined to the answer.
+func TestKND_06_MessagesAreSeparated(t *testing.T) {
+	type chunk struct{ message, text string }
+	tests := []struct {
+		name   string
+		chunks []chunk
+		want   string
+	}{
+		{"an agent without ids", []chunk{{"", "do"}, {"", "ne"}}, "done"},
+		{"one message", []chunk{{"1", "do"}, {"1", "ne"}}, "done"},
+		{"two messages", []chunk{{"1", "done edit"}, {"2", "can"}, {"2", "ned"}}, "done edit\n\ncanned"},
+		{"a notice without an id", []chunk{{"1", "4711"}, {"", "Warning"}}, "4711\n\nWarning"},
+		{"an empty chunk says nothing", []chunk{{"1", ""}, {"2", "done"}, {"3", ""}}, "done"},
+	}
+	for _, tt := range tests {
+		a := &agent{}
+		for _, c := range tt.chunks {
+			a.hear(c.message, c.text)
+		}
+		if got := a.words.Take(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestKND_06_ExitCodesOfAgents(t *testing.T) {
+	tests := map[string]string{
+		`{"exitCode":3}`: "3", `{"exit_code":0}`: "0", `{"metadata":{"exit":1}}`: "1",
+		`{"content":"ran","contents":[{"type":"text","exitCode":9},{"type":"shell_exit","shellId":"0","exitCode":2}]}`: "2",
+		`{"contents":[{"type":"shell_exit"}]}`: "null", `{"contents":"ran"}`: "null", `"ran"`: "null",
+	}
+	for raw, want := range tests {
+		if got, err := json.Marshal(exit(json.RawMessage(raw))); err != nil || string(got) != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
 		}
 	}
 }

@@ -16,6 +16,8 @@ type reader struct {
 	steps     map[string]*step
 	questions map[string]string // the question of each step that waits for one
 	words     run.Words         // of the model, since its last step
+	message   string            // id of the message that words end with, "" where the agent has no ids
+	speaking  bool              // words is not empty
 	usage     job.Usage
 }
 
@@ -104,6 +106,7 @@ type call struct {
 type update struct {
 	Kind    string          `json:"sessionUpdate"`
 	Content json.RawMessage `json:"content"`
+	Message string          `json:"messageId"` // of a chunk
 	Mode    string          `json:"currentModeId"`
 	Title   string          `json:"title"`
 	Used    int64           `json:"used"` // tokens
@@ -132,7 +135,7 @@ func (a *agent) update(params json.RawMessage) {
 			Text string `json:"text"`
 		}
 		json.Unmarshal(told.Content, &content) //nolint:errcheck // a picture has no words
-		a.words.Add(content.Text)
+		a.hear(told.Message, content.Text)
 	case "agent_thought_chunk", "plan":
 		a.works()
 	case "tool_call", "tool_call_update":
@@ -220,8 +223,22 @@ func (a *agent) began(id string, s *step) {
 	a.Put(job.StepStarted{Step: id, Tool: first(s.kind, "tool"), Subject: s.subject(), Input: s.input})
 }
 
+// hear adds a chunk of the message with that id to the words of the model. A blank line
+// separates two messages, such as a notice of the adapter and the answer (KND-06).
+func (a *agent) hear(message, text string) {
+	if text == "" {
+		return
+	}
+	if a.speaking && message != a.message {
+		a.words.Add("\n\n")
+	}
+	a.message, a.speaking = message, true
+	a.words.Add(text)
+}
+
 // speak tells the words of the model that are complete.
 func (a *agent) speak() string {
+	a.speaking = false
 	words := a.words.Take()
 	if strings.TrimSpace(words) != "" {
 		a.Put(job.Text{Text: words})
@@ -284,9 +301,19 @@ func exit(raw json.RawMessage) *int {
 		Metadata struct {
 			Exit *int `json:"exit"`
 		} `json:"metadata"`
+		Contents []struct {
+			Type string `json:"type"`
+			Code *int   `json:"exitCode"`
+		} `json:"contents"`
 	}
 	json.Unmarshal(raw, &told) //nolint:errcheck // it is not told then
-	for _, code := range []*int{told.Code, told.Code2, told.Metadata.Exit} {
+	codes := []*int{told.Code, told.Code2, told.Metadata.Exit}
+	for _, part := range told.Contents {
+		if part.Type == "shell_exit" { // of Copilot CLI
+			codes = append(codes, part.Code)
+		}
+	}
+	for _, code := range codes {
 		if code != nil {
 			return code
 		}

@@ -6,15 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 )
-
-// readBackTime is what an agent gets to tell that its mode has changed, where the
-// answer to that does not say it.
-const readBackTime = 5 * time.Second
 
 // session is what the agent says of a session that it has opened.
 type session struct {
@@ -70,12 +65,22 @@ const (
 	categoryEffort = "thought_level"
 )
 
-// knownModes are those whose name says what they are, by what a job may do. What
-// else a mode is good for, the owner says in agents.acp.<name>.modes.
+// knownModes lists the modes whose names say what they allow, by the access of a job. The
+// owner can name others in agents.acp.<name>.modes.
 var knownModes = map[job.Access][]string{
 	job.AccessRead: {"plan", "read-only"},
 	job.AccessAsk:  {"ask", "manual"},
 	job.AccessEdit: {"acceptEdits"},
+}
+
+// adapterModes lists further modes of known agents, by the name that an agent gives itself
+// in agentInfo (KND-06). Seen with claude-agent-acp 0.101.0, gemini-cli 0.61.0, qwen-code
+// 0.24.4 and codex-acp 0.16.0. codex-acp has no mode that asks before each change.
+var adapterModes = map[string]map[job.Access]string{
+	"@agentclientprotocol/claude-agent-acp": {job.AccessAsk: "default"},
+	"gemini-cli":                            {job.AccessAsk: "default", job.AccessEdit: "autoEdit"},
+	"qwen-code":                             {job.AccessAsk: "default", job.AccessEdit: "auto-edit"},
+	"codex-acp":                             {job.AccessEdit: "auto"},
 }
 
 // set brings the session into what the job asks for and reads it back. It returns
@@ -125,10 +130,12 @@ func (a *agent) setMode(ctx context.Context, s session) error {
 	if err != nil || mode == "" {
 		return err
 	}
+	before := ""
 	a.change(func() {
 		if a.mode == "" {
 			a.mode = current
 		}
+		before = a.mode
 		if a.spec.Access == job.AccessAsk {
 			a.wanted = mode
 		}
@@ -142,17 +149,26 @@ func (a *agent) setMode(ctx context.Context, s session) error {
 	if _, err := a.request(ctx, "session/set_mode", map[string]any{"sessionId": s.ID, "modeId": mode}); err != nil {
 		return fmt.Errorf("set the mode %q of %s: %w", mode, a.spec.ACP.Name, err)
 	}
-	wait, cancel := context.WithTimeout(ctx, readBackTime)
-	defer cancel()
-	if err := a.until(wait, func() bool { return a.mode == mode }); err != nil {
-		return fmt.Errorf("%s did not confirm the mode %q", a.spec.ACP.Name, mode)
-	}
-	return nil
+	return a.confirm(mode, before)
 }
 
-// modeOf chooses the mode: the owner's for this access, or one that says by its name
-// that it fits; "" leaves the agent in its own, for the floor holds. A job that is to ask
-// needs a mode that is known to ask.
+// confirm takes the answer to session/set_mode as the new mode. It fails if the agent has
+// reported a mode since that is neither the new one nor the one before (KND-06).
+func (a *agent) confirm(mode, before string) (err error) {
+	a.change(func() {
+		if a.mode != "" && a.mode != before && a.mode != mode {
+			err = fmt.Errorf("%s was set to the mode %q and reports the mode %q", a.spec.ACP.Name, mode, a.mode)
+			return
+		}
+		a.mode = mode
+	})
+	return err
+}
+
+// modeOf returns the mode for the job's access: the owner's choice, one whose name says
+// that it fits, or the mode of a known adapter. It returns "" to leave the agent in its own
+// mode, because the sandbox limits the job. It fails with Invalid if the agent does not
+// offer the owner's choice, and with Denied if a job must ask and no mode is known to ask.
 func (a *agent) modeOf(offered []string) (string, error) {
 	access, name := a.spec.Access, a.spec.ACP.Name
 	if own := a.spec.ACP.Modes[access]; own != "" {
@@ -161,7 +177,7 @@ func (a *agent) modeOf(offered []string) (string, error) {
 		}
 		return own, nil
 	}
-	for _, mode := range knownModes[access] {
+	for _, mode := range append(slices.Clone(knownModes[access]), adapterModes[a.adapter][access]) {
 		if slices.Contains(offered, mode) {
 			return mode, nil
 		}
