@@ -99,21 +99,21 @@ func TestCHT_03_TheTransportThatWakesNow(t *testing.T) {
 	s := &session.Session{ID: "p1", Name: "web", Kind: bridge.Claude, SessionID: "s1", Wake: policy}
 	box := New()
 	all, m := Boxes{"p1": box}, bridge.Message{ID: "m", To: "web", Body: "x", From: bridge.Address{ID: "p2", Agent: bridge.Codex}}
-	if got := all.WakeNow(s, m); got != "" {
+	if got := all.WakeNow(s, m, 0); got != "" {
 		t.Errorf("nothing waits: %q", got)
 	}
-	if box.Hooks.Wait(false); all.WakeNow(s, m) != mail.ViaWakeHook {
-		t.Errorf("a hook waits: %q", all.WakeNow(s, m))
+	if box.Hooks.Wait(false); all.WakeNow(s, m, 0) != mail.ViaWakeHook {
+		t.Errorf("a hook waits: %q", all.WakeNow(s, m, 0))
 	}
-	if s.Channel = true; all.WakeNow(s, m) != mail.ViaChannel {
-		t.Errorf("it has a channel: %q", all.WakeNow(s, m))
+	if s.Channel = true; all.WakeNow(s, m, 0) != mail.ViaChannel {
+		t.Errorf("it has a channel: %q", all.WakeNow(s, m, 0))
 	}
 	s.Channel = false
-	if box.Mod.Hello(&wake.ModLink{Number: 1}, "s1", false); all.WakeNow(s, owned("o").Message) != mail.ViaMod {
-		t.Errorf("it has a mod: %q", all.WakeNow(s, owned("o").Message))
+	if box.Mod.Hello(&wake.ModLink{Number: 1}, "s1", false); all.WakeNow(s, owned("o").Message, 0) != mail.ViaMod {
+		t.Errorf("it has a mod: %q", all.WakeNow(s, owned("o").Message, 0))
 	}
-	if s.Busy = true; all.WakeNow(s, m) != "" {
-		t.Errorf("it is busy: %q", all.WakeNow(s, m))
+	if s.Busy = true; all.WakeNow(s, m, 0) != "" {
+		t.Errorf("it is busy: %q", all.WakeNow(s, m, 0))
 	}
 }
 
