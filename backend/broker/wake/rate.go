@@ -44,9 +44,16 @@ func (r *Rate) Failed(at int64) {
 	}
 }
 
+// Last returns the time of the last wake, 0 for none.
+func (r *Rate) Last() int64 {
+	if len(r.woken) == 0 {
+		return 0
+	}
+	return r.woken[len(r.woken)-1]
+}
+
 // Reason returns why mail of an agent waits that may wake the session at that time.
 func (r *Rate) Reason(name string, at, now int64) string {
 	seconds := func(millis int64) time.Duration { return time.Duration(millis) * time.Millisecond }
-	last := r.woken[len(r.woken)-1]
-	return fmt.Sprintf("waits: %s was woken %s ago; next wake in %s", name, bridge.Span(seconds(now-last)), bridge.Span(seconds(at-now+999)))
+	return fmt.Sprintf("waits: %s was woken %s ago; next wake in %s", name, bridge.Span(seconds(now-r.Last())), bridge.Span(seconds(at-now+999)))
 }

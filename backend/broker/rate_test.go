@@ -1,0 +1,264 @@
+package broker
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
+	"bridge/backend/core/session"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
+)
+
+// limits sets the limits of wakes for sessions that join later.
+func (b *bench) limits(mail config.Mail) {
+	b.t.Helper()
+	if _, err := b.home.UpdateConfig(func(c *config.Config) error { c.Mail = mail; return nil }); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// wakeAgain does what the broker does at the time of the next wake.
+func (b *bench) wakeAgain(peerID string) {
+	b.t.Helper()
+	b.broker.wakes.wakeAgain(b.t.Context(), b.sessionOf(peerID))
+}
+
+// wantWaits checks that a message wakes nobody yet, and that its sender is told why.
+func (p peer) wantWaits(sent api.SendResult) {
+	p.b.t.Helper()
+	const reason = "waits: app was woken "
+	if to := sent.Recipients[0]; to.Wake || !strings.HasPrefix(to.Note, reason) {
+		p.b.t.Errorf("the sender is told %+v", to)
+	}
+	status, err := p.SendStatus(p.b.t.Context(), api.SentArgs{MessageID: sent.ID})
+	if err != nil || status.Recipients[0].Stage != bridge.StageDurable || !strings.HasPrefix(status.Recipients[0].Evidence, reason) {
+		p.b.t.Errorf("its status is %+v, %v", status, err)
+	}
+	if app := p.b.peerNamed("app"); app.NextWake <= app.WokenAt || app.WokenAt == 0 {
+		p.b.t.Errorf("woken at %d, next at %d", app.WokenAt, app.NextWake)
+	}
+}
+
+// sessionOf returns the live session of a peer id.
+func (b *bench) sessionOf(peerID string) *session.Session {
+	b.t.Helper()
+	b.broker.Lock()
+	defer b.broker.Unlock()
+	s, live := b.broker.Roster.Get(peerID)
+	if !live {
+		b.t.Fatal("the session has left")
+	}
+	return s
+}
+
+// lastWake returns when agents' mail last woke a session, as the limits count it.
+func (b *bench) lastWake(peerID string) int64 {
+	b.broker.Lock()
+	defer b.broker.Unlock()
+	return b.broker.Boxes[peerID].Rate.Last()
+}
+
+// turnOf reports a whole turn of the session s1.
+func (b *bench) turnOf(kind bridge.AgentKind) (prompt session.HookReply) {
+	b.t.Helper()
+	prompt = b.hook(session.HookCall{Kind: kind, Event: session.EventPrompt, SessionID: "s1"}, true)
+	b.hook(session.HookCall{Kind: kind, Event: session.EventStop, SessionID: "s1"}, true)
+	return prompt
+}
+
+// limited is a bench whose sessions agents wake once an hour. pass moves its clock.
+func limited(t *testing.T) (b *bench, from peer, pass func(time.Duration)) {
+	t.Helper()
+	b = newBench(t)
+	b.pace = Pace{Debounce: time.Millisecond, Confirm: time.Hour}
+	b.limits(config.Mail{SecondsBetweenWakes: 3600})
+	pass = b.clock()
+	return b, b.join(api.Register{Name: "from"}), pass
+}
+
+// says sends app a message.
+func (p peer) says(body string) api.SendResult {
+	p.b.t.Helper()
+	return p.mustSend(api.SendArgs{To: "app", Body: body})
+}
+
+func wantAll(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s: %q, want %q in it", what, text, part)
+		}
+	}
+}
+
+func TestQUI_03_CHT_03_AHookWakesOnceForMailWithinTheTime(t *testing.T) {
+	b, from, pass := limited(t)
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	waits := func() <-chan api.WakeReply {
+		waiting := b.wakeHook(false)
+		eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
+		return waiting
+	}
+	waiting := waits()
+	if sent := from.says("one"); !sent.Recipients[0].Wake || sent.Recipients[0].Note != "" {
+		t.Errorf("of the first the sender is told %+v", sent.Recipients[0])
+	}
+	wantAll(t, "the first wake", (<-waiting).Text, "one")
+	b.turnOf(bridge.Claude)
+	waiting = waits()
+	from.wantWaits(from.says("two"))
+	from.wantWaits(from.says("three"))
+	pass(time.Hour)
+	b.wakeAgain(app.ID)
+	wantAll(t, "the next wake", (<-waiting).Text, "two", "three")
+	b.turnOf(bridge.Claude)
+	waiting = waits()
+	from.wantWaits(from.says("four"))
+	b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
+	wantAll(t, "the owner's wake", (<-waiting).Text, "the owner's words", "four")
+}
+
+func TestQUI_03_CHT_03_AChannelWakesOnceForMailWithinTheTime(t *testing.T) {
+	b, from, pass := limited(t)
+	app := b.join(api.Register{Name: "app", SessionID: "s1", Channel: true})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	wantPushed := func(what string, want int) {
+		t.Helper()
+		if got := b.push(app); got != want {
+			t.Errorf("%s: %d messages are pushed, want %d", what, got, want)
+		}
+	}
+	from.says("one")
+	wantPushed("the first", 1)
+	b.turnOf(bridge.Claude)
+	from.wantWaits(from.says("two"))
+	wantPushed("within the time", 0)
+	b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
+	wantPushed("with the owner's words", 2)
+	b.turnOf(bridge.Claude)
+	from.says("three")
+	wantPushed("after them", 0)
+	pass(time.Hour)
+	wantPushed("after the time", 1)
+}
+
+func TestQUI_03_CHT_04_AQueueWakesOnceForMailWithinTheTime(t *testing.T) {
+	b, from, pass := limited(t)
+	arrived := b.codex("exit 0")
+	app := b.join(api.Register{Name: "app", Kind: bridge.Codex, SessionID: "s1"})
+	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "s1"}, true)
+	one := from.says("one")
+	eventually(t, "the first wake is noted", func() bool { return b.stage(one.ID) == bridge.StageWoken })
+	wantAll(t, "the woken turn", b.turnOf(bridge.Codex).Text, "one")
+	two := from.says("two")
+	from.wantWaits(two)
+	b.broker.queues.queueWake(t.Context(), b.sessionOf(app.ID)) // as for mail that came while the first wake was prepared
+	if got := arrived(); len(got) != 1 {
+		t.Errorf("codex was asked %d times", len(got))
+	}
+	pass(time.Hour)
+	b.wakeAgain(app.ID)
+	eventually(t, "the next wake is noted", func() bool { return b.stage(two.ID) == bridge.StageWoken })
+	if got := arrived(); len(got) != 2 {
+		t.Errorf("codex was asked %d times", len(got))
+	}
+}
+
+func TestQUI_03_CHT_07_APluginWakesOnceForMailWithinTheTime(t *testing.T) {
+	b, from, pass := limited(t)
+	plugin := b.dial(api.RolePlugin)
+	app, err := plugin.Register(t.Context(), api.Register{Kind: bridge.OpenCode, Name: "app", SessionID: "s1", Cwd: "/code/shop", Hooks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := func() string {
+		return b.hook(session.HookCall{Kind: bridge.OpenCode, Event: session.EventStop, SessionID: "s1"}, true).Text
+	}
+	if sent := from.says("one"); !sent.Recipients[0].Wake {
+		t.Error("the first asks for no wake")
+	}
+	wantAll(t, "the first wake", idle(), "one")
+	from.says("in the turn")
+	wantAll(t, "the end of the turn", idle(), "in the turn")
+	if text := idle(); text != "" {
+		t.Errorf("then it shows %q", text)
+	}
+	two := from.says("two")
+	from.wantWaits(two)
+	if text := idle(); text != "" {
+		t.Errorf("within the time it is woken with %q", text)
+	}
+	pass(time.Hour)
+	b.wakeAgain(app.ID)
+	if got := b.stage(two.ID); got != bridge.StageWoken {
+		t.Errorf("the plugin was not told: the message is %s", got)
+	}
+	wantAll(t, "after the time", idle(), "two")
+	idle()
+	from.says("three")
+	b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
+	wantAll(t, "the owner's wake", idle(), "the owner's words", "three")
+	idle()
+	from.wantWaits(from.says("four")) // the owner's wake has not moved the time
+}
+
+// The broker gives the next wake by itself.
+func TestQUI_03_TheNextWakeComesAtItsTime(t *testing.T) {
+	b, from, _ := limited(t)
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	const between = 100 * time.Millisecond
+	b.broker.Lock()
+	s, _ := b.broker.Roster.Get(app.ID)
+	s.Wake.BetweenWakes = between
+	b.broker.Unlock()
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	from.says("one")
+	wantAll(t, "the first wake", (<-b.wakeHook(false)).Text, "one")
+	first := b.lastWake(app.ID)
+	b.turnOf(bridge.Claude)
+	from.says("two")
+	wantAll(t, "the next wake", (<-b.wakeHook(false)).Text, "two")
+	if later := b.lastWake(app.ID) - first; later < between.Milliseconds() {
+		t.Errorf("the next wake came %d ms later", later)
+	}
+}
+
+// A wake that no sign of the session follows does not count: the standby gets the mail.
+func TestQUI_03_CHT_03_AWakeWithoutEffectDoesNotCount(t *testing.T) {
+	b, from, _ := limited(t)
+	b.quick()
+	from = b.join(api.Register{Name: "from"})
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	from.says("one")
+	wantAll(t, "the first hook", (<-b.wakeHook(false)).Text, "one")
+	wantAll(t, "the standby", (<-b.wakeHook(true)).Text, "one")
+	eventually(t, "nothing counts", func() bool { return b.lastWake(app.ID) == 0 })
+}
+
+func TestQUI_03_AtMostSoManyWakesInAnHour(t *testing.T) {
+	b, from, pass := limited(t)
+	b.limits(config.Mail{WakesPerHour: 2})
+	app := b.join(api.Register{Name: "app", SessionID: "s1", Channel: true})
+	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	pushed := []int{}
+	for _, body := range []string{"one", "two", "three"} {
+		from.says(body)
+		pushed = append(pushed, b.push(app))
+		b.hook(promptOf("its wake"), true)
+		b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1"}, true)
+	}
+	if !slices.Equal(pushed, []int{1, 1, 0}) {
+		t.Errorf("pushed %v", pushed)
+	}
+	from.wantWaits(from.says("four"))
+	pass(time.Hour)
+	if got := b.push(app); got != 1 {
+		t.Errorf("an hour later %d messages are pushed", got)
+	}
+}
