@@ -104,13 +104,13 @@ func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.H
 
 // noteState records whether the session is at work.
 func (p *hooks) noteState(s *session.Session, call session.HookCall) {
-	next := call.Event == session.EventStop && p.idleness.hasNextTurn(s)
+	next := call.Event == session.EventStop && p.idleness.HasNextTurn(s)
 	p.Lock()
 	busy := call.Event.BusyAfter(s.Busy) || next
 	first := !s.HooksSeen
 	changed := busy != s.Busy || first
 	s.HooksSeen, s.Ended = true, call.Event == session.EventEnd
-	p.setBusyLocked(s, busy)
+	p.idleness.SetBusyLocked(s, busy)
 	if box := p.Boxes[s.ID]; box != nil {
 		box.Mod.Sign(call, p.nowMillis())
 	}
@@ -155,7 +155,7 @@ func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call 
 	}
 	if call.Event.EndsTurn() && given.Text != "" {
 		p.Lock()
-		p.setBusyLocked(s, true) // the text starts or continues a turn
+		p.idleness.SetBusyLocked(s, true) // the text starts or continues a turn
 		p.Unlock()
 		p.changed()
 	}

@@ -192,7 +192,7 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) map[str
 	var woken []mail.Mark
 	arrivals := map[string]arrival{}
 	for _, m := range stored {
-		p.idleness.lookIdleAt(m.Recipient)
+		p.idleness.LookAt(m.Recipient)
 	}
 	p.Lock()
 	for _, m := range stored {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -204,7 +205,13 @@ func TestQUI_03_CHT_07_APluginWakesOnceForMailWithinTheTime(t *testing.T) {
 	b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
 	wantAll(t, "the owner's wake", idle(), "the owner's words", "three")
 	idle()
-	from.wantWaits(from.says("four")) // the owner's wake has not moved the time
+	pass(time.Hour)
+	b.chat(chat.Request{Session: app.ID, Body: "more of the owner's words"})
+	wantAll(t, "the owner's next wake", idle(), "more of the owner's words")
+	idle()
+	if sent := from.says("four"); !sent.Recipients[0].Wake {
+		t.Errorf("after a wake of the owner the sender is told %+v", sent.Recipients[0])
+	}
 }
 
 // The broker gives the next wake by itself.
@@ -260,5 +267,36 @@ func TestQUI_03_AtMostSoManyWakesInAnHour(t *testing.T) {
 	pass(time.Hour)
 	if got := b.push(app); got != 1 {
 		t.Errorf("an hour later %d messages are pushed", got)
+	}
+}
+
+// The owner alone says how often a session may be woken, whatever it registers with.
+func TestQUI_03_TheLimitsComeFromTheSettings(t *testing.T) {
+	usual := session.Policy{WakeOnDirect: true, MaxHops: bridge.DefaultMaxHops, WakesPerHour: 30, BetweenWakes: time.Minute}
+	for _, tt := range []struct {
+		name   string
+		config string
+		prefs  *api.WakePolicy
+		want   session.Policy
+	}{
+		{"none", "", nil, usual},
+		{"unreadable", "{", nil, usual},
+		{"some", `{"autoWake": true, "mail": {"wakesPerHour": 7, "secondsBetweenWakes": 0}}`, nil,
+			session.Policy{AutoWake: true, WakeOnDirect: true, MaxHops: bridge.DefaultMaxHops, WakesPerHour: 7}},
+		{"with a session's wishes", `{"mail": {"wakesPerHour": 0, "secondsBetweenWakes": 9}}`, &api.WakePolicy{AutoWake: true, MaxHops: 3},
+			session.Policy{AutoWake: true, MaxHops: 3, BetweenWakes: 9 * time.Second}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			if tt.config != "" {
+				if err := os.WriteFile(b.home.ConfigFile(), []byte(tt.config), 0o600); err != nil { //nolint:forbidigo // as its owner writes it
+					t.Fatal(err)
+				}
+			}
+			app := b.join(api.Register{Name: "app", WakePrefs: tt.prefs})
+			if got := b.sessionOf(app.ID).Wake; got != tt.want {
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+		})
 	}
 }

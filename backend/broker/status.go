@@ -34,7 +34,7 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 		result.Self = s.Name
 		p.Unlock()
 	}
-	p.idleness.lookIdleEverywhere()
+	p.idleness.LookEverywhere()
 	if p.pairs != nil && l.Job == "" {
 		result.Remote = p.pairs.Sessions(ctx)
 	}

@@ -48,7 +48,7 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 		select {
 		case <-arrived:
 		case <-doubt:
-			p.idleness.lookIdle(s)
+			p.idleness.Look(s)
 		case <-superseded:
 			return api.WakeReply{Superseded: true}, nil
 		case <-ctx.Done():
@@ -85,7 +85,7 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 // mail that was never tried, the standby takes mail whose first wake had no effect. held
 // is set if there is such mail and the session is busy.
 func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
-	p.idleness.lookIdle(s)
+	p.idleness.Look(s)
 	mine, first := p.wakeMail(s, standby)
 	woke := int64(0)
 	lease, given, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {

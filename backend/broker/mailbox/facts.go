@@ -3,6 +3,7 @@ package mailbox
 import (
 	"slices"
 
+	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
@@ -54,7 +55,7 @@ func (all Boxes) WakeNow(s *session.Session, m bridge.Message, now int64) mail.V
 func (all Boxes) Due(s *session.Session, now int64) mail.Priority {
 	box := all[s.ID]
 	due := box == nil || box.Rate.Next(s.Wake, now) <= now
-	return func(d mail.Delivery) bool { return due || !mail.IsOfAgent(d.Message) }
+	return func(d mail.Delivery) bool { return due || !wake.IsOfAgent(d.Message) }
 }
 
 // Waits returns why m does not wake the idle session s yet, "" if no limit of wakes is

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/job"
 	"bridge/backend/core/session"
 )
 
@@ -13,6 +14,12 @@ import (
 // It is lost with the broker, and when the session leaves: the next wake is then at once.
 // The mail itself is in the store.
 type Rate struct{ woken []int64 } // the wakes that still count, Unix epoch milliseconds, oldest first
+
+// IsOfAgent reports whether an agent wrote the message itself. The limits of wakes are for
+// such mail alone. The owner's words, and what Bridge reports of a job, wake at once.
+func IsOfAgent(m bridge.Message) bool {
+	return m.From.Agent != bridge.Owner && !job.IsReporter(m.From)
+}
 
 // Next returns when mail of an agent may wake the session: now, or later. Wakes after now
 // do not count, because the clock was set back since.

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/session"
 )
 
@@ -148,4 +149,23 @@ func TestQUI_03_WakesStayWithinTheLimitsAndNoMessageIsLeft(t *testing.T) {
 			t.Fatalf("the rest waits until %d", next)
 		}
 	})
+}
+
+func TestQUI_03_TheLimitsOfWakesAreForMailThatAgentsWrite(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		from bridge.Address
+		want bool
+	}{
+		{"a session", bridge.Address{ID: "p1", Name: "web", Agent: bridge.Codex}, true},
+		{"a session of another PC", bridge.Address{ID: "desk/web", Name: "desk/web", Agent: bridge.Claude}, true},
+		{"the owner", bridge.OwnerAddress(), false},
+		{"Bridge for a job", bridge.Address{ID: "codex-job-00000001", Name: "codex-job-00000001", Agent: bridge.Codex}, false},
+		{"Bridge for a job on another PC", bridge.Address{ID: "desk/codex-job-00000001", Name: "desk/codex-job-00000001", Agent: bridge.Codex}, false},
+		{"the agent of a job", bridge.Address{ID: "p2", Name: "codex-job-00000001", Agent: bridge.Codex}, true},
+	} {
+		if got := IsOfAgent(bridge.Message{From: tt.from}); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
+		}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
 	"bridge/backend/core/delivery"
-	"bridge/backend/core/job"
 	"bridge/backend/core/session"
 )
 
@@ -35,17 +34,6 @@ func MayWake(m bridge.Message, direct bool, policy session.Policy) bool {
 	default:
 		return policy.WakeOnDirect && direct
 	}
-}
-
-// IsOfAgent reports whether an agent wrote the message itself. Such mail wakes a session
-// only as often as its policy permits (QUI-03). The owner's words, and what Bridge reports
-// of a job in the job's name, wake it at once.
-func IsOfAgent(m bridge.Message) bool {
-	_, name, away := strings.Cut(m.From.ID, "/") // of a job on a paired PC
-	if !away {
-		name = m.From.ID
-	}
-	return m.From.Agent != bridge.Owner && !job.IsName(name)
 }
 
 // Direct reports whether m was addressed to exactly target, by name or id, and not to

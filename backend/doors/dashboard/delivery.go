@@ -6,6 +6,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
+	"bridge/backend/core/job"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 	"bridge/backend/doors/dashboard/dto"
@@ -138,7 +139,7 @@ func (d deliveryView) note() string {
 // isLimited reports whether only the limits of wakes let the message wait (QUI-03).
 func (d deliveryView) isLimited() bool {
 	peer := d.to.live
-	return peer.NextWake != 0 && peer.Wake != delivery.WakeNone && mail.IsOfAgent(d.Message) && d.neverWakes() == ""
+	return peer.NextWake != 0 && peer.Wake != delivery.WakeNone && d.From.Agent != bridge.Owner && !job.IsReporter(d.From) && d.neverWakes() == ""
 }
 
 // clock returns the time of day, with the date if it is not the message's date.
