@@ -9,15 +9,16 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
+	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 )
 
 // limits sets the limits of wakes for sessions that join later.
-func (b *bench) limits(mail config.Mail) {
+func (b *bench) limits(limits config.Mail) {
 	b.t.Helper()
-	if _, err := b.home.UpdateConfig(func(c *config.Config) error { c.Mail = mail; return nil }); err != nil {
+	if _, err := b.home.UpdateConfig(func(c *config.Config) error { c.Mail = limits; return nil }); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -134,13 +135,24 @@ func TestQUI_03_CHT_03_AChannelWakesOnceForMailWithinTheTime(t *testing.T) {
 			t.Errorf("%s: %d messages are pushed, want %d", what, got, want)
 		}
 	}
+	if _, err := b.broker.SendOwner(t.Context(), app.ID, api.SendArgs{To: "app", Body: "a note", Reply: mail.ReplyNone}); err != nil {
+		t.Fatal(err)
+	}
 	from.says("one")
-	wantPushed("the first", 1)
+	wantPushed("the first, with the owner's note, which wakes nobody", 2)
 	b.turnOf(bridge.Claude)
-	from.wantWaits(from.says("two"))
+	two := from.says("two")
+	from.wantWaits(two)
 	wantPushed("within the time", 0)
 	b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
-	wantPushed("with the owner's words", 2)
+	inbox, err := app.Take(t.Context(), api.Caller{})
+	if err != nil || len(inbox.Messages) != 2 {
+		t.Fatalf("with the owner's words %d messages are pushed, %v", len(inbox.Messages), err)
+	}
+	if status, err := from.SendStatus(t.Context(), api.SentArgs{MessageID: two.ID}); err != nil || strings.HasPrefix(status.Recipients[0].Evidence, "waits") {
+		t.Errorf("of a message that was pushed the sender is told %+v, %v", status.Recipients, err)
+	}
+	app.ack(*inbox.Lease, bridge.StageHanded)
 	b.turnOf(bridge.Claude)
 	from.says("three")
 	wantPushed("after them", 0)
@@ -211,6 +223,20 @@ func TestQUI_03_CHT_07_APluginWakesOnceForMailWithinTheTime(t *testing.T) {
 	idle()
 	if sent := from.says("four"); !sent.Recipients[0].Wake {
 		t.Errorf("after a wake of the owner the sender is told %+v", sent.Recipients[0])
+	}
+}
+
+func TestQUI_03_MailThatWakesNobodyIsNotAnnouncedAgain(t *testing.T) {
+	b, from, _ := limited(t)
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	from.mustSend(api.SendArgs{To: "app", Body: "thanks", Reply: mail.ReplyNone})
+	before, err := b.broker.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wakeAgain(app.ID)
+	if after, err := b.broker.Status(t.Context()); err != nil || after.Revision != before.Revision {
+		t.Errorf("the page is told of a change: revision %d, then %d, %v", before.Revision, after.Revision, err)
 	}
 }
 
@@ -298,5 +324,39 @@ func TestQUI_03_TheLimitsComeFromTheSettings(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// A turn that Bridge was not told of ends like any other: its end brings mail.
+func TestQUI_03_TheEndOfATurnBringsMailWithinTheTime(t *testing.T) {
+	b, from, _ := limited(t)
+	app := b.join(api.Register{Name: "app", SessionID: "s1", Channel: true})
+	stop := session.HookCall{Event: session.EventStop, SessionID: "s1"}
+	b.hook(stop, true)
+	if from.says("one"); b.push(app) != 1 {
+		t.Fatal("the first is not pushed")
+	}
+	b.turnOf(bridge.Claude)
+	from.wantWaits(from.says("two"))
+	wantAll(t, "the end of the turn", b.hook(stop, true).Text, "two")
+}
+
+// The sender is told of the wake that its message asked for, even if the session took the
+// message before the answer.
+func TestQUI_03_TheAnswerTellsHowTheMessageArrived(t *testing.T) {
+	b, from, _ := limited(t)
+	app := b.join(api.Register{Name: "app", SessionID: "s1"})
+	stored := []bridge.Message{{ID: "m-1", Recipient: app.ID, From: bridge.Address{ID: from.ID, Name: "from", Agent: bridge.Claude}, To: "app"}}
+	for _, tt := range []struct {
+		arrivals map[string]arrival
+		want     api.Recipient
+	}{
+		{map[string]arrival{app.ID: {by: mail.ViaWakeHook}}, api.Recipient{Name: "app", Online: true, Wake: true}},
+		{map[string]arrival{app.ID: {waits: "waits"}}, api.Recipient{Name: "app", Online: true, Note: "waits"}},
+		{nil, api.Recipient{Name: "app", Online: true}},
+	} {
+		if got := b.broker.messages.sendResult(stored, tt.arrivals).Recipients[0]; got != tt.want {
+			t.Errorf("%+v: told %+v, want %+v", tt.arrivals, got, tt.want)
+		}
 	}
 }

@@ -89,7 +89,7 @@ func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, b
 // the next one for mail that arrives until then (QUI-03). It returns the time of the wake.
 // It returns 0 if the limits do not count the wake, because the owner or a job caused it.
 func (p *wakes) wokeLocked(s *session.Session, shown []mail.Delivery, mayWake mail.Priority) (at int64) {
-	if len(shown) == 0 || slices.ContainsFunc(shown, func(d mail.Delivery) bool { return mayWake(d) && !wake.IsOfAgent(d.Message) }) {
+	if slices.ContainsFunc(shown, func(d mail.Delivery) bool { return mayWake(d) && !wake.IsOfAgent(d.Message) }) {
 		return 0
 	}
 	box, now := p.Boxes[s.ID], p.nowMillis()

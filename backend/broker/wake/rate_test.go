@@ -82,6 +82,18 @@ func TestQUI_03_AfterTheClockWasSetBackWakesCountAnew(t *testing.T) {
 	}
 }
 
+func TestQUI_03_OnlyWakesThatMayCountAreKept(t *testing.T) {
+	for perHour, want := range map[int]int{0: 1, 1: 1, 3: 3} {
+		var r Rate
+		for now := range int64(10) {
+			r.Woken(session.Policy{WakesPerHour: perHour}, now)
+		}
+		if len(r.woken) != want || r.Last() != 9 {
+			t.Errorf("%d an hour: %v are kept", perHour, r.woken)
+		}
+	}
+}
+
 func TestQUI_03_TheReason(t *testing.T) {
 	var r Rate
 	r.Woken(session.Policy{}, 0)
