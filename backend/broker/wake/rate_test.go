@@ -35,6 +35,7 @@ func TestQUI_03_WhenMailOfAnAgentMayWake(t *testing.T) {
 		{"as many as allowed in the hour", limits(2, 0), []int64{10, 20}, 30, 10 + hour},
 		{"one fewer", limits(3, 0), []int64{10, 20}, 30, 30},
 		{"the oldest of them is an hour ago", limits(2, 0), []int64{10, 20}, 10 + hour, 10 + hour},
+		{"two at the same time", limits(2, 0), []int64{10, 10}, 30, 10 + hour},
 		{"an older one does not count", limits(2, 0), []int64{10, 20, 30}, 40, 20 + hour},
 		{"the later of both limits", limits(2, 2*time.Hour), []int64{10, 20}, 30, 20 + 2*hour},
 		{"no limit in the hour", limits(0, time.Minute), []int64{10, 20}, 30, 20 + minute},
