@@ -115,7 +115,7 @@ func newParts(c *core, prefs *wake.Prefs) parts {
 		decisions: &decisions{c},
 		chats:     &chats{c},
 		children:  &children{core: c},
-		idleness:  &idleness{c},
+		idleness:  presence.Idleness{Presence: c.Presence, Doubt: c.opts.Pace.Doubt, Soon: c.soon, Again: func() { c.at(doubting) }},
 		wakes:     &wakes{c},
 		wakeHooks: &wakeHooks{c},
 		channels:  &channels{c},

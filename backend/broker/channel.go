@@ -20,23 +20,25 @@ func (p *channels) take(ctx context.Context, l *link, caller api.Caller) (api.In
 		return api.Inbox{}, err
 	}
 	answer := api.Inbox{Messages: []api.InboxMessage{}}
-	mayWake := p.leases.mayWake(s)
-	answer.Lease, _, err = p.leases.lease(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
+	mayWake, woke := p.leases.mayWake(s), int64(0)
+	answer.Lease, _, err = p.leases.lease(ctx, l, s, hookScan, p.leases.mayWakeNow(s), func(free []mail.Delivery) mail.Presentation {
+		due := mayWake.And(p.Boxes.Due(s, p.nowMillis()))
 		short := slices.DeleteFunc(p.Boxes[s.ID].Unawaited(free), func(d mail.Delivery) bool { return len(d.Body) > api.MaxChannelBodyBytes })
-		if s.Busy || !s.Channel || !slices.ContainsFunc(short, mayWake) {
+		if s.Busy || !s.Channel || !slices.ContainsFunc(short, due) {
 			return mail.Presentation{}
 		}
-		slices.SortStableFunc(short, mayWake.Compare)
+		slices.SortStableFunc(short, due.Compare)
 		fit := mail.Fitting(short[:min(len(short), inboxLimit)], inboxChars)
 		for _, d := range fit {
 			answer.Messages = append(answer.Messages, api.InboxMessageOf(d.Message))
 		}
 		p.Boxes[s.ID].Hooks.Push(mail.IDs(fit), p.nowMillis())
+		woke = p.wakes.wokeLocked(s, fit, mayWake)
 		return mail.Presentation{Shown: fit}
 	})
 	if err != nil || answer.Lease == nil {
 		return api.Inbox{Messages: []api.InboxMessage{}}, err
 	}
-	p.wakes.watchWake(s, answer.Lease.Messages)
+	p.wakes.watchWake(s, answer.Lease.Messages, woke)
 	return answer, nil
 }

@@ -20,7 +20,7 @@ type chats struct{ *core }
 // returns how far the message came (CHT-02 to CHT-11). It interrupts no turn and sends
 // nothing twice.
 func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, error) {
-	p.idleness.lookIdleAt(request.Session)
+	p.idleness.LookAt(request.Session)
 	target, child, err := p.chatTarget(request)
 	if err != nil {
 		return chat.Outcome{}, err

@@ -74,7 +74,7 @@ func (p *children) lookAt(peerID string) {
 	s, live := p.Roster.Get(peerID)
 	p.Unlock()
 	if live {
-		p.idleness.lookIdle(s)
+		p.idleness.Look(s)
 		p.lookSoon(s, "")
 	}
 }

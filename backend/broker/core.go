@@ -10,7 +10,6 @@ import (
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/needs"
-	"bridge/backend/core/session"
 	"bridge/backend/platform/lifecycle"
 )
 
@@ -35,28 +34,30 @@ type core struct {
 
 // parts holds the parts of a broker.
 type parts struct {
-	sessions  *sessions  // registration, callers and leaving
-	hooks     *hooks     // the calls of hooks and plugins, and their mail
-	leases    *leases    // mail that is leased until it is acknowledged
-	activity  *activity  // the effect of activity on handed-over mail
-	messages  *messages  // sending
-	inbox     *inbox     // reading by tools
-	history   *history   // searching
-	decisions *decisions // decisions
-	chats     *chats     // the owner's chat messages
-	children  *children  // the native children of sessions
-	idleness  *idleness  // whether sessions are still at work
-	wakes     *wakes     // the outcome of wakes
-	wakeHooks *wakeHooks // claude's waiting hooks
-	channels  *channels  // claude's channels
-	mods      *mods      // claude's mods
-	queues    *queues    // codex's queue
-	status    *status    // the status of all of them
-	pairMail  *pairMail  // mail to and from paired PCs
+	sessions  *sessions         // registration, callers and leaving
+	hooks     *hooks            // the calls of hooks and plugins, and their mail
+	leases    *leases           // mail that is leased until it is acknowledged
+	activity  *activity         // the effect of activity on handed-over mail
+	messages  *messages         // sending
+	inbox     *inbox            // reading by tools
+	history   *history          // searching
+	decisions *decisions        // decisions
+	chats     *chats            // the owner's chat messages
+	children  *children         // the native children of sessions
+	idleness  presence.Idleness // whether sessions are still at work
+	wakes     *wakes            // the outcome of wakes
+	wakeHooks *wakeHooks        // claude's waiting hooks
+	channels  *channels         // claude's channels
+	mods      *mods             // claude's mods
+	queues    *queues           // codex's queue
+	status    *status           // the status of all of them
+	pairMail  *pairMail         // mail to and from paired PCs
 }
 
 // point names a moment in the broker's work at which a test can block it.
 type point string
+
+const doubting point = "a session that claude called idle is looked at again"
 
 func (c *core) at(p point) {
 	if c.opts.step != nil {
@@ -72,15 +73,6 @@ func (c *core) nowMillis() int64 { return c.opts.Now().UnixMilli() }
 
 // changed increments the revision and notifies all watchers.
 func (c *core) changed() { c.feed.Changed() }
-
-// setBusyLocked records whether a session is at work. For a live session it also records
-// the time. A session that has left would never get an end time.
-func (c *core) setBusyLocked(s *session.Session, busy bool) {
-	s.Busy = busy
-	if c.Boxes[s.ID] != nil {
-		c.Turns.Note(s.ID, busy, c.nowMillis())
-	}
-}
 
 // soon runs do in the background after pause, unless the broker ends before.
 func (c *core) soon(pause time.Duration, do func(context.Context)) {

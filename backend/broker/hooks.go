@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bridge/backend/broker/presence"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
@@ -42,6 +43,7 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 	if err := p.chats.noteQueued(ctx, s, call); err != nil {
 		return session.HookReply{}, err
 	}
+	wakes := p.wakesByStop(s, call)
 	p.noteState(s, call)
 	if call.Event == session.EventEnd {
 		p.EndThread(s)
@@ -52,7 +54,13 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 	if !call.TakesMail() {
 		return session.HookReply{Busy: p.IsBusy(s)}, nil
 	}
-	return p.handOver(ctx, l, s, call)
+	return p.handOver(ctx, l, s, call, wakes)
+}
+
+// wakesByStop reports whether text for this call would wake an idle session: opencode's
+// plugin repeats the end of the turn when it is told of mail.
+func (p *hooks) wakesByStop(s *session.Session, call session.HookCall) bool {
+	return call.Event.EndsTurn() && delivery.WakerOf(s.Kind) == delivery.PluginWaker && !p.IsBusy(s)
 }
 
 // callerOf finds the live session of a hook's call, nil if there is none. It persists
@@ -89,20 +97,20 @@ func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.H
 	}
 	err = p.activity.consumeHanded(ctx, s, nextActivity(call.HostEvent))
 	if len(overtaken) > 0 {
-		p.wakes.watchWake(s, overtaken)
+		p.wakes.watchWake(s, overtaken, 0)
 	}
 	return err
 }
 
 // noteState records whether the session is at work.
 func (p *hooks) noteState(s *session.Session, call session.HookCall) {
-	next := call.Event == session.EventStop && p.idleness.hasNextTurn(s)
+	next := call.Event == session.EventStop && p.idleness.HasNextTurn(s)
 	p.Lock()
 	busy := call.Event.BusyAfter(s.Busy) || next
 	first := !s.HooksSeen
 	changed := busy != s.Busy || first
 	s.HooksSeen, s.Ended = true, call.Event == session.EventEnd
-	p.setBusyLocked(s, busy)
+	p.idleness.SetBusyLocked(s, busy)
 	if box := p.Boxes[s.ID]; box != nil {
 		box.Mod.Sign(call, p.nowMillis())
 	}
@@ -119,22 +127,35 @@ func (p *hooks) noteState(s *session.Session, call session.HookCall) {
 
 // handOver leases unread mail to a hook as one text. At the end of a turn it does so only
 // if some of the mail may keep the turn going (DEC-11, MSG-07). Then it adds the rest,
-// because the turn continues anyway.
-func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall) (session.HookReply, error) {
+// because the turn continues anyway. wakes is set if the session is idle, and a text would
+// wake it.
+func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call session.HookCall, wakes bool) (session.HookReply, error) {
 	mayWake := p.leases.mayWake(s)
-	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mayWake, func(free []mail.Delivery) mail.Presentation {
+	first := mayWake
+	if wakes {
+		first = p.leases.mayWakeNow(s)
+	}
+	lease, given, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {
 		fresh := p.Boxes[s.ID].Unannounced(p.Boxes.ForHooks(s, free))
-		if call.Event.EndsTurn() && !slices.ContainsFunc(fresh, mayWake) {
+		starts := mayWake
+		if wakes {
+			starts = mayWake.And(p.Boxes.Due(s, p.nowMillis()))
+		}
+		if call.Event.EndsTurn() && !slices.ContainsFunc(fresh, starts) {
 			return mail.Presentation{}
 		}
-		return mail.Present(fresh, mayWake)
+		text := mail.Present(fresh, starts)
+		if wakes {
+			p.wakes.wokeLocked(s, text.All(), mayWake)
+		}
+		return text
 	})
 	if err != nil {
 		return session.HookReply{}, err
 	}
 	if call.Event.EndsTurn() && given.Text != "" {
 		p.Lock()
-		p.setBusyLocked(s, true) // the text starts or continues a turn
+		p.idleness.SetBusyLocked(s, true) // the text starts or continues a turn
 		p.Unlock()
 		p.changed()
 	}

@@ -156,6 +156,15 @@ func (p *leases) recordAcks(ctx context.Context, lines []ipc.JournalLine) error 
 	return nil
 }
 
+// mayWakeNow returns a filter for mail that may start a turn of the idle session s now. It
+// is mayWake without the mail that the limits of wakes hold back (QUI-03).
+func (p *leases) mayWakeNow(s *session.Session) mail.Priority {
+	mayWake := p.mayWake(s)
+	p.Lock()
+	defer p.Unlock()
+	return mayWake.And(p.Boxes.Due(s, p.nowMillis()))
+}
+
 // mayWake returns a filter for mail that may start or continue a turn of s in its present
 // state. Mail that was already announced to s does not wake it again.
 func (p *leases) mayWake(s *session.Session) mail.Priority {

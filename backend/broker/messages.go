@@ -90,7 +90,7 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 			return api.SendResult{}, err
 		}
 		if len(sent) > 0 {
-			return p.sendResult(sent), nil
+			return p.sendResult(sent, nil), nil
 		}
 	}
 	p.Lock()
@@ -113,9 +113,9 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 		return api.SendResult{}, err
 	}
 	if fresh {
-		p.arrived(ctx, stored)
+		return p.sendResult(stored, p.arrived(ctx, stored)), nil
 	}
-	return p.sendResult(stored), nil
+	return p.sendResult(stored, nil), nil
 }
 
 // compose fills in what the sender left open and sets the hop of a reply (MSG-07). It
@@ -168,7 +168,7 @@ func (p *messages) storedBefore(ctx context.Context, message bridge.Message, res
 	if err != nil {
 		return api.SendResult{}, err
 	}
-	return p.sendResult(stored), nil
+	return p.sendResult(stored, nil), nil
 }
 
 // mayWait refuses a message if too much unread mail waits already (SEC-11).
@@ -180,29 +180,43 @@ func (p *messages) mayWait(ctx context.Context, m bridge.Message) error {
 	return p.unread.Take(m, name, live, func() (int, error) { return store.UnreadBytes(ctx, p.opts.DB.Reader, m.Recipient, m.From.ID) })
 }
 
-// arrived notifies live recipients that mail is durable for them.
-func (p *messages) arrived(ctx context.Context, stored []bridge.Message) {
+// arrival is how a message was announced to its live recipient.
+type arrival struct {
+	by    mail.Via // the transport of the requested wake, "" for none
+	waits string   // why the session may not be woken yet (QUI-03)
+}
+
+// arrived notifies live recipients that mail is durable for them. It returns how, by peer
+// id.
+func (p *messages) arrived(ctx context.Context, stored []bridge.Message) map[string]arrival {
 	var woken []mail.Mark
+	arrivals := map[string]arrival{}
 	for _, m := range stored {
-		p.idleness.lookIdleAt(m.Recipient)
+		p.idleness.LookAt(m.Recipient)
 	}
 	p.Lock()
 	for _, m := range stored {
 		s, live := p.Roster.Get(m.Recipient)
-		if live && p.announceLocked(s, m) == mail.ViaPlugin {
+		if !live {
+			continue
+		}
+		one := arrival{waits: p.Boxes.Waits(s, m, p.nowMillis()), by: p.announceLocked(s, m)}
+		arrivals[m.Recipient] = one
+		if one.by == mail.ViaPlugin {
 			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: p.nowMillis(), Via: mail.ViaPlugin, Evidence: "its plugin was asked to start a turn"})
 		}
 	}
 	p.Unlock()
 	p.ledger.Asked(ctx, woken)
 	p.changed()
+	return arrivals
 }
 
 // announceLocked signals one arrival to all that wait for it. It returns the transport of
 // the wake that it requested, "" for none.
 func (p *messages) announceLocked(s *session.Session, m bridge.Message) (by mail.Via) {
 	p.Boxes[s.ID].Signal()
-	by = p.Boxes.WakeNow(s, m)
+	by = p.Boxes.WakeNow(s, m, p.nowMillis())
 	if by == mail.ViaQueue {
 		p.queues.queueWakeLocked(s)
 	}
@@ -215,14 +229,20 @@ func (p *messages) announceLocked(s *session.Session, m bridge.Message) (by mail
 	return by
 }
 
-func (p *messages) sendResult(stored []bridge.Message) api.SendResult {
+// sendResult returns the answer to a send. arrivals is empty for a message that was sent
+// before.
+func (p *messages) sendResult(stored []bridge.Message, arrivals map[string]arrival) api.SendResult {
 	result := api.SendResult{ID: stored[0].ID, ConversationID: mail.Thread(stored[0].ConversationID), Recipients: []api.Recipient{}}
 	p.Lock()
 	defer p.Unlock()
 	for _, m := range stored {
 		r := api.Recipient{Name: p.NameLocked(m.Recipient)}
 		if s, ok := p.Roster.Get(m.Recipient); ok {
-			r.Online, r.Wake = true, p.Boxes.WakeNow(s, m) != ""
+			one, isNew := arrivals[m.Recipient]
+			if !isNew {
+				one.by = p.Boxes.WakeNow(s, m, p.nowMillis())
+			}
+			r.Online, r.Wake, r.Note = true, one.by != "", one.waits
 		}
 		result.Recipients = append(result.Recipients, r)
 	}

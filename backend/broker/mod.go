@@ -153,7 +153,7 @@ func (p *mods) modFreeLocked(l *link, s *session.Session) bool {
 // doubtTurn checks whether the turn that messages wait for is still running. A turn that
 // a person interrupted may end without a report.
 func (p *mods) doubtTurn(s *session.Session) {
-	p.idleness.lookIdle(s)
+	p.idleness.Look(s)
 	p.Lock()
 	defer p.Unlock()
 	if box := p.Boxes[s.ID]; box != nil && !s.Busy && p.nowMillis() >= box.LastActive()+p.opts.Pace.Settle.Milliseconds() {
@@ -172,7 +172,7 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 		return api.Empty{}, nil
 	case api.ModTurnStarted:
 		if s, ok := p.Live(bridge.Claude, report.SessionID); ok {
-			p.idleness.believe(s, report.SessionID, true, report.At)
+			p.idleness.Believe(s, report.SessionID, true, report.At)
 		}
 		return api.Empty{}, nil
 	default:
@@ -225,7 +225,7 @@ func (p *mods) modTurnEnded(report api.ModReport) {
 	p.Unlock()
 	if ended {
 		p.changed()
-		p.idleness.turnEnded(s)
+		p.idleness.ReportedIdle(s)
 	}
 }
 

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 
 	"bridge/backend/core/chat"
 	"bridge/backend/core/mail"
@@ -33,10 +34,10 @@ func (p *queues) queueWakeLocked(s *session.Session) {
 // queueWake requests a turn from codex's queue if the session is still idle and still has
 // mail that may wake it. The mail itself comes with the prompt hook.
 func (p *queues) queueWake(ctx context.Context, s *session.Session) {
-	marks, thread := p.wakeable(ctx, s)
+	waking, thread := p.wakeable(ctx, s)
 	var result chat.QueueResult
 	var reason string
-	if len(marks) > 0 {
+	if len(waking) > 0 {
 		queue, err := p.opts.Queue()
 		if err != nil {
 			result, reason = chat.QueueRefused, err.Error()
@@ -50,10 +51,13 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 		if result != "" {
 			box.Queue.Note(result, reason)
 		}
+		if result == chat.QueueAccepted || result == chat.QueueUnclear {
+			p.wakes.wokeLocked(s, waking, func(mail.Delivery) bool { return true })
+		}
 	}
 	p.Unlock()
 	if result == chat.QueueAccepted {
-		p.ledger.Asked(ctx, marks)
+		p.ledger.Asked(ctx, p.marksOf(s, waking))
 		p.costs.Add(p.TargetOf(s).ID, session.Cost{Mail: int64(len(wakePrompt))})
 	}
 	if result != "" {
@@ -61,10 +65,19 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 	}
 }
 
-// wakeable returns the unread mail that may wake an idle session, as marks of the wake,
-// and the thread to wake.
-func (p *queues) wakeable(ctx context.Context, s *session.Session) (marks []mail.Mark, thread string) {
-	mayWake := p.leases.mayWake(s)
+// marksOf returns the marks of a wake for this mail.
+func (p *queues) marksOf(s *session.Session, waking []mail.Delivery) (marks []mail.Mark) {
+	id := p.TargetOf(s).ID
+	for _, d := range waking {
+		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: id, At: p.nowMillis(), Via: mail.ViaQueue, Evidence: "codex's queue accepted a wake"})
+	}
+	return marks
+}
+
+// wakeable returns the unread mail that may wake an idle session now, and the thread to
+// wake.
+func (p *queues) wakeable(ctx context.Context, s *session.Session) (waking []mail.Delivery, thread string) {
+	mayWake := p.leases.mayWakeNow(s)
 	unread, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
 	p.Lock()
 	defer p.Unlock()
@@ -72,11 +85,6 @@ func (p *queues) wakeable(ctx context.Context, s *session.Session) (marks []mail
 	if err != nil || box == nil || s.Busy {
 		return nil, ""
 	}
-	for _, d := range unread {
-		if d.Handed.Happened() || box.IsLeased(d.ID) || !mayWake(d) {
-			continue
-		}
-		marks = append(marks, mail.Mark{MessageID: d.ID, Recipient: s.ID, At: p.nowMillis(), Via: mail.ViaQueue, Evidence: "codex's queue accepted a wake"})
-	}
-	return marks, s.SessionID
+	waking = slices.DeleteFunc(box.Free(unread), func(d mail.Delivery) bool { return !mayWake(d) })
+	return waking, s.SessionID
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
 )
@@ -35,10 +36,23 @@ func (p *messages) sendStatus(ctx context.Context, l *link, args api.SentArgs) (
 	answer := api.Sent{ID: row.ID, Recipients: []api.SentStage{}}
 	for _, d := range row.Deliveries {
 		stage, fact := d.Reached()
+		if waits := p.waitsLocked(d); stage == bridge.StageDurable && waits != "" {
+			fact.Evidence = waits
+		}
 		answer.Recipients = append(answer.Recipients, api.SentStage{Name: p.NameLocked(d.Recipient), Stage: stage, At: fact.At, Evidence: fact.Evidence})
 	}
 	slices.SortFunc(answer.Recipients, func(x, y api.SentStage) int { return bridge.CompareNames(x.Name, y.Name) })
 	return answer, nil
+}
+
+// waitsLocked returns why a delivery does not wake its recipient yet, "" if the limits of
+// wakes are not the reason (QUI-03).
+func (p *messages) waitsLocked(d mail.Delivery) string {
+	s, live := p.Roster.Get(d.Recipient)
+	if !live || p.Boxes[s.ID].IsLeased(d.ID) {
+		return ""
+	}
+	return p.Boxes.Waits(s, d.Message, p.nowMillis())
 }
 
 // sentByLocked reports whether from is a peer id of s. It may be the present one, one

@@ -34,7 +34,7 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 		result.Self = s.Name
 		p.Unlock()
 	}
-	p.idleness.lookIdleEverywhere()
+	p.idleness.LookEverywhere()
 	if p.pairs != nil && l.Job == "" {
 		result.Remote = p.pairs.Sessions(ctx)
 	}
@@ -72,6 +72,10 @@ func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 	}
 	for _, c := range s.Children {
 		peer.Children = append(peer.Children, api.Child{ID: c.ID, Title: c.Title, State: c.State()})
+	}
+	now := p.nowMillis()
+	if rate := &p.Boxes[s.ID].Rate; rate.Next(s.Wake, now) > now {
+		peer.WokenAt, peer.NextWake = rate.Last(), rate.Next(s.Wake, now)
 	}
 	facts := p.Boxes.Facts(s)
 	peer.Transport, peer.Wake, peer.Detail = delivery.Mail(facts)

@@ -48,7 +48,7 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 		select {
 		case <-arrived:
 		case <-doubt:
-			p.idleness.lookIdle(s)
+			p.idleness.Look(s)
 		case <-superseded:
 			return api.WakeReply{Superseded: true}, nil
 		case <-ctx.Done():
@@ -85,35 +85,39 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 // mail that was never tried, the standby takes mail whose first wake had no effect. held
 // is set if there is such mail and the session is busy.
 func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
-	p.idleness.lookIdle(s)
-	mine := p.wakeMail(s, standby)
-	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mine, func(free []mail.Delivery) mail.Presentation {
+	p.idleness.Look(s)
+	mine, first := p.wakeMail(s, standby)
+	woke := int64(0)
+	lease, given, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {
 		box := p.Boxes[s.ID]
 		free = p.Boxes.ForHooks(s, free)
-		some := slices.ContainsFunc(free, mine)
+		due := mine.And(p.Boxes.Due(s, p.nowMillis()))
+		some := slices.ContainsFunc(free, due)
 		if held = some && (s.Busy || box.Mod.State() == wake.ModEntering); held || !some {
 			return mail.Presentation{}
 		}
 		ours := box.Hooks.For(standby)
-		text := mail.Present(slices.DeleteFunc(box.Unannounced(free), func(d mail.Delivery) bool { return !ours(d) }), mine)
+		text := mail.Present(slices.DeleteFunc(box.Unannounced(free), func(d mail.Delivery) bool { return !ours(d) }), due)
 		box.Hooks.Give(text, p.nowMillis())
+		woke = p.wakes.wokeLocked(s, text.All(), mine)
 		return text
 	})
 	if err != nil || lease == nil {
 		return api.WakeReply{}, held, err
 	}
-	inText := mail.IDs(slices.Concat(given.Shown, given.Announced))
+	inText := mail.IDs(given.All())
 	marks := make([]mail.Mark, 0, len(inText))
 	for _, id := range inText {
 		marks = append(marks, mail.Mark{MessageID: id, Recipient: lease.Recipient, At: p.nowMillis(), Via: mail.ViaWakeHook, Evidence: "its wake hook was given the text"})
 	}
 	p.ledger.Asked(ctx, marks)
-	p.wakes.watchWake(s, inText)
+	p.wakes.watchWake(s, inText, woke)
 	return api.WakeReply{Text: given.Text, Lease: lease}, false, nil
 }
 
-// wakeMail returns the filter for mail that a wake hook of that role may wake s with.
-func (p *wakeHooks) wakeMail(s *session.Session, standby bool) mail.Priority {
+// wakeMail returns the filter for mail that a wake hook of that role may wake s with. due
+// is the mail among it that may do so now.
+func (p *wakeHooks) wakeMail(s *session.Session, standby bool) (mine, due mail.Priority) {
 	mayWake := p.leases.mayWake(s)
 	p.Lock()
 	defer p.Unlock()
@@ -122,5 +126,6 @@ func (p *wakeHooks) wakeMail(s *session.Session, standby bool) mail.Priority {
 		known = box.Hooks
 	}
 	ours := known.For(standby)
-	return func(d mail.Delivery) bool { return ours(d) && mayWake(d) }
+	mine = ours.And(mayWake)
+	return mine, mine.And(p.Boxes.Due(s, p.nowMillis()))
 }

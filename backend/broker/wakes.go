@@ -85,10 +85,45 @@ func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, b
 	return nil
 }
 
-// watchWake watches a wake. If the session shows no activity in time, its mail is unread
-// again, for the standby and the next turn. While a hook still holds the mail, the
-// timeout has not begun.
-func (p *wakes) watchWake(s *session.Session, ids []string) {
+// wokeLocked records a wake of an idle session for the limits of its policy, and schedules
+// the next one for mail that arrives until then (QUI-03). It returns the time of the wake.
+// It returns 0 if the limits do not count the wake, because the owner or a job caused it.
+func (p *wakes) wokeLocked(s *session.Session, shown []mail.Delivery, mayWake mail.Priority) (at int64) {
+	if slices.ContainsFunc(shown, func(d mail.Delivery) bool { return mayWake(d) && !wake.IsOfAgent(d.Message) }) {
+		return 0
+	}
+	box, now := p.Boxes[s.ID], p.nowMillis()
+	box.Rate.Woken(s.Wake, now)
+	if next := box.Rate.Next(s.Wake, now); next > now {
+		p.soon(time.Duration(next-now)*time.Millisecond, func(ctx context.Context) { p.wakeAgain(ctx, s) })
+	}
+	return now
+}
+
+// wakeAgain announces the mail that arrived for a session after its last wake, if the
+// session is still idle.
+func (p *wakes) wakeAgain(ctx context.Context, s *session.Session) {
+	mayWake := p.leases.mayWake(s)
+	waiting, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
+	if err != nil {
+		p.opts.Log.Warn("waiting mail wakes nobody until more arrives", "session", s.Name, "err", err)
+		return
+	}
+	p.Lock()
+	box := p.Boxes[s.ID]
+	if box != nil {
+		waiting = slices.DeleteFunc(box.Free(waiting), func(d mail.Delivery) bool { return !mayWake(d) })
+	}
+	p.Unlock()
+	if box != nil && len(waiting) > 0 {
+		p.messages.arrived(ctx, []bridge.Message{waiting[0].Message})
+	}
+}
+
+// watchWake watches a wake of the time at, 0 if the limits of wakes do not count it. If
+// the session shows no activity in time, its mail is unread again, for the standby and the
+// next turn. While a hook still holds the mail, the timeout has not begun.
+func (p *wakes) watchWake(s *session.Session, ids []string, at int64) {
 	given := p.nowMillis()
 	p.tasks.Go(func() {
 		timer := time.NewTimer(p.opts.Pace.Confirm)
@@ -114,6 +149,7 @@ func (p *wakes) watchWake(s *session.Session, ids []string) {
 			p.opts.Log.Warn("mail of a wake without effect could not be offered again", "err", err)
 		}
 		p.Lock()
+		box.Rate.Failed(at)
 		if p.Boxes[id] == box {
 			box.Signal()
 		}

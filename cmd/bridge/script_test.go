@@ -60,6 +60,7 @@ func TestMain(m *testing.M) {
 		"nats-key":      func() { exitWith(natsKey(os.Args[1])) },
 		"nats-operator": func() { exitWith(natsOperator(os.Stdout, os.Args[1:]...)) },
 		"session":       func() { exitWith(session(os.Args[1:], os.Stdout)) },
+		"thanks":        func() { exitWith(thanks(os.Stdout)) }, // two sessions that thank each other
 		"mute":          func() { exitWith(mute(os.Args[1])) },
 		"worker":        func() { exitWith(writingWorker()) },
 		// untold DATABASE fails while there is something to tell another PC of its messages.

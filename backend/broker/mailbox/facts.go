@@ -3,6 +3,7 @@ package mailbox
 import (
 	"slices"
 
+	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
@@ -42,6 +43,27 @@ func (all Boxes) Facts(s *session.Session) delivery.Facts {
 }
 
 // WakeNow returns the transport by which m starts a turn of s now, "" for none.
-func (all Boxes) WakeNow(s *session.Session, m bridge.Message) mail.Via {
-	return mail.WakeNow(m, s, all.Facts(s))
+func (all Boxes) WakeNow(s *session.Session, m bridge.Message, now int64) mail.Via {
+	if all.Due(s, now)(mail.Delivery{Message: m}) {
+		return mail.WakeNow(m, s, all.Facts(s))
+	}
+	return ""
+}
+
+// Due returns a filter for the mail that the limits of wakes let wake s now: all but mail
+// of agents, if such mail woke s too often (QUI-03).
+func (all Boxes) Due(s *session.Session, now int64) mail.Priority {
+	box := all[s.ID]
+	due := box == nil || box.Rate.Next(s.Wake, now) <= now
+	return func(d mail.Delivery) bool { return due || !wake.IsOfAgent(d.Message) }
+}
+
+// Waits returns why m does not wake the idle session s yet, "" if no limit of wakes is
+// the reason.
+func (all Boxes) Waits(s *session.Session, m bridge.Message, now int64) string {
+	if all.Due(s, now)(mail.Delivery{Message: m}) || mail.WakeNow(m, s, all.Facts(s)) == "" {
+		return ""
+	}
+	rate := &all[s.ID].Rate
+	return rate.Reason(s.Name, rate.Next(s.Wake, now), now)
 }

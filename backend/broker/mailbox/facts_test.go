@@ -3,6 +3,7 @@ package mailbox
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
@@ -99,21 +100,21 @@ func TestCHT_03_TheTransportThatWakesNow(t *testing.T) {
 	s := &session.Session{ID: "p1", Name: "web", Kind: bridge.Claude, SessionID: "s1", Wake: policy}
 	box := New()
 	all, m := Boxes{"p1": box}, bridge.Message{ID: "m", To: "web", Body: "x", From: bridge.Address{ID: "p2", Agent: bridge.Codex}}
-	if got := all.WakeNow(s, m); got != "" {
+	if got := all.WakeNow(s, m, 0); got != "" {
 		t.Errorf("nothing waits: %q", got)
 	}
-	if box.Hooks.Wait(false); all.WakeNow(s, m) != mail.ViaWakeHook {
-		t.Errorf("a hook waits: %q", all.WakeNow(s, m))
+	if box.Hooks.Wait(false); all.WakeNow(s, m, 0) != mail.ViaWakeHook {
+		t.Errorf("a hook waits: %q", all.WakeNow(s, m, 0))
 	}
-	if s.Channel = true; all.WakeNow(s, m) != mail.ViaChannel {
-		t.Errorf("it has a channel: %q", all.WakeNow(s, m))
+	if s.Channel = true; all.WakeNow(s, m, 0) != mail.ViaChannel {
+		t.Errorf("it has a channel: %q", all.WakeNow(s, m, 0))
 	}
 	s.Channel = false
-	if box.Mod.Hello(&wake.ModLink{Number: 1}, "s1", false); all.WakeNow(s, owned("o").Message) != mail.ViaMod {
-		t.Errorf("it has a mod: %q", all.WakeNow(s, owned("o").Message))
+	if box.Mod.Hello(&wake.ModLink{Number: 1}, "s1", false); all.WakeNow(s, owned("o").Message, 0) != mail.ViaMod {
+		t.Errorf("it has a mod: %q", all.WakeNow(s, owned("o").Message, 0))
 	}
-	if s.Busy = true; all.WakeNow(s, m) != "" {
-		t.Errorf("it is busy: %q", all.WakeNow(s, m))
+	if s.Busy = true; all.WakeNow(s, m, 0) != "" {
+		t.Errorf("it is busy: %q", all.WakeNow(s, m, 0))
 	}
 }
 
@@ -156,5 +157,31 @@ func TestCTX_03_TheSizeOfALeasedTextIsTakenOnce(t *testing.T) {
 	kept.Join(box)
 	if _, ok := box.TakeCost("l1"); ok {
 		t.Error("the lease of an earlier broker has a size")
+	}
+}
+
+func TestQUI_03_OnlyMailOfAgentsWaitsForTheNextWake(t *testing.T) {
+	s := &session.Session{ID: "p1", Name: "web", Kind: bridge.Claude, SessionID: "s1", Wake: session.Policy{AutoWake: true, MaxHops: 8, BetweenWakes: time.Minute}}
+	box, m := New(), bridge.Message{ID: "m", To: "web", Body: "x", From: bridge.Address{ID: "p2", Agent: bridge.Codex}}
+	all := Boxes{"p1": box}
+	box.Hooks.Wait(false)
+	if all.WakeNow(s, m, 5) != mail.ViaWakeHook || all.Waits(s, m, 5) != "" {
+		t.Errorf("the first: %q, %q", all.WakeNow(s, m, 5), all.Waits(s, m, 5))
+	}
+	box.Rate.Woken(s.Wake, 5)
+	if got, why := all.WakeNow(s, m, 6), all.Waits(s, m, 6); got != "" || why != "waits: web was woken 0 s ago; next wake in 60 s" && why != "waits: web was woken 0 s ago; next wake in 1 min" {
+		t.Errorf("the next: %q, %q", got, why)
+	}
+	if got, why := all.WakeNow(s, owned("o").Message, 6), all.Waits(s, owned("o").Message, 6); got != mail.ViaWakeHook || why != "" {
+		t.Errorf("the owner's: %q, %q", got, why)
+	}
+	if got := all.WakeNow(s, m, 5+time.Minute.Milliseconds()); got != mail.ViaWakeHook {
+		t.Errorf("a minute later: %q", got)
+	}
+	if s.Busy = true; all.Waits(s, m, 6) != "" {
+		t.Errorf("a busy one: %q", all.Waits(s, m, 6))
+	}
+	if got := (Boxes{}).WakeNow(&session.Session{ID: "p9", Kind: bridge.Claude, Channel: true, Wake: s.Wake}, m, 6); got != mail.ViaChannel {
+		t.Errorf("without a box: %q", got)
 	}
 }

@@ -26,6 +26,7 @@ type Box struct {
 	Hooks wake.Hooks
 	Mod   wake.Mod
 	Queue wake.Queue
+	Rate  wake.Rate
 
 	leases    map[string]*Lease // by message id
 	released  int               // counts ended leases: mail read before one may be stale

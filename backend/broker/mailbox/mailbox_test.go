@@ -166,3 +166,30 @@ func TestMSG_03_ABoxIsFoundByAFormerID(t *testing.T) {
 		}
 	}
 }
+
+// The mail of a lease stays reserved for it when an earlier broker's lease of the same mail
+// comes later and ends.
+func TestMSG_06_AReservedMessageIsNotReservedTwice(t *testing.T) {
+	box, holder, earlier := New(), &Holder{}, &Holder{}
+	first := box.Lease(holder, &session.Session{ID: "p1"}, mail.Presentation{Shown: deliveries("a")})
+	earlier.Keep([]session.Lease{{ID: "l1", Recipient: "p1", Messages: []string{"a", "b"}}})
+	earlier.Join(box)
+	if !box.IsLeased("b") {
+		t.Error("the earlier lease reserves nothing")
+	}
+	if earlier.End(); !box.IsLeased("a") || box.IsLeased("b") {
+		t.Errorf("after the end of the earlier lease: a %t, b %t", box.IsLeased("a"), box.IsLeased("b"))
+	}
+	if first.Release(); box.IsLeased("a") {
+		t.Error("the first lease has ended, and its message is reserved")
+	}
+}
+
+func TestMSG_06_HandoversAreCounted(t *testing.T) {
+	box := New()
+	for want := 1; want < 3; want++ {
+		if box.Handed(mail.ViaHook); box.Handovers() != want {
+			t.Errorf("%d handovers, want %d", box.Handovers(), want)
+		}
+	}
+}

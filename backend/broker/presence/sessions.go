@@ -2,6 +2,7 @@ package presence
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -94,16 +95,24 @@ func (p *Presence) withHost(l *Link, stated api.Register, chain []proc.Process) 
 }
 
 // wakePolicy returns the policy that the session advertises, else the owner's settings.
+// Only the owner sets how often agents may wake it.
 func (o Options) wakePolicy(args api.Register) session.Policy {
-	if p := args.WakePrefs; p != nil {
-		return session.Policy{AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, MaxHops: p.MaxHops}
+	policy := session.Policy{
+		WakeOnDirect: true, MaxHops: bridge.DefaultMaxHops, WakesPerHour: bridge.DefaultWakesPerHour, BetweenWakes: bridge.DefaultBetweenWakes,
 	}
 	settings, err := o.Settings()
 	if err != nil {
 		o.Log.Warn("config.json is not used", "err", err)
-		return session.Policy{WakeOnDirect: true, MaxHops: bridge.DefaultMaxHops}
+	} else {
+		policy = session.Policy{
+			AutoWake: settings.AutoWake, WakeOnDirect: settings.WakeOnDirect, MaxHops: settings.MaxHops,
+			WakesPerHour: settings.Mail.WakesPerHour, BetweenWakes: time.Duration(settings.Mail.SecondsBetweenWakes) * time.Second,
+		}
 	}
-	return session.Policy{AutoWake: settings.AutoWake, WakeOnDirect: settings.WakeOnDirect, MaxHops: settings.MaxHops}
+	if p := args.WakePrefs; p != nil {
+		policy.AutoWake, policy.WakeOnDirect, policy.MaxHops = p.AutoWake, p.WakeOnDirect, p.MaxHops
+	}
+	return policy
 }
 
 // applyPrefsLocked gives the session the auto-wake preference that it chose earlier.

@@ -1,8 +1,8 @@
 // Package wake holds the wake state of one live session. Each mechanism of reach.Waker
 // has one file: claude's wake hooks with its channel, claude's mod, and codex's queue.
 // Opencode's plugin is notified at once and needs no state. Each file names the states
-// and has a method for each transition. The package also holds the intervals of wakes,
-// and which sessions chose their own auto-wake.
+// and has a method for each transition. The package also holds the intervals and the
+// limits of wakes, and which sessions chose their own auto-wake.
 //
 // Package mail decides whether a message may wake and what its outcome was. Only Prefs
 // and Ledger do I/O, and only Prefs is safe for concurrent use: the broker's lock guards

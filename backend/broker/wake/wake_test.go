@@ -252,6 +252,40 @@ func TestCHT_20_TheStatesOfAMod(t *testing.T) {
 	}
 }
 
+func TestCHT_20_AModMayGoToAnotherConversation(t *testing.T) {
+	older, mod, newer, m := &ModLink{Number: 1}, &ModLink{Number: 2}, &ModLink{Number: 3}, NewMod()
+	m.Hello(mod, "s1", true)
+	if changed, ok := m.Hello(mod, "s2", false); !changed || !ok || !m.IsIn("s2") || m.State() != ModFree {
+		t.Errorf("its second conversation: %t, %t, state %d", changed, ok, m.State())
+	}
+	if !m.Is(mod) || m.Is(older) {
+		t.Error("another connection is its mod")
+	}
+	if _, ok := m.Hello(newer, "s2", false); !ok || !m.Is(newer) || m.Is(mod) {
+		t.Error("a newer mod does not take the place")
+	}
+}
+
+func TestCHT_20_AnyCallOfATurnShowsThatItRuns(t *testing.T) {
+	for event, want := range map[session.Event]bool{
+		session.EventPrompt: true, session.EventTool: true, session.EventPreTool: true, session.EventStop: false, session.EventChildStop: false,
+	} {
+		m := NewMod()
+		if m.Sign(session.HookCall{Event: event}, 10); m.InTurn() != want {
+			t.Errorf("%s: in a turn %t", event, m.InTurn())
+		}
+	}
+	m := NewMod()
+	m.Sign(session.HookCall{Event: session.EventPrompt}, 10)
+	if m.Sign(session.HookCall{Event: session.EventEnd}, 11); m.InTurn() {
+		t.Error("the turn of an ended session runs")
+	}
+	m.Sign(session.HookCall{Event: session.EventPrompt}, 12)
+	if !m.TurnEnded(12) || m.InTurn() {
+		t.Error("a turn that ended when it began runs")
+	}
+}
+
 func TestCHT_20_WhatHooksAndTheModTellOfATurn(t *testing.T) {
 	mod, m := &ModLink{Number: 2}, NewMod()
 	state := func(what string, want ModState) { t.Helper(); wantState(t, m, what, want) }

@@ -14,9 +14,15 @@ const (
 	MaxPathChars      = 4_096   // ours: PATH_MAX
 	MaxIDChars        = 128     // ours: message, conversation and host session ids
 
-	DecisionHop     = 100 // DEC-11: the highest hop limit, so it never wakes
-	DefaultMaxHops  = 6   // MSG-07
-	HighestMaxHops  = 100
+	DecisionHop    = 100 // DEC-11: the highest hop limit, so it never wakes
+	DefaultMaxHops = 6   // MSG-07
+	HighestMaxHops = 100
+
+	DefaultWakesPerHour   = 30          // QUI-03
+	DefaultBetweenWakes   = time.Minute // QUI-03
+	HighestWakesPerHour   = 3600        // ours
+	HighestSecondsBetween = 3600        // ours
+
 	NoteTopics      = 5   // DEC-15
 	NoteTextChars   = 160 // DEC-15
 	RecentMessages  = 200 // contract: newest rows in GET /api/state

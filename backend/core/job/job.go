@@ -55,6 +55,13 @@ func IsName(name string) bool {
 	return ok
 }
 
+// IsReporter reports whether from is the address in which Bridge reports the result, the
+// questions and the progress of a job, also of one on a paired PC. The agent of the job
+// sends its own messages from another id.
+func IsReporter(from bridge.Address) bool {
+	return IsName(from.ID[strings.LastIndexByte(from.ID, '/')+1:])
+}
+
 func isHex(text string) bool {
 	return len(text) == hexLen && strings.Trim(text, "0123456789abcdef") == ""
 }

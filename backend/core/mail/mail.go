@@ -126,6 +126,11 @@ func (d Delivery) Read() Fact {
 // Priority reports which mail goes first if not all fits: it sees no bodies.
 type Priority func(Delivery) bool
 
+// And returns the mail that both name.
+func (p Priority) And(other Priority) Priority {
+	return func(d Delivery) bool { return p(d) && other(d) }
+}
+
 // InOrder gives no mail priority, so that the oldest goes first.
 func InOrder(Delivery) bool { return false }
 

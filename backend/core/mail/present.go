@@ -43,6 +43,9 @@ type Presentation struct {
 	notices   int // bytes of Text that are notices of decisions
 }
 
+// All returns the mail that the text shows or announces.
+func (p Presentation) All() []Delivery { return slices.Concat(p.Shown, p.Announced) }
+
 // Cost returns the size of the text by kind (CTX-03).
 func (p Presentation) Cost() session.Cost {
 	return session.Cost{Mail: int64(len(p.Text) - p.notices), Notices: int64(p.notices)}

@@ -6,6 +6,7 @@ package session
 
 import (
 	"slices"
+	"time"
 
 	"bridge/backend/core/bridge"
 )
@@ -86,6 +87,10 @@ type Policy struct {
 	AutoWake     bool
 	WakeOnDirect bool
 	MaxHops      int
+
+	// The limits of wakes for mail of agents (QUI-03). 0 means no limit.
+	WakesPerHour int
+	BetweenWakes time.Duration
 }
 
 // Address returns s as the sender of a message.

@@ -6,6 +6,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
+	"bridge/backend/core/job"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 	"bridge/backend/doors/dashboard/dto"
@@ -128,9 +129,17 @@ func (d deliveryView) note() string {
 		return "waiting for its next safe step"
 	case d.Stage() == bridge.StageWoken:
 		return "woken " + d.clock(d.Woken.At) + ", waiting for its turn to begin"
+	case d.isLimited():
+		return "waits: " + d.to.name + " was woken " + d.clock(d.to.live.WokenAt) + "; next wake " + d.clock(d.to.live.NextWake)
 	default:
 		return "waiting for its next turn"
 	}
+}
+
+// isLimited reports whether only the limits of wakes let the message wait (QUI-03).
+func (d deliveryView) isLimited() bool {
+	peer := d.to.live
+	return peer.NextWake != 0 && peer.Wake != delivery.WakeNone && d.From.Agent != bridge.Owner && !job.IsReporter(d.From) && d.neverWakes() == ""
 }
 
 // clock returns the time of day, with the date if it is not the message's date.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
 	"bridge/backend/platform/ipc/api"
 )
@@ -34,6 +35,16 @@ func sampleDelivery(change func(*deliveryView)) deliveryView {
 	return d
 }
 
+// limited is an idle session that mail of agents has just woken, and then change.
+func limited(change func(*deliveryView)) func(*deliveryView) {
+	return func(d *deliveryView) {
+		d.to.live.WokenAt, d.to.live.NextWake, d.to.live.Wake = at(14, 1), at(14, 2), delivery.WakeOpen
+		if change != nil {
+			change(d)
+		}
+	}
+}
+
 func fact(hour, minute int) mail.Fact { return mail.Fact{At: at(hour, minute), Evidence: "hook Stop"} }
 
 func TestTheNoteSaysThePresentTruth(t *testing.T) {
@@ -46,6 +57,11 @@ func TestTheNoteSaysThePresentTruth(t *testing.T) {
 		{"busy", func(d *deliveryView) { d.to.live.State = "busy" }, "waiting for its next safe step"},
 		{"away", func(d *deliveryView) { d.to.live = nil }, "waiting for the session to come back"},
 		{"no broker", func(d *deliveryView) { d.broker, d.to.live = false, nil }, "waiting for a broker to run"},
+		{"QUI-03 woken just before", limited(nil), "waits: claude-app was woken 14:01; next wake 14:02"},
+		{"QUI-03 it is busy", limited(func(d *deliveryView) { d.to.live.State = "busy" }), "waiting for its next safe step"},
+		{"QUI-03 nothing can wake it", limited(func(d *deliveryView) { d.to.live.Wake = delivery.WakeNone }), "waiting for its next turn"},
+		{"QUI-03 mail that wakes nobody", limited(func(d *deliveryView) { d.ConversationID = "c:note" }), "waiting for its next turn"},
+		{"QUI-03 the owner's words", limited(func(d *deliveryView) { d.From = bridge.OwnerAddress() }), "waiting for its next turn"},
 		{"woken", func(d *deliveryView) { d.Woken = fact(14, 1) }, "woken 14:01, waiting for its turn to begin"},
 		{"woken and busy", func(d *deliveryView) { d.Woken, d.to.live.State = fact(14, 1), "busy" }, "waiting for its next safe step"},
 		{"handed", func(d *deliveryView) { d.Handed = fact(14, 1) }, "handed over, waiting for a sign of activity"},

@@ -47,6 +47,8 @@ type Config struct {
 	WakeOnDirect bool `json:"wakeOnDirect"`
 	// MaxHops is the hop count from which mail wakes no session, 0 to 100 (MSG-07).
 	MaxHops int `json:"maxHops"`
+	// Mail limits how often mail of agents wakes a session (QUI-03).
+	Mail Mail `json:"mail"`
 	// Agents holds settings per agent kind.
 	Agents map[bridge.AgentKind]Agent `json:"agents,omitempty"`
 	// ACP holds the agents of agents.acp by name; only the owner writes them.
@@ -66,6 +68,24 @@ type Config struct {
 	Away bool `json:"away"`
 	// Backups holds the settings of automatic backups (STO-11).
 	Backups Backups `json:"backups"`
+}
+
+// Mail holds the limits of wakes for mail of agents in config.json (QUI-03).
+type Mail struct {
+	// WakesPerHour is how often such mail wakes one session in an hour; 0 means no limit.
+	WakesPerHour int `json:"wakesPerHour"`
+	// SecondsBetweenWakes is the time in which all such mail shares one wake; 0 means none.
+	SecondsBetweenWakes int `json:"secondsBetweenWakes"`
+}
+
+func (m Mail) check() error {
+	if m.WakesPerHour < 0 || m.WakesPerHour > bridge.HighestWakesPerHour {
+		return fmt.Errorf("mail.wakesPerHour must be between 0 and %d, not %d", bridge.HighestWakesPerHour, m.WakesPerHour)
+	}
+	if m.SecondsBetweenWakes < 0 || m.SecondsBetweenWakes > bridge.HighestSecondsBetween {
+		return fmt.Errorf("mail.secondsBetweenWakes must be between 0 and %d, not %d", bridge.HighestSecondsBetween, m.SecondsBetweenWakes)
+	}
+	return nil
 }
 
 // Backups holds the settings of the automatic backups of messages in config.json.
@@ -116,6 +136,7 @@ func defaults() Config {
 		Port:         DefaultPort,
 		WakeOnDirect: true,
 		MaxHops:      bridge.DefaultMaxHops,
+		Mail:         Mail{WakesPerHour: bridge.DefaultWakesPerHour, SecondsBetweenWakes: int(bridge.DefaultBetweenWakes / time.Second)},
 		Agents:       map[bridge.AgentKind]Agent{},
 		Desktop:      Desktop{Notifications: true},
 		Claude:       Claude{StatusLine: true},
@@ -235,6 +256,9 @@ func (c Config) check() error {
 		return fmt.Errorf("maxHops must be between 0 and %d, not %d", bridge.HighestMaxHops, c.MaxHops)
 	}
 	if _, err := prompt.ParseMode(string(c.AnswerPrompts)); err != nil {
+		return err
+	}
+	if err := c.Mail.check(); err != nil {
 		return err
 	}
 	if err := c.Backups.check(); err != nil {

@@ -35,7 +35,8 @@ type Recipient struct {
 	Name   string `json:"name"`
 	Online bool   `json:"online"`
 	Wake   bool   `json:"wake"` // whether a wake was requested
-	// Note describes the progress of a message to a paired PC's session.
+	// Note describes the progress of a message to a paired PC's session, or why the
+	// message does not wake its recipient yet (QUI-03).
 	Note string `json:"note,omitempty"`
 }
 

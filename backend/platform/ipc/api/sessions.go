@@ -103,15 +103,19 @@ type Peer struct {
 	Since     bridge.UnixMillis `json:"since"`
 	Children  []Child           `json:"children"`
 
-	AutoWake     bool           `json:"autoWake"`
-	WakeOnDirect bool           `json:"wakeOnDirect"`
-	Unread       int            `json:"unread"`
-	Transport    delivery.Way   `json:"transport"` // how mail reaches it, one word
-	Wake         delivery.Wake  `json:"wake"`      // what mail can do while it is idle
-	Detail       string         `json:"detail"`    // a sentence about both, and the problem
-	CLI          string         `json:"cli"`       // the version of its agent CLI on this PC and the tested versions, as text
-	Problem      string         `json:"problem"`   // problems of its agent CLI, in sentences; "" without any
-	Reach        delivery.Words `json:"reach"`     // the dashboard's text about it
+	AutoWake     bool `json:"autoWake"`
+	WakeOnDirect bool `json:"wakeOnDirect"`
+	Unread       int  `json:"unread"`
+	// WokenAt and NextWake are the last and the next possible wake for mail of agents. They
+	// are 0 if such mail may wake it now (QUI-03).
+	WokenAt   bridge.UnixMillis `json:"wokenAt,omitempty"`
+	NextWake  bridge.UnixMillis `json:"nextWake,omitempty"`
+	Transport delivery.Way      `json:"transport"` // how mail reaches it, one word
+	Wake      delivery.Wake     `json:"wake"`      // what mail can do while it is idle
+	Detail    string            `json:"detail"`    // a sentence about both, and the problem
+	CLI       string            `json:"cli"`       // the version of its agent CLI on this PC and the tested versions, as text
+	Problem   string            `json:"problem"`   // problems of its agent CLI, in sentences; "" without any
+	Reach     delivery.Words    `json:"reach"`     // the dashboard's text about it
 }
 
 // Child is a native child of a session.
