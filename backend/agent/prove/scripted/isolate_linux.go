@@ -21,12 +21,43 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// insideVar marks the process that runs inside the namespaces.
+// insideVar marks the process that runs inside the namespaces. It names those of its parent.
 const insideVar = "BRIDGE_ISOLATED"
+
+// ownNamespaces are the kinds of namespaces in which the process inside is not its parent's.
+var ownNamespaces = []string{"net", "mnt"}
+
+// namespace returns the name of the namespace that this process is in.
+func namespace(kind string) (string, error) { return os.Readlink("/proc/self/ns/" + kind) }
+
+// namespaces returns the names of the namespaces that this process is in.
+func namespaces() (string, error) {
+	var names []string
+	for _, kind := range ownNamespaces {
+		name, err := namespace(kind)
+		if err != nil {
+			return "", fmt.Errorf("naming a namespace: %w", err)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " "), nil
+}
+
+// checkApart fails with Denied if this process is in a namespace of its parent.
+func checkApart() error {
+	outside := strings.Fields(os.Getenv(insideVar))
+	for _, kind := range ownNamespaces {
+		name, err := namespace(kind)
+		if err != nil || len(outside) != len(ownNamespaces) || slices.Contains(outside, name) {
+			return bridge.Errorf(bridge.Denied, "this process is in no %s namespace of its own", kind)
+		}
+	}
+	return nil
+}
 
 // Isolated reports whether this process was started by Isolate. After Enter nothing that
 // it starts can reach beyond its loopback, or sees the machine's /tmp.
-func Isolated() bool { return os.Getenv(insideVar) == "1" }
+func Isolated() bool { return os.Getenv(insideVar) != "" }
 
 // Isolation is one run of this program in namespaces of its own.
 type Isolation struct {
@@ -52,9 +83,13 @@ func Isolate(ctx context.Context, run Isolation) (code int, left string, err err
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, "", fmt.Errorf("becoming the parent of orphans: %w", err)
 	}
+	outside, err := namespaces()
+	if err != nil {
+		return 0, "", err
+	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", run.Args...)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(append(os.Environ(), run.Env...), insideVar+"=1", "TMPDIR="+dir)
+	cmd.Env = append(append(os.Environ(), run.Env...), insideVar+"="+outside, "TMPDIR="+dir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, run.Stdout, run.Stderr
 	cmd.WaitDelay = time.Second // a process that it left may hold its output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
@@ -103,10 +138,10 @@ func temporary() (string, error) {
 }
 
 // Enter makes the namespaces of Isolate ready: with a /tmp of its own and with a
-// loopback. The one who was started by Isolate does it first of all. It fails with Denied
-// if the process has any network but a loopback: then Isolate did not start it.
+// loopback. The one who was started by Isolate does it first of all. It fails with Denied,
+// and does nothing, if Isolate did not start it.
 func Enter() error {
-	if err := checkAlone(); err != nil {
+	if err := errors.Join(checkApart(), CheckAlone()); err != nil {
 		return err
 	}
 	if err := ownTemporary(os.Getenv("TMPDIR")); err != nil {
@@ -115,14 +150,15 @@ func Enter() error {
 	return raiseLoopback()
 }
 
-// checkAlone fails with Denied if this process has a network other than a loopback.
-func checkAlone() error {
+// CheckAlone fails with Denied if a network of this process is up, other than a loopback.
+// A new namespace may have tunnels that are down.
+func CheckAlone() error {
 	all, err := net.Interfaces()
 	if err != nil {
 		return fmt.Errorf("listing the networks: %w", err)
 	}
 	for _, one := range all {
-		if one.Flags&net.FlagLoopback == 0 {
+		if one.Flags&net.FlagUp != 0 && one.Flags&net.FlagLoopback == 0 {
 			return bridge.Errorf(bridge.Denied, "this process has the network %s, so it is in no namespace of its own", one.Name)
 		}
 	}
