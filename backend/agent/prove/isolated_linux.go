@@ -17,7 +17,7 @@ import (
 func Check() error { return nil }
 
 // Do tries the routes in namespaces without a network, by starting this program again. It
-// fails with Unavailable if the system permits no namespaces: the agent is not started then.
+// fails with Denied if the system permits no namespaces: the agent is not started then.
 func (r Run) Do(ctx context.Context) (Report, error) {
 	var out, errs bytes.Buffer
 	program := r.Program
@@ -26,9 +26,7 @@ func (r Run) Do(ctx context.Context) (Report, error) {
 	}
 	code, _, err := scripted.Isolate(ctx, scripted.Isolation{
 		Args: []string{InsideCommand, string(r.Kind), r.Program, "--timeout", r.Patience.String()},
-		// What these name stays visible below /tmp.
-		Env:    []string{"BRIDGE_KEEP_PROGRAM=" + r.Program, "BRIDGE_KEEP_TARGET=" + program},
-		Stdout: &out, Stderr: &errs,
+		Keep: []string{r.Program, program}, Stdout: &out, Stderr: &errs,
 	})
 	if ctx.Err() != nil {
 		return Report{}, fmt.Errorf("try %s: %w", r.Kind, ctx.Err())
@@ -48,9 +46,9 @@ func (r Run) Do(ctx context.Context) (Report, error) {
 
 // noNamespaces returns the error for a system that permits no namespaces.
 func noNamespaces(err error) error {
-	return bridge.WithCause(bridge.Unavailable, err, "Bridge starts no agent here: it needs a network namespace without a way out, and this system permits none ("+err.Error()+"). "+
-		"Allow user namespaces: set user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 on Debian, "+
-		"kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu. A container needs them from its host")
+	return bridge.WithCause(bridge.Denied, err, "Bridge starts no agent here: this system permits no network namespace without a way out ("+err.Error()+"). "+
+		"Allow user namespaces: set user.max_user_namespaces above 0, kernel.unprivileged_userns_clone to 1 on Debian, "+
+		"kernel.apparmor_restrict_unprivileged_userns to 0 on Ubuntu. In a container its host must allow them")
 }
 
 // Inside tries the routes in the namespaces that Do made. It fails with Denied in any

@@ -14,7 +14,6 @@ type session interface {
 	Until(ctx context.Context, what string, fits func(screen string) bool) error
 	Screen() string
 	Ended() bool
-	Close(ctx context.Context) error
 }
 
 // kindOf is how one kind of agent is driven.

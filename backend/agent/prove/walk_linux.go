@@ -152,10 +152,16 @@ func (w *walk) turn(ctx context.Context, script string, answer scripted.Step) (s
 	defer cancel()
 	request, err := w.play(ctx, script, answer)
 	if err != nil {
-		return request, &fault{stepPrompt, "the model is asked with the prompt", lastLines(err.Error())}
+		return request, w.unasked(stepPrompt, err)
 	}
 	w.settle(ctx)
 	return request, nil
+}
+
+// unasked returns the fault for a prompt with which the model was not asked.
+func (w *walk) unasked(step string, err error) *fault {
+	first, _, _ := strings.Cut(err.Error(), "\n") // the screen may follow
+	return &fault{step, "the model is asked with the prompt", first + "\nits screen ends with:\n" + lastLines(w.session.Screen())}
 }
 
 // play prompts a script, and returns its first request.
@@ -180,7 +186,7 @@ func (w *walk) identify(ctx context.Context) *fault {
 	defer cancel()
 	_, err := w.play(ctx, "identify", scripted.Call(w.tool+"peers", map[string]any{}), scripted.Say("identified"))
 	if err != nil {
-		return &fault{stepTool, "the model is asked with the prompt", lastLines(err.Error())}
+		return w.unasked(stepTool, err)
 	}
 	request, err := w.request(ctx, "identify", 1)
 	if err != nil {
@@ -311,7 +317,7 @@ func (w *walk) atPrompt(ctx context.Context) *fault {
 	}
 	request, err := w.play(ctx, "at-prompt", scripted.Say("at-prompt-said"))
 	if err != nil {
-		return &fault{step, "the model is asked with the prompt", lastLines(err.Error())}
+		return w.unasked(step, err)
 	}
 	defer w.settle(ctx)
 	return w.shown(ctx, step, id, body, request)
@@ -336,10 +342,10 @@ func (w *walk) during(ctx context.Context, route Route, step string, answer scri
 	defer cancel()
 	script := strings.TrimPrefix(string(route), "mail-")
 	if _, err := w.play(ctx, script, answer, scripted.Say(script+"-read")); err != nil {
-		return &fault{step, "the model is asked with the prompt", lastLines(err.Error())}
+		return w.unasked(step, err)
 	}
 	if err := w.model.AtGate(ctx, script); err != nil {
-		return &fault{step, "the model is asked with the prompt", lastLines(err.Error())}
+		return w.unasked(step, err)
 	}
 	id, body, err := w.send(ctx, route, mail.ReplyOptional)
 	w.model.Open(script)

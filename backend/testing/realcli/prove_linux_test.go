@@ -71,13 +71,13 @@ func TestCAN_01_WithoutNamespacesNoAgentIsStarted(t *testing.T) {
 	if cmd.ProcessState == nil {
 		t.Skipf("SKIPPED, this system permits no user namespace: %v", err)
 	}
-	for _, words := range []string{"bridge: Bridge starts no agent here", "this system permits none", "Allow user namespaces: set user.max_user_namespaces above 0"} {
+	for _, words := range []string{"bridge: Bridge starts no agent here", "this system permits no network namespace", "Allow user namespaces: set user.max_user_namespaces above 0"} {
 		if !strings.Contains(string(out), words) {
 			t.Errorf("it does not say %q:\n%s", words, out)
 		}
 	}
-	if code := cmd.ProcessState.ExitCode(); code != 4 {
-		t.Errorf("exit code %d, want 4", code)
+	if code := cmd.ProcessState.ExitCode(); code != 3 {
+		t.Errorf("exit code %d, want 3", code)
 	}
 	if exists(started) {
 		t.Error("the agent was started")

@@ -24,6 +24,9 @@ import (
 // insideVar marks the process that runs inside the namespaces. It names those of its parent.
 const insideVar = "BRIDGE_ISOLATED"
 
+// keptVar lists more paths below /tmp that stay visible inside.
+const keptVar = "BRIDGE_KEPT_BELOW_TMP"
+
 // ownNamespaces are the kinds of namespaces in which the process inside is not its parent's.
 var ownNamespaces = []string{"net", "mnt"}
 
@@ -62,7 +65,7 @@ func Isolated() bool { return os.Getenv(insideVar) != "" }
 // Isolation is one run of this program in namespaces of its own.
 type Isolation struct {
 	Args           []string // of the program, without its name
-	Env            []string // NAME=value, beside the environment of this process
+	Keep           []string // paths that stay visible if they are below /tmp
 	Stdout, Stderr io.Writer
 }
 
@@ -89,7 +92,7 @@ func Isolate(ctx context.Context, run Isolation) (code int, left string, err err
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", run.Args...)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(append(os.Environ(), run.Env...), insideVar+"="+outside, "TMPDIR="+dir)
+	cmd.Env = append(os.Environ(), keptVar+"="+strings.Join(run.Keep, string(filepath.ListSeparator)), insideVar+"="+outside, "TMPDIR="+dir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, run.Stdout, run.Stderr
 	cmd.WaitDelay = time.Second // a process that it left may hold its output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
@@ -203,6 +206,7 @@ func keptOfTemporary() []string {
 	program, _ := os.Executable()
 	folder, _ := os.Getwd()
 	paths := append([]string{program, folder, os.Getenv("HOME")}, filepath.SplitList(os.Getenv("PATH"))...)
+	paths = append(paths, filepath.SplitList(os.Getenv(keptVar))...)
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "BRIDGE_") || strings.HasPrefix(name, "GO") {
 			paths = append(paths, value)

@@ -38,7 +38,8 @@ func Prove(r command.Run, completeKinds cobra.CompletionFunc) *cobra.Command {
 		Long: "Start your own agent program in an empty home and without a network, with a scripted model in place of its\n" +
 			"vendor's, and try each route: it connects, start note, mail at a prompt, at a tool call and at the end of a turn,\n" +
 			"and the wake of an idle session. It costs no tokens, and touches neither your sessions nor your settings. It\n" +
-			"takes up to a minute a kind, and exits 1 if a route is broken. Only on Linux.",
+			"takes up to a minute a kind. It exits 1 if a route is broken, and 3 if this system permits no network namespace.\n" +
+			"Only on Linux.",
 		Example: "  bridge prove\n  bridge prove codex\n  bridge prove claude opencode --json\n  bridge prove --timeout 1m",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if patience <= 0 {
