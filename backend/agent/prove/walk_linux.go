@@ -143,7 +143,8 @@ func (w *walk) greet(ctx context.Context) *fault {
 			return nil
 		}
 	}
-	return &fault{stepPrompt, "the model is offered the tool " + w.tool + "send", fmt.Sprintf("%d prompts with the tools %s", greetings, bridge.OneLine(strings.Join(w.first.Tools, ", ")))}
+	tools := bridge.OneLine(strings.Join(w.first.Tools, ", "))
+	return &fault{stepPrompt, "the model is offered the tool " + w.tool + "send", fmt.Sprintf("%d prompts with the tools %s", greetings, tools)}
 }
 
 // turn prompts a script whose only answer is text, and waits for its end.
