@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/realcli"
 )
 
@@ -22,8 +23,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains([]string{"mcp", "hook", "plugin"}, os.Args[1]) {
 		os.Exit(standIn(os.Args[1:]))
 	}
-	if realcli.Isolated() {
-		if err := realcli.Enter(); err != nil {
+	if scripted.Isolated() {
+		if err := scripted.Enter(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -50,6 +51,6 @@ func TestMain(m *testing.M) {
 // unusable says why no real CLI can be run.
 var unusable error
 
-func findCLIs() (realcli.CLIs, error) {
+func findCLIs() (scripted.CLIs, error) {
 	return realcli.FindCLIs(cmp.Or(os.Getenv("BRIDGE_TEST_CLIS"), filepath.Join("..", "..", "..", ".cache", "clis")))
 }

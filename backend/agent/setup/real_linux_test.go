@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/hooks"
-	"bridge/backend/testing/realcli"
 	"bridge/backend/testing/testkit"
 )
 
@@ -26,8 +26,8 @@ import (
 // under a path with spaces and a quote.
 type world struct {
 	*testing.T
-	home  *realcli.Home
-	model *realcli.FakeModel
+	home  *scripted.Home
+	model *scripted.FakeModel
 	in    setup.Input
 	log   string
 }
@@ -42,11 +42,11 @@ func newWorld(t *testing.T, kind bridge.AgentKind) *world {
 	}
 	clis, err := findCLIs()
 	must(t, err)
-	model, err := realcli.StartFakeModel()
+	model, err := scripted.StartFakeModel()
 	must(t, err)
 	root, err := os.MkdirTemp("", "agent")
 	must(t, err)
-	home, err := realcli.NewHome(root, clis, model, "p")
+	home, err := scripted.NewHome(root, clis, model, "p")
 	must(t, err)
 	program, bridgeHome := filepath.Join(root, "pro gram's", "bridge"), filepath.Join(root, "bridge home")
 	for _, dir := range []string{filepath.Dir(program), bridgeHome} {
@@ -227,11 +227,11 @@ func TestMSG_11_RealClaude(t *testing.T) {
 		t.Errorf("claude mcp list:\n%s", list)
 	}
 	w.model.Script("turn",
-		realcli.Call("Bash", map[string]any{"command": "echo hi", "description": "greet"}),
-		realcli.Call("mcp__bridge__inbox", map[string]any{}),
-		realcli.Call("Task", map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": "general-purpose"}),
-		realcli.Say("all-said"), realcli.Say("again-said"), realcli.Say("and-again"))
-	w.model.Script("child", realcli.Call("mcp__bridge__inbox", map[string]any{"limit": 1}), realcli.Say("child-said"))
+		scripted.Call("Bash", map[string]any{"command": "echo hi", "description": "greet"}),
+		scripted.Call("mcp__bridge__inbox", map[string]any{}),
+		scripted.Call("Task", map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": "general-purpose"}),
+		scripted.Say("all-said"), scripted.Say("again-said"), scripted.Say("and-again"))
+	w.model.Script("child", scripted.Call("mcp__bridge__inbox", map[string]any{"limit": 1}), scripted.Say("child-said"))
 	_, err = w.home.Claude(w.soon(), w.home.Project("p"), "play script:turn", "--allowedTools", "Bash")
 	must(t, err)
 
@@ -261,7 +261,7 @@ func TestMSG_11_RealClaude(t *testing.T) {
 // reached waits until the model was shown text.
 func (w *world) reached(text string) {
 	w.Helper()
-	_, err := w.model.Wait(w.soon(), text, func(r realcli.Request) bool { return strings.Contains(r.Text(), text) })
+	_, err := w.model.Wait(w.soon(), text, func(r scripted.Request) bool { return strings.Contains(r.Text(), text) })
 	must(w.T, err)
 }
 
@@ -279,18 +279,18 @@ func TestMSG_11_RealCodex(t *testing.T) {
 		t.Errorf("codex mcp list:\n%s", list)
 	}
 	w.model.Script("turn",
-		realcli.Call("exec_command", map[string]any{"cmd": "echo hi"}),
-		realcli.Call("mcp__bridge/inbox", map[string]any{}),
-		realcli.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}),
-		realcli.Say("all-said").After("child-done"), realcli.Say("again-said"), realcli.Say("and-again"))
-	w.model.Script("child", realcli.Call("mcp__bridge/inbox", map[string]any{"limit": 1}), realcli.Say("child-said"))
+		scripted.Call("exec_command", map[string]any{"cmd": "echo hi"}),
+		scripted.Call("mcp__bridge/inbox", map[string]any{}),
+		scripted.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}),
+		scripted.Say("all-said").After("child-done"), scripted.Say("again-said"), scripted.Say("and-again"))
+	w.model.Script("child", scripted.Call("mcp__bridge/inbox", map[string]any{"limit": 1}), scripted.Say("child-said"))
 	ended := make(chan error, 1)
 	go func() {
 		// No flag bypasses the trust in hooks here.
 		_, err := w.home.Codex(w.soon(), w.home.Project("p"), "play script:turn")
 		ended <- err
 	}()
-	_, err = w.model.Wait(w.soon(), "the child's end", func(r realcli.Request) bool { return r.Script == "child" && r.Step == 1 })
+	_, err = w.model.Wait(w.soon(), "the child's end", func(r scripted.Request) bool { return r.Script == "child" && r.Step == 1 })
 	must(t, err)
 	w.model.Open("child-done")
 	must(t, <-ended)
@@ -337,7 +337,7 @@ func TestMSG_11_RealCodexTrustsTheProgramOfHooksAfterAnUpgrade(t *testing.T) {
 	if old, new := strings.Count(long[".codex/config.toml"], "trusted_hash"), strings.Count(now[".codex/config.toml"], "trusted_hash"); old != new || new == 0 {
 		t.Errorf("%d hooks were trusted, now %d:\n%s", old, new, now[".codex/config.toml"])
 	}
-	w.model.Script("turn", realcli.Say("all-said"))
+	w.model.Script("turn", scripted.Say("all-said"))
 	_, err := w.home.Codex(w.soon(), w.home.Project("p"), "play script:turn")
 	must(t, err)
 	for _, event := range []string{"SessionStart", "UserPromptSubmit", "Stop"} {
@@ -371,7 +371,7 @@ func TestMSG_11_RealCodexTrustsHooksBehindLinks(t *testing.T) {
 			must(t, os.Rename(path, moved))
 			must(t, os.Symlink(moved, path))
 			w.install(bridge.Codex)
-			w.model.Script("turn", realcli.Say("all-said"))
+			w.model.Script("turn", scripted.Say("all-said"))
 			_, err := w.home.Codex(w.soon(), w.home.Project("p"), "play script:turn")
 			must(t, err)
 			w.first("hook SessionStart", func(e entry) bool { return e.Hook == "SessionStart" })
@@ -395,11 +395,11 @@ func TestMSG_11_RealOpenCode(t *testing.T) {
 	give(w.in.BridgeHome, "mail-chat.message", "MAIL-at-the-prompt")
 	give(w.in.BridgeHome, "mail-tool.execute.after", "MAIL-after-a-tool")
 	w.model.Script("turn",
-		realcli.Call("bash", map[string]any{"command": "echo hi", "description": "greet"}),
-		realcli.Call("bridge_inbox", map[string]any{"_bridge_session": "ses_of_somebody_else", "_bridge_child": "x"}),
-		realcli.Call("task", map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": "general"}),
-		realcli.Say("all-said"))
-	w.model.Script("child", realcli.Call("bridge_inbox", map[string]any{"limit": 1}), realcli.Say("child-said"))
+		scripted.Call("bash", map[string]any{"command": "echo hi", "description": "greet"}),
+		scripted.Call("bridge_inbox", map[string]any{"_bridge_session": "ses_of_somebody_else", "_bridge_child": "x"}),
+		scripted.Call("task", map[string]any{"description": "a child", "prompt": "play script:child", "subagent_type": "general"}),
+		scripted.Say("all-said"))
+	w.model.Script("child", scripted.Call("bridge_inbox", map[string]any{"limit": 1}), scripted.Say("child-said"))
 	_, err = w.home.OpenCode(w.soon(), w.home.Project("p"), "play script:turn")
 	must(t, err)
 
@@ -433,14 +433,14 @@ func TestMSG_06_RealOpenCodeIsWoken(t *testing.T) {
 	w.install(bridge.OpenCode)
 	give(w.in.BridgeHome, "push-session.idle", "wake")
 	give(w.in.BridgeHome, "mail-session.idle", "play script:woken")
-	w.model.Script("turn", realcli.Say("all-said"))
-	w.model.Script("woken", realcli.Say("woken-said"))
+	w.model.Script("turn", scripted.Say("all-said"))
+	w.model.Script("woken", scripted.Say("woken-said"))
 	terminal, err := w.home.OpenOpenCode(w.soon(), "opencode", w.home.Project("p"), "--agent", "plan")
 	must(t, err)
 	t.Cleanup(func() { must(t, terminal.Close(context.Background())) })
 	must(t, terminal.Until(w.soon(), "its composer", func(screen string) bool { return strings.Contains(screen, "Ask anything") }))
 	must(t, terminal.Prompt(w.soon(), "play script:turn"))
-	woken, err := w.model.Wait(w.soon(), "the woken turn", func(r realcli.Request) bool { return r.Script == "woken" && !r.Aux })
+	woken, err := w.model.Wait(w.soon(), "the woken turn", func(r scripted.Request) bool { return r.Script == "woken" && !r.Aux })
 	must(t, err)
 	if _, after, _ := strings.Cut(woken.Text(), "script:woken"); !strings.Contains(after, "Plan mode ACTIVE") {
 		t.Errorf("the woken turn left the session's plan mode: %s", after)
@@ -495,7 +495,7 @@ func TestMSG_11_RealOpenCodeStartsWithoutTheRegistry(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { registry.Close() })
-	w.model.Script("turn", realcli.Say("all-said"))
+	w.model.Script("turn", scripted.Say("all-said"))
 	cmd := w.home.Command(w.soon(), w.home.Project("p"), "opencode", "run", "--format", "json")
 	cmd.Stdin = strings.NewReader("play script:turn")
 	cmd.Env = append(slices.DeleteFunc(cmd.Env, func(pair string) bool { return strings.HasPrefix(pair, "npm_config_") }),
@@ -537,7 +537,7 @@ func TestMSG_11_RealCLIsAskBeforeWorkIsStarted(t *testing.T) {
 			w := newWorld(t, test.kind)
 			w.install(test.kind)
 			w.model.Script("turn",
-				realcli.Call(test.tool+"peers", map[string]any{}), realcli.Call(test.tool+"spawn_codex", map[string]any{}), realcli.Say("all-said"), realcli.Say("again"), realcli.Say("and-again"))
+				scripted.Call(test.tool+"peers", map[string]any{}), scripted.Call(test.tool+"spawn_codex", map[string]any{}), scripted.Say("all-said"), scripted.Say("again"), scripted.Say("and-again"))
 			out, err := test.run(w)
 			must(t, err)
 			w.first("peers", func(e entry) bool { return e.Tool == "peers" })
@@ -584,7 +584,7 @@ func TestRWM_12_RealAgentsReadBehindAByteOrderMark(t *testing.T) {
 			turn := func(name string) {
 				t.Helper()
 				tool := map[bridge.AgentKind]string{bridge.Claude: "mcp__bridge__inbox", bridge.Codex: "mcp__bridge/inbox", bridge.OpenCode: "bridge_inbox"}[kind]
-				w.model.Script(name, realcli.Call(tool, map[string]any{}), realcli.Say("all-said"), realcli.Say("again-said"))
+				w.model.Script(name, scripted.Call(tool, map[string]any{}), scripted.Say("all-said"), scripted.Say("again-said"))
 				run := map[bridge.AgentKind]func(context.Context, string, string, ...string) (string, error){
 					bridge.Claude: w.home.Claude, bridge.Codex: w.home.Codex, bridge.OpenCode: w.home.OpenCode,
 				}[kind]

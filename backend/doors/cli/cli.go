@@ -85,7 +85,7 @@ func (a *App) root() *cobra.Command {
 	}
 	root.AddCommand(
 		demoAgentCommand(a), mcpCommand(a), hookCommand(a), pluginCommand(a), retireCommand(a), backupWorkerCommand(a),
-		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a),
+		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a), maintenance.ProveInside(a.run()),
 	)
 	usage.Prepare(root, versionOf(a).text())
 	usage.AddTopics(root, manual.Help(a.Manual, a.Stdout))
@@ -112,7 +112,7 @@ func commandGroups(a *App) []group {
 		{"Other PCs and teams:", []*cobra.Command{
 			pairCommand(a), linkCommand(a), unlinkCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a),
 		}},
-		{"Run and keep:", append(maintenance.Commands(a.run()), serveCommand(a), serviceCommand(a), maintenance.Logs(a.run()), maintenance.Doctor(a.run()), settings.Command(a.run()), uninstallCommand(a))},
+		{"Run and keep:", append(maintenance.Commands(a.run()), serveCommand(a), serviceCommand(a), maintenance.Logs(a.run()), maintenance.Doctor(a.run()), maintenance.Prove(a.run(), completing(a, kindNames)), settings.Command(a.run()), uninstallCommand(a))},
 		{lastGroup, []*cobra.Command{versionCommand(a)}},
 	}
 }

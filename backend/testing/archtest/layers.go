@@ -51,9 +51,9 @@ var wings = []wing{
 		{"ipc"},
 	}},
 	{"agent", [][]string{ // the agent CLIs: their programs, settings, stores and protocols
-		{"clidata", "driver/run", "driver/jobstate"},
+		{"clidata", "driver/run", "driver/jobstate", "prove/scripted"},
 		{".", "driver/acp", "appserver"},
-		{"driver", "setup", "models", "programs"},
+		{"driver", "setup", "models", "programs", "prove"},
 		{"connect"},
 	}},
 	{"storage", [][]string{ // the store, and its maintenance: check, backup, restore, archive

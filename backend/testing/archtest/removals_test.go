@@ -36,9 +36,14 @@ var removals = map[string]string{
 	"backend/jobs/gitwork.program.clearCheckout os.RemoveAll": "a worktree that git could not make, in a folder that was not there before, or one in which no agent has begun: it holds what is committed and what a set-up command made",
 	"backend/jobs/gitwork.Git.removeCheckout os.Remove":       "the empty folder of a worktree that git has just removed; the system refuses one that holds anything",
 
-	"backend/agent/setup.Edit.write os.Remove":           "a settings file that Bridge itself made, checked to be as Bridge left it",
-	"backend/agent/setup.dropEmptyDirs os.Remove":        "folders that Bridge made; the system refuses those that hold anything",
-	"backend/agent/setup.Input.codexTrust os.RemoveAll":  "the throw-away folder of one question to codex, made by the same call",
+	"backend/agent/setup.Edit.write os.Remove":               "a settings file that Bridge itself made, checked to be as Bridge left it",
+	"backend/agent/setup.dropEmptyDirs os.Remove":            "folders that Bridge made; the system refuses those that hold anything",
+	"backend/agent/setup.Input.codexTrust os.RemoveAll":      "the throw-away folder of one question to codex, made by the same call",
+	"backend/agent/prove/scripted.Home.Close os.RemoveAll":   "the throw-away home of an agent that is tried, made by the same process",
+	"backend/agent/prove/scripted.Home.write os.WriteFile":   "a file of that throw-away home, which only its own process writes",
+	"backend/agent/prove/scripted.Isolate os.RemoveAll":      "the throw-away /tmp of a run in namespaces, made by the same call",
+	"backend/agent/prove/scripted.ownTemporary os.WriteFile": "an empty file on which one of the machine's /tmp is mounted, in a folder that the same run made",
+
 	"backend/agent/driver.claudeState.publish os.Remove": "the folder of a session's subagents that Bridge made; the system refuses one that holds anything",
 	"backend/doors/daemon.keys.entryFile os.Remove":      "the page with a ticket that is good for nothing any more",
 	"backend/doors/cli.demoRun.end os.RemoveAll":         "the throw-away home of a demo, made by the same process",

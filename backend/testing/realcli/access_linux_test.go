@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"bridge/backend/agent/driver"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/testing/realcli"
 	"bridge/backend/testing/testkit"
 )
 
@@ -23,18 +23,18 @@ import (
 // no other action has.
 type action struct {
 	token, name string
-	do          func(p *place) realcli.Step
+	do          func(p *place) scripted.Step
 	// ran reports whether it did what it is about; said is what the model read of it.
 	ran func(p *place, said string) bool
 }
 
 // place is where one job tries everything.
 type place struct {
-	home    *realcli.Home
+	home    *scripted.Home
 	kind    string
 	folder  string // a repository
 	outside string // beside it
-	model   *realcli.FakeModel
+	model   *scripted.FakeModel
 }
 
 func (p *place) in(name string) string  { return filepath.Join(p.folder, name) }
@@ -42,7 +42,7 @@ func (p *place) out(name string) string { return filepath.Join(p.outside, name) 
 
 // wasAsked reports whether the model was asked for the page of that token.
 func (p *place) wasAsked(token string) bool {
-	return slices.ContainsFunc(p.model.Requests(), func(r realcli.Request) bool { return r.Path == "GET /"+token+"-"+filepath.Base(p.folder) })
+	return slices.ContainsFunc(p.model.Requests(), func(r scripted.Request) bool { return r.Path == "GET /"+token+"-"+filepath.Base(p.folder) })
 }
 
 func exists(path string) bool {
@@ -60,7 +60,7 @@ func actions() []action {
 	var all []action
 	add := func(name, command string, ran func(p *place, said string) bool) {
 		token := fmt.Sprintf("x%02d", len(all)+1)
-		all = append(all, action{token, name, func(p *place) realcli.Step {
+		all = append(all, action{token, name, func(p *place) scripted.Step {
 			replaced := strings.NewReplacer("TOKEN", token, "OUT", p.outside, "URL", p.model.URL()).Replace(command)
 			return shell(p.kind, replaced)
 		}, ran})
@@ -76,9 +76,9 @@ func actions() []action {
 		token := fmt.Sprintf("x%02d", len(all)+1)
 		add(name, command, func(p *place, _ string) bool { return exists(p.out(token)) })
 	}
-	tool := func(name string, do func(p *place, token string) realcli.Step, ran func(p *place, token string) bool) {
+	tool := func(name string, do func(p *place, token string) scripted.Step, ran func(p *place, token string) bool) {
 		token := fmt.Sprintf("x%02d", len(all)+1)
-		all = append(all, action{token, name, func(p *place) realcli.Step { return do(p, token) }, func(p *place, _ string) bool { return ran(p, token) }})
+		all = append(all, action{token, name, func(p *place) scripted.Step { return do(p, token) }, func(p *place, _ string) bool { return ran(p, token) }})
 	}
 
 	reads("ls", "ls TOKEN")
@@ -86,9 +86,9 @@ func actions() []action {
 	reads("git status", "git status --short TOKEN-to-be-read")
 	reads("grep", "grep -h read TOKEN")
 	reads("cat a file outside", "cat OUT/TOKEN")
-	tool("write by its own tool", func(p *place, token string) realcli.Step { return ownWrite(p.kind, p.in(token)) },
+	tool("write by its own tool", func(p *place, token string) scripted.Step { return ownWrite(p.kind, p.in(token)) },
 		func(p *place, token string) bool { return exists(p.in(token)) })
-	tool("edit by its own tool", func(p *place, token string) realcli.Step { return ownEdit(p.kind, p.in(token)) },
+	tool("edit by its own tool", func(p *place, token string) scripted.Step { return ownEdit(p.kind, p.in(token)) },
 		func(p *place, token string) bool { return holdsText(p.in(token), "changed") })
 	makes("redirect", "echo 1 > TOKEN")
 	makes("touch", "touch TOKEN")
@@ -109,73 +109,73 @@ func actions() []action {
 	outside("outside by ..", "touch ../outside-$(basename $PWD)/TOKEN")
 	outside("outside by a link", "touch link/TOKEN")
 	outside("outside by its path", "touch OUT/TOKEN")
-	tool("outside by its own tool", func(p *place, token string) realcli.Step { return ownWrite(p.kind, p.out(token)) },
+	tool("outside by its own tool", func(p *place, token string) scripted.Step { return ownWrite(p.kind, p.out(token)) },
 		func(p *place, token string) bool { return exists(p.out(token)) })
-	tool("outside by its own tool and a link", func(p *place, token string) realcli.Step { return ownWrite(p.kind, p.in("link/"+token)) },
+	tool("outside by its own tool and a link", func(p *place, token string) scripted.Step { return ownWrite(p.kind, p.in("link/"+token)) },
 		func(p *place, token string) bool { return exists(p.out(token)) })
 	add("curl", "curl -s URL/"+"TOKEN-$(basename $PWD)", func(p *place, _ string) bool { return p.wasAsked("x29") })
-	tool("a page by its own tool", func(p *place, token string) realcli.Step {
+	tool("a page by its own tool", func(p *place, token string) scripted.Step {
 		url := p.model.URL() + "/" + token + "-" + filepath.Base(p.folder)
 		switch p.kind {
 		case "codex":
 			return shell(p.kind, "true") // its provider looks at pages, if anybody
 		case "opencode":
-			return realcli.Call("webfetch", map[string]any{"url": url, "format": "text"})
+			return scripted.Call("webfetch", map[string]any{"url": url, "format": "text"})
 		default:
-			return realcli.Call("WebFetch", map[string]any{"url": url, "prompt": "what is there?"})
+			return scripted.Call("WebFetch", map[string]any{"url": url, "prompt": "what is there?"})
 		}
 	}, func(p *place, token string) bool { return p.wasAsked(token) })
 	own := fmt.Sprintf("x%02d", len(all)+1)
 	add("opencode's state", "touch ~/.local/share/opencode/TOKEN-$(basename $PWD)", func(p *place, _ string) bool {
 		return exists(filepath.Join(p.home.Dir, ".local/share/opencode", own+"-"+filepath.Base(p.folder)))
 	})
-	tool("touch by a native child", func(p *place, token string) realcli.Step {
+	tool("touch by a native child", func(p *place, token string) scripted.Step {
 		script := filepath.Base(p.folder) + "-child"
-		p.model.Script(script, shell(p.kind, "touch "+token), realcli.Say("done"))
+		p.model.Script(script, shell(p.kind, "touch "+token), scripted.Say("done"))
 		prompt := "play script:" + script
 		switch p.kind {
 		case "codex":
-			return realcli.Call("multi_agent_v1/spawn_agent", map[string]any{"message": prompt})
+			return scripted.Call("multi_agent_v1/spawn_agent", map[string]any{"message": prompt})
 		case "opencode":
-			return realcli.Call("task", map[string]any{"description": "a child", "prompt": prompt, "subagent_type": "general"})
+			return scripted.Call("task", map[string]any{"description": "a child", "prompt": prompt, "subagent_type": "general"})
 		default:
-			return realcli.Call("Task", map[string]any{"description": "a child", "prompt": prompt, "subagent_type": "general-purpose"})
+			return scripted.Call("Task", map[string]any{"description": "a child", "prompt": prompt, "subagent_type": "general-purpose"})
 		}
 	}, func(p *place, token string) bool { return exists(p.in(token)) })
 	return all
 }
 
-func codexPatch(lines ...string) realcli.Step {
+func codexPatch(lines ...string) scripted.Step {
 	return shell("codex", "apply_patch <<'EOF'\n*** Begin Patch\n"+strings.Join(lines, "\n")+"\n*** End Patch\nEOF\n")
 }
 
-func ownWrite(kind, path string) realcli.Step {
+func ownWrite(kind, path string) scripted.Step {
 	if kind == "codex" {
 		return codexPatch("*** Add File: "+path, "+made")
 	}
 	return writes(kind, path, "made")
 }
 
-func ownEdit(kind, path string) realcli.Step {
+func ownEdit(kind, path string) scripted.Step {
 	switch kind {
 	case "codex":
 		return codexPatch("*** Update File: "+path, "@@", "-to-be-read", "+changed")
 	case "opencode":
-		return realcli.Call("edit", map[string]any{"filePath": path, "oldString": "to-be-read", "newString": "changed"})
+		return scripted.Call("edit", map[string]any{"filePath": path, "oldString": "to-be-read", "newString": "changed"})
 	default:
-		return realcli.Call("Edit", map[string]any{"file_path": path, "old_string": "to-be-read", "new_string": "changed"})
+		return scripted.Call("Edit", map[string]any{"file_path": path, "old_string": "to-be-read", "new_string": "changed"})
 	}
 }
 
 // ownRead comes before an edit: claude and opencode want to have read what they edit.
-func ownRead(kind, path string) realcli.Step {
+func ownRead(kind, path string) scripted.Step {
 	switch kind {
 	case "codex":
 		return shell(kind, "true")
 	case "opencode":
-		return realcli.Call("read", map[string]any{"filePath": path})
+		return scripted.Call("read", map[string]any{"filePath": path})
 	default:
-		return realcli.Call("Read", map[string]any{"file_path": path})
+		return scripted.Call("Read", map[string]any{"file_path": path})
 	}
 }
 
@@ -206,7 +206,7 @@ func (w *world) newPlace(kind string, access job.Access) *place {
 // has the last word then.
 func (w *world) cells(ctx context.Context, p *place, access job.Access) (map[string]string, error) {
 	script := filepath.Base(p.folder)
-	var steps []realcli.Step
+	var steps []scripted.Step
 	at := map[string]int{} // the step behind an action's
 	all := actions()
 	for _, a := range append(all[len(all)-1:], all...)[:len(all)] { // the child first: it takes its time
@@ -216,7 +216,7 @@ func (w *world) cells(ctx context.Context, p *place, access job.Access) (map[str
 		steps = append(steps, a.do(p))
 		at[a.token] = len(steps)
 	}
-	w.model.Script(script, append(steps, realcli.Say("done"))...)
+	w.model.Script(script, append(steps, scripted.Say("done"))...)
 	asked, err := w.tryAll(ctx, p, access, script)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,23 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"bridge/backend/agent/prove/scripted"
 )
+
+// Isolate runs this same program again, with the same arguments, by scripted.Isolate, and
+// returns its exit code. What it leaves running when it ends by itself is named, and fails
+// it. An error means that the system does not permit namespaces.
+func Isolate() (code int, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code, left, err := scripted.Isolate(ctx, scripted.Isolation{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr})
+	if left != "" {
+		fmt.Print(left)
+		code = max(code, 1)
+	}
+	return code, err
+}
 
 // apartVar marks a process that runs one test for another process.
 const apartVar = "BRIDGE_TEST_APART"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // TestJOB_01_ARealSessionAsksAndWaits: a real claude asks a real codex, which asks a real
@@ -15,13 +15,13 @@ func TestJOB_01_ARealSessionAsksAndWaits(t *testing.T) {
 	w := newWorld(t, "p")
 	w.allowJobs()
 	w.install()
-	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	claude := w.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
 	w.meet(claude, "claude-p")
 
 	w.step("JOB-12 through a job that asks another", func(w *world) {
-		w.model.Script("leaf", realcli.Say("the-deep-answer"))
-		w.model.Script("middle", realcli.Call(codexTool+"ask_opencode", map[string]any{"prompt": "play script:leaf"}), realcli.Say("passed-on"))
-		w.model.Script("asks", realcli.Call(claudeTool+"ask_codex", map[string]any{"prompt": "play script:middle"}), realcli.Say("asked"))
+		w.model.Script("leaf", scripted.Say("the-deep-answer"))
+		w.model.Script("middle", scripted.Call(codexTool+"ask_opencode", map[string]any{"prompt": "play script:leaf"}), scripted.Say("passed-on"))
+		w.model.Script("asks", scripted.Call(claudeTool+"ask_codex", map[string]any{"prompt": "play script:middle"}), scripted.Say("asked"))
 		w.prompt(claude, "asks")
 		if r := w.request("the middle one's answer", asks("middle", 1)); !strings.Contains(last(r), "the-deep-answer") {
 			w.Errorf("the job is answered %s", last(r))
@@ -38,8 +38,8 @@ func TestJOB_01_ARealSessionAsksAndWaits(t *testing.T) {
 	})
 
 	w.step("JOB-03 the broker is killed while it waits", func(w *world) {
-		w.model.Script("slow", realcli.Say("the-late-answer").After("slow-gate"))
-		w.model.Script("asks-again", realcli.Call(claudeTool+"ask_codex", map[string]any{"prompt": "play script:slow"}), realcli.Say("asked-again"))
+		w.model.Script("slow", scripted.Say("the-late-answer").After("slow-gate"))
+		w.model.Script("asks-again", scripted.Call(claudeTool+"ask_codex", map[string]any{"prompt": "play script:slow"}), scripted.Say("asked-again"))
 		w.prompt(claude, "asks-again")
 		must(w.T, w.model.AtGate(soon(w.T), "slow-gate"))
 		must(w.T, w.page.kill())

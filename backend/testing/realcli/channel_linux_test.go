@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // TestAChannelThatClaudeDropsLosesNothing: claude is asked to open Bridge's
@@ -16,7 +16,7 @@ func TestAChannelThatClaudeDropsLosesNothing(t *testing.T) {
 	w.install("claude")
 	w.withoutMod()
 	flag := []string{"--dangerously-load-development-channels", "server:bridge"}
-	claude := w.open("claude", "p", "❯", append(realcli.ClaudeCommand("bridge"), flag...)...)
+	claude := w.open("claude", "p", "❯", append(scripted.ClaudeCommand("bridge"), flag...)...)
 	w.meet(claude, "claude-p")
 
 	arrives := func(w *world, text string, answer outcome) {
@@ -31,7 +31,7 @@ func TestAChannelThatClaudeDropsLosesNothing(t *testing.T) {
 	}
 	w.step("CHT-03 busy: its hooks hand them over at the next tool call", func(w *world) {
 		const text = "Which port does the server use?"
-		w.model.Script("busy", claudeShell.After("busy-steps"), claudeShell.After("busy-goes-on"), realcli.Say("worked"))
+		w.model.Script("busy", claudeShell.After("busy-steps"), claudeShell.After("busy-goes-on"), scripted.Say("worked"))
 		w.prompt(claude, "busy")
 		must(w.T, w.model.AtGate(soon(w.T), "busy-steps"))
 		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })

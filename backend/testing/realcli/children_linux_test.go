@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -20,11 +20,11 @@ func TestChildrenFromBefore(t *testing.T) {
 			w.install(c.kind)
 			session := c.open(w, c.kind)
 			before := w.meet(session, c.name())
-			w.model.Script("parent", c.child, c.shell.After("parent-steps"), c.shell.After("parent-goes-on"), realcli.Say("parent done"))
-			w.model.Script("child", c.shell.After("child-steps"), realcli.Say("child done").After("child-ends"))
+			w.model.Script("parent", c.child, c.shell.After("parent-steps"), c.shell.After("parent-goes-on"), scripted.Say("parent done"))
+			w.model.Script("child", c.shell.After("child-steps"), scripted.Say("child done").After("child-ends"))
 			w.prompt(session, "parent")
 			must(t, w.model.AtGate(soon(t), "child-steps"))
-			asked := w.request("the child's request", func(r realcli.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
+			asked := w.request("the child's request", func(r scripted.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
 
 			must(t, w.page.stop())
 			w.serve()

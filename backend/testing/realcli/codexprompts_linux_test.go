@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -22,11 +22,11 @@ func (w *world) codexAsks() {
 }
 
 // codexAsker is a codex whose model runs commands outside of its sandbox.
-func codexAsker(terminal *realcli.Terminal, name string) asker {
+func codexAsker(terminal *scripted.Terminal, name string) asker {
 	return asker{
 		prompter: terminal, terminal: terminal, name: name, tool: "shell", dialog: has("Would you like to run"), shell: "/bin/bash -lc '%s'",
-		call: func(command string) realcli.Step {
-			return realcli.Call("exec_command", map[string]any{"cmd": command, "sandbox_permissions": "require_escalated", "justification": "May I?"})
+		call: func(command string) scripted.Step {
+			return scripted.Call("exec_command", map[string]any{"cmd": command, "sandbox_permissions": "require_escalated", "justification": "May I?"})
 		},
 	}
 }
@@ -45,7 +45,7 @@ func TestNED_02_PromptsOfARealCodex(t *testing.T) {
 		w.makes(one, "made-4")
 		w.card("touch made-4", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Type(realcli.Escape))
+		must(w.T, one.terminal.Type(scripted.Escape))
 		w.card("touch made-4", "answered at the terminal", is("withdrawn", "answered"))
 		if w.made("made-4") {
 			w.Error("it ran")
@@ -60,7 +60,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 	w.codexAsks()
 	w.install("codex")
 	w.keepsPrompts()
-	codex := w.open("codex", "p", "›", realcli.CodexCommand()...)
+	codex := w.open("codex", "p", "›", scripted.CodexCommand()...)
 	w.meet(codex, "codex-p")
 	one := codexAsker(codex, "codex-p")
 	one.tool = "exec_command"
@@ -80,7 +80,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 
 	w.step("NED-02 the terminal allows", func(w *world) {
 		told(w, "made-1")
-		w.press(codex, realcli.Return, "end of the dialog", has("said-after-made-1"))
+		w.press(codex, scripted.Return, "end of the dialog", has("said-after-made-1"))
 		w.card("touch made-1", "allowed at the terminal", is("withdrawn", "allowed"))
 		if !w.made("made-1") {
 			w.Error("it did not run")
@@ -90,7 +90,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 
 	w.step("NED-02 the terminal breaks off", func(w *world) {
 		told(w, "made-2")
-		must(w.T, codex.Type(realcli.Escape))
+		must(w.T, codex.Type(scripted.Escape))
 		w.card("touch made-2", "turned down", is("withdrawn", "stopped"))
 		if w.made("made-2") {
 			w.Error("it ran")
@@ -101,7 +101,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 	w.step("NED-02 the broker dies while it waits", func(w *world) {
 		told(w, "made-3")
 		must(w.T, w.page.kill())
-		w.press(codex, realcli.Return, "end of the dialog", has("said-after-made-3"))
+		w.press(codex, scripted.Return, "end of the dialog", has("said-after-made-3"))
 		if !w.made("made-3") {
 			w.Error("it did not run")
 		}
@@ -154,7 +154,7 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 			}
 		}
 		w.card("touch made-2", "open, once a page is", isOpen)
-		w.press(codex, realcli.Return, "end of the dialog", has("said-after-made-2")) // no page is open
+		w.press(codex, scripted.Return, "end of the dialog", has("said-after-made-2")) // no page is open
 		w.card("touch made-2", "allowed at the terminal", is("withdrawn", "allowed"))
 		w.bridge("needs", "--away", "on")
 		w.idle(one.name)
@@ -162,7 +162,7 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 
 	w.step("NED-02 a tool of a server", func(w *world) {
 		for name, decision := range map[string]string{"tool-1": "allow", "tool-2": "deny"} {
-			w.model.Script(name, realcli.Call(codexTool+"spawn_codex", map[string]any{"task": "do " + name, "mode": "read"}), realcli.Say("said-after-"+name))
+			w.model.Script(name, scripted.Call(codexTool+"spawn_codex", map[string]any{"task": "do " + name, "mode": "read"}), scripted.Say("said-after-"+name))
 			w.prompt(one, name)
 			card := w.card("do "+name, "open", isOpen)
 			if card.What != "bridge/spawn_codex" {
@@ -177,12 +177,12 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 
 	w.step("NED-02 a change of files", func(w *world) {
 		patch := "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: changed-1\n+a line of it\n*** End Patch\nEOF\n"
-		w.model.Script("changed-1", realcli.Call("exec_command", map[string]any{"cmd": patch}), realcli.Say("said-after-changed-1"))
+		w.model.Script("changed-1", scripted.Call("exec_command", map[string]any{"cmd": patch}), scripted.Say("said-after-changed-1"))
 		w.prompt(one, "changed-1")
 		isChange := func(a approval) bool { return a.What == "apply_patch" && a.OnlyTold != "" }
 		w.card("", "told", isChange) // a change is shown only to who listened when it began
 		must(w.T, codex.Until(soon(w.T), "the dialog", has("Would you like to make the following edits")))
-		w.press(codex, realcli.Return, "end of the dialog", has("said-after-changed-1"))
+		w.press(codex, scripted.Return, "end of the dialog", has("said-after-changed-1"))
 		w.card("", "allowed at the terminal", func(a approval) bool { return isChange(a) && is("withdrawn", "allowed")(a) })
 		if !w.made("changed-1") {
 			w.Error("nothing was changed")

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -17,7 +17,7 @@ func TestOwnerReachesCodexesOfOneDaemon(t *testing.T) {
 	must(t, w.home.UseCodexDaemon())
 	w.install("codex")
 	names := []string{"codex-p", "codex-p-2"}
-	terminals := map[string]*realcli.Terminal{}
+	terminals := map[string]*scripted.Terminal{}
 	for _, name := range names { // both wait for a prompt before either has one
 		terminals[name] = w.open(name, "p", "›", "codex")
 	}
@@ -51,7 +51,7 @@ func TestOwnerReachesCodexesOfOneDaemon(t *testing.T) {
 
 	w.step("MSG-03 a tool call tells whose a server is, whatever was guessed", func(w *world) {
 		for _, name := range []string{names[1], names[0]} {
-			w.model.Script("peers-"+name, realcli.Call(codexTool+"peers", map[string]any{}), realcli.Say("seen"))
+			w.model.Script("peers-"+name, scripted.Call(codexTool+"peers", map[string]any{}), scripted.Say("seen"))
 			w.prompt(terminals[name], "peers-"+name)
 			w.request("the answer of peers", asks("peers-"+name, 1))
 			w.idle(name)
@@ -70,15 +70,15 @@ func TestOwnerReachesCodexesOfOneDaemon(t *testing.T) {
 
 	w.step("CHT-10 a child at work takes the owner's words after its turn", func(w *world) {
 		const text = "You there, child, hurry."
-		w.model.Script("parent", sessionCases[1].child, codexShell.After("parent-steps"), realcli.Say("parent done"))
-		w.model.Script("child", codexShell.After("child-steps"), realcli.Say("child done"))
+		w.model.Script("parent", sessionCases[1].child, codexShell.After("parent-steps"), scripted.Say("parent done"))
+		w.model.Script("child", codexShell.After("child-steps"), scripted.Say("child done"))
 		w.prompt(terminals[names[0]], "parent")
 		must(w.T, w.model.AtGate(soon(w.T), "child-steps"))
 		s := w.shown("the child", func(s state) bool { return len(s.peer(names[0]).Children) == 1 })
 		id := s.peer(names[0]).Children[0].ID
 		w.expect(w.write(names[0], words{Body: text, Child: id}), "queued", "native-prompt", false)
 		w.model.Open("child-steps")
-		r := w.request("the words at the child", func(r realcli.Request) bool { return r.Child() && r.Count(text) > 0 })
+		r := w.request("the words at the child", func(r scripted.Request) bool { return r.Child() && r.Count(text) > 0 })
 		if r.Thread != id || prompts(r, ownerLabel+text) != 1 {
 			w.Errorf("the words for %s came to %v", id, r)
 		}

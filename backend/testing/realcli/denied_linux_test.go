@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -17,7 +17,7 @@ import (
 var deniedSession = map[string]struct {
 	run      func(w *world) func(ctx context.Context, dir, prompt string, args ...string) (string, error)
 	args     []string
-	shell    func(line string) realcli.Step
+	shell    func(line string) scripted.Step
 	denied   string
 	settings string
 }{
@@ -26,8 +26,8 @@ var deniedSession = map[string]struct {
 			return w.home.Claude
 		},
 		args: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash,Read,Edit,Write"},
-		shell: func(line string) realcli.Step {
-			return realcli.Call("Bash", map[string]any{"command": line, "description": "try"})
+		shell: func(line string) scripted.Step {
+			return scripted.Call("Bash", map[string]any{"command": line, "description": "try"})
 		},
 		denied:   "has been denied",
 		settings: ".claude/settings.json",
@@ -36,7 +36,7 @@ var deniedSession = map[string]struct {
 		run: func(w *world) func(ctx context.Context, dir, prompt string, args ...string) (string, error) {
 			return w.home.Codex
 		},
-		shell:    func(line string) realcli.Step { return realcli.Call("exec_command", map[string]any{"cmd": line}) },
+		shell:    func(line string) scripted.Step { return scripted.Call("exec_command", map[string]any{"cmd": line}) },
 		denied:   "Only your user runs this command of Bridge",
 		settings: ".codex/rules/bridge.rules",
 	},
@@ -44,8 +44,8 @@ var deniedSession = map[string]struct {
 		run: func(w *world) func(ctx context.Context, dir, prompt string, args ...string) (string, error) {
 			return w.home.OpenCode
 		},
-		shell: func(line string) realcli.Step {
-			return realcli.Call("bash", map[string]any{"command": line, "description": "try"})
+		shell: func(line string) scripted.Step {
+			return scripted.Call("bash", map[string]any{"command": line, "description": "try"})
 		},
 		denied:   "specified a rule which prevents",
 		settings: ".config/opencode/opencode.json",
@@ -55,7 +55,7 @@ var deniedSession = map[string]struct {
 // try is a step of a model, and whether the CLI's own rules deny it.
 type try struct {
 	name   string
-	step   realcli.Step
+	step   scripted.Step
 	denied bool
 	reads  string // what its model reads, where that is known
 }
@@ -64,11 +64,11 @@ type try struct {
 func (w *world) try(kind, script string, tries []try) {
 	w.Helper()
 	how := deniedSession[kind]
-	var steps []realcli.Step
+	var steps []scripted.Step
 	for _, one := range tries {
 		steps = append(steps, one.step)
 	}
-	w.model.Script(script, append(steps, realcli.Say("said"))...)
+	w.model.Script(script, append(steps, scripted.Say("said"))...)
 	out, err := how.run(w)(soon(w.T), w.home.Project("p"), "play script:"+script, how.args...)
 	if err != nil {
 		w.Fatalf("%v\n%s", err, out)
@@ -115,15 +115,15 @@ func TestSEC_07_ARealClaudeDeniesTheOwnersCommands(t *testing.T) {
 	secret := strings.TrimSpace(content(t, filepath.Join(bridge, "token")))
 	before := content(t, filepath.Join(w.home.Dir, deniedSession["claude"].settings))
 	w.deny("claude", true)
-	read := func(path string) realcli.Step { return realcli.Call("Read", map[string]any{"file_path": path}) }
+	read := func(path string) scripted.Step { return scripted.Call("Read", map[string]any{"file_path": path}) }
 	w.try("claude", "denied", append(w.commands("claude", true),
 		try{name: "read the token", step: read(filepath.Join(bridge, "token")), denied: true},
 		try{name: "read the token by a command", step: deniedSession["claude"].shell("cat ~/.bridge/token"), denied: true},
 		try{name: "read a key of the network", step: read(filepath.Join(bridge, "network", "identity.pem")), denied: true},
-		try{name: "write the settings", step: realcli.Call("Write", map[string]any{"file_path": filepath.Join(bridge, "config.json"), "content": "{}"}), denied: true},
+		try{name: "write the settings", step: scripted.Call("Write", map[string]any{"file_path": filepath.Join(bridge, "config.json"), "content": "{}"}), denied: true},
 		try{name: "read where a job works", step: read(work), reads: "before"},
-		try{name: "write where a job works", step: realcli.Call("Edit", map[string]any{"file_path": work, "old_string": "before", "new_string": "after"})},
-		try{name: "a tool of Bridge", step: realcli.Call(claudeTool+"peers", map[string]any{})},
+		try{name: "write where a job works", step: scripted.Call("Edit", map[string]any{"file_path": work, "old_string": "before", "new_string": "after"})},
+		try{name: "a tool of Bridge", step: scripted.Call(claudeTool+"peers", map[string]any{})},
 	))
 	if got := content(t, work); got != "after\n" {
 		t.Errorf("where a job works there is %q", got)

@@ -13,9 +13,9 @@ import (
 
 	"bridge/backend/agent/driver"
 	"bridge/backend/agent/driver/drivertest"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
-	"bridge/backend/testing/realcli"
 	"bridge/backend/testing/testkit"
 )
 
@@ -57,9 +57,9 @@ func (b *bench) Spec(t *testing.T) job.Spec {
 }
 
 func (b *bench) Script(name string, steps ...drivertest.Step) {
-	var played []realcli.Step
+	var played []scripted.Step
 	for _, step := range steps {
-		s := realcli.Say(step.Say)
+		s := scripted.Say(step.Say)
 		switch {
 		case step.Fault != "":
 			s = b.fault(step.Fault)
@@ -75,10 +75,10 @@ func (b *bench) Script(name string, steps ...drivertest.Step) {
 }
 
 // fault is a failure as the provider of each CLI words it.
-func (b *bench) fault(fault drivertest.Fault) realcli.Step {
+func (b *bench) fault(fault drivertest.Fault) scripted.Step {
 	refusal := map[bridge.AgentKind]string{bridge.Claude: "refusal", bridge.Codex: "content_filter", bridge.OpenCode: "content_filter"}[b.kind]
-	fail := func(status int, kind, message string, header http.Header) realcli.Step {
-		return realcli.Fail(realcli.Failed{Status: status, Header: header, Body: map[string]any{
+	fail := func(status int, kind, message string, header http.Header) scripted.Step {
+		return scripted.Fail(scripted.Failed{Status: status, Header: header, Body: map[string]any{
 			"type": "error", "error": map[string]any{"type": kind, "code": kind, "message": message, "resets_at": time.Now().Add(time.Hour).Unix()},
 		}})
 	}
@@ -101,10 +101,10 @@ func (b *bench) fault(fault drivertest.Fault) realcli.Step {
 		}
 		return fail(400, "context_length_exceeded", "This model's maximum context length is 100000 tokens.", nil)
 	case drivertest.Refusal:
-		return realcli.Stop("partial", refusal)
+		return scripted.Stop("partial", refusal)
 	default: // no fault of the model
 	}
-	return realcli.Say("")
+	return scripted.Say("")
 }
 
 func (b *bench) Open(gate string) { b.model.Open(gate) }
@@ -227,7 +227,7 @@ func TestJOB_13_TheJobsOwnToolsAreNeverAskedAbout(t *testing.T) {
 		for _, access := range accesses {
 			t.Run(string(kind)+" "+string(access), func(t *testing.T) {
 				b := newBench(kind)(t).(*bench)
-				b.model.Script("echo", realcli.Call(tool, map[string]any{"text": "hello"}), realcli.Say("done"))
+				b.model.Script("echo", scripted.Call(tool, map[string]any{"text": "hello"}), scripted.Say("done"))
 				spec := b.Spec(t)
 				spec.Access, spec.Sandbox, spec.Prompt = access, []string{self, "probe-sandbox"}, drivertest.Prompt("echo")
 				called := filepath.Join(spec.StateFolder, "tmp", "called")

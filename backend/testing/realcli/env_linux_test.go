@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -35,7 +35,7 @@ func TestJOB_28_TheOwnersKeysReachRealJobs(t *testing.T) {
 			must(t, err)
 			t.Cleanup(func() { served.Close(soon(t)) }) //nolint:errcheck // Close of the home kills what is left
 			if w.page == nil {
-				w.model.Script("wakes", realcli.Say("awake"))
+				w.model.Script("wakes", scripted.Say("awake"))
 				w.prompt(served, "wakes")
 				w.request("a first turn", asks("wakes", 0))
 				w.page = signIn(t, strings.TrimSpace(w.bridge("url")))
@@ -44,8 +44,8 @@ func TestJOB_28_TheOwnersKeysReachRealJobs(t *testing.T) {
 			for _, kind := range []string{"claude", "codex"} {
 				w.step(kind, func(w *world) {
 					gate := kind + "-works"
-					w.model.Script(kind, realcli.Say(kind+"-has-its-key").After(gate))
-					w.model.Script("gives-"+kind, realcli.Call(openCodeTool+"spawn_"+kind, map[string]any{"prompt": "play script:" + kind}), realcli.Say("given"))
+					w.model.Script(kind, scripted.Say(kind+"-has-its-key").After(gate))
+					w.model.Script("gives-"+kind, scripted.Call(openCodeTool+"spawn_"+kind, map[string]any{"prompt": "play script:" + kind}), scripted.Say("given"))
 					w.prompt(served, "gives-"+kind)
 					job := jobName.FindString(last(w.request("the job", asks("gives-"+kind, 1))))
 					must(w.T, w.model.AtGate(soon(w.T), gate))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 type (
@@ -18,9 +18,9 @@ type (
 	arr = []any
 )
 
-func startModel(t *testing.T) *realcli.FakeModel {
+func startModel(t *testing.T) *scripted.FakeModel {
 	t.Helper()
-	model, err := realcli.StartFakeModel()
+	model, err := scripted.StartFakeModel()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func startModel(t *testing.T) *realcli.FakeModel {
 }
 
 // ask posts a request and returns the status and the whole answer.
-func ask(t *testing.T, model *realcli.FakeModel, path string, header, body obj) (int, string) {
+func ask(t *testing.T, model *scripted.FakeModel, path string, header, body obj) (int, string) {
 	t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -123,11 +123,11 @@ func TestModelPlaysScripts(t *testing.T) {
 	for _, c := range conversations {
 		t.Run(c.api, func(t *testing.T) {
 			model := startModel(t)
-			model.Script("two", realcli.Call(c.tool, obj{"n": 1}), realcli.Say("bye"))
+			model.Script("two", scripted.Call(c.tool, obj{"n": 1}), scripted.Say("bye"))
 			if _, text := ask(t, model, c.path, c.header, c.body); !strings.Contains(text, c.said) {
 				t.Errorf("second step: %s does not hold %s", text, c.said)
 			}
-			model.Script("two", realcli.Say("unused"), realcli.CallWith(c.tool, func(r realcli.Request) any { return obj{"n": r.Count("seen") + 1} }))
+			model.Script("two", scripted.Say("unused"), scripted.CallWith(c.tool, func(r scripted.Request) any { return obj{"n": r.Count("seen") + 1} }))
 			if _, text := ask(t, model, c.path, c.header, c.body); !strings.Contains(text, c.called) {
 				t.Errorf("second step: %s does not hold %s", text, c.called)
 			}
@@ -157,7 +157,7 @@ func TestModelPlaysScripts(t *testing.T) {
 func TestModelWaitsAtAGate(t *testing.T) {
 	model := startModel(t)
 	c := conversations[1]
-	model.Script("two", realcli.Say("first"), realcli.Say("bye").After("door"))
+	model.Script("two", scripted.Say("first"), scripted.Say("bye").After("door"))
 	answered := make(chan string)
 	go func() {
 		_, text := ask(t, model, c.path, c.header, c.body)
@@ -183,7 +183,7 @@ func TestModelWaitsAtAGate(t *testing.T) {
 // What stands beside the conversation plays no script and opens no gate.
 func TestModelToleratesOtherRequests(t *testing.T) {
 	model := startModel(t)
-	model.Script("two", realcli.Say("first").After("shut"))
+	model.Script("two", scripted.Say("first").After("shut"))
 	prompt := obj{"messages": arr{obj{"role": "user", "content": "a title for: play script:two"}}}
 	codexTitle := obj{"x-codex-turn-metadata": `{"thread_source":"thread_title"}`}
 	cases := []struct {

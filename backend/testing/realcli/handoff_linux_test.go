@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/job"
-	"bridge/backend/testing/realcli"
 	"bridge/backend/testing/testkit"
 )
 
@@ -21,13 +21,13 @@ func TestJOB_23_ARealSessionHandsItsJobOver(t *testing.T) {
 	w.allowJobs()
 	w.install()
 	w.letSpawn()
-	codex := w.open("codex", "p", agents["codex"].ready, realcli.CodexCommand()...)
-	claude := w.open("claude", "q", agents["claude"].ready, realcli.ClaudeCommand("bridge")...)
+	codex := w.open("codex", "p", agents["codex"].ready, scripted.CodexCommand()...)
+	claude := w.open("claude", "q", agents["claude"].ready, scripted.ClaudeCommand("bridge")...)
 	w.meet(codex, "codex-p")
 	w.meet(claude, "claude-q")
 	// about is a call of one of Bridge's tools about the job that the session knows of.
-	about := func(kind, tool string, args map[string]any) realcli.Step {
-		return realcli.CallWith(agents[kind].tool+tool, func(r realcli.Request) any {
+	about := func(kind, tool string, args map[string]any) scripted.Step {
+		return scripted.CallWith(agents[kind].tool+tool, func(r scripted.Request) any {
 			if names := jobName.FindAllString(r.Text(), -1); args["to"] != nil {
 				args["jobs"] = names[len(names)-1:]
 			} else {
@@ -37,12 +37,12 @@ func TestJOB_23_ARealSessionHandsItsJobOver(t *testing.T) {
 		})
 	}
 
-	w.model.Script("work", shell("codex", "true").After("work-goes-on"), realcli.Say(ended))
+	w.model.Script("work", shell("codex", "true").After("work-goes-on"), scripted.Say(ended))
 	w.model.Script("gives",
-		realcli.Call(codexTool+"spawn_codex", map[string]any{"prompt": "play script:work"}),
+		scripted.Call(codexTool+"spawn_codex", map[string]any{"prompt": "play script:work"}),
 		about("codex", "handoff_subagents", map[string]any{"to": "claude-q", "note": "mind the moon"}),
 		about("codex", "message_subagent", map[string]any{"message": "still mine?"}),
-		realcli.Say("handed"))
+		scripted.Say("handed"))
 	w.prompt(codex, "gives")
 	must(t, w.model.AtGate(soon(t), "work-goes-on"))
 	if got := last(w.request("the answer to handoff_subagents", asks("gives", 2))); !strings.Contains(got, "codex-job-") {
@@ -65,8 +65,8 @@ func TestJOB_23_ARealSessionHandsItsJobOver(t *testing.T) {
 	w.consumed(ended)
 	w.idle("claude-q")
 
-	w.model.Script("more", realcli.Say("and-more-is-done"))
-	w.model.Script("goes-on", about("claude", "message_subagent", map[string]any{"message": "play script:more"}), realcli.Say("gone on"))
+	w.model.Script("more", scripted.Say("and-more-is-done"))
+	w.model.Script("goes-on", about("claude", "message_subagent", map[string]any{"message": "play script:more"}), scripted.Say("gone on"))
 	w.prompt(claude, "goes-on")
 	if got := last(w.request("the answer to claude's message_subagent", asks("goes-on", 1))); !strings.Contains(got, `"delivery":"continued"`) {
 		t.Errorf("the new supervisor's words are answered by %s", got)

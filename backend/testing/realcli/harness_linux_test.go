@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // Each CLI, headless: a scripted turn with a shell command and a call of an MCP
@@ -14,25 +14,25 @@ func TestHeadlessTurn(t *testing.T) {
 	type run func(w *world, prompt string) (string, error)
 	cases := []struct {
 		kind  string
-		shell realcli.Step
+		shell scripted.Step
 		mcp   string
 		run   run
 		hooks bool
 	}{
 		{
-			"claude", realcli.Call("Bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}), "mcp__probe__echo",
+			"claude", scripted.Call("Bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}), "mcp__probe__echo",
 			func(w *world, prompt string) (string, error) {
 				return w.home.Claude(soon(w.T), w.home.Project("p"), prompt, "--allowedTools", "Bash mcp__probe__echo")
 			}, true,
 		},
 		{
-			"codex", realcli.Call("exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}), "mcp__probe/echo",
+			"codex", scripted.Call("exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}), "mcp__probe/echo",
 			func(w *world, prompt string) (string, error) {
 				return w.home.Codex(soon(w.T), w.home.Project("p"), prompt, "--dangerously-bypass-hook-trust")
 			}, true,
 		},
 		{
-			"opencode", realcli.Call("bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}), "probe_echo",
+			"opencode", scripted.Call("bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}), "probe_echo",
 			func(w *world, prompt string) (string, error) {
 				return w.home.OpenCode(soon(w.T), w.home.Project("p"), prompt)
 			}, false,
@@ -42,13 +42,13 @@ func TestHeadlessTurn(t *testing.T) {
 		t.Run(c.kind, func(t *testing.T) {
 			w := newWorld(t, "p")
 			calls, hooks := w.installProbes("added-by-hook")
-			w.model.Script("turn", c.shell, realcli.Call(c.mcp, map[string]any{"text": "hello"}), realcli.Say("all-said"))
+			w.model.Script("turn", c.shell, scripted.Call(c.mcp, map[string]any{"text": "hello"}), scripted.Say("all-said"))
 			out, err := c.run(w, "play script:turn")
 			must(t, err)
 			if !strings.Contains(out, "all-said") {
 				t.Errorf("the answer is not in the output:\n%s", out)
 			}
-			last := w.request("the third step", func(r realcli.Request) bool { return r.Script == "turn" && r.Step == 2 && !r.Aux })
+			last := w.request("the third step", func(r scripted.Request) bool { return r.Script == "turn" && r.Step == 2 && !r.Aux })
 			if !slices.Contains(last.Tools, c.mcp) {
 				t.Errorf("the model is not offered %s: %v", c.mcp, last.Tools)
 			}
@@ -80,13 +80,13 @@ func TestInteractiveTurnWaitsAtAGate(t *testing.T) {
 		shell       string
 		args        map[string]any
 	}{
-		{"claude", "❯", realcli.ClaudeCommand("probe"), "Bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}},
-		{"codex", "›", realcli.CodexCommand(), "exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}},
+		{"claude", "❯", scripted.ClaudeCommand("probe"), "Bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}},
+		{"codex", "›", scripted.CodexCommand(), "exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}},
 	}
 	for _, c := range cases {
 		t.Run(c.kind, func(t *testing.T) {
 			w := newWorld(t, "p")
-			w.model.Script("turn", realcli.Call(c.shell, c.args).After("go"), realcli.Say("all-said"))
+			w.model.Script("turn", scripted.Call(c.shell, c.args).After("go"), scripted.Say("all-said"))
 			terminal := w.open(c.kind, "p", c.ready, c.argv...)
 			must(t, terminal.Prompt(soon(t), "play script:turn"))
 			must(t, w.model.AtGate(soon(t), "go"))
@@ -95,7 +95,7 @@ func TestInteractiveTurnWaitsAtAGate(t *testing.T) {
 			}
 			w.model.Open("go")
 			must(t, terminal.Until(soon(t), "the answer", func(screen string) bool { return strings.Contains(screen, "all-said") }))
-			w.request("the tool's result", func(r realcli.Request) bool { return r.Step == 1 && r.Count("shell-42") == 1 })
+			w.request("the tool's result", func(r scripted.Request) bool { return r.Step == 1 && r.Count("shell-42") == 1 })
 		})
 	}
 }
@@ -103,7 +103,7 @@ func TestInteractiveTurnWaitsAtAGate(t *testing.T) {
 // An opencode in a terminal is prompted through its own interface.
 func TestOpenCodeInATerminal(t *testing.T) {
 	w := newWorld(t, "p")
-	w.model.Script("turn", realcli.Call("bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}).After("go"), realcli.Say("all-said"))
+	w.model.Script("turn", scripted.Call("bash", map[string]any{"command": "echo shell-$((40+2))", "description": "count"}).After("go"), scripted.Say("all-said"))
 	terminal := w.openOpenCode("opencode", "p")
 	must(t, terminal.Prompt(soon(t), "play script:turn"))
 	must(t, w.model.AtGate(soon(t), "go"))
@@ -118,33 +118,33 @@ func TestChildIsToldFromItsSession(t *testing.T) {
 	}
 	cases := []struct {
 		kind string
-		call realcli.Step
+		call scripted.Step
 		run  func(w *world, prompt string) (string, error)
 	}{
-		{"claude", realcli.Call("Task", task("general-purpose")), func(w *world, prompt string) (string, error) {
+		{"claude", scripted.Call("Task", task("general-purpose")), func(w *world, prompt string) (string, error) {
 			return w.home.Claude(soon(w.T), w.home.Project("p"), prompt)
 		}},
-		{"codex", realcli.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}), func(w *world, prompt string) (string, error) {
+		{"codex", scripted.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}), func(w *world, prompt string) (string, error) {
 			return w.home.Codex(soon(w.T), w.home.Project("p"), prompt)
 		}},
-		{"opencode", realcli.Call("task", task("general")), func(w *world, prompt string) (string, error) {
+		{"opencode", scripted.Call("task", task("general")), func(w *world, prompt string) (string, error) {
 			return w.home.OpenCode(soon(w.T), w.home.Project("p"), prompt)
 		}},
 	}
 	for _, c := range cases {
 		t.Run(c.kind, func(t *testing.T) {
 			w := newWorld(t, "p")
-			w.model.Script("parent", c.call, realcli.Say("parent-said").After("child-asked"))
-			w.model.Script("child", realcli.Say("child-said"))
+			w.model.Script("parent", c.call, scripted.Say("parent-said").After("child-asked"))
+			w.model.Script("child", scripted.Say("child-said"))
 			ended := make(chan error, 1)
 			go func() {
 				_, err := c.run(w, "play script:parent")
 				ended <- err
 			}()
-			child := w.request("the child", func(r realcli.Request) bool { return r.Script == "child" && !r.Aux })
+			child := w.request("the child", func(r scripted.Request) bool { return r.Script == "child" && !r.Aux })
 			w.model.Open("child-asked")
 			must(t, <-ended)
-			parent := w.request("the parent", func(r realcli.Request) bool { return r.Script == "parent" && !r.Aux })
+			parent := w.request("the parent", func(r scripted.Request) bool { return r.Script == "parent" && !r.Aux })
 			if parent.Child() || !child.Child() || child.Session != parent.Session || child.Session == "" {
 				t.Errorf("parent %v\nchild %v", parent, child)
 			}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -20,8 +20,8 @@ type sessionCase struct {
 	open  func(w *world, name string, args ...string) session
 	again string // the argument before the id of a session to resume
 	tools string // prefix of Bridge's tools
-	shell realcli.Step
-	child realcli.Step // starts a child that plays script:child
+	shell scripted.Step
+	child scripted.Step // starts a child that plays script:child
 }
 
 // name is the session's default name in the project p.
@@ -34,21 +34,21 @@ func childTask(kind string) map[string]any {
 var sessionCases = []sessionCase{
 	{
 		kind: "claude", again: "--resume", tools: claudeTool, shell: claudeShell,
-		child: realcli.Call("Task", childTask("general-purpose")),
+		child: scripted.Call("Task", childTask("general-purpose")),
 		open: func(w *world, name string, args ...string) session {
-			return w.open(name, "p", "❯", append(realcli.ClaudeCommand("bridge"), args...)...)
+			return w.open(name, "p", "❯", append(scripted.ClaudeCommand("bridge"), args...)...)
 		},
 	},
 	{
 		kind: "codex", again: "resume", tools: codexTool, shell: codexShell,
-		child: realcli.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}),
+		child: scripted.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}),
 		open: func(w *world, name string, args ...string) session {
-			return w.open(name, "p", "›", realcli.CodexCommand(args...)...)
+			return w.open(name, "p", "›", scripted.CodexCommand(args...)...)
 		},
 	},
 	{
 		kind: "opencode", again: "--session", tools: openCodeTool, shell: openCodeShell,
-		child: realcli.Call("task", childTask("general")),
+		child: scripted.Call("task", childTask("general")),
 		open: func(w *world, name string, args ...string) session {
 			return w.openOpenCode(name, "p", args...)
 		},
@@ -76,11 +76,11 @@ func TestRealChildrenLeaveMailAlone(t *testing.T) {
 			w.withoutMod() // it would wait for the end of the turn
 			session := c.open(w, c.kind)
 			w.meet(session, c.name())
-			w.model.Script("parent", c.child, c.shell.After("parent-steps"), realcli.Say("parent done"))
+			w.model.Script("parent", c.child, c.shell.After("parent-steps"), scripted.Say("parent done"))
 			w.model.Script("child",
 				c.shell.After("child-steps"),
-				realcli.Call(c.tools+"inbox", map[string]any{}),
-				realcli.Say("child done").After("child-ends"))
+				scripted.Call(c.tools+"inbox", map[string]any{}),
+				scripted.Say("child done").After("child-ends"))
 			w.prompt(session, "parent")
 			must(t, w.model.AtGate(soon(t), "child-steps"))
 			w.bridge("send", c.name(), mail)
@@ -122,7 +122,7 @@ func TestRealSessionKeepsItsIdentity(t *testing.T) {
 			session := c.open(w, c.kind)
 			before := w.meet(session, c.name())
 			w.model.Script("decide",
-				realcli.Call(c.tools+"decide", map[string]any{"topic": "style", "text": rule}), c.shell, realcli.Say("decided"))
+				scripted.Call(c.tools+"decide", map[string]any{"topic": "style", "text": rule}), c.shell, scripted.Say("decided"))
 			w.prompt(session, "decide")
 			w.request("the step after the decision", asks("decide", 2))
 			w.shown("the decision to be consumed", func(s state) bool {
@@ -134,7 +134,7 @@ func TestRealSessionKeepsItsIdentity(t *testing.T) {
 			must(t, w.page.stop())
 			w.serve()
 
-			w.model.Script("back", c.shell, realcli.Say("back"))
+			w.model.Script("back", c.shell, scripted.Say("back"))
 			session = c.open(w, c.kind+"-again", c.again, before.SessionID)
 			w.prompt(session, "back")
 			last := w.request("the resumed session's next step", asks("back", 1))

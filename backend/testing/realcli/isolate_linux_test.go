@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // A run of these tests has a /tmp of its own: what the machine's holds under the
 // names that the CLIs use there does not concern it, and it leaves nothing there.
 func TestARunHasATemporaryFolderOfItsOwn(t *testing.T) {
-	if !realcli.Isolated() {
+	if !scripted.Isolated() {
 		t.Skipf("SKIPPED, this run is not isolated: %v", unusable)
 	}
 	const within = "BRIDGE_TEST_WITHIN"
@@ -36,7 +36,7 @@ func TestARunHasATemporaryFolderOfItsOwn(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	again := exec.CommandContext(soon(t), self, "-test.run=^"+t.Name()+"$", "-test.v")
-	again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "BRIDGE_TEST_ISOLATED=") }), within+"=1")
+	again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "BRIDGE_ISOLATED=") }), within+"=1")
 	if output, err := again.CombinedOutput(); err != nil || !strings.Contains(string(output), "PASS: "+t.Name()) {
 		t.Fatalf("the run within: %v\n%s", err, output)
 	}
@@ -49,7 +49,7 @@ func TestARunHasATemporaryFolderOfItsOwn(t *testing.T) {
 
 // Each test of a run is tried, by itself, and one that fails fails the whole.
 func TestApartTriesEachTestAndGivesOneVerdict(t *testing.T) {
-	if !realcli.Isolated() {
+	if !scripted.Isolated() {
 		t.Skipf("SKIPPED, this run is not isolated: %v", unusable)
 	}
 	self, err := os.Executable()
@@ -61,7 +61,7 @@ func TestApartTriesEachTestAndGivesOneVerdict(t *testing.T) {
 	} {
 		again := exec.CommandContext(soon(t), self, "-test.run="+c.run, "-test.v")
 		again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool {
-			return strings.HasPrefix(pair, "BRIDGE_TEST_ISOLATED=") || strings.HasPrefix(pair, "BRIDGE_TEST_APART=")
+			return strings.HasPrefix(pair, "BRIDGE_ISOLATED=") || strings.HasPrefix(pair, "BRIDGE_TEST_APART=")
 		}), "BRIDGE_REQUIRE_CLIS=1", "BRIDGE_TEST_CLIS="+c.clis)
 		output, err := again.CombinedOutput()
 		said := string(output)
@@ -79,7 +79,7 @@ func TestApartTriesEachTestAndGivesOneVerdict(t *testing.T) {
 // What a test leaves running is named, ended, and fails it: neither is it hidden by the
 // namespaces, nor by a parent that has gone.
 func TestWhatATestLeavesRunningIsNamed(t *testing.T) {
-	if !realcli.Isolated() {
+	if !scripted.Isolated() {
 		t.Skipf("SKIPPED, this run is not isolated: %v", unusable)
 	}
 	const within = "BRIDGE_TEST_LEAVES"
@@ -90,7 +90,7 @@ func TestWhatATestLeavesRunningIsNamed(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	again := exec.CommandContext(soon(t), self, "-test.run=^"+t.Name()+"$", "-test.v")
-	again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "BRIDGE_TEST_ISOLATED=") }), within+"=1")
+	again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "BRIDGE_ISOLATED=") }), within+"=1")
 	output, err := again.CombinedOutput()
 	if again.ProcessState.ExitCode() != 1 || !regexp.MustCompile(`(?m)^left behind: 1 processes\n\t\d+: sleep 6000.25$`).Match(output) {
 		t.Errorf("the run within: %v\n%s", err, output)
@@ -105,12 +105,12 @@ func TestWhatATestLeavesRunningIsNamed(t *testing.T) {
 func TestAProgramThatCannotStartIsNotWaitedFor(t *testing.T) {
 	w := newWorld(t, "p")
 	must(t, os.WriteFile(filepath.Join(w.home.Bin, "failing"), []byte("#!/bin/sh\necho 'loading'\nread line\necho 'Error: the folder is not mine'\nexit 1\n"), 0o700))
-	for name, wait := range map[string]func(terminal *realcli.Terminal) error{
-		"its screen": func(terminal *realcli.Terminal) error {
-			must(t, terminal.Type(realcli.Return))
+	for name, wait := range map[string]func(terminal *scripted.Terminal) error{
+		"its screen": func(terminal *scripted.Terminal) error {
+			must(t, terminal.Type(scripted.Return))
 			return terminal.Until(soon(t), "ready", func(screen string) bool { return strings.Contains(screen, "ready") })
 		},
-		"a prompt": func(terminal *realcli.Terminal) error { return terminal.Prompt(soon(t), "hello") },
+		"a prompt": func(terminal *scripted.Terminal) error { return terminal.Prompt(soon(t), "hello") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := strings.ReplaceAll(name, " ", "-")

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/realcli"
 	"bridge/backend/testing/testkit"
 )
 
@@ -63,10 +63,10 @@ func TestAJobsResultWakesItsSupervisor(t *testing.T) {
 	w := newWorld(t, "p")
 	w.allowJobs()
 	w.install("claude", "codex")
-	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	claude := w.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
 	w.meet(claude, "claude-p")
-	w.model.Script("work", realcli.Call("exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}), realcli.Say("the-tests-pass"))
-	w.model.Script("gives", realcli.Call(claudeTool+"spawn_codex", map[string]any{"prompt": "play script:work"}), realcli.Say("given"))
+	w.model.Script("work", scripted.Call("exec_command", map[string]any{"cmd": "echo shell-$((40+2))"}), scripted.Say("the-tests-pass"))
+	w.model.Script("gives", scripted.Call(claudeTool+"spawn_codex", map[string]any{"prompt": "play script:work"}), scripted.Say("given"))
 
 	w.prompt(claude, "gives")
 	given := w.request("the answer to spawn_codex", asks("gives", 1))
@@ -101,26 +101,26 @@ var agents = map[string]struct {
 }
 
 // shell is one command of the CLI's own tool.
-func shell(kind, command string) realcli.Step {
+func shell(kind, command string) scripted.Step {
 	switch kind {
 	case "codex":
-		return realcli.Call("exec_command", map[string]any{"cmd": command})
+		return scripted.Call("exec_command", map[string]any{"cmd": command})
 	case "opencode":
-		return realcli.Call("bash", map[string]any{"command": command, "description": "run it"})
+		return scripted.Call("bash", map[string]any{"command": command, "description": "run it"})
 	default:
-		return realcli.Call("Bash", map[string]any{"command": command, "description": "run it"})
+		return scripted.Call("Bash", map[string]any{"command": command, "description": "run it"})
 	}
 }
 
 // writes makes a file by the CLI's own tool, where it has one.
-func writes(kind, path, text string) realcli.Step {
+func writes(kind, path, text string) scripted.Step {
 	switch kind {
 	case "codex":
 		return shell(kind, "echo "+text+" > "+path)
 	case "opencode":
-		return realcli.Call("write", map[string]any{"filePath": path, "content": text})
+		return scripted.Call("write", map[string]any{"filePath": path, "content": text})
 	default:
-		return realcli.Call("Write", map[string]any{"file_path": path, "content": text})
+		return scripted.Call("Write", map[string]any{"file_path": path, "content": text})
 	}
 }
 
@@ -141,9 +141,9 @@ func TestRealSessionsSupervise(t *testing.T) {
 		w.repository(project)
 		switch kind {
 		case "claude":
-			supervisors[kind] = w.open(kind, project, agents[kind].ready, realcli.ClaudeCommand("bridge")...)
+			supervisors[kind] = w.open(kind, project, agents[kind].ready, scripted.ClaudeCommand("bridge")...)
 		case "codex":
-			supervisors[kind] = w.open(kind, project, agents[kind].ready, realcli.CodexCommand()...)
+			supervisors[kind] = w.open(kind, project, agents[kind].ready, scripted.CodexCommand()...)
 		case "opencode":
 			served, err := w.home.ServeOpenCode(soon(t), w.home.Project(project))
 			must(t, err)
@@ -198,8 +198,8 @@ type supervision struct {
 }
 
 // call is a call of one of Bridge's tools about the job.
-func (s *supervision) call(tool string, args map[string]any) realcli.Step {
-	return realcli.CallWith(agents[s.by].tool+tool, func(r realcli.Request) any {
+func (s *supervision) call(tool string, args map[string]any) scripted.Step {
+	return scripted.CallWith(agents[s.by].tool+tool, func(r scripted.Request) any {
 		all := regexp.MustCompile(s.kind+`-job-[0-9a-f]{8}`).FindAllString(r.Text(), -1)
 		if len(all) > 0 {
 			args["job"] = all[len(all)-1]
@@ -220,19 +220,19 @@ var approvalID = regexp.MustCompile(`approval_id [^0-9a-f]*([0-9a-f-]{36})`)
 func (s *supervision) gate(name string) string { return s.name + "-" + name }
 
 // look is a step of the supervisor at which its mail is shown.
-func (s *supervision) look(gate string) realcli.Step { return shell(s.by, "true").After(s.gate(gate)) }
+func (s *supervision) look(gate string) scripted.Step { return shell(s.by, "true").After(s.gate(gate)) }
 
-func (s *supervision) script() []realcli.Step {
+func (s *supervision) script() []scripted.Step {
 	spawn := map[string]any{"prompt": "play script:" + s.gate("job"), "title": "the parser", "access": "ask", "worktree": true}
-	return []realcli.Step{
-		realcli.Call(agents[s.by].tool+"spawn_"+s.kind, spawn),
+	return []scripted.Step{
+		scripted.Call(agents[s.by].tool+"spawn_"+s.kind, spawn),
 		s.call("message_subagent", map[string]any{"message": "look-at-the-moon", "title": "the new title", "model": agents[s.kind].model}).After(s.gate("tells")),
 		s.look("asked"),
 		s.call("message_subagent", map[string]any{"decision": "allow"}),
 		s.look("asked-again"),
 		s.call("message_subagent", map[string]any{"decision": "deny", "reason": "because-of-the-moon"}),
 		s.look("ended"),
-		realcli.Call(agents[s.by].tool+"peers", map[string]any{}),
+		scripted.Call(agents[s.by].tool+"peers", map[string]any{}),
 		s.call("message_subagent", map[string]any{"message": "play script:" + s.gate("more"), "access": "edit"}),
 		s.look("ended-again"),
 		s.call("message_subagent", map[string]any{"message": "play script:" + s.gate("hang"), "access": "ask"}),
@@ -240,13 +240,13 @@ func (s *supervision) script() []realcli.Step {
 		s.call("message_subagent", map[string]any{"decision": "allow"}),
 		s.call("cancel_subagent", map[string]any{}).After(s.gate("hangs")),
 		s.look("cancelled"),
-		realcli.Say("supervised"),
+		scripted.Say("supervised"),
 	}
 }
 
 func (s *supervision) run(supervisor prompter) {
-	s.model.Script(s.gate("job"), shell(s.kind, "sh check.sh "+s.name).After(s.gate("busy")), shell(s.kind, "touch refused-"+s.name), realcli.Say("seen-by-"+s.name))
-	s.model.Script(s.gate("hang"), shell(s.kind, "sh hang.sh "+s.name), realcli.Say("never"))
+	s.model.Script(s.gate("job"), shell(s.kind, "sh check.sh "+s.name).After(s.gate("busy")), shell(s.kind, "touch refused-"+s.name), scripted.Say("seen-by-"+s.name))
+	s.model.Script(s.gate("hang"), shell(s.kind, "sh hang.sh "+s.name), scripted.Say("never"))
 	s.model.Script(s.name, s.script()...)
 	s.prompt(supervisor, s.name)
 	s.begins()
@@ -258,14 +258,14 @@ func (s *supervision) run(supervisor prompter) {
 }
 
 // answered waits for what the supervisor reads of its next step.
-func (s *supervision) answered() realcli.Request {
+func (s *supervision) answered() scripted.Request {
 	s.Helper()
 	s.steps++
 	return s.request(fmt.Sprintf("%s after %d steps", s.name, s.steps), asks(s.name, s.steps))
 }
 
 // last is what the newest tool said.
-func last(r realcli.Request) string {
+func last(r scripted.Request) string {
 	for _, item := range slices.Backward(r.Items) {
 		if item.Role == "tool" {
 			return item.Text
@@ -326,7 +326,7 @@ func (s *supervision) begins() {
 		s.Fatalf("JOB-01 JOB-08: it answers %s (%v)", got, err)
 	}
 	s.job, s.workdir = spawned.Job, spawned.Workdir
-	s.model.Script(s.gate("more"), writes(s.kind, filepath.Join(s.workdir, "parser-"+s.name), "fixed"), realcli.Say("fixed-by-"+s.name))
+	s.model.Script(s.gate("more"), writes(s.kind, filepath.Join(s.workdir, "parser-"+s.name), "fixed"), scripted.Say("fixed-by-"+s.name))
 	s.model.Open(s.gate("tells"))
 	if got := last(s.answered()); !strings.Contains(got, `"delivery":"running"`) {
 		s.Errorf("JOB-05: a busy job's message is answered by %s", got)

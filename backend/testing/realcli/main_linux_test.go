@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/realcli"
 	"bridge/backend/testing/testkit"
 )
@@ -22,8 +23,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "probe-") {
 		os.Exit(probe(os.Args[1:]))
 	}
-	if realcli.Isolated() {
-		if err := realcli.Enter(); err != nil {
+	if scripted.Isolated() {
+		if err := scripted.Enter(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -50,7 +51,7 @@ var unusable error
 
 // findCLIs looks where the product's own task puts them, or where
 // BRIDGE_TEST_CLIS says.
-func findCLIs() (realcli.CLIs, error) {
+func findCLIs() (scripted.CLIs, error) {
 	return realcli.FindCLIs(cmp.Or(os.Getenv("BRIDGE_TEST_CLIS"), filepath.Join("..", "..", "..", ".cache", "clis")))
 }
 
@@ -63,10 +64,10 @@ type world struct {
 // scene is a home with the three CLIs in it and the model behind them.
 type scene struct {
 	whole     *testing.T // lives as long as the scene
-	home      *realcli.Home
-	model     *realcli.FakeModel
+	home      *scripted.Home
+	model     *scripted.FakeModel
 	page      *dashboard // once the product is served
-	terminals []*realcli.Terminal
+	terminals []*scripted.Terminal
 	logs      []string // files that a failure shows, as patterns
 }
 
@@ -90,11 +91,11 @@ func newWorld(t *testing.T, projects ...string) *world {
 	}
 	clis, err := findCLIs()
 	must(t, err)
-	model, err := realcli.StartFakeModel()
+	model, err := scripted.StartFakeModel()
 	must(t, err)
 	root, err := os.MkdirTemp("", "")
 	must(t, err)
-	home, err := realcli.NewHome(root, clis, model, projects...)
+	home, err := scripted.NewHome(root, clis, model, projects...)
 	must(t, err)
 	w := &world{t, &scene{whole: t, home: home, model: model}}
 	t.Cleanup(w.close)
@@ -128,7 +129,7 @@ func (w *world) close() {
 }
 
 // open starts an interactive CLI and waits until its prompt can be typed into.
-func (w *world) open(name, project, ready string, argv ...string) *realcli.Terminal {
+func (w *world) open(name, project, ready string, argv ...string) *scripted.Terminal {
 	w.Helper()
 	terminal, err := w.home.Open(soon(w.T), name, w.home.Project(project), argv...)
 	must(w.T, err)
@@ -138,7 +139,7 @@ func (w *world) open(name, project, ready string, argv ...string) *realcli.Termi
 }
 
 // request waits for the first request that fits.
-func (w *world) request(what string, fits func(realcli.Request) bool) realcli.Request {
+func (w *world) request(what string, fits func(scripted.Request) bool) scripted.Request {
 	w.Helper()
 	r, err := w.model.Wait(soon(w.T), what, fits)
 	must(w.T, err)
@@ -153,7 +154,7 @@ func must(t *testing.T, err error) {
 }
 
 // openOpenCode starts an interactive opencode and waits for its composer.
-func (w *world) openOpenCode(name, project string, args ...string) *realcli.OpenCodeTerminal {
+func (w *world) openOpenCode(name, project string, args ...string) *scripted.OpenCodeTerminal {
 	w.Helper()
 	terminal, err := w.home.OpenOpenCode(soon(w.T), name, w.home.Project(project), args...)
 	must(w.T, err)

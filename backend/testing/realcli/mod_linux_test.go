@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/realcli"
 )
 
 // modFolder is where the product's mod lies in a home.
@@ -45,7 +45,7 @@ func (w *world) modChildren() (pids []int) {
 }
 
 // entered checks that the request shows the text once, as the user's own prompt.
-func (w *world) entered(r realcli.Request, text string) {
+func (w *world) entered(r scripted.Request, text string) {
 	w.Helper()
 	if got := prompts(r, text); got != 1 || shows(r, text) != 0 {
 		w.Errorf("the model was shown it %d times as a user's message and %d times as mail: %v", got, shows(r, text), r)
@@ -58,7 +58,7 @@ func claudeAsks(args ...string) []string {
 }
 
 // types types a line and waits until the screen shows it.
-func (w *world) types(claude *realcli.Terminal, line string) {
+func (w *world) types(claude *scripted.Terminal, line string) {
 	w.Helper()
 	must(w.T, claude.Type(line))
 	must(w.T, claude.Until(soon(w.T), line, has(line)))
@@ -66,7 +66,7 @@ func (w *world) types(claude *realcli.Terminal, line string) {
 
 // press presses a key, again while the screen does not show what is wanted: a
 // claude may swallow one that comes too early.
-func (w *world) press(claude *realcli.Terminal, key, what string, fits func(screen string) bool) {
+func (w *world) press(claude *scripted.Terminal, key, what string, fits func(screen string) bool) {
 	w.Helper()
 	w.again(claude, 500*time.Millisecond, what, fits, func() { must(w.T, claude.Type(key)) })
 }
@@ -76,7 +76,7 @@ var modeShown = regexp.MustCompile(`(\S+) (?:mode|edits) on`)
 
 // mode presses shift+tab until claude shows the permission mode. It waits for the screen to
 // show another mode before it presses again: a key too many would leave the mode again.
-func (w *world) mode(claude *realcli.Terminal, want string) {
+func (w *world) mode(claude *scripted.Terminal, want string) {
 	w.Helper()
 	mode := func(screen string) string {
 		all := modeShown.FindAllStringSubmatch(screen, -1)
@@ -90,14 +90,14 @@ func (w *world) mode(claude *realcli.Terminal, want string) {
 		if before == want {
 			return
 		}
-		must(w.T, claude.Type(realcli.ShiftTab))
+		must(w.T, claude.Type(scripted.ShiftTab))
 		must(w.T, claude.Until(soon(w.T), "another mode", func(screen string) bool { return mode(screen) != before }))
 	}
 	w.Fatalf("claude never shows the mode %s:\n%s", want, claude.Screen())
 }
 
 // again does something until the screen shows what is wanted, each time after a while.
-func (w *world) again(claude *realcli.Terminal, every time.Duration, what string, fits func(screen string) bool, do func()) {
+func (w *world) again(claude *scripted.Terminal, every time.Duration, what string, fits func(screen string) bool, do func()) {
 	w.Helper()
 	for ctx := soon(w.T); ; {
 		do()
@@ -115,11 +115,11 @@ func (w *world) again(claude *realcli.Terminal, every time.Duration, what string
 }
 
 // goes types a command of claude's own and waits for another conversation.
-func (w *world) goes(claude *realcli.Terminal, name, command string) {
+func (w *world) goes(claude *scripted.Terminal, name, command string) {
 	w.Helper()
 	before := w.peer(name).SessionID
 	w.types(claude, command)
-	must(w.T, claude.Type(realcli.Return))
+	must(w.T, claude.Type(scripted.Return))
 	w.shown("another conversation after "+command, func(s state) bool {
 		p := s.peer(name)
 		return p.SessionID != before && p.State == "idle" && p.Transport == "mod"
@@ -128,13 +128,13 @@ func (w *world) goes(claude *realcli.Terminal, name, command string) {
 
 // enters writes the owner's words to an idle claude and sees them come once, as
 // the user's own prompt.
-func (w *world) enters(name, text string) realcli.Request {
+func (w *world) enters(name, text string) scripted.Request {
 	w.Helper()
 	seen := len(w.model.Requests())
 	since := time.Now()
 	answer := w.write(name, words{Body: text})
 	w.expect(answer, "queued", "bridge", true)
-	r := w.arrives(since, fmt.Sprintf("%.40q at an idle claude", text), func(r realcli.Request) bool { return r.Number > seen && !r.Aux && prompts(r, text) > 0 })
+	r := w.arrives(since, fmt.Sprintf("%.40q at an idle claude", text), func(r scripted.Request) bool { return r.Number > seen && !r.Aux && prompts(r, text) > 0 })
 	w.entered(r, text)
 	w.done(name, text, answer)
 	return r
@@ -197,7 +197,7 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 
 	w.step("CHT-15 CHT-20 busy: it enters after the turn; a draft stays", func(w *world) {
 		const text, draft = "And which protocol?", "a half-written thought"
-		w.model.Script("busy", realcli.Say("worked").After("busy-ends"))
+		w.model.Script("busy", scripted.Say("worked").After("busy-ends"))
 		w.prompt(claude, "busy")
 		must(w.T, w.model.AtGate(soon(w.T), "busy-ends"))
 		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })
@@ -217,21 +217,21 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 		}
 		w.done("claude-p", text, answer)
 		must(w.T, claude.Until(soon(w.T), "the draft", func(screen string) bool { return strings.Contains(screen, draft) }))
-		must(w.T, claude.Type(realcli.ControlU))
+		must(w.T, claude.Type(scripted.ControlU))
 		must(w.T, claude.Until(soon(w.T), "an empty composer", func(screen string) bool { return !strings.Contains(screen, draft) }))
 	})
 
 	w.step("CHT-20 an open permission question is left alone", func(w *world) {
 		const text = "Is it done?"
-		touch := realcli.Call("Bash", map[string]any{"command": "touch made && echo shell-$((40+2))", "description": "make a file"})
-		w.model.Script("asks", touch, realcli.Say("ran it"))
+		touch := scripted.Call("Bash", map[string]any{"command": "touch made && echo shell-$((40+2))", "description": "make a file"})
+		w.model.Script("asks", touch, scripted.Say("ran it"))
 		w.prompt(claude, "asks")
 		must(w.T, claude.Until(soon(w.T), "the question", func(screen string) bool { return strings.Contains(screen, "Do you want to proceed?") }))
 		answer := w.write("claude-p", words{Body: text})
 		if screen := claude.Screen(); !strings.Contains(screen, "Do you want to proceed?") {
 			w.Errorf("the question is gone:\n%s", screen)
 		}
-		w.press(claude, realcli.Return, "no question", func(screen string) bool { return !strings.Contains(screen, "Do you want to proceed?") })
+		w.press(claude, scripted.Return, "no question", func(screen string) bool { return !strings.Contains(screen, "Do you want to proceed?") })
 		r := w.request("the words after the turn", holds(text))
 		w.entered(r, text)
 		if r.Count("shell-42") != 1 {
@@ -269,7 +269,7 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 	w.step("CHT-20 CHT-21 a peer's mail is never a prompt of the user, and the line tells of it", func(w *world) {
 		const text = "The tests are red."
 		w.waitsOnce()
-		w.model.Script("listens", realcli.Say("heard").After("listens-ends"))
+		w.model.Script("listens", scripted.Say("heard").After("listens-ends"))
 		w.prompt(claude, "listens")
 		must(w.T, w.model.AtGate(soon(w.T), "listens-ends"))
 		w.peerSends("claude-p", text)
@@ -318,7 +318,7 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 			w.Errorf("they came into %s and %s", r1.Session, r2.Session)
 		}
 		w.types(other, "/exit")
-		must(w.T, other.Type(realcli.Return))
+		must(w.T, other.Type(scripted.Return))
 		w.shown("the one that left to be gone", func(s state) bool { return s.peer("claude-p-2").ID == "" })
 		w.enters("claude-p", "Are you still there?")
 		must(w.T, other.Close(soon(w.T)))

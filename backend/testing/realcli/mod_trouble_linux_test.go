@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -127,19 +127,19 @@ func (g gates) isHeld(name, text string) {
 }
 
 // types types a prompt whose turn is held back before it begins.
-func (g gates) types(w *world, claude *realcli.Terminal, script string) {
+func (g gates) types(w *world, claude *scripted.Terminal, script string) {
 	w.Helper()
 	line := "this holds its turn back, script:" + script
 	w.types(claude, line)
-	w.press(claude, realcli.Return, "prompt", func(screen string) bool { return strings.Contains(screen, "esc to interrupt") })
+	w.press(claude, scripted.Return, "prompt", func(screen string) bool { return strings.Contains(screen, "esc to interrupt") })
 }
 
 // queued brings words into claude's own queue behind a turn that a person began at
 // the same moment. It ends with that turn under way, held by the model at the gate
 // SCRIPT-ends.
-func (g gates) queued(w *world, claude *realcli.Terminal, text, script string) outcome {
+func (g gates) queued(w *world, claude *scripted.Terminal, text, script string) outcome {
 	w.Helper()
-	w.model.Script(script, realcli.Say("worked").After(script+"-ends"), realcli.Say("went on"))
+	w.model.Script(script, scripted.Say("worked").After(script+"-ends"), scripted.Say("went on"))
 	answer := w.write("claude-p", words{Body: text})
 	g.isHeld("claude-p", text)
 	g.types(w, claude, script)
@@ -177,7 +177,7 @@ func TestClaudesModInTrouble(t *testing.T) {
 	w.step("CHT-20 Esc drops it: mail again with the reason, and never a prompt", func(w *world) {
 		const text = "queued and dropped"
 		answer := g.queued(w, claude, text, "escaped")
-		must(w.T, claude.Type(realcli.Escape))
+		must(w.T, claude.Type(scripted.Escape))
 		w.shown("the reason", func(s state) bool {
 			return strings.Contains(s.message(text).to("claude-p").evidence("woken"), "removed from the queue")
 		})
@@ -185,8 +185,8 @@ func TestClaudesModInTrouble(t *testing.T) {
 			w.Errorf("dropped, the receipt says %s", got)
 		}
 		w.model.Open("escaped-ends")
-		must(w.T, claude.Type(realcli.ControlU)) // claude puts the broken-off prompt back
-		w.afterwards(claude, "after-esc")        // its hooks show what waits
+		must(w.T, claude.Type(scripted.ControlU)) // claude puts the broken-off prompt back
+		w.afterwards(claude, "after-esc")         // its hooks show what waits
 		w.consumed(text)
 		w.idle("claude-p")
 		if r := w.afterwards(claude, "look-for-it"); shows(r, text) != 1 || prompts(r, text) != 0 {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // An agent that a session's own shell starts is another agent: the session keeps its id,
@@ -20,11 +20,11 @@ func TestRWM_03_AnAgentInASessionsShellTakesNothingOver(t *testing.T) {
 	for _, c := range []struct {
 		session sessionCase
 		args    []string
-		call    func(command string) realcli.Step
+		call    func(command string) scripted.Step
 		inner   []inner
 	}{
 		{
-			session: sessionCases[0], call: func(command string) realcli.Step { return realcli.Call("Bash", run(command)) },
+			session: sessionCases[0], call: func(command string) scripted.Step { return scripted.Call("Bash", run(command)) },
 			inner: []inner{
 				{"without a server", "cd sub && claude -p --strict-mcp-config 'play script:%s' --allowedTools Bash </dev/null"},
 				{"with a server", "cd sub && claude -p 'play script:%s' --allowedTools Bash,mcp__bridge </dev/null"},
@@ -32,8 +32,8 @@ func TestRWM_03_AnAgentInASessionsShellTakesNothingOver(t *testing.T) {
 		},
 		{
 			session: sessionCases[1], args: []string{"--dangerously-bypass-approvals-and-sandbox"},
-			call: func(command string) realcli.Step {
-				return realcli.Call("exec_command", map[string]any{"cmd": command, "yield_time_ms": 60_000})
+			call: func(command string) scripted.Step {
+				return scripted.Call("exec_command", map[string]any{"cmd": command, "yield_time_ms": 60_000})
 			},
 			inner: []inner{
 				{"without a server", "cd sub && codex exec --skip-git-repo-check -c mcp_servers.bridge.enabled=false --dangerously-bypass-approvals-and-sandbox 'play script:%s' </dev/null"},
@@ -51,8 +51,8 @@ func TestRWM_03_AnAgentInASessionsShellTakesNothingOver(t *testing.T) {
 				before := w.meet(outer, c.session.name())
 
 				script := fmt.Sprintf("inner-%d", i)
-				w.model.Script(script, c.session.shell.After("inner-steps"), realcli.Say("inner done").After("inner-ends"))
-				w.model.Script("outer", c.call("export PATH="+w.home.Bin+":$PATH; "+fmt.Sprintf(inside.command, script)), realcli.Say("outer done"))
+				w.model.Script(script, c.session.shell.After("inner-steps"), scripted.Say("inner done").After("inner-ends"))
+				w.model.Script("outer", c.call("export PATH="+w.home.Bin+":$PATH; "+fmt.Sprintf(inside.command, script)), scripted.Say("outer done"))
 				w.prompt(outer, "outer")
 				must(t, w.model.AtGate(soon(t), "inner-steps"))
 				const words = "For the one on the screen."

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -72,7 +72,7 @@ func (w *world) expect(got outcome, state, transport string, receipt bool) {
 
 // arrives waits for a main session's request that holds the text and logs how
 // long it took.
-func (w *world) arrives(since time.Time, what string, fits func(realcli.Request) bool) realcli.Request {
+func (w *world) arrives(since time.Time, what string, fits func(scripted.Request) bool) scripted.Request {
 	w.Helper()
 	r := w.request(what, fits)
 	w.Logf("%s: after %.1f s", what, time.Since(since).Seconds())
@@ -80,12 +80,12 @@ func (w *world) arrives(since time.Time, what string, fits func(realcli.Request)
 }
 
 // holds finds the first request of a main session that shows the text.
-func holds(text string) func(realcli.Request) bool {
-	return func(r realcli.Request) bool { return !r.Aux && !r.Child() && r.Count(text) > 0 }
+func holds(text string) func(scripted.Request) bool {
+	return func(r scripted.Request) bool { return !r.Aux && !r.Child() && r.Count(text) > 0 }
 }
 
 // prompts counts the user messages of a request that are exactly the text.
-func prompts(r realcli.Request, text string) int {
+func prompts(r scripted.Request, text string) int {
 	count := 0
 	for _, item := range r.Items {
 		if item.Role == "user" && item.Text == text {
@@ -110,9 +110,9 @@ func (w *world) consumed(text string) message {
 
 // afterwards plays one more turn in the session and returns its request: all
 // that the session was ever shown.
-func (w *world) afterwards(session prompter, script string) realcli.Request {
+func (w *world) afterwards(session prompter, script string) scripted.Request {
 	w.Helper()
-	w.model.Script(script, realcli.Say("seen"))
+	w.model.Script(script, scripted.Say("seen"))
 	w.prompt(session, script)
 	return w.request("the turn "+script, asks(script, 0))
 }
@@ -163,7 +163,7 @@ func TestOwnerReachesCodex(t *testing.T) {
 
 	w.step("CHT-15 busy: it comes after the turn, not in it", func(w *world) {
 		const text = "And which protocol?"
-		w.model.Script("busy", codexShell.After("busy-steps"), codexShell.After("busy-goes-on"), realcli.Say("worked").After("busy-ends"))
+		w.model.Script("busy", codexShell.After("busy-steps"), codexShell.After("busy-goes-on"), scripted.Say("worked").After("busy-ends"))
 		w.prompt(codex, "busy")
 		must(w.T, w.model.AtGate(soon(w.T), "busy-steps"))
 		w.expect(w.write("codex-p", words{Body: text}), "queued", "native-prompt", false)
@@ -193,9 +193,9 @@ func TestOwnerReachesCodex(t *testing.T) {
 			before := len(w.model.Requests())
 			since := time.Now()
 			w.expect(w.write("codex-p", words{Body: tt.text}), "queued", "native-prompt", false)
-			r := w.arrives(since, "the next turn", func(r realcli.Request) bool { return !r.Aux && r.Number > before })
+			r := w.arrives(since, "the next turn", func(r scripted.Request) bool { return !r.Aux && r.Number > before })
 			if got := prompts(r, ownerLabel+tt.text); got != 1 {
-				last := slices.IndexFunc(r.Items, func(i realcli.Item) bool { return strings.Contains(i.Text, tt.text[:3]) })
+				last := slices.IndexFunc(r.Items, func(i scripted.Item) bool { return strings.Contains(i.Text, tt.text[:3]) })
 				w.Errorf("it came %d times as it was written; the last item: %q", got, r.Items[max(last, 0)])
 			}
 			w.consumed(tt.text)
@@ -294,7 +294,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 	w := newWorld(t, "p")
 	w.install("claude")
 	w.withoutMod()
-	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	claude := w.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
 	w.meet(claude, "claude-p")
 
 	w.step("CHT-03 idle: the waiting hook starts a turn with it", func(w *world) {
@@ -322,7 +322,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 
 	w.step("CHT-03 CHT-09 CHT-15 busy: it is handed over at the next tool call", func(w *world) {
 		const text = "And which protocol?"
-		w.model.Script("busy", claudeShell.After("busy-steps"), claudeShell.After("busy-goes-on"), realcli.Say("worked"))
+		w.model.Script("busy", claudeShell.After("busy-steps"), claudeShell.After("busy-goes-on"), scripted.Say("worked"))
 		w.prompt(claude, "busy")
 		must(w.T, w.model.AtGate(soon(w.T), "busy-steps"))
 		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })
@@ -362,7 +362,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 			w.idle("claude-p")
 		}
 		body := strings.Repeat("b", 8_600) + "."
-		w.model.Script("long", claudeShell.After("long-steps"), realcli.Say("read"))
+		w.model.Script("long", claudeShell.After("long-steps"), scripted.Say("read"))
 		w.prompt(claude, "long")
 		must(w.T, w.model.AtGate(soon(w.T), "long-steps"))
 		w.write("claude-p", words{Body: body})
@@ -393,7 +393,7 @@ func TestOwnerReachesClaude(t *testing.T) {
 		must(w.T, claude.Type("/clear"))
 		must(w.T, claude.Until(soon(w.T), "/clear", func(screen string) bool { return strings.Contains(screen, "/clear") }))
 		before := w.peer("claude-p").SessionID
-		must(w.T, claude.Type(realcli.Return))
+		must(w.T, claude.Type(scripted.Return))
 		w.shown("the new conversation", func(s state) bool { p := s.peer("claude-p"); return p.SessionID != before && p.State == "idle" })
 		since := time.Now()
 		answer := w.write("claude-p", words{Body: text})
@@ -419,11 +419,11 @@ func TestOwnerReachesClaude(t *testing.T) {
 	w.step("CHT-03 a turn that a person broke off does not hold it up", func(w *world) {
 		testkit.Long(w.T, "claude tells of it late")
 		const text = "Never mind, what about the tests?"
-		w.model.Script("broken-off", claudeShell.After("never-comes"), realcli.Say("worked"))
+		w.model.Script("broken-off", claudeShell.After("never-comes"), scripted.Say("worked"))
 		w.prompt(claude, "broken-off")
 		must(w.T, w.model.AtGate(soon(w.T), "never-comes"))
 		w.shown("claude to be busy", func(s state) bool { return s.peer("claude-p").State == "busy" })
-		must(w.T, claude.Type(realcli.Escape))
+		must(w.T, claude.Type(scripted.Escape))
 		since := time.Now()
 		answer := w.write("claude-p", words{Body: text})
 		r := w.arrives(since, "the owner's words after a broken-off turn", holds(text))
@@ -451,7 +451,7 @@ func (w *world) peer(name string) peer {
 func TestHeadlessClaudeEnds(t *testing.T) {
 	w := newWorld(t, "p")
 	w.install("claude")
-	w.model.Script("short", claudeShell, realcli.Say("all-said"))
+	w.model.Script("short", claudeShell, scripted.Say("all-said"))
 	since := time.Now()
 	calls := filepath.Join(w.home.Root, "mod-calls")
 	noting := filepath.Join(w.home.Bin, "notes-mod")
@@ -498,7 +498,7 @@ func TestOwnerReachesOpenCode(t *testing.T) {
 
 	w.step("CHT-07 CHT-09 CHT-15 busy: it is stored and shown at the next step of the same turn", func(w *world) {
 		const text = "And which protocol?"
-		w.model.Script("busy", openCodeShell.After("busy-steps"), openCodeShell.After("busy-goes-on"), realcli.Say("worked"))
+		w.model.Script("busy", openCodeShell.After("busy-steps"), openCodeShell.After("busy-goes-on"), scripted.Say("worked"))
 		w.prompt(opencode, "busy")
 		must(w.T, w.model.AtGate(soon(w.T), "busy-steps"))
 		w.shown("opencode to be busy", func(s state) bool { return s.peer("opencode-p").State == "busy" })
@@ -555,13 +555,13 @@ func TestOwnerAndNativeChildren(t *testing.T) {
 			w.install(c.kind)
 			session := c.open(w, c.kind)
 			w.meet(session, c.name())
-			w.model.Script("parent", c.child, c.shell.After("parent-steps"), c.shell.After("parent-goes-on"), realcli.Say("parent done"))
-			w.model.Script("child", c.shell.After("child-steps"), realcli.Say("child done").After("child-ends"))
+			w.model.Script("parent", c.child, c.shell.After("parent-steps"), c.shell.After("parent-goes-on"), scripted.Say("parent done"))
+			w.model.Script("child", c.shell.After("child-steps"), scripted.Say("child done").After("child-ends"))
 			w.prompt(session, "parent")
 			must(t, w.model.AtGate(soon(t), "child-steps"))
 			s := w.shown("the child", func(s state) bool { return len(s.peer(c.name()).Children) == 1 })
 			child := s.peer(c.name()).Children[0]
-			asked := w.request("the child's request", func(r realcli.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
+			asked := w.request("the child's request", func(r scripted.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
 			if child.ID != asked.Thread {
 				t.Errorf("the list names %q, the child asks as %q", child.ID, asked.Thread)
 			}
@@ -619,7 +619,7 @@ func TestHookTextArrivesWhole(t *testing.T) {
 			for i, letter := range []string{"a", "é", "日", "e-f "} {
 				body := strings.Repeat(letter, 8_600/len(letter))
 				script := fmt.Sprint("long-", i)
-				w.model.Script(script, c.shell.After(script+"-steps"), realcli.Say("read").After(script+"-ends"))
+				w.model.Script(script, c.shell.After(script+"-steps"), scripted.Say("read").After(script+"-ends"))
 				w.prompt(session, script)
 				must(t, w.model.AtGate(soon(t), script+"-steps"))
 				w.bridge("send", c.name(), body+"tool.")
@@ -668,7 +668,7 @@ func TestOwnerAndABrokenCodex(t *testing.T) {
 	testkit.Long(t, "a broken codex is waited for")
 	w := newWorld(t, "p")
 	w.install("codex")
-	codex := w.open("codex", "p", "›", realcli.CodexCommand()...)
+	codex := w.open("codex", "p", "›", scripted.CodexCommand()...)
 	w.meet(codex, "codex-p")
 	must(t, w.page.stop())
 	broken, mode := filepath.Join(w.home.Root, "broken-codex"), filepath.Join(w.home.Root, "mode")

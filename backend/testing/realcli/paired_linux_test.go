@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/network/hub/hubtest"
 	"bridge/backend/platform/ipc/api"
-	"bridge/backend/testing/realcli"
 	"bridge/backend/testing/testkit"
 )
 
@@ -52,9 +52,9 @@ func TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub(t *testing.T) {
 	laptop.allows(desk)
 	hubs := desk.serveNodes()
 	laptop.joinWith(desk, hubs[0])
-	claude := laptop.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	claude := laptop.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
 	laptop.meet(claude, "claude-p")
-	desk.model.Script("work", shell("opencode", "echo fixed > parser"), realcli.Say("fixed-there"))
+	desk.model.Script("work", shell("opencode", "echo fixed > parser"), scripted.Say("fixed-there"))
 	name := laptop.give(claude, desk, "opencode", "work", "ask", true)
 	laptop.shown("the question", func(s state) bool { return s.message("echo fixed > parser").ID != "" })
 
@@ -93,7 +93,7 @@ func workElsewhere(t *testing.T, meet func(laptop, desk *world), kinds ...string
 	laptop, desk := newWorld(t, "p"), newWorld(t, "work")
 	laptop.allows(desk)
 	meet(laptop, desk)
-	claude := laptop.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	claude := laptop.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
 	laptop.meet(claude, "claude-p")
 	for _, kind := range kinds {
 		laptop.step(kind+" changes a file when it may", func(w *world) { w.changesThere(claude, desk, kind) })
@@ -276,7 +276,7 @@ func (w *world) give(claude prompter, desk *world, kind, script, access string, 
 	if worktree {
 		args["worktree"] = true
 	}
-	w.model.Script("gives-"+script, realcli.Call(claudeTool+"spawn_"+kind, args), realcli.Say("given"))
+	w.model.Script("gives-"+script, scripted.Call(claudeTool+"spawn_"+kind, args), scripted.Say("given"))
 	w.prompt(claude, "gives-"+script)
 	given := w.request("the answer to spawn_"+kind, asks("gives-"+script, 1))
 	name := jobName.FindString(last(given))
@@ -334,7 +334,7 @@ func (w *world) ownerAllowsThere(desk *world, command string) {
 
 func (w *world) changesThere(claude prompter, desk *world, kind string) {
 	file, said := "parser-"+kind, "fixed-there-by-"+kind
-	desk.model.Script("work-"+kind, shell(kind, "echo fixed > "+file), realcli.Say(said))
+	desk.model.Script("work-"+kind, shell(kind, "echo fixed > "+file), scripted.Say(said))
 	name := w.give(claude, desk, kind, "work-"+kind, "ask", true)
 
 	if kind == "codex" {
@@ -375,7 +375,7 @@ func (w *world) changesThere(claude prompter, desk *world, kind string) {
 
 func (w *world) readsThere(claude prompter, desk *world, kind string) {
 	file, said := filepath.Join(desk.home.Project("work"), "never-"+kind), "only-read-by-"+kind
-	desk.model.Script("read-"+kind, shell(kind, "echo x > "+file), realcli.Say(said))
+	desk.model.Script("read-"+kind, shell(kind, "echo x > "+file), scripted.Say(said))
 	name := w.give(claude, desk, kind, "read-"+kind, "read", false)
 	w.request("the result", holds(said))
 	w.consumed(said)

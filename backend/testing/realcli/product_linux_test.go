@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -322,7 +322,7 @@ func (m message) String() string {
 }
 
 // shows returns how often a request holds the text in mail or in the list of decisions.
-func shows(r realcli.Request, text string) int {
+func shows(r scripted.Request, text string) int {
 	count := 0
 	for _, part := range strings.Split(r.Text(), "<bridge-message ")[1:] {
 		element, _, _ := strings.Cut(part, "</bridge-message>")

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // tell sends what the owner's page sends, and reads the answer.
@@ -89,30 +89,30 @@ func (w *world) made(name string) bool {
 // makes is a turn that makes a file by a shell command, and what its model reads then.
 func (w *world) makes(one asker, name string) {
 	w.Helper()
-	call := realcli.Call(one.tool, map[string]any{"command": "touch " + name, "description": "make " + name})
+	call := scripted.Call(one.tool, map[string]any{"command": "touch " + name, "description": "make " + name})
 	if one.call != nil {
 		call = one.call("touch " + name)
 	}
-	w.model.Script(name, call, realcli.Say("said-after-"+name))
+	w.model.Script(name, call, scripted.Say("said-after-"+name))
 	w.prompt(one, name)
 }
 
 // after is the request with the tool's result.
-func (w *world) after(name string) realcli.Request {
+func (w *world) after(name string) scripted.Request {
 	w.Helper()
-	return w.request("the result of "+name, func(r realcli.Request) bool { return r.Script == name && r.Step == 1 && !r.Aux })
+	return w.request("the result of "+name, func(r scripted.Request) bool { return r.Script == name && r.Step == 1 && !r.Aux })
 }
 
 // asker is a session in a terminal that asks before it runs a command.
 type asker struct {
 	prompter
-	terminal *realcli.Terminal
+	terminal *scripted.Terminal
 	name     string
 	tool     string // that runs commands, as its card names it
 	dialog   func(screen string) bool
 
-	call  func(command string) realcli.Step // how its model calls that; nil for the usual way
-	shell string                            // what a card shows around a command, with %s for it
+	call  func(command string) scripted.Step // how its model calls that; nil for the usual way
+	shell string                             // what a card shows around a command, with %s for it
 }
 
 // shows is what a card shows of a command.
@@ -160,7 +160,7 @@ func (w *world) answeredOrNot(one asker, turnedDown func(w *world)) {
 		w.makes(one, "made-3")
 		w.card("touch made-3", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		w.press(one.terminal, realcli.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-3") })
+		w.press(one.terminal, scripted.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-3") })
 		w.after("made-3")
 		w.card("touch made-3", "allowed at the terminal", is("withdrawn", "allowed"))
 		if !w.made("made-3") {
@@ -176,7 +176,7 @@ func (w *world) answeredOrNot(one asker, turnedDown func(w *world)) {
 		w.card("touch made-5", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
 		must(w.T, w.page.kill())
-		w.press(one.terminal, realcli.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-5") })
+		w.press(one.terminal, scripted.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-5") })
 		w.after("made-5")
 		if !w.made("made-5") {
 			w.Error("it did not run")
@@ -198,7 +198,7 @@ func TestNED_02_PromptsAndQuestionsOfARealClaude(t *testing.T) {
 		w.makes(one, "made-4")
 		w.card("touch made-4", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Type(realcli.Escape))
+		must(w.T, one.terminal.Type(scripted.Escape))
 		w.card("touch made-4", "over", func(a approval) bool {
 			return a.State == "withdrawn" && (a.Elsewhere == "stopped" || a.Elsewhere == "answered")
 		})
@@ -223,7 +223,7 @@ func TestNED_02_PromptsAndQuestionsOfARealOpenCode(t *testing.T) {
 		w.makes(one, "made-4")
 		w.card("touch made-4", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		w.press(one.terminal, realcli.Escape, "end of the dialog", func(screen string) bool { return !one.dialog(screen) })
+		w.press(one.terminal, scripted.Escape, "end of the dialog", func(screen string) bool { return !one.dialog(screen) })
 		w.card("touch made-4", "refused at the terminal", is("withdrawn", "refused"))
 		if w.made("made-4") {
 			w.Error("it ran")
@@ -254,7 +254,7 @@ func (w *world) choosesOrNot(one asker, several, refusal string) {
 	w.Helper()
 	asks := func(w *world, name string) {
 		w.Helper()
-		w.model.Script(name, realcli.Call(one.tool, map[string]any{"questions": []any{question("Which of "+name+"?", several)}}), realcli.Say("said-after-"+name))
+		w.model.Script(name, scripted.Call(one.tool, map[string]any{"questions": []any{question("Which of "+name+"?", several)}}), scripted.Say("said-after-"+name))
 		w.prompt(one, name)
 	}
 	w.step("NED-02 what the model asks is answered by the owner's choice", func(w *world) {
@@ -288,7 +288,7 @@ func (w *world) choosesOrNot(one asker, several, refusal string) {
 		asks(w, "asked-3")
 		w.card("Which of asked-3?", "open", isOpen)
 		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Type(realcli.Escape))
+		must(w.T, one.terminal.Type(scripted.Escape))
 		w.card("Which of asked-3?", "over", func(a approval) bool {
 			return a.State == "withdrawn" && a.Elsewhere != "unclear" && a.Elsewhere != "allowed"
 		})
@@ -312,7 +312,7 @@ func TestNED_02_ARealClaudeProvesAnAnswerWithinTheTurn(t *testing.T) {
 	} {
 		w.step("NED-02 "+tt.name, func(w *world) {
 			gate := "after-" + tt.name
-			w.model.Script(tt.name, realcli.Call("Bash", map[string]any{"command": tt.command + " | tee out-" + tt.name + " && test -f no-such-file", "description": "do it"}), realcli.Say("said-"+tt.name).After(gate))
+			w.model.Script(tt.name, scripted.Call("Bash", map[string]any{"command": tt.command + " | tee out-" + tt.name + " && test -f no-such-file", "description": "do it"}), scripted.Say("said-"+tt.name).After(gate))
 			w.prompt(claude, tt.name)
 			w.decides(w.card(tt.command, "open", isOpen), tt.decision, tt.reason)
 			w.card(tt.command, "applied", is("applied", ""))

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -37,7 +37,7 @@ var rights = map[string]struct {
 			must(w.T, os.WriteFile(path, []byte(with), 0o600))
 		},
 		open: func(w *world, project string) asker {
-			one := w.open("codex-"+project, project, "›", realcli.CodexCommand()...)
+			one := w.open("codex-"+project, project, "›", scripted.CodexCommand()...)
 			return asker{prompter: one, terminal: one, tool: codexTool, dialog: has("Allow the bridge MCP server to run tool")}
 		},
 		settings: ".codex/config.toml",
@@ -69,15 +69,15 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 			w.install()
 			name := kind + "-p"
 			spawns := func(one asker, script string) {
-				w.model.Script(script+"-work", realcli.Say(script+"-is-worked-on"))
-				w.model.Script(script, realcli.Call(one.tool+"spawn_codex", map[string]any{"prompt": "play script:" + script + "-work"}), realcli.Say("said-after-"+script))
+				w.model.Script(script+"-work", scripted.Say(script+"-is-worked-on"))
+				w.model.Script(script, scripted.Call(one.tool+"spawn_codex", map[string]any{"prompt": "play script:" + script + "-work"}), scripted.Say("said-after-"+script))
 				w.prompt(one, script)
 			}
 
 			asking := how.open(w, "p")
 			w.meet(asking, name)
 			w.step("what only talks runs at once", func(w *world) {
-				w.model.Script("sends", realcli.Call(asking.tool+"send", map[string]any{"to": "*", "message": "hello"}), realcli.Say("sent"))
+				w.model.Script("sends", scripted.Call(asking.tool+"send", map[string]any{"to": "*", "message": "hello"}), scripted.Say("sent"))
 				w.prompt(asking, "sends")
 				if r := w.request("the answer to send", asks("sends", 1)); strings.Contains(last(r), "denied") {
 					w.Errorf("its model reads %s", last(r))
@@ -87,7 +87,7 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 			w.step("its own question comes before an agent is started, and denied there nothing is", func(w *world) {
 				spawns(asking, "spawns")
 				must(w.T, asking.terminal.Until(soon(w.T), "the CLI's own question", asking.dialog))
-				w.press(asking.terminal, realcli.Escape, "end of the question", func(screen string) bool { return !asking.dialog(screen) })
+				w.press(asking.terminal, scripted.Escape, "end of the question", func(screen string) bool { return !asking.dialog(screen) })
 				w.idle(name)
 				if said := w.bridge("runs", "--all"); strings.Contains(said, "-job-") {
 					w.Errorf("a job was made:\n%s", said)
@@ -96,7 +96,7 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 			w.step("allowed there it is", func(w *world) {
 				spawns(asking, "spawns-again")
 				must(w.T, asking.terminal.Until(soon(w.T), "the CLI's own question", asking.dialog))
-				w.press(asking.terminal, realcli.Return, "end of the question", func(screen string) bool { return !asking.dialog(screen) })
+				w.press(asking.terminal, scripted.Return, "end of the question", func(screen string) bool { return !asking.dialog(screen) })
 				if r := w.request("the answer to spawn_codex", asks("spawns-again", 1)); jobName.FindString(last(r)) == "" {
 					w.Errorf("its model reads %s", last(r))
 				}
@@ -159,7 +159,7 @@ func TestJOB_26_NoModeOfASessionIsARight(t *testing.T) {
 		for _, mode := range modes {
 			for _, access := range []string{"read", "ask", "edit"} {
 				script := strings.Join(append([]string{mode.kind, access, fmt.Sprint(allowed)}, mode.flags...), "-")
-				w.model.Script(script, realcli.Call(agents[mode.kind].tool+"spawn_codex", map[string]any{"prompt": "hello", "access": access}), realcli.Say("said"))
+				w.model.Script(script, scripted.Call(agents[mode.kind].tool+"spawn_codex", map[string]any{"prompt": "hello", "access": access}), scripted.Say("said"))
 				out, err := run[mode.kind](soon(t), w.home.Project("p"), "play script:"+script, mode.flags...)
 				told := "" // opencode ends where nobody is there to ask
 				if all := w.model.Requests(); slices.ContainsFunc(all, asks(script, 1)) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
 
@@ -34,7 +34,7 @@ func TestRWM_24_WhatNoTerminalShowsIsNotWoken(t *testing.T) {
 			kind := c.session.kind
 			w.install(kind)
 			var session session
-			var terminal *realcli.Terminal
+			var terminal *scripted.Terminal
 			if kind == "codex" {
 				terminal = w.open("first", "p", "›", "codex")
 				session = terminal
@@ -51,13 +51,13 @@ func TestRWM_24_WhatNoTerminalShowsIsNotWoken(t *testing.T) {
 				must(t, terminal.Until(soon(t), "the end of the turn", ended))
 			}
 			w.types(terminal, "/new")
-			must(t, terminal.Type(realcli.Return))
+			must(t, terminal.Type(scripted.Return))
 			seen := len(w.model.Requests())
 			if !c.again {
 				w.shown("the new conversation", func(s state) bool { return s.peer(name).Name == name && s.peer(name).SessionID == "" })
 				w.bridge("send", name, early)
 			}
-			w.model.Script("second", c.session.shell, realcli.Say("hello"))
+			w.model.Script("second", c.session.shell, scripted.Say("hello"))
 			w.prompt(session, "second")
 			step := w.request("the new conversation's next step", asks("second", 1))
 			if got := shows(step, early); !c.again && got != 1 {
@@ -79,7 +79,7 @@ func TestRWM_24_WhatNoTerminalShowsIsNotWoken(t *testing.T) {
 			w.shown("its mail to be consumed", func(s state) bool { return s.message("And once more.").State == "consumed" })
 
 			w.types(terminal, "/exit")
-			must(t, terminal.Type(realcli.Return))
+			must(t, terminal.Type(scripted.Return))
 			w.shown("no session", func(s state) bool { return len(s.Peers) == 0 })
 			if said := w.bridge("send", name, gone); !strings.Contains(said, "when it is back") {
 				t.Errorf("sent to a session that ended: %s", said)

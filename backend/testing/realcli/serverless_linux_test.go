@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // No agent starts its MCP server again. The session stays on the list with its mail until
@@ -32,7 +32,7 @@ func TestRWM_25_ARealSessionWhoseServerEndedGetsItsMail(t *testing.T) {
 			if gone.ID != before.ID || gone.Transport != "hooks" {
 				t.Errorf("it is shown as %+v", gone)
 			}
-			w.model.Script("works", c.shell.After("steps"), realcli.Say("done"))
+			w.model.Script("works", c.shell.After("steps"), scripted.Say("done"))
 			w.prompt(session, "works")
 			must(t, w.model.AtGate(soon(t), "steps"))
 			w.bridge("send", c.name(), mail)
@@ -43,11 +43,11 @@ func TestRWM_25_ARealSessionWhoseServerEndedGetsItsMail(t *testing.T) {
 			w.shown("the mail to be consumed", func(s state) bool { return s.message(mail).State == "consumed" })
 
 			if c.kind == "claude" { // as the session's page says
-				claude := session.(*realcli.Terminal)
+				claude := session.(*scripted.Terminal)
 				w.types(claude, "/mcp")
-				w.press(claude, realcli.Return, "its servers", has("bridge"))
-				w.press(claude, realcli.Return, "what can be done", has("Reconnect"))
-				must(t, claude.Type(realcli.Return))
+				w.press(claude, scripted.Return, "its servers", has("bridge"))
+				w.press(claude, scripted.Return, "what can be done", has("Reconnect"))
+				must(t, claude.Type(scripted.Return))
 				w.shown("its server to be back", func(s state) bool {
 					return s.peer(c.name()).ID == before.ID && !strings.Contains(s.peer(c.name()).Detail, "has ended")
 				})

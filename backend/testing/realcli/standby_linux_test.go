@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // TestAStandbyWakesClaude: the first waiting hook takes the words and its end
@@ -25,7 +25,7 @@ func TestAStandbyWakesClaude(t *testing.T) {
 			}
 		}
 	}))
-	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	claude := w.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
 	w.meet(claude, "claude-p")
 	w.waitsOnce()
 
@@ -68,14 +68,14 @@ func TestAPersonComesBeforeTheWake(t *testing.T) {
 			}
 		}
 	}))
-	claude := w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
+	claude := w.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
 	w.meet(claude, "claude-p")
 	w.waitsOnce()
 
 	const text = "Which port does the server use?"
 	answer := w.write("claude-p", words{Body: text})
 	w.shown("the words to be given to the hook", func(s state) bool { return s.message(text).to("claude-p").at("handed") != 0 })
-	w.model.Script("busy", claudeShell.After("wake-comes"), claudeShell.After("busy-goes-on"), realcli.Say("worked"))
+	w.model.Script("busy", claudeShell.After("wake-comes"), claudeShell.After("busy-goes-on"), scripted.Say("worked"))
 	w.prompt(claude, "busy")
 	must(t, w.model.AtGate(soon(t), "wake-comes"))
 	if got := w.request("the person's turn", asks("busy", 0)).Count(text); got != 0 {
@@ -131,7 +131,7 @@ func TestOwnerReachesAServedOpenCode(t *testing.T) {
 
 	w.step("CHT-07 CHT-15 busy: it is shown at the next step of the same turn", func(w *world) {
 		const text = "And which protocol?"
-		w.model.Script("busy", openCodeShell.After("busy-steps"), openCodeShell, realcli.Say("worked"))
+		w.model.Script("busy", openCodeShell.After("busy-steps"), openCodeShell, scripted.Say("worked"))
 		w.prompt(opencode, "busy")
 		must(w.T, w.model.AtGate(soon(w.T), "busy-steps"))
 		w.write("opencode-p", words{Body: text})

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"bridge/backend/testing/realcli"
+	"bridge/backend/agent/prove/scripted"
 )
 
 // How each CLI names Bridge's tools and its own shell.
@@ -19,17 +19,17 @@ const (
 )
 
 var (
-	claudeShell   = realcli.Call("Bash", map[string]any{"command": "true", "description": "nothing"})
-	codexShell    = realcli.Call("exec_command", map[string]any{"cmd": "true"})
-	openCodeShell = realcli.Call("bash", map[string]any{"command": "true", "description": "nothing"})
+	claudeShell   = scripted.Call("Bash", map[string]any{"command": "true", "description": "nothing"})
+	codexShell    = scripted.Call("exec_command", map[string]any{"cmd": "true"})
+	openCodeShell = scripted.Call("bash", map[string]any{"command": "true", "description": "nothing"})
 )
 
 var mailID = regexp.MustCompile(`<bridge-message id="([^"]+)"`)
 
 // reply answers the newest mail that the model was shown, by the id that stands
 // in its envelope.
-func reply(tool, to, text string) realcli.Step {
-	return realcli.CallWith(tool, func(r realcli.Request) any {
+func reply(tool, to, text string) scripted.Step {
+	return scripted.CallWith(tool, func(r scripted.Request) any {
 		id := ""
 		if all := mailID.FindAllStringSubmatch(r.Text(), -1); len(all) > 0 {
 			id = all[len(all)-1][1]
@@ -39,8 +39,8 @@ func reply(tool, to, text string) realcli.Step {
 }
 
 // asks finds the request of a main session for one step of a script.
-func asks(script string, step int) func(realcli.Request) bool {
-	return func(r realcli.Request) bool { return r.Script == script && r.Step == step && !r.Aux && !r.Child() }
+func asks(script string, step int) func(scripted.Request) bool {
+	return func(r scripted.Request) bool { return r.Script == script && r.Step == step && !r.Aux && !r.Child() }
 }
 
 // prompter is an interactive session, whatever its kind.
@@ -61,7 +61,7 @@ func (w *world) meet(session prompter, name string) peer {
 	offered := false
 	for round := 0; round < 5 && !offered; round++ { // the first turns may come before the MCP server is up
 		script := fmt.Sprintf("meet-%s-%d", name, round)
-		w.model.Script(script, realcli.Say("hello"))
+		w.model.Script(script, scripted.Say("hello"))
 		w.prompt(session, script)
 		hello := w.request(name+"'s first request", asks(script, 0))
 		offered = slices.ContainsFunc(hello.Tools, func(tool string) bool {
@@ -83,14 +83,14 @@ func (w *world) meet(session prompter, name string) peer {
 // shows every stage.
 func TestRealSessionsTalk(t *testing.T) {
 	w := newWorld(t, "p")
-	var claude, codex *realcli.Terminal
-	var opencode *realcli.OpenCodeTerminal
+	var claude, codex *scripted.Terminal
+	var opencode *scripted.OpenCodeTerminal
 
 	w.step("MSG-11 bridge install connects the CLIs of an empty home", func(w *world) { w.install() })
 
 	w.step("MSG-03 MSG-09 MSG-11 each session is offered the tools and listed under its own name", func(w *world) {
-		claude = w.open("claude", "p", "❯", realcli.ClaudeCommand("bridge")...)
-		codex = w.open("codex", "p", "›", realcli.CodexCommand()...)
+		claude = w.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
+		codex = w.open("codex", "p", "›", scripted.CodexCommand()...)
 		opencode = w.openOpenCode("opencode", "p")
 		w.meet(claude, "claude-p")
 		w.meet(codex, "codex-p")
@@ -102,10 +102,10 @@ func TestRealSessionsTalk(t *testing.T) {
 		w.model.Script("codex-busy",
 			codexShell.After("codex-steps"),
 			reply(codexTool+"send", "claude-p", answer).After("codex-replies"),
-			realcli.Say("answered"))
+			scripted.Say("answered"))
 		w.model.Script("claude-asks",
-			realcli.Call(claudeTool+"send", map[string]any{"to": "codex-p", "message": question}),
-			realcli.Say("asked").After("claude-ends"))
+			scripted.Call(claudeTool+"send", map[string]any{"to": "codex-p", "message": question}),
+			scripted.Say("asked").After("claude-ends"))
 		w.prompt(codex, "codex-busy")
 		must(w.T, w.model.AtGate(soon(w.T), "codex-steps"))
 		w.shown("codex to be busy", func(s state) bool { return s.peer("codex-p").State == "busy" })
@@ -153,10 +153,10 @@ func TestRealSessionsTalk(t *testing.T) {
 
 	const news = "The build is green."
 	w.step("MSG-05 a broadcast reaches a busy opencode at its next step", func(w *world) {
-		w.model.Script("opencode-busy", openCodeShell.After("opencode-steps"), realcli.Say("read"))
+		w.model.Script("opencode-busy", openCodeShell.After("opencode-steps"), scripted.Say("read"))
 		w.model.Script("codex-tells",
-			realcli.Call(codexTool+"send", map[string]any{"to": "*", "message": news}),
-			realcli.Say("told"))
+			scripted.Call(codexTool+"send", map[string]any{"to": "*", "message": news}),
+			scripted.Say("told"))
 		w.prompt(opencode, "opencode-busy")
 		must(w.T, w.model.AtGate(soon(w.T), "opencode-steps"))
 		w.prompt(codex, "codex-tells")
@@ -177,8 +177,8 @@ func TestRealSessionsTalk(t *testing.T) {
 	const topic, rule = "release branch", "Releases are cut from main only."
 	w.step("DEC-01 DEC-06 DEC-10 DEC-11 a decision reaches all three once", func(w *world) {
 		w.model.Script("claude-decides",
-			realcli.Call(claudeTool+"decide", map[string]any{"topic": topic, "text": rule}),
-			claudeShell, realcli.Say("decided"))
+			scripted.Call(claudeTool+"decide", map[string]any{"topic": topic, "text": rule}),
+			claudeShell, scripted.Say("decided"))
 		w.prompt(claude, "claude-decides")
 		w.request("claude's last step", asks("claude-decides", 2))
 		s := w.shown("the decision", func(s state) bool { return s.message(rule).ID != "" })
@@ -187,9 +187,9 @@ func TestRealSessionsTalk(t *testing.T) {
 				w.Errorf("the decision was not queued for %s", name)
 			}
 		}
-		w.model.Script("codex-next", codexShell, realcli.Say("seen"))
-		w.model.Script("opencode-next", openCodeShell, realcli.Say("seen"))
-		w.model.Script("claude-next", claudeShell, realcli.Say("seen"))
+		w.model.Script("codex-next", codexShell, scripted.Say("seen"))
+		w.model.Script("opencode-next", openCodeShell, scripted.Say("seen"))
+		w.model.Script("claude-next", claudeShell, scripted.Say("seen"))
 		w.prompt(codex, "codex-next")
 		w.prompt(opencode, "opencode-next")
 		w.prompt(claude, "claude-next")
@@ -198,7 +198,7 @@ func TestRealSessionsTalk(t *testing.T) {
 			if got := shows(last, rule); got != 1 {
 				w.Errorf("%s: the decision was shown %d times", script, got)
 			}
-			first := w.request("the decision in "+script, func(r realcli.Request) bool {
+			first := w.request("the decision in "+script, func(r scripted.Request) bool {
 				return r.Session == last.Session && shows(r, rule) > 0
 			})
 			if first.Script != script && script != "claude-next" { // claude was at work
@@ -209,8 +209,8 @@ func TestRealSessionsTalk(t *testing.T) {
 	})
 
 	w.step("DEC-13 DEC-15 a session started later reads it in its session-start note", func(w *world) {
-		w.model.Script("late", claudeShell, realcli.Say("late"))
-		late := w.open("late", "p", "❯", realcli.ClaudeCommand("bridge")...)
+		w.model.Script("late", claudeShell, scripted.Say("late"))
+		late := w.open("late", "p", "❯", scripted.ClaudeCommand("bridge")...)
 		w.prompt(late, "late")
 		first := w.request("the late session's first step", asks("late", 0))
 		if note := fmt.Sprintf("- %s: %s", topic, rule); !strings.Contains(first.Text(), note) {

@@ -1,5 +1,5 @@
-// Package maintenance holds the commands that look after the home: `bridge doctor`, backups,
-// backup, restore, drill and logs.
+// Package maintenance holds the commands that look after Bridge: `bridge doctor`, backups,
+// backup, restore, drill and logs, and `bridge prove`.
 package maintenance
 
 import (

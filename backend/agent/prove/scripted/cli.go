@@ -1,65 +1,27 @@
-// Package realcli drives the real agent CLIs (claude, codex, opencode) in
-// tests: no account, no network, an empty home, and a scripted model on
-// loopback in place of the vendor's. It finds the installed binaries, prepares
-// a Home as each CLI wants to find it, and starts sessions in terminals or
-// headless. The package knows the CLIs and nothing of the product; its tests
-// put the two together.
-package realcli
+// Package scripted runs the real agent CLIs (claude, codex, opencode) without an
+// account and without a network: in an empty home, with a scripted model on loopback in
+// place of the vendor's. It prepares a Home as each CLI wants to find it, and starts
+// sessions in terminals or headless. The package knows the CLIs and nothing of Bridge;
+// package prove and the tests put the two together.
+package scripted
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/cpu"
 
 	"bridge/backend/core/bridge"
 )
 
-// CLIs are the absolute paths of the binaries themselves, without the wrappers
-// that their packages put before them.
+// CLIs are the absolute paths of the programs, "" for one that is not there.
 type CLIs struct {
 	Claude, Codex, OpenCode string
-}
-
-// InstallCommand is what a person runs to get the CLIs.
-const InstallCommand = "go run ./build clis"
-
-// FindCLIs looks for the CLIs under dir: in one node_modules for all, or in a
-// folder for each (dir/claude/node_modules and so on). The error names every
-// CLI that is missing.
-func FindCLIs(dir string) (CLIs, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return CLIs{}, fmt.Errorf("finding the CLIs: %w", err)
-	}
-	platform := runtime.GOOS + "-" + map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
-	opencode := "opencode-" + platform
-	if runtime.GOARCH == "amd64" && !cpu.X86.HasAVX2 {
-		opencode += "-baseline"
-	}
-	var missing []error
-	find := func(kind, pattern string) string {
-		for _, root := range []string{dir, filepath.Join(dir, kind)} {
-			if found, _ := filepath.Glob(filepath.Join(root, "node_modules", pattern)); len(found) > 0 {
-				return found[0]
-			}
-		}
-		missing = append(missing, fmt.Errorf("no %s under %s: install it with `%s`", kind, dir, InstallCommand))
-		return ""
-	}
-	clis := CLIs{
-		Claude:   find("claude", "@anthropic-ai/claude-code-"+platform+"/claude"),
-		Codex:    find("codex", "@openai/codex-"+platform+"/vendor/*/bin/codex"),
-		OpenCode: find("opencode", opencode+"/bin/opencode"),
-	}
-	return clis, errors.Join(missing...)
 }
 
 // Home is one user's home folder with the CLIs on its PATH and nothing else of
@@ -72,6 +34,9 @@ type Home struct {
 	Tmp  string   // TMPDIR, beside HOME: codex refuses one above it
 	More []string // more of the environment, NAME=value
 	Less []string // names of what of it no process gets
+
+	// Path is what follows Bin on PATH; "" for that of the system.
+	Path string
 
 	clis  CLIs
 	model *FakeModel
@@ -99,6 +64,9 @@ func NewHome(root string, clis CLIs, model *FakeModel, projects ...string) (*Hom
 		}
 	}
 	for name, path := range map[string]string{"claude": clis.Claude, "codex": clis.Codex, "opencode": clis.OpenCode} {
+		if path == "" {
+			continue
+		}
 		if err := os.Symlink(path, filepath.Join(h.Bin, name)); err != nil {
 			return nil, fmt.Errorf("putting %s on the PATH: %w", name, err)
 		}
@@ -189,7 +157,7 @@ const openCodeModels = ".config/opencode-models.json"
 func (h *Home) Env() []string {
 	env := append([]string{
 		"HOME=" + h.Dir,
-		"PATH=" + h.Bin + ":/usr/local/bin:/usr/bin:/bin",
+		"PATH=" + h.Bin + ":" + cmp.Or(h.Path, "/usr/local/bin:/usr/bin:/bin"),
 		"TMPDIR=" + h.Tmp,
 		"SHELL=/bin/sh",
 		"TERM=xterm-256color",

@@ -1,4 +1,4 @@
-package realcli
+package scripted
 
 import (
 	"context"
@@ -121,6 +121,16 @@ func (t *Terminal) end(shown <-chan struct{}) {
 
 // Name is the terminal's name in the home.
 func (t *Terminal) Name() string { return t.name }
+
+// Ended reports whether the program has ended.
+func (t *Terminal) Ended() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
 
 // Close hangs the terminal up, as closing its window does, and waits for the program's
 // end; one that stays is killed.

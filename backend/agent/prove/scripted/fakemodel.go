@@ -1,4 +1,4 @@
-package realcli
+package scripted
 
 import (
 	"context"

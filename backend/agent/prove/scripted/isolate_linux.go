@@ -1,11 +1,13 @@
-package realcli
+package scripted
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -15,67 +17,107 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/platform/proc"
 )
 
-// insideVar marks the process that runs inside the namespace.
-const insideVar = "BRIDGE_TEST_ISOLATED"
+// insideVar marks the process that runs inside the namespaces. It names those of its parent.
+const insideVar = "BRIDGE_ISOLATED"
 
-// Isolated reports whether this process runs in the namespaces made by Isolate:
-// after Enter nothing that it starts can reach beyond its loopback, or sees the
-// machine's /tmp.
-func Isolated() bool { return os.Getenv(insideVar) == "1" }
+// keptVar lists more paths below /tmp that stay visible inside.
+const keptVar = "BRIDGE_KEPT_BELOW_TMP"
 
-// Isolate runs this same program again, with the same arguments, in a network
-// namespace that holds nothing but a loopback and in a mount namespace whose /tmp
-// will be a temporary folder of its own, and returns its exit code. When it ends,
-// however it ends, every process that it left behind is killed by its id, and the
-// folder is removed. What it leaves when it ends by itself is named, and fails it. An
-// error means that the system does not permit namespaces.
-func Isolate() (code int, err error) {
+// ownNamespaces are the kinds of namespaces in which the process inside is not its parent's.
+var ownNamespaces = []string{"net", "mnt"}
+
+// namespace returns the name of the namespace that this process is in.
+func namespace(kind string) (string, error) { return os.Readlink("/proc/self/ns/" + kind) }
+
+// namespaces returns the names of the namespaces that this process is in.
+func namespaces() (string, error) {
+	var names []string
+	for _, kind := range ownNamespaces {
+		name, err := namespace(kind)
+		if err != nil {
+			return "", fmt.Errorf("naming a namespace: %w", err)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " "), nil
+}
+
+// checkApart fails with Denied if this process is in a namespace of its parent.
+func checkApart() error {
+	outside := strings.Fields(os.Getenv(insideVar))
+	for _, kind := range ownNamespaces {
+		name, err := namespace(kind)
+		if err != nil || len(outside) != len(ownNamespaces) || slices.Contains(outside, name) {
+			return bridge.Errorf(bridge.Denied, "this process is in no %s namespace of its own", kind)
+		}
+	}
+	return nil
+}
+
+// Isolated reports whether this process was started by Isolate. After Enter nothing that
+// it starts can reach beyond its loopback, or sees the machine's /tmp.
+func Isolated() bool { return os.Getenv(insideVar) != "" }
+
+// Isolation is one run of this program in namespaces of its own.
+type Isolation struct {
+	Args           []string // of the program, without its name
+	Keep           []string // paths that stay visible if they are below /tmp
+	Stdout, Stderr io.Writer
+}
+
+// Isolate runs this same program again, in a network namespace that holds nothing but a
+// loopback and in a mount namespace whose /tmp will be a temporary folder of its own, and
+// returns its exit code, which is below 0 if it was ended. The end of ctx ends it. When it
+// ends, however it ends, every process that it left behind is killed by its id, and the
+// folder is removed. left names what it leaves when it ends by itself. It fails if the
+// system does not permit namespaces.
+func Isolate(ctx context.Context, run Isolation) (code int, left string, err error) {
 	dir, err := temporary()
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // whoever might still write there has been killed
 	runtime.LockOSThread()  // Pdeathsig follows the thread
+	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("becoming the parent of orphans: %w", err)
+		return 0, "", fmt.Errorf("becoming the parent of orphans: %w", err)
 	}
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	outside, err := namespaces()
+	if err != nil {
+		return 0, "", err
+	}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", run.Args...)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(os.Environ(), insideVar+"=1", "TMPDIR="+dir)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), keptVar+"="+strings.Join(run.Keep, string(filepath.ListSeparator)), insideVar+"="+outside, "TMPDIR="+dir)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, run.Stdout, run.Stderr
+	cmd.WaitDelay = time.Second // a process that it left may hold its output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("making namespaces: %w", err)
+		return 0, "", fmt.Errorf("making namespaces: %w", err)
 	}
-	go func() {
-		<-stop
-		cmd.Process.Kill() //nolint:errcheck // it may be at its end
-	}()
 	err = cmd.Wait()
 	grace := lastGrace
 	if cmd.ProcessState.ExitCode() < 0 { // it was ended, and could not tidy up
 		grace = 0
 	}
-	left := proc.EndAllBelow(grace)
-	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
-		return 0, fmt.Errorf("running in namespaces: %w", err)
+	left = proc.EndAllBelow(grace)
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed && ctx.Err() == nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return 0, "", fmt.Errorf("running in namespaces: %w", err)
 	}
 	code = cmd.ProcessState.ExitCode()
-	if left != "" && code >= 0 {
-		fmt.Print(left)
-		code = max(code, 1)
+	if code < 0 {
+		left = ""
 	}
-	return code, nil
+	return code, left, nil
 }
 
 // lastGrace is how long what is about to end may take for that.
@@ -85,7 +127,7 @@ const lastGrace = 10 * time.Second
 // enough for the names of the sockets in them: 107 is what the system allows.
 const maxTemporary = 50
 
-// temporary makes the folder for all that the tests make.
+// temporary makes the folder for all that the run makes.
 func temporary() (string, error) {
 	parent := os.TempDir()
 	if len(parent) > maxTemporary-len("/cli0123456789") {
@@ -93,18 +135,37 @@ func temporary() (string, error) {
 	}
 	dir, err := os.MkdirTemp(parent, "cli")
 	if err != nil {
-		return "", fmt.Errorf("making a folder for the tests: %w", err)
+		return "", fmt.Errorf("making a temporary folder: %w", err)
 	}
 	return dir, nil
 }
 
 // Enter makes the namespaces of Isolate ready: with a /tmp of its own and with a
-// loopback. The one who was started by Isolate does it first of all.
+// loopback. The one who was started by Isolate does it first of all. It fails with Denied,
+// and does nothing, if Isolate did not start it.
 func Enter() error {
+	if err := errors.Join(checkApart(), CheckAlone()); err != nil {
+		return err
+	}
 	if err := ownTemporary(os.Getenv("TMPDIR")); err != nil {
 		return fmt.Errorf("making a /tmp of its own: %w", err)
 	}
 	return raiseLoopback()
+}
+
+// CheckAlone fails with Denied if a network of this process is up, other than a loopback.
+// A new namespace may have tunnels that are down.
+func CheckAlone() error {
+	all, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("listing the networks: %w", err)
+	}
+	for _, one := range all {
+		if one.Flags&net.FlagUp != 0 && one.Flags&net.FlagLoopback == 0 {
+			return bridge.Errorf(bridge.Denied, "this process has the network %s, so it is in no namespace of its own", one.Name)
+		}
+	}
+	return nil
 }
 
 // ownTemporary puts dir in the place of /tmp. The CLIs have fixed names there, in
@@ -145,6 +206,7 @@ func keptOfTemporary() []string {
 	program, _ := os.Executable()
 	folder, _ := os.Getwd()
 	paths := append([]string{program, folder, os.Getenv("HOME")}, filepath.SplitList(os.Getenv("PATH"))...)
+	paths = append(paths, filepath.SplitList(os.Getenv(keptVar))...)
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "BRIDGE_") || strings.HasPrefix(name, "GO") {
 			paths = append(paths, value)

@@ -1,0 +1,159 @@
+package maintenance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bridge/backend/agent"
+	"bridge/backend/agent/prove"
+	"bridge/backend/core/bridge"
+	"bridge/backend/doors/cli/command"
+	"bridge/backend/doors/cli/outcome"
+	"bridge/backend/doors/cli/terminal"
+	"bridge/backend/doors/cli/usage"
+	"bridge/backend/platform/config"
+	"bridge/backend/platform/proc"
+)
+
+// proof is the answer of `bridge prove`.
+type proof struct {
+	OK     bool           `json:"ok"` // no route is broken
+	Agents []prove.Report `json:"agents"`
+}
+
+// Prove returns `bridge prove`.
+func Prove(r command.Run, completeKinds cobra.CompletionFunc) *cobra.Command {
+	var patience time.Duration
+	cmd := r.JSONFlag(&cobra.Command{
+		Use: "prove [KIND...]", Short: "Try each route from Bridge into your agents, without an account", ValidArgsFunction: completeKinds,
+		Long: "Start your own agent program in an empty home and without a network, with a scripted model in place of its\n" +
+			"vendor's, and try each route: it connects, start note, mail at a prompt, at a tool call and at the end of a turn,\n" +
+			"and the wake of an idle session. It costs no tokens, and touches neither your sessions nor your settings. It\n" +
+			"takes up to a minute a kind. It exits 1 if a route is broken, and 3 if this system permits no network namespace.\n" +
+			"Only on Linux.",
+		Example: "  bridge prove\n  bridge prove codex\n  bridge prove claude opencode --json\n  bridge prove --timeout 1m",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if patience <= 0 {
+				return &outcome.UsageError{Err: errors.New("--timeout must be above 0")}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return proveAll(ctx, r, args, patience)
+		},
+	})
+	cmd.Flags().DurationVar(&patience, "timeout", prove.DefaultPatience, "how long a step may take; a start may take twice as long")
+	return cmd
+}
+
+// proveAll tries the named kinds, or those that are on this PC.
+func proveAll(ctx context.Context, r command.Run, args []string, patience time.Duration) error {
+	if err := prove.Check(); err != nil {
+		return err
+	}
+	runs, err := toProve(r, args, patience)
+	if err != nil {
+		return err
+	}
+	progress := terminal.NewProgress(r.Stderr, r.Now)
+	answer := proof{OK: true, Agents: []prove.Report{}}
+	for i, run := range runs {
+		progress.Tell(string(run.Kind), int64(i), int64(len(runs)))
+		report, err := run.Do(ctx)
+		progress.End()
+		if err != nil {
+			return err
+		}
+		answer.Agents = append(answer.Agents, report)
+		answer.OK = answer.OK && len(report.Broken()) == 0
+		if !*r.JSON {
+			fmt.Fprint(r.Stdout, report.Text()) // each as soon as it is known
+		}
+	}
+	if err := r.Print(answer, ""); err != nil {
+		return err
+	}
+	if !answer.OK {
+		return &outcome.ReportedError{Code: outcome.Failed}
+	}
+	return nil
+}
+
+// toProve returns a run for each kind. It fails with Unsupported or NotFound for a named
+// kind that cannot be tried or is not here, and with NotFound if no agent is on this PC.
+func toProve(r command.Run, args []string, patience time.Duration) ([]prove.Run, error) {
+	home, err := r.ReadHome()
+	if err != nil {
+		return nil, err
+	}
+	settings, err := home.Settings(r.Getenv)
+	if err != nil {
+		settings = config.FallbackSettings(r.Getenv) // the doctor tells of damaged ones
+	}
+	own, err := proc.ProgramOr("")
+	if err != nil {
+		return nil, err
+	}
+	var kinds []bridge.AgentKind
+	for _, arg := range args {
+		kind, err := bridge.ParseKind(arg)
+		if err == nil {
+			err = prove.CheckKind(kind)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(args) == 0 {
+		kinds = prove.Kinds()
+	}
+	var runs []prove.Run
+	for _, kind := range kinds {
+		program, err := agent.Locate(kind, agent.Lookup{Env: r.Getenv, Configured: settings.Bin(kind)})
+		if bridge.CodeOf(err) == bridge.NotFound && len(args) == 0 {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, prove.Run{Kind: kind, Program: program, Bridge: own, Patience: patience})
+	}
+	if len(runs) == 0 {
+		return nil, bridge.Errorf(bridge.NotFound, "none of claude, codex and opencode is on PATH")
+	}
+	return runs, nil
+}
+
+// ProveInside returns the hidden command that `bridge prove` starts in namespaces.
+func ProveInside(r command.Run) *cobra.Command {
+	var patience time.Duration
+	cmd := &cobra.Command{
+		Use: prove.InsideCommand + " KIND PROGRAM", Short: "Try the routes of one agent; `bridge prove` starts this", Hidden: true, Args: usage.Exact(2),
+		Example: "  bridge " + prove.InsideCommand + " codex /usr/bin/codex",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			own, err := proc.ProgramOr("")
+			if err != nil {
+				return err
+			}
+			report, err := prove.Run{Kind: bridge.AgentKind(args[0]), Program: args[1], Bridge: own, Patience: patience}.Inside(cmd.Context())
+			answer := prove.Answer{Report: report}
+			if err != nil {
+				answer.Error, answer.Code = outcome.Sentence(err), bridge.CodeOf(err)
+			}
+			return json.NewEncoder(terminal.JSON(r.Stdout)).Encode(answer)
+		},
+	}
+	cmd.Flags().DurationVar(&patience, "timeout", prove.DefaultPatience, "how long a step may take; a start may take twice as long")
+	return cmd
+}
