@@ -121,6 +121,10 @@ func (s *scene) install(ctx context.Context) error {
 	if _, err := s.home.Run(ctx, s.home.Dir, "", s.Bridge, "install", string(s.Kind), "--yes"); err != nil {
 		return err
 	}
+	// Each route is tried at once, also after a wake (QUI-03).
+	if _, err := s.home.Run(ctx, s.home.Dir, "", s.Bridge, "config", "set", "mail.secondsBetweenWakes", "0"); err != nil {
+		return err
+	}
 	if s.Installed != nil {
 		return s.Installed(s.home)
 	}

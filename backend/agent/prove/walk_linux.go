@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"bridge/backend/agent/prove/scripted"
@@ -111,6 +112,9 @@ func (w *walk) connects(ctx context.Context) *fault {
 	start, cancel := context.WithTimeout(ctx, 2*w.Patience)
 	defer cancel()
 	opened, err := w.start(start, w.home, w.home.Project(project))
+	if errors.Is(err, syscall.ENOEXEC) {
+		return &fault{stepStart, "it starts", w.Program + " is no program of this system. If npm installed it with --ignore-scripts, install it again without that."}
+	}
 	if err != nil {
 		return &fault{stepStart, "it starts", lastLines(err.Error())}
 	}
