@@ -41,7 +41,8 @@ const (
 // get the same one. The home must be Ensured. It fails with Storage.
 func (h Home) Token() (Secret, error) { return loadOrCreate(h.TokenFile()) }
 
-// LaunchSecret returns the dashboard's secret and creates it on first use, like Token.
+// LaunchSecret returns the dashboard's secret and creates it on first use. It fails
+// as Token does.
 func (h Home) LaunchSecret() (Secret, error) { return loadOrCreate(h.LaunchSecretFile()) }
 
 // ExistingToken returns the home's token and creates nothing. It fails with
