@@ -27,7 +27,7 @@ func (Secret) GoString() string { return "[secret]" }
 // LogValue hides the value from slog.
 func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
-// MarshalText hides the value from encoders.
+// MarshalText hides the value from encoders. It never fails.
 func (Secret) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }
 
 // A secret file holds one line of 130 random bits in base 32. The bounds also

@@ -347,6 +347,8 @@ type counter struct {
 	written int64
 }
 
+// Write writes to the file and counts the bytes. It fails if the file cannot be
+// written.
 func (c *counter) Write(data []byte) (int, error) {
 	n, err := c.to.Write(data)
 	c.written += int64(n)

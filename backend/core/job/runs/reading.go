@@ -47,6 +47,7 @@ func (e Envelope) EncodedBytes() (int64, error) {
 // counter counts the bytes that are written to it.
 type counter int64
 
+// Write counts the bytes. It never fails.
 func (c *counter) Write(data []byte) (int, error) {
 	*c += counter(len(data))
 	return len(data), nil
