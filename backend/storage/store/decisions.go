@@ -183,8 +183,8 @@ func queueNotifications(t *sqlitex.Tx, notices string, notifications []decision.
 	return queued, nil
 }
 
-// NotifyDecisions queues notifications of decisions recorded earlier, in one transaction and
-// with the same receipts (DEC-12, DEC-13). It returns the queued ones. It fails with Storage.
+// NotifyDecisions queues notifications of decisions recorded earlier, in one transaction and with the
+// same receipts (DEC-12, DEC-13). It returns the queued ones. It fails if the store cannot be written.
 func (d *DB) NotifyDecisions(ctx context.Context, notifications []decision.Notification) (queued []decision.Notification, err error) {
 	if len(notifications) == 0 {
 		return []decision.Notification{}, nil

@@ -261,8 +261,8 @@ var oneMessage = fmt.Sprintf("CASE WHEN hop = %d AND ifnull(reply_to, '') = '' A
 const sentSince = `created_at >= ?1 AND (messages.rowid < 0 OR
 	messages.rowid > ifnull((SELECT last.rowid FROM messages last WHERE last.rowid >= 0 AND ifnull(last.created_at, 0) < ?1 ORDER BY last.rowid DESC LIMIT 1), -1))`
 
-// CountSince counts the messages sent at since, Unix milliseconds, or later. A message with
-// many recipients counts once, as do all notices of one decision. It fails with Storage.
+// CountSince counts the messages sent at since, Unix milliseconds, or later. A message with many
+// recipients counts once, as do all notices of one decision. It fails if the store cannot be read.
 func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err error) {
 	err = r.read(ctx, func(v view) error {
 		count = 0
@@ -361,7 +361,7 @@ func (v view) preferred(ctx context.Context, query, recipient string, limit int,
 	return string(places), err
 }
 
-// UnreadCount returns the number of the recipient's unread messages. It fails with Storage.
+// UnreadCount returns the number of the recipient's unread messages. It fails if the store cannot be read.
 func (r *Reader) UnreadCount(ctx context.Context, recipient string) (int, error) {
 	return r.countUnread(ctx, "count(*)", recipient, "", "")
 }
@@ -372,7 +372,7 @@ func (r *Reader) WaitingCount(ctx context.Context, recipient string) (int, error
 	return r.countUnread(ctx, "count(*)", recipient, "", " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)")
 }
 
-// UnreadBytes returns the bytes of a recipient's unread bodies from that sender. It fails with Storage.
+// UnreadBytes returns the bytes of a recipient's unread bodies from that sender. It fails if the store cannot be read.
 func UnreadBytes(ctx context.Context, r *Reader, recipient, from string) (int, error) {
 	return r.countUnread(ctx, "ifnull(sum(octet_length(m.body)), 0)", recipient, from, "")
 }
@@ -399,7 +399,7 @@ const everyRecipient = `WITH RECURSIVE recipients (name) AS (
 	UNION ALL
 	SELECT (SELECT min(recipient) FROM messages WHERE recipient > name) FROM recipients WHERE name IS NOT NULL)`
 
-// UnreadCounts counts the unread messages of every recipient that has some. It fails with Storage.
+// UnreadCounts counts the unread messages of every recipient that has some. It fails if the store cannot be read.
 func (r *Reader) UnreadCounts(ctx context.Context) (map[string]int, error) {
 	return r.looks.Unread(func(of []string) (counts map[string]int, err error) {
 		err = r.read(ctx, func(v view) (err error) {

@@ -85,10 +85,10 @@ func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 	return err
 }
 
-// ConsumeHanded marks unread mail as consumed that was handed to the recipient up to the
-// given time: its session was active later. It skips mail that is shown later, if at all
-// (mail.Via.ShownLater). It also skips mail for which earlier returns true: it was handed
-// to a process before the active one. It returns the marks. It fails with Storage.
+// ConsumeHanded marks unread mail as consumed that was handed to the recipient up to the given
+// time: its session was active later. It skips mail that is shown later, if at all
+// (mail.Via.ShownLater). It also skips mail for which earlier returns true: it was handed to a
+// process before the active one. It returns the marks. It fails if the store cannot be written.
 func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
 	err = d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}

@@ -206,7 +206,7 @@ func takeOnce(t *sqlitex.Tx, msg bridge.Message, pc string) (first bool, err err
 	return first, err
 }
 
-// Has reports whether a message with that id came from that PC already. It fails with Storage.
+// Has reports whether a message with that id came from that PC already. It fails if the store cannot be read.
 func (d Remote) Has(ctx context.Context, messageID, pc string) (has bool, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT EXISTS (SELECT 1 FROM remote_inbox WHERE message_id = ?1 AND pc = ?2)", messageID, pc)

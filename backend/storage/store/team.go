@@ -146,7 +146,7 @@ func knows(t *sqlitex.Tx, one TeamDecision) (known bool, err error) {
 	return known, err
 }
 
-// TeamNumber returns the number of a PC's last decision in the stream. It fails with Storage.
+// TeamNumber returns the number of a PC's last decision in the stream. It fails if the store cannot be read.
 func (d Remote) TeamNumber(ctx context.Context, pc string) (number int64, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT ifnull(max(number), 0) FROM team_decisions WHERE pc = ?1", pc)
