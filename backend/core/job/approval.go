@@ -171,7 +171,8 @@ func CheckDecision(byJob bool, decision Decision) error {
 }
 
 // PassUp forwards an open question to the next supervisor or the owner. Its deadline
-// stays.
+// stays. It fails with Conflict if the question is not open, and with Invalid if to has
+// it already.
 func (a *Approval) PassUp(to string, at time.Time) error {
 	a.Expire(at)
 	if a.State != ApprovalAsked {
@@ -195,7 +196,7 @@ func (a *Approval) Expire(at time.Time) bool {
 }
 
 // AskAgain revokes an answer that no runner has received. The question is open again,
-// and its deadline stays.
+// and its deadline stays. It fails with Conflict in any other state.
 func (a *Approval) AskAgain() error {
 	if err := a.move(ApprovalAsked, ApprovalAnswered); err != nil {
 		return err

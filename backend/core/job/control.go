@@ -42,7 +42,8 @@ type Control struct {
 // interrupted task.
 const GoOn = "Go on where you stopped and finish the task."
 
-// ParseMessage reads the arguments of message_subagent (JOB-05, JOB-07).
+// ParseMessage reads the arguments of message_subagent (JOB-05, JOB-07). It fails with
+// Invalid or TooLarge for the first unsuitable argument.
 func ParseMessage(data []byte) (Control, error) {
 	var args MessageArgs
 	if err := bridge.DecodeStrict(data, maxArgsBytes, &args); err != nil {
@@ -51,7 +52,8 @@ func ParseMessage(data []byte) (Control, error) {
 	return args.Check()
 }
 
-// Check validates the arguments and returns their request.
+// Check validates the arguments and returns their request. It fails with Invalid or
+// TooLarge for the first unsuitable argument.
 func (a MessageArgs) Check() (Control, error) {
 	if err := CheckTarget(a.Job); err != nil {
 		return Control{}, err
@@ -135,7 +137,8 @@ type Handoff struct {
 	Note string   `json:"note,omitempty"`
 }
 
-// ParseHandoff reads the arguments of handoff_subagents.
+// ParseHandoff reads the arguments of handoff_subagents. It fails with Invalid for an
+// unsuitable name or without jobs, and with TooLarge beyond MaxHandoff jobs.
 func ParseHandoff(data []byte) (Handoff, error) {
 	var args HandoffArgs
 	if err := bridge.DecodeStrict(data, maxArgsBytes, &args); err != nil {

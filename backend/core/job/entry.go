@@ -144,7 +144,7 @@ func (j *Job) SetProgress(p Progress) {
 }
 
 // UnmarshalJSON reads an entry tolerantly: a member of another type counts as missing
-// and is written back unchanged.
+// and is written back unchanged. It fails if data is not a JSON object.
 func (j *Job) UnmarshalJSON(data []byte) error {
 	*j = Job{}
 	rest, err := decodeMembers(data, j)
@@ -155,14 +155,15 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the entry with all members that it was read with.
+// MarshalJSON writes the entry with all members that it was read with. It fails if a
+// member cannot be encoded.
 func (j Job) MarshalJSON() ([]byte, error) {
 	j.Status = j.State.FieldStatus()
 	return j.rest.encode(&j)
 }
 
 // UnmarshalJSON reads an approval tolerantly. Without a state, as the field writes it,
-// the decision determines the state.
+// the decision determines the state. It fails if data is not a JSON object.
 func (a *Approval) UnmarshalJSON(data []byte) error {
 	*a = Approval{}
 	rest, err := decodeMembers(data, a)
@@ -182,7 +183,8 @@ func (a *Approval) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the approval with all members that it was read with.
+// MarshalJSON writes the approval with all members that it was read with. It fails if a
+// member cannot be encoded.
 func (a Approval) MarshalJSON() ([]byte, error) { return a.rest.encode(&a) }
 
 // jobsVersion is the version of jobs.json that this program writes: the field's version
@@ -268,7 +270,8 @@ func (f File) Check(name string) error {
 	return nil
 }
 
-// Encode writes the file with all members that it was read with.
+// Encode writes the file with all members that it was read with. It fails if a member
+// cannot be encoded.
 func (f File) Encode() ([]byte, error) {
 	f.Version = jobsVersion
 	if f.Jobs == nil {

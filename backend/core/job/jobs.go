@@ -72,7 +72,10 @@ type Caller struct {
 }
 
 // Spawn records a job (JOB-01, JOB-22) and puts it in the queue. A job on a paired PC
-// needs no slot here and is starting immediately.
+// needs no slot here and is starting immediately. It fails with Invalid for an
+// unsuitable name, and with Conflict if the name or the agent's session is used. It
+// fails with Denied beyond the owner's limits or those of the parent job, and with Busy
+// if the parent would wait for a job that cannot start now.
 func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) (Job, error) {
 	if !IsName(name) {
 		return Job{}, bridge.Errorf(bridge.Invalid, "%q is not the name of a job", name)
@@ -224,7 +227,8 @@ func clone[T any](value *T) *T {
 	return &c
 }
 
-// Apply performs a transition.
+// Apply performs a transition. It fails with NotFound for an unknown job, and with
+// Conflict if the job's state does not allow it.
 func (r *Registry) Apply(name string, transition Transition) (Job, error) {
 	job, err := r.find(name)
 	if err != nil {
@@ -237,7 +241,7 @@ func (r *Registry) Apply(name string, transition Transition) (Job, error) {
 }
 
 // Update changes data without rules: session, folder, host, progress, cost. Fields
-// under rules keep their values.
+// under rules keep their values. It fails with NotFound for an unknown job.
 func (r *Registry) Update(name string, change func(*Job)) (Job, error) {
 	job, err := r.find(name)
 	if err != nil {

@@ -89,7 +89,9 @@ type Comment struct {
 	Body string `json:"body"`
 }
 
-// CommentsText returns one message with all comments for the job (JOB-18).
+// CommentsText returns one message with all comments for the job (JOB-18). It fails
+// with Invalid without comments or for an unsuitable one, and with TooLarge beyond the
+// limits.
 func CommentsText(comments []Comment) (string, error) {
 	if len(comments) == 0 {
 		return "", bridge.Errorf(bridge.Invalid, "comments must hold at least one comment")

@@ -93,8 +93,8 @@ func (r *Registry) treeSlots(root string) int {
 	return r.limits.slots()
 }
 
-// SetSlots sets how many jobs of a session's tree run at once: 1 to 50. Active jobs
-// continue.
+// SetSlots sets how many jobs of a session's tree run at once. Active jobs continue. It
+// fails with Invalid unless slots is 1 to 50.
 func (r *Registry) SetSlots(root string, slots int) error {
 	if slots < 1 || slots > HighestMaxJobs {
 		return bridge.Errorf(bridge.Invalid, "limit must be 1 to 50, not %d", slots)
@@ -134,7 +134,9 @@ const (
 
 // Message sends a job a message, or settings for its next turn, or both. The runner
 // delivers a message for a running job. Any other job stores it and goes to the end of
-// the queue. The job's grants stay.
+// the queue. The job's grants stay. It fails with NotFound for an unknown job, with
+// Invalid if there is nothing to send, with Denied beyond the owner's access limit, and
+// with Conflict for an ended job of another PC or one whose work is finished.
 func (r *Registry) Message(name, body string, settings Settings, at time.Time) (Delivery, error) {
 	job, err := r.find(name)
 	if err != nil {
@@ -293,7 +295,7 @@ func (r *Registry) AnswersTo(job Job, up int) (Caller, bool) {
 }
 
 // MarkSent records that the result of that run is stored under its id. It reports
-// whether this was the first time.
+// whether this was the first time. It fails with NotFound for an unknown job.
 func (r *Registry) MarkSent(name string, run int) (first bool, err error) {
 	job, err := r.find(name)
 	if err != nil {
@@ -308,7 +310,9 @@ func (r *Registry) MarkSent(name string, run int) (first bool, err error) {
 
 // HandOff makes another live session of this PC the supervisor of jobs of from: all
 // requested jobs or none (JOB-23). Jobs below move too. isFrom reports whether an
-// identity is or was that of from. It returns the names.
+// identity is or was that of from. It returns the names. It fails with Denied if to is
+// no session of this PC or a job is not from's, and with NotFound if there is no such
+// job.
 func (r *Registry) HandOff(handoff Handoff, from, to Caller, isFrom func(id string) bool, at time.Time) ([]string, error) {
 	if to.IsJob || IsName(to.Name) || strings.Contains(to.Name, "/") {
 		return nil, bridge.Errorf(bridge.Denied, "jobs can be handed to a session of this PC only")

@@ -15,7 +15,8 @@ import (
 // text (RFC 3339).
 type Millis int64
 
-// UnmarshalJSON reads a number or a text.
+// UnmarshalJSON reads a number or a text. It fails for any other value, and for a text
+// that is no RFC 3339 time.
 func (m *Millis) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		var at time.Time

@@ -44,7 +44,7 @@ func DecodePending(data []byte) (Pending, error) {
 }
 
 // Since returns the changes of the file from an earlier one. No entry leaves a file
-// while older programs use it.
+// while older programs use it. It fails if an entry cannot be encoded.
 func (f File) Since(before File, at Millis) (Pending, error) {
 	p := Pending{Version: pendingVersion, RecordedAt: at, Jobs: []PendingJob{}, Handoffs: lacking(before.Handoffs, f.Handoffs)}
 	known := map[string]json.RawMessage{}
@@ -78,7 +78,8 @@ func lacking(has, list []json.RawMessage) (missing []json.RawMessage) {
 }
 
 // Merge returns the file with the pending changes. If both changed an entry, it takes
-// each changed member; an ended job stays ended. A repeat has no effect.
+// each changed member; an ended job stays ended. A repeat has no effect. It fails if a
+// pending entry is not a JSON object.
 func (f File) Merge(p Pending) (File, error) {
 	f.Jobs = slices.Clone(f.Jobs)
 	for _, waiting := range p.Jobs {

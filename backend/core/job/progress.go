@@ -23,7 +23,8 @@ type Progress struct {
 	Note       string
 }
 
-// ParseProgress reads the arguments of report_progress.
+// ParseProgress reads the arguments of report_progress. It fails with Invalid if all
+// are missing or one is out of range.
 func ParseProgress(data []byte) (ProgressArgs, error) {
 	var args ProgressArgs
 	if err := bridge.DecodeStrict(data, maxArgsBytes, &args); err != nil {

@@ -62,7 +62,8 @@ func ParseSpawn(kind bridge.AgentKind, ask bool, data []byte) (Request, error) {
 	return args.Check(kind, ask)
 }
 
-// Check validates the arguments and returns a request.
+// Check validates the arguments and returns a request. It fails with Invalid or
+// TooLarge for the first unsuitable argument.
 func (a SpawnArgs) Check(kind bridge.AgentKind, ask bool) (Request, error) {
 	request := Request{
 		Kind: kind, Ask: ask, ACPAgent: a.Agent, Prompt: a.Prompt, Title: a.Title, Model: a.Model, Effort: a.Effort,

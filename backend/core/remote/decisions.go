@@ -47,7 +47,8 @@ type TeamDecided struct {
 }
 
 // ParseTeamDecided decodes one. now is the clock of the hub, which is the same for all
-// PCs: so all accept it, or none does.
+// PCs: so all accept it, or none does. It fails with Invalid for an unsuitable
+// decision, and with TooLarge beyond MaxDecisionBytes.
 func ParseTeamDecided(data []byte, now int64) (d TeamDecided, err error) {
 	if err := bridge.DecodeAdditive(data, MaxDecisionBytes, &d); err != nil {
 		return TeamDecided{}, err
@@ -103,8 +104,8 @@ const (
 	SyncUpsert  SyncKind = "upsert"
 )
 
-// ParseSync decodes a frame about decisions. One invalid decision invalidates the
-// frame.
+// ParseSync decodes a frame about decisions. It fails with Invalid if one decision or
+// the combination of members is invalid, and with TooLarge beyond the limits.
 func ParseSync(data []byte, now int64) (s Sync, err error) {
 	if err := bridge.DecodeStrict(data, MaxDecisionBytes, &s); err != nil {
 		return s, err
@@ -130,7 +131,7 @@ func ParseSync(data []byte, now int64) (s Sync, err error) {
 }
 
 // EncodeSync returns a frame's payload. If the decisions are too large, it leaves the
-// last ones for the next frame.
+// last ones for the next frame. It fails if a decision cannot be encoded as JSON.
 func EncodeSync(s Sync) ([]byte, error) {
 	for {
 		data, err := json.Marshal(s)

@@ -119,7 +119,8 @@ type Manifest struct {
 	Files []FileEntry `json:"files"`
 }
 
-// Encode validates the manifest and returns the bytes to send.
+// Encode validates the manifest and returns the bytes to send. It fails with TooLarge
+// if the names need too many bytes, and with Invalid for an unsuitable entry.
 func (m Manifest) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -302,7 +303,7 @@ type FileFrame struct {
 	Error *bridge.Error     `json:"error,omitempty"`
 }
 
-// Encode returns the payload.
+// Encode returns the payload. It fails if the frame cannot be encoded as JSON.
 func (f FileFrame) Encode() ([]byte, error) {
 	if f.Error != nil {
 		f.Error = &bridge.Error{Code: f.Error.Code, Message: cut(f.Error.Message)}
@@ -311,7 +312,8 @@ func (f FileFrame) Encode() ([]byte, error) {
 }
 
 // ParseFileFrame decodes a file-stream frame's payload; body is the size of its body in
-// bytes. It ignores members of a later release.
+// bytes. It ignores members of a later release. It fails with Invalid for an unsuitable
+// id or member, and with TooLarge beyond the frame limit.
 func ParseFileFrame(payload []byte, body int) (FileFrame, error) {
 	var f FileFrame
 	if err := bridge.DecodeAdditive(payload, maxFilePayloadBytes, &f); err != nil {

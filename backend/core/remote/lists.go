@@ -54,7 +54,8 @@ type View struct {
 func (v View) IsQuestion() bool { return v.List == nil && v.Error == nil }
 
 // ParseView decodes a frame about lists. It omits names that could not receive
-// messages, and cuts texts that are too long.
+// messages, and cuts texts that are too long. It fails with Invalid without a valid rid
+// and time, and with TooLarge beyond the frame limit.
 func ParseView(data []byte) (v View, err error) {
 	if err := bridge.DecodeStrict(data, maxPayloadBytes, &v); err != nil {
 		return v, err
@@ -71,7 +72,7 @@ func ParseView(data []byte) (v View, err error) {
 	return v, nil
 }
 
-// EncodeView returns a frame's payload.
+// EncodeView returns a frame's payload. It fails if the view cannot be encoded as JSON.
 func EncodeView(v View) ([]byte, error) {
 	if v.List != nil {
 		list := *v.List

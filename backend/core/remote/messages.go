@@ -73,7 +73,8 @@ type Mail struct {
 }
 
 // ParseMail decodes a frame of messages. A letter in it may still be invalid: Check
-// validates each.
+// validates each. It fails with Invalid unless the frame has a time and exactly one
+// content, and with TooLarge beyond the limits.
 func ParseMail(data []byte) (m Mail, err error) {
 	if err := bridge.DecodeStrict(data, maxPayloadBytes, &m); err != nil {
 		return m, err
@@ -106,7 +107,7 @@ func ParseMail(data []byte) (m Mail, err error) {
 
 var receiptStages = []bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed, bridge.StageAnswered, bridge.StageExpired}
 
-// EncodeMail returns a frame's payload.
+// EncodeMail returns a frame's payload. It fails with TooLarge beyond the frame limit.
 func EncodeMail(m Mail) ([]byte, error) {
 	data, err := json.Marshal(m)
 	if err == nil && len(data) > maxPayloadBytes {

@@ -43,6 +43,8 @@ func ErrUnanswered(host string, operation Operation) error {
 type unanswered struct{ said bridge.Error }
 
 func (u *unanswered) Error() string { return u.said.Message }
+
+// Unwrap returns the error with the code Unavailable.
 func (u *unanswered) Unwrap() error { return &u.said }
 
 // IsUnanswered reports whether an error is from ErrUnanswered.

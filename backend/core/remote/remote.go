@@ -210,7 +210,8 @@ func Parse(data []byte, proved Peer) (*Request, *Response, error) {
 	return request, response, err
 }
 
-// ParseRead is Parse for frames of ReadsFrameType.
+// ParseRead is Parse for frames of ReadsFrameType. It fails as Parse does, and with
+// Invalid for a request that is no read.
 func ParseRead(data []byte, proved Peer) (*Request, *Response, error) {
 	request, response, err := parse(data, proved)
 	if request != nil && err == nil && !request.Operation.IsRead() {
@@ -325,7 +326,9 @@ func parseSpawn(said request) (job.Request, error) {
 	return asked, CheckSpawn(asked)
 }
 
-// CheckSpawn refuses options that no job on another PC may have, on both sides.
+// CheckSpawn refuses options that no job on another PC may have, on both sides. It
+// fails with Denied for SendTo, with Invalid without Cwd, and with Unsupported for an
+// ACP agent.
 func CheckSpawn(asked job.Request) error {
 	switch {
 	case len(asked.SendTo) > 0:
@@ -377,7 +380,7 @@ func parseAnswer(said request) (job.Decision, string, error) {
 }
 
 // EncodeRequest returns the payload of a request. r.Peer is our identity for the other
-// side, in addition to the link's proof.
+// side, in addition to the link's proof. It fails with TooLarge beyond the frame limit.
 func EncodeRequest(r Request, args json.RawMessage) ([]byte, error) {
 	said := request{Op: r.Operation, Job: r.Job}
 	switch r.Operation {

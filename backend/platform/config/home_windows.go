@@ -45,12 +45,12 @@ func (h Home) Ensure() error {
 	return CheckContents(h)
 }
 
-// CheckOwner does nothing on Windows: Ensure checks the owner of Bridge's own
-// folder, and other new files inherit the permissions of their folder.
+// CheckOwner does nothing on Windows and never fails: Ensure checks the owner of
+// Bridge's own folder, and other new files inherit the permissions of their folder.
 func CheckOwner(string) error { return nil }
 
-// CheckSocket does nothing on Windows: the pipe's security descriptor limits who
-// may have created it.
+// CheckSocket does nothing on Windows and never fails: the pipe's security
+// descriptor limits who may have created it.
 func (h Home) CheckSocket() error { return nil }
 
 // makeHome creates the folder, open only to this user, the system and administrators.

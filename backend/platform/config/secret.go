@@ -27,7 +27,7 @@ func (Secret) GoString() string { return "[secret]" }
 // LogValue hides the value from slog.
 func (Secret) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
-// MarshalText hides the value from encoders.
+// MarshalText hides the value from encoders. It never fails.
 func (Secret) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }
 
 // A secret file holds one line of 130 random bits in base 32. The bounds also
@@ -41,7 +41,8 @@ const (
 // get the same one. The home must be Ensured. It fails with Storage.
 func (h Home) Token() (Secret, error) { return loadOrCreate(h.TokenFile()) }
 
-// LaunchSecret returns the dashboard's secret and creates it on first use, like Token.
+// LaunchSecret returns the dashboard's secret and creates it on first use. It fails
+// as Token does.
 func (h Home) LaunchSecret() (Secret, error) { return loadOrCreate(h.LaunchSecretFile()) }
 
 // ExistingToken returns the home's token and creates nothing. It fails with

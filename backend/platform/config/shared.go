@@ -172,8 +172,9 @@ func (s Shared) Write(store string, patch any) error {
 }
 
 // Apply executes the pending writes in order and moves each to
-// archive/pending-job-writes. It returns how many it executed. After an
-// interruption at any step, it can run again.
+// archive/pending-job-writes. It returns how many it executed. It fails at the
+// first write that is unreadable or cannot be executed. After an interruption at
+// any step, it can run again.
 func (s Shared) Apply() (done int, err error) {
 	pending, err := s.Pending()
 	if err != nil || len(pending) == 0 {

@@ -10,7 +10,8 @@ import (
 
 // Canonical returns the absolute path of an existing file or folder with every
 // symlink, and on Windows every junction, resolved. Two paths name the same file
-// exactly if their canonical forms are equal, on Windows except for case.
+// exactly if their canonical forms are equal, on Windows except for case. It fails
+// with fs.ErrNotExist if there is no such file.
 func Canonical(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

@@ -75,7 +75,8 @@ func Move(src, dst string) error { return Files{}.Move(src, dst) }
 // cut. Both must be on one file system. It fails with fs.ErrExist if final exists.
 func Publish(pending, final string) error { return Files{}.Publish(pending, final) }
 
-// WriteAtomic does what the package function [WriteAtomic] does.
+// WriteAtomic does what the package function [WriteAtomic] does, and fails as that
+// does.
 func (f Files) WriteAtomic(path string, data []byte, perm fs.FileMode) error {
 	return f.WriteAtomicBy(path, all(data), perm)
 }
@@ -88,7 +89,8 @@ func all(data []byte) func(io.Writer) error {
 	}
 }
 
-// WriteAtomicBy is WriteAtomic for the bytes that the function write streams.
+// WriteAtomicBy is WriteAtomic for the bytes that the function write streams. It
+// also fails if write does, and then leaves the file unchanged.
 func (f Files) WriteAtomicBy(path string, write func(io.Writer) error, perm fs.FileMode) error {
 	temp, err := f.writeTempBy(path, write, perm)
 	if err != nil {
@@ -103,7 +105,7 @@ func (f Files) WriteAtomicBy(path string, write func(io.Writer) error, perm fs.F
 	return f.SyncDir(filepath.Dir(path))
 }
 
-// WriteNew does what the package function [WriteNew] does.
+// WriteNew does what the package function [WriteNew] does, and fails as that does.
 func (f Files) WriteNew(path string, data []byte, perm fs.FileMode) error {
 	temp, err := f.writeTemp(path, data, perm)
 	if err != nil {
@@ -169,7 +171,8 @@ func (f Files) Copy(src, dst string) (sum string, size int64, err error) {
 	return sum, size, f.SyncDir(filepath.Dir(dst))
 }
 
-// Move does what the package function [Move] does.
+// Move does what the package function [Move] does, and fails as that does. It also
+// fails if src is not a regular file.
 func (f Files) Move(src, dst string) error {
 	if err := requireRegular(src); err != nil {
 		return fmt.Errorf("move %s: %w", src, err)
@@ -186,7 +189,7 @@ func (f Files) Move(src, dst string) error {
 	return f.SyncDir(filepath.Dir(src))
 }
 
-// Publish does what the package function [Publish] does.
+// Publish does what the package function [Publish] does, and fails as that does.
 func (f Files) Publish(pending, final string) error {
 	if _, err := os.Lstat(final); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("publish %s: %w", final, errors.Join(fs.ErrExist, err))
@@ -201,7 +204,8 @@ func (f Files) Publish(pending, final string) error {
 }
 
 // SyncDir flushes the folder's list of names to the disk. On Windows it does
-// nothing, because the write-through rename already made the names durable.
+// nothing, because the write-through rename already made the names durable. It
+// fails if the folder cannot be opened or synced.
 func (f Files) SyncDir(dir string) error {
 	if err := f.before(StepSyncDir, dir); err != nil {
 		return fmt.Errorf("sync folder %s: %w", dir, err)
@@ -209,11 +213,13 @@ func (f Files) SyncDir(dir string) error {
 	return syncDir(dir)
 }
 
-// SyncDir flushes the folder's list of names to the disk.
+// SyncDir flushes the folder's list of names to the disk, and fails as
+// [Files.SyncDir] does.
 func SyncDir(dir string) error { return Files{}.SyncDir(dir) }
 
 // MakeDir creates dir and its missing parents, private to the user, and makes the
-// new names durable. It leaves an existing folder unchanged.
+// new names durable. It leaves an existing folder unchanged. It fails if a file has
+// that name, or the parent folder is not writable.
 func MakeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -268,7 +274,8 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// Checksum returns the SHA-256 (hex) and the size in bytes of the file at path.
+// Checksum returns the SHA-256 (hex) and the size in bytes of the file at path. It
+// fails if the file cannot be read.
 func Checksum(path string) (sum string, size int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -340,6 +347,8 @@ type counter struct {
 	written int64
 }
 
+// Write writes to the file and counts the bytes. It fails if the file cannot be
+// written.
 func (c *counter) Write(data []byte) (int, error) {
 	n, err := c.to.Write(data)
 	c.written += int64(n)

@@ -52,7 +52,8 @@ func syncDir(dir string) error {
 // resolve returns the path of an existing file with every symlink resolved.
 func resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
 
-// HasHardLinks reports whether the existing file at path has further names.
+// HasHardLinks reports whether the existing file at path has further names. It
+// fails with fs.ErrNotExist if there is no such file.
 func HasHardLinks(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

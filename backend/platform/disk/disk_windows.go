@@ -89,7 +89,8 @@ func withoutDevicePrefix(path string) string {
 	return strings.TrimPrefix(path, `\\?\`)
 }
 
-// HasHardLinks reports whether the existing file at path has further names.
+// HasHardLinks reports whether the existing file at path has further names. It
+// fails with fs.ErrNotExist if there is no such file.
 func HasHardLinks(path string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {

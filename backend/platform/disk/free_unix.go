@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Free returns how many bytes the user can still write to the disk of dir.
+// Free returns how many bytes the user can still write to the disk of dir. It fails
+// if dir does not exist.
 func Free(dir string) (int64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

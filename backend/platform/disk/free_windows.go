@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Free returns how many bytes the user can still write to the disk of dir.
+// Free returns how many bytes the user can still write to the disk of dir. It fails
+// if dir does not exist.
 func Free(dir string) (int64, error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -158,7 +158,9 @@ func WriteJSON(path string, value any) error {
 	return WriteAtomic(path, append(data, '\n'), PrivateFile)
 }
 
-// Regular returns a function that opens the regular file at path and returns its size in bytes.
+// Regular returns a function that opens the regular file at path and returns its
+// size in bytes. That function fails for a missing file, and for a folder or
+// device.
 func Regular(path string) func() (io.ReadCloser, int64, error) {
 	return func() (io.ReadCloser, int64, error) {
 		info, err := os.Stat(path)

@@ -11,7 +11,8 @@ import (
 // Every process on the same kernel sees it, in any namespace.
 type FileLock struct{ file *os.File }
 
-// Release releases the lock and keeps the file. It does nothing for nil and the zero FileLock.
+// Release releases the lock and leaves the file. It does nothing for nil and the
+// zero FileLock. It fails if the file cannot be closed.
 func (l *FileLock) Release() error {
 	if l == nil || l.file == nil {
 		return nil
@@ -31,7 +32,7 @@ func TryLock(path string) (*FileLock, error) { return lockFile(path) }
 
 // WriteNewLocked writes a new file as [Files.WriteNew] does and returns its lock.
 // It locks the file before it publishes the name. If the system or the file system
-// has no such locks, the returned lock holds nothing.
+// has no such locks, the returned lock holds nothing. It fails as WriteNew does.
 func (f Files) WriteNewLocked(path string, data []byte) (*FileLock, error) {
 	lock, err := f.writeLocked(path, data, publishNew)
 	if err != nil {
@@ -44,7 +45,9 @@ func (f Files) WriteNewLocked(path string, data []byte) (*FileLock, error) {
 }
 
 // WriteAtomicLocked replaces a file as [Files.WriteAtomic] does and returns the new
-// file's lock. The caller keeps the lock of the old file, if it had one.
+// file's lock. The caller still has the lock of the old file, if it had one. It
+// fails if the file cannot be written. The lock is not nil if only the sync of the
+// folder failed.
 func (f Files) WriteAtomicLocked(path string, data []byte) (*FileLock, error) {
 	lock, err := f.writeLocked(path, data, replace)
 	if err != nil {

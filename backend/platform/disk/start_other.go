@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// StartSync does nothing where the system has no such call.
+// StartSync does nothing, and never fails, where the system has no such call.
 func StartSync(*os.File) error { return nil }

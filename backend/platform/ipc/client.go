@@ -194,7 +194,9 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Call sends one request and waits for its answer (api.Link).
+// Call sends one request and waits for its answer (api.Link). It fails with the
+// broker's error, and with Unavailable if the connection or ctx ends before the
+// answer.
 func (c *Client) Call(ctx context.Context, op string, args, answer any) error {
 	c.start()
 	r, err := c.request(op, args)

@@ -61,7 +61,7 @@ const (
 )
 
 // Keep stores an ack that did not reach the broker. at is in Unix epoch
-// milliseconds.
+// milliseconds. It fails if the folder or the file cannot be written.
 func (j Journal) Keep(ack api.Ack, at int64) error {
 	if len(ack.Lease.Messages) == 0 {
 		return nil // there is no message to keep

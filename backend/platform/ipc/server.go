@@ -61,7 +61,8 @@ func NewServer(token string, handler Handler, log *slog.Logger) *Server {
 	return &Server{token: token, handler: handler, log: log, conns: map[*Conn]struct{}{}}
 }
 
-// Serve accepts connections until listener is closed, and returns nil then. It does not wait for them.
+// Serve accepts connections until listener is closed, and returns nil then. It does
+// not wait for them. It retries after a failed accept.
 func (s *Server) Serve(listener net.Listener) error {
 	for {
 		raw, err := listener.Accept()

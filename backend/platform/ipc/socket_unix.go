@@ -11,7 +11,7 @@ import (
 
 // Listen binds the home's socket, accessible only to its owner. The caller holds
 // the election lock, so an existing socket is a dead broker's, and Listen replaces
-// it.
+// it. It fails if the socket cannot be replaced, bound or protected.
 func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("replace the left-over socket %s: %w", path, err)

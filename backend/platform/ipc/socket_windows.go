@@ -11,7 +11,8 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Listen opens the home's named pipe for the current user only.
+// Listen opens the home's named pipe for the current user only. It fails if the
+// pipe exists already.
 func Listen(name string) (net.Listener, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {

@@ -51,7 +51,8 @@ func Bar(folder string, run int) error {
 }
 
 // MarkOf returns the mark of the run's processes. It is the zero Mark if the run
-// was never started, or if only a copy without its secret remains.
+// was never started, or if only a copy without its secret remains. It fails if the
+// claim is unreadable.
 func MarkOf(folder string, run int) (sandbox.Mark, error) {
 	claim, err := ClaimOf(folder, run)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && claim.Token == "" {
@@ -85,7 +86,8 @@ func Drives(folder string, run int, runner job.Process) bool {
 }
 
 // Of returns the running processes of a job whose runner is dead. A live runner
-// handles its own processes, and a finished one has done so.
+// handles its own processes, and a finished one has done so. It fails if the
+// runner's state or the system's list of processes is unreadable.
 func Of(folder string) ([]job.Process, error) {
 	left, _, err := look(folder, nil)
 	return left, err

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ProgramOr returns named, or the path of this program if named is "".
+// ProgramOr returns named, or the path of this program if named is "". It fails if
+// the system does not report that path.
 func ProgramOr(named string) (string, error) {
 	if named != "" {
 		return named, nil

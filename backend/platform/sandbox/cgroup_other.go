@@ -8,7 +8,7 @@ func PlanCgroup(Mark) string { return "" }
 // MakeCgroup fails with [ErrUnavailable]: this system has no control groups.
 func MakeCgroup(Mark, int) error { return ErrUnavailable }
 
-// RemoveCgroup does nothing: this system has no control groups.
+// RemoveCgroup does nothing and never fails: this system has no control groups.
 func RemoveCgroup(Mark) error { return nil }
 
 // HasCgroup reports false: this system has no control groups.

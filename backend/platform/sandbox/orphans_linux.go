@@ -21,7 +21,8 @@ var leaders = struct {
 
 // StartLeader starts a command as a session leader. If its environment has a run's
 // mark, the command also gets the kernel's marks: the control group of MakeCgroup,
-// and a resource limit. The waiter must call Collected afterwards.
+// and a resource limit. The waiter must call Collected afterwards. It fails if the
+// program cannot be started.
 func StartLeader(cmd *exec.Cmd) error {
 	leaders.mu.Lock()
 	defer leaders.mu.Unlock()

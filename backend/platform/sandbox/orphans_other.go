@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// StartLeader starts a command.
+// StartLeader starts a command. It fails if the program cannot be started.
 func StartLeader(cmd *exec.Cmd) error { return cmd.Start() }
 
 // Collected does nothing: this system has no adopted orphans.

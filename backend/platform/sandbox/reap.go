@@ -80,7 +80,8 @@ func End(ctx context.Context, mark Mark, known []job.Process) error {
 	}
 }
 
-// Left returns the running processes of a job that End would end.
+// Left returns the running processes of a job that End would end. It fails if the
+// system's list of processes is unreadable, and then returns those that it found.
 func Left(mark Mark, known []job.Process) ([]job.Process, error) {
 	var left []job.Process
 	for _, process := range known {

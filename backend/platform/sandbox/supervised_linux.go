@@ -67,7 +67,8 @@ func (s supervisor) Close() {
 	}
 }
 
-// SendFile sends a descriptor over a unix socket.
+// SendFile sends a descriptor over a unix socket. It fails if the other end is
+// closed.
 func SendFile(socket, file *os.File) error {
 	return unix.Sendmsg(int(socket.Fd()), []byte{0}, unix.UnixRights(int(file.Fd())), nil, 0)
 }

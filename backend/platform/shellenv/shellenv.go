@@ -80,7 +80,7 @@ func isPath(pair string) bool {
 var ofTheShell = []string{"PWD", "OLDPWD", "SHLVL", "_", Asking}
 
 // Print writes an environment between two marks, so that output of the shell's
-// startup files is separable.
+// startup files is separable. It fails if to refuses the write.
 func Print(to io.Writer, mark string, environ []string) error {
 	var b bytes.Buffer
 	b.WriteString(mark + "\x00")

@@ -21,7 +21,8 @@ func Maybe(into *sql.NullInt64) sql.Scanner { return maybe{into} }
 
 type text struct{ into *string }
 
-// Scan stores the column's value (sql.Scanner).
+// Scan stores the column's value (sql.Scanner). It fails for a type that has no
+// text form.
 func (t text) Scan(value any) error {
 	var found sql.NullString
 	err := found.Scan(value)
@@ -31,7 +32,8 @@ func (t text) Scan(value any) error {
 
 type number struct{ into *int64 }
 
-// Scan stores the column's value (sql.Scanner).
+// Scan stores the column's value (sql.Scanner). It fails for a type that has no
+// text form.
 func (n number) Scan(value any) error {
 	switch found := value.(type) {
 	case nil:
@@ -55,7 +57,8 @@ func (n number) Scan(value any) error {
 
 type maybe struct{ into *sql.NullInt64 }
 
-// Scan stores the column's value (sql.Scanner).
+// Scan stores the column's value (sql.Scanner). It fails as [Number]'s scanner
+// does.
 func (m maybe) Scan(value any) error {
 	m.into.Valid = value != nil
 	return number{&m.into.Int64}.Scan(value)

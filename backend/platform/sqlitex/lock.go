@@ -70,7 +70,8 @@ func lockError(path string, err error) error {
 	return Error(path, err)
 }
 
-// Release releases the lock and keeps the file.
+// Release releases the lock and leaves the file. It fails if the database
+// connection cannot be closed.
 func (l *Lock) Release() error {
 	_, err := l.conn.ExecContext(context.Background(), "ROLLBACK")
 	return errors.Join(err, l.conn.Close(), l.pool.Close())

@@ -121,7 +121,8 @@ func OpenAttached(dsn string, with Attachment, params string) *sql.DB {
 	return sql.OpenDB(attached{Attachment: with, dsn: dsn, params: params})
 }
 
-// Connect opens a connection (driver.Connector).
+// Connect opens a connection (driver.Connector). It fails with Storage if the
+// existing attachment cannot be opened.
 func (a attached) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := a.Driver().Open(a.dsn)
 	if err != nil || a.Path == "" {

@@ -31,7 +31,7 @@ func NewReadOnly(path string, with Attachment, own bool) *ReadOnly {
 	return &ReadOnly{path: path, with: with, own: own}
 }
 
-// Close closes the connections.
+// Close closes the connections. Later reads fail with Unavailable.
 func (r *ReadOnly) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,10 +141,11 @@ func NewReadPool(pool *sql.DB) *ReadPool {
 	return &ReadPool{pool: pool, statements: map[string]*sql.Stmt{}}
 }
 
-// Close closes the pool.
+// Close closes the pool. Later queries fail.
 func (p *ReadPool) Close() error { return p.pool.Close() }
 
-// Query runs a prepared query (Querier).
+// Query runs a prepared query (Querier). It fails with SQLite's error, or if ctx
+// ends.
 func (p *ReadPool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	statement, err := p.prepare(ctx, query)
 	if err != nil {

@@ -16,6 +16,7 @@ func OnPool(pool *sql.DB) Querier { return onPool{pool} }
 
 type onPool struct{ *sql.DB }
 
+// Query runs a query (Querier). It fails with SQLite's error, or if ctx ends.
 func (p onPool) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return p.QueryContext(ctx, query, args...)
 }
@@ -24,6 +25,8 @@ func (p onPool) Query(ctx context.Context, query string, args ...any) (*sql.Rows
 type RowError struct{ error }
 
 func (e RowError) Error() string { return "reading a row: " + e.error.Error() }
+
+// Unwrap returns the error of the scan.
 func (e RowError) Unwrap() error { return e.error }
 
 // Each runs scan for every row and closes rows. It fails with err or a [RowError].
@@ -43,7 +46,8 @@ func Each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
 // UnionAll joins the given SELECTs into one query.
 func UnionAll(selects []string) string { return strings.Join(selects, "\nUNION ALL\n") }
 
-// Texts runs a query of one text column and returns its values.
+// Texts runs a query of one text column and returns its values. It fails with
+// SQLite's error, or with a [RowError] for NULL.
 func Texts(ctx context.Context, pool *sql.DB, query string, args ...any) ([]string, error) {
 	var found []string
 	rows, err := pool.QueryContext(ctx, query, args...)

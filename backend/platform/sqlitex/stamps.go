@@ -12,7 +12,8 @@ type Stamp struct {
 }
 
 // NewestStamps runs the queries of id and time, each sorted newest first. It merges
-// their rows and returns the first limit different ids.
+// their rows and returns the first limit different ids. It fails if one of the
+// queries does.
 func NewestStamps(ctx context.Context, q Querier, limit int, queries []string, args ...any) ([]Stamp, error) {
 	lists := make([][]Stamp, len(queries))
 	for i, query := range queries {
@@ -25,7 +26,8 @@ func NewestStamps(ctx context.Context, q Querier, limit int, queries []string, a
 }
 
 // ReadStamps returns the first limit different ids of a query. An id has few rows,
-// but they are not always adjacent.
+// but they are not always adjacent. It fails with SQLite's error, or if a row
+// cannot be read.
 func ReadStamps(ctx context.Context, q Querier, limit int, query string, args ...any) ([]Stamp, error) {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {

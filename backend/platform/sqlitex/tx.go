@@ -24,7 +24,8 @@ type Tx struct {
 // NewTx wraps the connection; Close closes it.
 func NewTx(conn *sql.Conn) *Tx { return &Tx{conn: conn, statements: map[string]*sql.Stmt{}} }
 
-// Close closes the statements and the connection.
+// Close closes the statements and the connection. It fails if one of them cannot be
+// closed.
 func (t *Tx) Close() error {
 	var errs []error
 	for _, statement := range t.statements {
@@ -118,7 +119,8 @@ func runPure(apply func(*Tx) error, t *Tx) (err error) {
 func (t *Tx) Rollback() { _, _ = t.Exec("ROLLBACK") }
 
 // Exec runs a statement and returns how many rows it changed. It takes no context:
-// the batch belongs to several callers, and none of them may interrupt it.
+// the batch belongs to several callers, and none of them may interrupt it. It fails
+// with SQLite's error, which [Error] makes readable.
 func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	statement, err := t.prepare(query)
 	if err != nil {
@@ -131,7 +133,8 @@ func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// Query runs a prepared query (Querier). It ignores the context, as Exec does.
+// Query runs a prepared query (Querier). It ignores the context, and fails, as Exec
+// does.
 func (t *Tx) Query(_ context.Context, query string, args ...any) (*sql.Rows, error) {
 	statement, err := t.prepare(query)
 	if err != nil {

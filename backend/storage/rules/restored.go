@@ -18,7 +18,7 @@ const MaxBytes = maxBytes
 // TakenBackSince returns a restored rules.json in which every rule is revoked that the
 // present file has as revoked: no older copy may grant it again. kept counts those rules,
 // and again the live ones that the present file lacks. A file that this build does not
-// know stays unchanged: merged is nil.
+// know stays unchanged: merged is nil. It fails if the result cannot be encoded as JSON.
 func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, kept, again int, err error) {
 	var old, now file
 	if !isKnown(restored, &old) {

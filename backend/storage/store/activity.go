@@ -12,8 +12,8 @@ import (
 const briefChars = 200
 
 // Since returns the newest messages sent at since, in Unix milliseconds, or later, newest
-// first, with the beginning of their bodies. It does not read the archive, because
-// archived messages are old.
+// first, with the beginning of their bodies. It does not read the archive, because archived
+// messages are old. It fails with Storage if the store cannot be read.
 func (r *Reader) Since(ctx context.Context, since int64, limit int) (history []mail.HistoryRow, err error) {
 	err = r.read(ctx, func(v view) error {
 		stamps, err := v.newest(ctx, limit)
@@ -47,9 +47,9 @@ type Hour struct {
 // millisPerHour is the number of milliseconds in an hour.
 const millisPerHour = 60 * 60 * 1000
 
-// Hours returns the messages and wakes of each of the last hours before now, oldest
-// first. Messages count as in CountSince. A wake is one session woken once, by any amount
-// of mail from these hours.
+// Hours returns the messages and wakes of each of the last hours before now, oldest first.
+// Messages count as in CountSince. A wake is one session woken once, by any amount of mail
+// from these hours. It fails with Storage if the store cannot be read.
 func (r *Reader) Hours(ctx context.Context, now int64, hours int) (counted []Hour, err error) {
 	since := now - int64(hours)*millisPerHour
 	err = r.read(ctx, func(v view) error {

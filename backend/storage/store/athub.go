@@ -8,7 +8,7 @@ import (
 )
 
 // AtHub returns since when the first message for a PC, in order, is at the team's hub, in
-// Unix milliseconds; 0 for none.
+// Unix milliseconds; 0 for none. It fails with Storage if the store cannot be read.
 func (d Remote) AtHub(ctx context.Context, pc string) (since int64, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT changed_at FROM remote_outbox WHERE pc = ?1 AND state = '"+crossingAtHub+"' ORDER BY place LIMIT 1", pc)
@@ -17,7 +17,8 @@ func (d Remote) AtHub(ctx context.Context, pc string) (since int64, err error) {
 	return since, err
 }
 
-// RecordAtHub records that the team's hub has those messages.
+// RecordAtHub records that the team's hub has those messages. It fails with Storage if the
+// store cannot be written.
 func (d Remote) RecordAtHub(ctx context.Context, pc string, ids []string) error {
 	now := d.now().UnixMilli()
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
@@ -31,7 +32,8 @@ func (d Remote) RecordAtHub(ctx context.Context, pc string, ids []string) error 
 	})
 }
 
-// RecordHeld records why the messages for a PC wait; "" means only that it is away.
+// RecordHeld records why the messages for a PC wait; "" means only that it is away. It
+// fails with Storage if the store cannot be written.
 func (d Remote) RecordHeld(ctx context.Context, pc, words string) (changed int64, err error) {
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 		changed, err = t.Exec("UPDATE remote_outbox SET words = nullif(?2, '') WHERE pc = ?1 AND state = ?3 AND words IS NOT nullif(?2, '')", pc, words, crossingWaiting)
@@ -40,8 +42,8 @@ func (d Remote) RecordHeld(ctx context.Context, pc, words string) (changed int64
 	return changed, err
 }
 
-// Recall makes messages at the hub wait here again for a PC. This store has them whole,
-// and messages that the PC still takes from the hub count once.
+// Recall makes messages at the hub wait here again for a PC. This store has them whole, and messages
+// that the PC still takes from the hub count once. It fails with Storage if the store cannot be written.
 func (d Remote) Recall(ctx context.Context, pc string) error {
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		_, err := t.Exec("UPDATE remote_outbox SET state = ?2, changed_at = NULL, words = NULL WHERE pc = ?1 AND state = ?3", pc, crossingWaiting, crossingAtHub)

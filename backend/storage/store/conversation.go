@@ -8,7 +8,7 @@ import (
 )
 
 // Conversation returns the messages from or to a peer created before the given Unix
-// milliseconds (0: all), newest first.
+// milliseconds (0: all), newest first. It fails with Storage if the store cannot be read.
 func (r *Reader) Conversation(ctx context.Context, peerID string, before int64, limit int) ([]mail.HistoryRow, error) {
 	if before == 0 {
 		before = 1<<63 - 1

@@ -46,8 +46,8 @@ var oddCrossings = []struct {
 		WHERE NOT EXISTS (SELECT 1 FROM decisions d WHERE d.id = w.decision_id)`, false},
 }
 
-// InspectCrossings checks the tables about paired PCs of the store at path, like
-// transfer.Inspect. It returns an empty result for a store without them.
+// InspectCrossings checks the tables about paired PCs of the store at path, like transfer.Inspect. It
+// returns an empty result for a store without them. It fails with Storage if the file cannot be read.
 func InspectCrossings(ctx context.Context, path string, live bool) (found Crossings, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		found = Crossings{}

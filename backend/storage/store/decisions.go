@@ -15,14 +15,14 @@ import (
 	"bridge/backend/storage/store/upgrade"
 )
 
-// RecordDecision stores a revision, its receipts and the messages of notify in one
-// transaction (DEC-10). It keeps rev's source message only if that is stored (DEC-09),
-// and sets what rev supersedes: the newest revision of its topic (DEC-07). A withdrawal,
-// or a revision that names what it supersedes, must replace what is in force as
-// [decision.Revision.Replace] requires; else nothing is stored. It returns the revision
-// as stored and the queued notifications: a session with a receipt gets none. notify runs
-// inside the write, perhaps twice: it must not wait for another write and must have no
-// side effects. A revision that is stored already is returned unchanged.
+// RecordDecision stores a revision, its receipts and the messages of notify in one transaction
+// (DEC-10). It drops rev's source message if that is not stored (DEC-09), and sets what rev supersedes:
+// the newest revision of its topic (DEC-07). A withdrawal, or a revision that names what it supersedes,
+// must replace what is in force as [decision.Revision.Replace] requires; else it fails as Replace does.
+// It returns the revision as stored and the queued notifications: a session with a receipt gets none.
+// notify runs inside the write, perhaps twice: it must not wait for another write and must have no side
+// effects. A revision that is stored already is returned unchanged. It fails with Conflict if another
+// decision has the id, and with Unavailable for a withdrawal while the upgrade is deferred.
 func (d *DB) RecordDecision(ctx context.Context, rev decision.Revision, notify func(decision.Revision) []decision.Notification) (decision.Revision, []decision.Notification, error) {
 	var stored decision.Revision
 	var queued []decision.Notification
@@ -183,8 +183,8 @@ func queueNotifications(t *sqlitex.Tx, notices string, notifications []decision.
 	return queued, nil
 }
 
-// NotifyDecisions queues notifications of decisions recorded earlier, in one transaction
-// and with the same receipts (DEC-12, DEC-13). It returns the queued ones.
+// NotifyDecisions queues notifications of decisions recorded earlier, in one transaction and with the
+// same receipts (DEC-12, DEC-13). It returns the queued ones. It fails if the store cannot be written.
 func (d *DB) NotifyDecisions(ctx context.Context, notifications []decision.Notification) (queued []decision.Notification, err error) {
 	if len(notifications) == 0 {
 		return []decision.Notification{}, nil
@@ -214,7 +214,7 @@ func (d *DB) sendOutbox(ctx context.Context) error {
 }
 
 // LinkDecisionReceipts copies every receipt of fromKey to the session key toKey: both are
-// the same session (DEC-12).
+// the same session (DEC-12). It fails with Storage if the store cannot be written.
 func (d *DB) LinkDecisionReceipts(ctx context.Context, fromKey, toKey string) error {
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		_, err := t.Exec(`INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at)
@@ -226,8 +226,8 @@ func (d *DB) LinkDecisionReceipts(ctx context.Context, fromKey, toKey string) er
 // maxNotices limits the notices of one topic: each session that starts gets its own.
 const maxNotices = 1_000
 
-// DecisionNotices returns the messages that notified sessions of the revisions of a
-// topic, newest first, with archived ones.
+// DecisionNotices returns the messages that notified sessions of the revisions of a topic,
+// newest first, with archived ones. It fails with Storage if the store cannot be read.
 func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.HistoryRow, error) {
 	var ids []string
 	err := r.read(ctx, func(v view) error {
@@ -245,7 +245,7 @@ func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.Hist
 	return r.inOrder(ctx, ids)
 }
 
-// Delivered returns the receipts of the session key.
+// Delivered returns the receipts of the session key. It fails with Storage if they cannot be read.
 func (r *Reader) Delivered(ctx context.Context, sessionKey string) (told decision.Told, err error) {
 	err = r.read(ctx, func(v view) error {
 		told = decision.Told{}
@@ -274,7 +274,7 @@ func eachID(rows *sql.Rows, err error, with func(id string)) error {
 }
 
 // Decisions returns the revisions that match lookup, newest first: the current ones, or
-// with History all (DEC-08).
+// with History all (DEC-08). It fails with Storage if the store cannot be read.
 func (r *Reader) Decisions(ctx context.Context, lookup decision.Lookup) (found []decision.Revision, err error) {
 	err = r.read(ctx, func(v view) error {
 		found = []decision.Revision{}

@@ -58,8 +58,8 @@ func RuleAt(now time.Time, ttl, queued time.Duration) ExpireRule {
 
 // Expire moves old mail to the archive. It copies each row, and deletes it only if the
 // archive holds exactly that row. A row whose identity the archive has with other content
-// stays. It returns the marks of unread mail that expired. A store that keeps an older
-// schema keeps its mail too.
+// stays. It returns the marks of unread mail that expired. A store with an older schema
+// retains its mail too. It fails with Storage if a row cannot be moved, and then moves none.
 func (d *DB) Expire(ctx context.Context, rule ExpireRule) (marks []mail.Mark, err error) {
 	if d.deferred() {
 		return []mail.Mark{}, nil

@@ -10,7 +10,7 @@ import (
 )
 
 // Rehand replaces the data of a handover: an attempt was recorded before its outcome was
-// known.
+// known. It fails with Storage if the store cannot be written.
 func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(mark) }, func(t *sqlitex.Tx) error {
 		_, err := t.Exec("UPDATE delivery_stages SET handed_at = ?3, handed_by = ?4 WHERE message_id = ?1 AND recipient = ?2",
@@ -23,7 +23,7 @@ func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 }
 
 // Unhand reverts a handover that certainly did not happen: the message is ordinary unread
-// mail again.
+// mail again. It fails with Storage if the store cannot be written.
 func (d *DB) Unhand(ctx context.Context, messageID, recipient string) error {
 	return d.writer.DoFor(ctx, func() []cache.Touch { return []cache.Touch{{Message: messageID, Recipient: recipient}} }, func(t *sqlitex.Tx) error {
 		return unhand(t, messageID, recipient, 0)
@@ -40,6 +40,7 @@ func unhand(t *sqlitex.Tx, messageID, recipient string, at int64) error {
 }
 
 // UnhandThese is Unhand for several deliveries as they were read: a newer handover stays.
+// It fails as Unhand does, and then reverts none.
 func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 	if len(handed) == 0 {
 		return nil
@@ -55,7 +56,7 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 }
 
 // AppendHanded stores a message and its handover in one transaction: no hook may show a
-// message that the CLI's own queue got.
+// message that the CLI's own queue got. It fails with Conflict if another message has the id.
 func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
 	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Sent(message) }, func(t *sqlitex.Tx) error {
 		_, fresh, err := appendSend(t, []bridge.Message{message})

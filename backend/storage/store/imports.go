@@ -10,8 +10,9 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// Import stores the missing decisions of a paired PC in one commit, and returns their
-// number (RMT-22). It determines here what each supersedes.
+// Import stores the missing decisions of a paired PC in one commit and returns their number
+// (RMT-22). It sets the decision that each supersedes. It fails with Unavailable while the
+// upgrade is deferred, and with Storage if the store cannot be written.
 func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc string) (fresh int, err error) {
 	if d.deferred() {
 		return 0, errBesideOlder
@@ -70,7 +71,7 @@ func importDecision(t *sqlitex.Tx, rev decision.Revision, pc string, now int64) 
 }
 
 // Imported returns the decisions from a paired PC that are the newest on their topics:
-// those in force, and withdrawals.
+// those in force, and withdrawals. It fails with Storage if the store cannot be read.
 func (d Remote) Imported(ctx context.Context, pc string) (newest []decision.Revision, err error) {
 	from := map[string]bool{}
 	err = d.read(ctx, func(v view) error {
@@ -86,7 +87,7 @@ func (d Remote) Imported(ctx context.Context, pc string) (newest []decision.Revi
 }
 
 // LastDecision returns the number of the last recorded decision, so that a change is
-// detected without reading them.
+// detected without reading them. It fails with Storage if the store cannot be read.
 func (d Remote) LastDecision(ctx context.Context) (last int64, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT ifnull(max(revision), 0) FROM decisions")
@@ -95,7 +96,8 @@ func (d Remote) LastDecision(ctx context.Context) (last int64, err error) {
 	return last, err
 }
 
-// Shareable returns this PC's decisions for all sessions, in the order that all PCs see.
+// Shareable returns this PC's decisions for all sessions, in the order that all PCs see. It
+// fails with Storage if the store cannot be read.
 func (d Remote) Shareable(ctx context.Context) ([]decision.Revision, error) {
 	all, err := d.Decisions(ctx, decision.Lookup{History: true})
 	own := slices.DeleteFunc(all, func(rev decision.Revision) bool {
@@ -106,7 +108,7 @@ func (d Remote) Shareable(ctx context.Context) ([]decision.Revision, error) {
 }
 
 // DecidedAfter returns the decisions of Shareable that were recorded after the one that
-// LastDecision returned.
+// LastDecision returned. It fails with Storage if the store cannot be read.
 func (d Remote) DecidedAfter(ctx context.Context, last int64) ([]decision.Revision, error) {
 	after := map[string]bool{}
 	err := d.read(ctx, func(v view) error {

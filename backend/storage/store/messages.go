@@ -219,7 +219,7 @@ func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, e
 }
 
 // Recent returns the newest messages first, in the order in which they were stored, with
-// archived ones among them by time.
+// archived ones among them by time. It fails with Storage if the store cannot be read.
 func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
 	rows, err := r.recent(ctx, limit)
 	if err != nil {
@@ -261,8 +261,8 @@ var oneMessage = fmt.Sprintf("CASE WHEN hop = %d AND ifnull(reply_to, '') = '' A
 const sentSince = `created_at >= ?1 AND (messages.rowid < 0 OR
 	messages.rowid > ifnull((SELECT last.rowid FROM messages last WHERE last.rowid >= 0 AND ifnull(last.created_at, 0) < ?1 ORDER BY last.rowid DESC LIMIT 1), -1))`
 
-// CountSince counts the messages sent at since, Unix milliseconds, or later. A message
-// with many recipients counts once, as do all notices of one decision.
+// CountSince counts the messages sent at since, Unix milliseconds, or later. A message with many
+// recipients counts once, as do all notices of one decision. It fails if the store cannot be read.
 func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err error) {
 	err = r.read(ctx, func(v view) error {
 		count = 0
@@ -277,18 +277,18 @@ func (r *Reader) CountSince(ctx context.Context, since int64) (count int, err er
 
 // Unread returns the recipient's unread messages, oldest first, including handed ones. If
 // there are more than limit, those that first selects are chosen before the rest. first
-// gets everything but the body; nil selects none.
+// gets everything but the body; nil selects none. It fails if the store cannot be read.
 func (r *Reader) Unread(ctx context.Context, recipient string, limit int, first func(mail.Delivery) bool) ([]mail.Delivery, error) {
 	return r.unread(ctx, recipient, limit, first, "")
 }
 
-// Waiting is Unread without handed messages: any number of unconfirmed ones does not
-// block those that wait.
+// Waiting is Unread without handed messages: any number of unconfirmed ones does not block
+// those that wait. It fails as Unread does.
 func (r *Reader) Waiting(ctx context.Context, recipient string, limit int, first func(mail.Delivery) bool) ([]mail.Delivery, error) {
 	return r.unread(ctx, recipient, limit, first, " AND s.handed_at IS NULL")
 }
 
-// Handed returns the oldest unread messages of the recipient that were handed over.
+// Handed returns the oldest unread messages of the recipient that were handed over. It fails as Unread does.
 func (r *Reader) Handed(ctx context.Context, recipient string, limit int) ([]mail.Delivery, error) {
 	return r.unread(ctx, recipient, limit, nil, " AND s.handed_at IS NOT NULL")
 }
@@ -361,18 +361,18 @@ func (v view) preferred(ctx context.Context, query, recipient string, limit int,
 	return string(places), err
 }
 
-// UnreadCount returns the number of the recipient's unread messages.
+// UnreadCount returns the number of the recipient's unread messages. It fails if the store cannot be read.
 func (r *Reader) UnreadCount(ctx context.Context, recipient string) (int, error) {
 	return r.countUnread(ctx, "count(*)", recipient, "", "")
 }
 
 // WaitingCount is UnreadCount without handed messages: a host has those, but has not yet
-// shown that it read them.
+// shown that it read them. It fails as UnreadCount does.
 func (r *Reader) WaitingCount(ctx context.Context, recipient string) (int, error) {
 	return r.countUnread(ctx, "count(*)", recipient, "", " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)")
 }
 
-// UnreadBytes returns the bytes of a recipient's unread bodies from that sender.
+// UnreadBytes returns the bytes of a recipient's unread bodies from that sender. It fails if the store cannot be read.
 func UnreadBytes(ctx context.Context, r *Reader, recipient, from string) (int, error) {
 	return r.countUnread(ctx, "ifnull(sum(octet_length(m.body)), 0)", recipient, from, "")
 }
@@ -399,7 +399,7 @@ const everyRecipient = `WITH RECURSIVE recipients (name) AS (
 	UNION ALL
 	SELECT (SELECT min(recipient) FROM messages WHERE recipient > name) FROM recipients WHERE name IS NOT NULL)`
 
-// UnreadCounts counts the unread messages of every recipient that has some.
+// UnreadCounts counts the unread messages of every recipient that has some. It fails if the store cannot be read.
 func (r *Reader) UnreadCounts(ctx context.Context) (map[string]int, error) {
 	return r.looks.Unread(func(of []string) (counts map[string]int, err error) {
 		err = r.read(ctx, func(v view) (err error) {

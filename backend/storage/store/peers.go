@@ -64,7 +64,7 @@ func upsert(t *sqlitex.Tx, update, insert string, args ...any) error {
 }
 
 // Peers returns every peer that was here, last seen first. It skips foreign identities in
-// the form of a JSON array that describes a process: they are no peer ids.
+// the form of a JSON array that describes a process. It fails if the store cannot be read.
 func (r *Reader) Peers(ctx context.Context) ([]Peer, error) {
 	return r.looks.Peers(func() (peers []Peer, err error) {
 		err = r.read(ctx, func(v view) (err error) {

@@ -39,7 +39,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	return &Reader{path: path, file: sqlitex.NewReadOnly(path, upgrade.Attach(upgrade.SidecarPath(path)), false)}, nil
 }
 
-// Close closes the reader's connections.
+// Close closes the reader's connections. Later reads fail with Unavailable.
 func (r *Reader) Close() error {
 	return errors.Join(r.file.Close(), r.closeArchive())
 }

@@ -12,13 +12,13 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// Reassign moves the unread mail of one peer id to another: a process with a temporary id
-// turned out to be a known host session. A message that the other id already has stays.
+// Reassign moves the unread mail of one peer id to another: a process with a temporary id turned out to be a
+// known host session. A message that the other id already has stays. It fails if the store cannot be written.
 func (d *DB) Reassign(ctx context.Context, from, to string) error {
 	return d.reassign(ctx, from, to, math.MinInt64, "")
 }
 
-// ReassignMessage is [DB.Reassign] for one message.
+// ReassignMessage is [DB.Reassign] for one message, and fails as that does.
 func (d *DB) ReassignMessage(ctx context.Context, messageID, from, to string) error {
 	return d.reassign(ctx, from, to, math.MinInt64, messageID)
 }
@@ -51,11 +51,11 @@ func (d *DB) reassign(ctx context.Context, from, to string, since int64, only st
 	})
 }
 
-// ClaimByName gives peer the unread mail that other programs of the same layout stored
-// under a name (VER-01). They address mail by name, and record which host session had
-// which name. Only the same host session of the same agent claims it. If others had the
-// name too, it gets the mail sent since it last took the name: a reused name inherits
-// nothing (MSG-12). While older programs run, the mail stays theirs (VER-04).
+// ClaimByName gives peer the unread mail that other programs of the same layout stored under a
+// name (VER-01). They address mail by name, and record which host session had which name. Only
+// the same host session of the same agent claims it. If others had the name too, it gets the
+// mail sent since it last took the name: a reused name inherits nothing (MSG-12). While older
+// programs run, the mail stays theirs (VER-04). It fails if the store cannot be written.
 func (d *DB) ClaimByName(ctx context.Context, peer Peer) error {
 	if peer.SessionID == "" || d.deferred() {
 		return nil

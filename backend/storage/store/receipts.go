@@ -10,9 +10,9 @@ import (
 	"bridge/backend/storage/store/cache"
 )
 
-// Record records that deliveries were woken, handed or consumed. The first fact about a
-// delivery is kept, a repeated one changes nothing, and an unknown delivery is ignored.
-// Consumed also sets read_at, in the archive too (MSG-06).
+// Record records that deliveries were woken, handed or consumed. Only the first fact about
+// a delivery is stored, and an unknown delivery is ignored. Consumed also sets read_at, in
+// the archive too (MSG-06). It fails with Internal for another stage.
 func (d *DB) Record(ctx context.Context, stage bridge.Stage, marks []mail.Mark) error {
 	if stage != bridge.StageWoken && stage != bridge.StageHanded && stage != bridge.StageConsumed {
 		return bridge.Errorf(bridge.Internal, "the stage %q is not recorded by a mark", stage)
@@ -85,10 +85,10 @@ func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 	return err
 }
 
-// ConsumeHanded marks unread mail as consumed that was handed to the recipient up to the
-// given time: its session was active later. It skips mail that is shown later, if at all
-// (mail.Via.ShownLater). It also skips mail for which earlier returns true: it was handed
-// to a process before the active one. It returns the marks.
+// ConsumeHanded marks unread mail as consumed that was handed to the recipient up to the given
+// time: its session was active later. It skips mail that is shown later, if at all
+// (mail.Via.ShownLater). It also skips mail for which earlier returns true: it was handed to a
+// process before the active one. It returns the marks. It fails if the store cannot be written.
 func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
 	err = d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}

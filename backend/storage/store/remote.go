@@ -49,7 +49,8 @@ func (d *DB) Remote() Remote { return Remote{d} }
 var errBesideOlder = bridge.Errorf(bridge.Unavailable, "nothing goes to other PCs or comes from them while an older Bridge of this home is running, or a table of its store is lost: `bridge doctor` says more")
 
 // Append is DB.Append for a message to a session of a paired PC, given by id. The message
-// and its place in the queue for that PC are one commit (RMT-21).
+// and its place in the queue for that PC are one commit (RMT-21). It fails as DB.Append
+// does, and with Unavailable while the upgrade is deferred.
 func (d Remote) Append(ctx context.Context, msg bridge.Message, pc string) (rows []bridge.Message, fresh bool, err error) {
 	if d.deferred() {
 		return nil, false, errBesideOlder
@@ -61,7 +62,7 @@ func (d Remote) Append(ctx context.Context, msg bridge.Message, pc string) (rows
 }
 
 // Waiting returns the messages that wait for a paired PC, in order: up to limit messages
-// and limitBytes bytes of text, but at least one.
+// and limitBytes bytes of text, but at least one. It fails if the store cannot be read.
 func (d Remote) Waiting(ctx context.Context, pc string, limit, limitBytes int) (waiting []bridge.Message, err error) {
 	err = d.read(ctx, func(v view) error {
 		waiting = []bridge.Message{}
@@ -87,7 +88,7 @@ func (d Remote) Waiting(ctx context.Context, pc string, limit, limitBytes int) (
 }
 
 // RecordCrossed stores a paired PC's answers to messages sent to it. It ignores unknown
-// messages.
+// messages. It fails with Storage if the store cannot be written.
 func (d Remote) RecordCrossed(ctx context.Context, pc string, answers []Crossed) error {
 	now := d.now().UnixMilli()
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
@@ -118,7 +119,8 @@ const everyPC = `WITH RECURSIVE pcs (pc) AS (
 	UNION ALL
 	SELECT (SELECT min(o.pc) FROM remote_outbox o WHERE o.pc > pcs.pc) FROM pcs WHERE pcs.pc IS NOT NULL) `
 
-// Pending returns the PCs that have not confirmed their waiting messages, or not noted news.
+// Pending returns the PCs that have not confirmed their waiting messages, or not noted
+// news. It fails with Storage if the store cannot be read.
 func (d Remote) Pending(ctx context.Context) (pcs map[string]bool, err error) {
 	pcs = map[string]bool{}
 	return pcs, d.read(ctx, func(v view) error {
@@ -132,7 +134,8 @@ func (d Remote) Pending(ctx context.Context) (pcs map[string]bool, err error) {
 	})
 }
 
-// RefuseStrangers refuses the waiting messages for all PCs but those, and returns their number.
+// RefuseStrangers refuses the waiting messages for all PCs but those, and returns their
+// number. It fails with Storage if the store cannot be read or written.
 func (d Remote) RefuseStrangers(ctx context.Context, pcs []string, words string) (refused int64, err error) {
 	known, err := json.Marshal(append([]string{}, pcs...))
 	if err != nil {
@@ -203,7 +206,7 @@ func takeOnce(t *sqlitex.Tx, msg bridge.Message, pc string) (first bool, err err
 	return first, err
 }
 
-// Has reports whether a message with that id came from that PC already.
+// Has reports whether a message with that id came from that PC already. It fails if the store cannot be read.
 func (d Remote) Has(ctx context.Context, messageID, pc string) (has bool, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT EXISTS (SELECT 1 FROM remote_inbox WHERE message_id = ?1 AND pc = ?2)", messageID, pc)
@@ -212,7 +215,8 @@ func (d Remote) Has(ctx context.Context, messageID, pc string) (has bool, err er
 	return has, err
 }
 
-// News returns the outcomes of messages from a paired PC that the PC has not noted yet.
+// News returns the outcomes of messages from a paired PC that the PC has not noted yet. It
+// fails with Storage if the store cannot be read.
 func (d Remote) News(ctx context.Context, pc string, limit int) (news []RemoteReceipt, err error) {
 	stages := []bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed, bridge.StageAnswered, bridge.StageExpired}
 	err = d.read(ctx, func(v view) error {
@@ -239,7 +243,7 @@ func (d Remote) News(ctx context.Context, pc string, limit int) (news []RemoteRe
 	return news, err
 }
 
-// Noted records what a paired PC has noted of News.
+// Noted records what a paired PC has noted of News. It fails if the store cannot be written.
 func (d Remote) Noted(ctx context.Context, pc string, noted []RemoteReceipt) error {
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		for _, one := range noted {
@@ -251,7 +255,7 @@ func (d Remote) Noted(ctx context.Context, pc string, noted []RemoteReceipt) err
 	})
 }
 
-// RecordReceipts stores a paired PC's reports on messages sent to it.
+// RecordReceipts stores a paired PC's reports on messages sent to it. It fails with Internal for an unknown stage.
 func (d Remote) RecordReceipts(ctx context.Context, pc string, receipts []RemoteReceipt) error {
 	now := d.now().UnixMilli()
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {

@@ -10,10 +10,10 @@ import (
 	"bridge/backend/storage/store/schema"
 )
 
-// Search returns the messages whose body contains query literally, created before the
-// given Unix milliseconds (0: all), newest first, across the store and the archive
-// (STO-12). With an index it reads only candidates and rows that the index does not cover
-// yet. Without one it reads backwards until it has enough.
+// Search returns the messages whose body contains query literally, created before the given
+// Unix milliseconds (0: all), newest first, across the store and the archive (STO-12). With
+// an index it reads only candidates and rows that the index does not cover yet. Without one
+// it reads backwards until it has enough. It fails if the store cannot be read.
 func (r *Reader) Search(ctx context.Context, query string, before int64, limit int) ([]mail.HistoryRow, error) {
 	if before == 0 {
 		before = math.MaxInt64
@@ -37,7 +37,7 @@ func (r *Reader) Search(ctx context.Context, query string, before int64, limit i
 // indexedStore is the store as its index reads it.
 type indexedStore struct{ reader *Reader }
 
-// Read runs ask on the store or its archive (Store).
+// Read runs ask on the store or its archive (Store). It fails if that file cannot be read.
 func (s indexedStore) Read(ctx context.Context, archive bool, ask func(fulltext.View) error) (err error) {
 	reader := s.reader
 	if archive {

@@ -32,7 +32,8 @@ type TeamDecision struct {
 	Follows  string // the decision that its PC had before, "" for none
 }
 
-// TeamPlace returns how far this PC has read; the zero place before it took part.
+// TeamPlace returns how far this PC has read; the zero place before it took part. It fails
+// with Storage if the store cannot be read.
 func (d Remote) TeamPlace(ctx context.Context) (place TeamPlace, err error) {
 	err = d.read(ctx, func(v view) error {
 		place = TeamPlace{}
@@ -47,9 +48,9 @@ func (d Remote) TeamPlace(ctx context.Context) (place TeamPlace, err error) {
 	return place, err
 }
 
-// RestartTeam resets the stream's position: this PC takes part from now on, or the stream
-// is another one. The decisions stay. The stream orders them again, and this PC's
-// decisions that it lacks are published again.
+// RestartTeam resets the stream's position: this PC takes part from now on, or the stream is
+// another one. The decisions stay. The stream orders them again, and this PC's decisions that
+// it lacks are published again. It fails with Unavailable while the upgrade is deferred.
 func (d Remote) RestartTeam(ctx context.Context, team, stream string) error {
 	if d.deferred() {
 		return errBesideOlder
@@ -67,7 +68,7 @@ func (d Remote) RestartTeam(ctx context.Context, team, stream string) error {
 
 // ImportTeam stores messages of the stream, up to a place, in one commit. Known decisions
 // get their order. Invalid ones are ignored, as on every PC; refused holds the reasons by
-// sequence.
+// sequence. It fails with Unavailable while the upgrade is deferred.
 func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPlace) (fresh int, refused map[uint64]error, err error) {
 	if d.deferred() {
 		return 0, nil, errBesideOlder
@@ -145,7 +146,7 @@ func knows(t *sqlitex.Tx, one TeamDecision) (known bool, err error) {
 	return known, err
 }
 
-// TeamNumber returns the number of a PC's last decision in the stream.
+// TeamNumber returns the number of a PC's last decision in the stream. It fails if the store cannot be read.
 func (d Remote) TeamNumber(ctx context.Context, pc string) (number int64, err error) {
 	err = d.read(ctx, func(v view) error {
 		rows, err := v.Query(ctx, "SELECT ifnull(max(number), 0) FROM team_decisions WHERE pc = ?1", pc)
@@ -155,7 +156,7 @@ func (d Remote) TeamNumber(ctx context.Context, pc string) (number int64, err er
 }
 
 // ForTeam returns the decisions of this PC that the stream lacks, in the order of their
-// creation.
+// creation. It fails with Storage if the store cannot be read.
 func (d Remote) ForTeam(ctx context.Context) (own []decision.Placed, err error) {
 	place, err := d.TeamPlace(ctx)
 	if err != nil {
@@ -184,7 +185,7 @@ func eachTopic(ctx context.Context, r *Reader, topic string, with func([]decisio
 }
 
 // Together returns the revisions of a topic that PCs of the team made concurrently: for
-// each id, the id of the next one in the stream.
+// each id, the id of the next one in the stream. It fails if the store cannot be read.
 func (r *Reader) Together(ctx context.Context, topic string) (next map[string]string, err error) {
 	next = map[string]string{}
 	err = eachTopic(ctx, r, topic, func(topic []decision.Placed) {
@@ -199,7 +200,7 @@ func (r *Reader) Together(ctx context.Context, topic string) (next map[string]st
 }
 
 // BesideOwn returns, by id, other PCs' decisions that are last in the team's stream and
-// concurrent with one of this PC's. The value is that own decision.
+// concurrent with one of this PC's, with that own decision. It fails if the store cannot be read.
 func (d Remote) BesideOwn(ctx context.Context) (beside map[string]*decision.Revision, err error) {
 	beside = map[string]*decision.Revision{}
 	err = eachTopic(ctx, d.Reader, "", func(topic []decision.Placed) {
@@ -213,11 +214,11 @@ func (d Remote) BesideOwn(ctx context.Context) (beside map[string]*decision.Revi
 	return beside, err
 }
 
-// TeamNews returns the news for this PC's sessions of the team's decisions, oldest of
-// each topic first. News are others' decisions in force, valid withdrawals, and decisions
+// TeamNews returns the news for this PC's sessions of the team's decisions, oldest of each
+// topic first. News are others' decisions in force, valid withdrawals, and decisions
 // concurrent with one of this PC's. silent are decisions without news. If this PC's own
-// decision on a topic has no place in the stream yet, the topic is skipped: only its
-// place shows which decisions are concurrent.
+// decision on a topic has no place in the stream yet, the topic is skipped: only its place
+// shows which decisions are concurrent. It fails if the store cannot be read.
 func (d Remote) TeamNews(ctx context.Context) (news []decision.News, silent []string, err error) {
 	untold := map[string]bool{}
 	err = d.read(ctx, func(v view) error {
@@ -256,7 +257,7 @@ func (d Remote) TeamNews(ctx context.Context) (news []decision.News, silent []st
 	return news, silent, err
 }
 
-// TeamTold records that no news remain of those decisions.
+// TeamTold records that no news remain of those decisions. It fails if it cannot write that.
 func (d Remote) TeamTold(ctx context.Context, ids []string) error {
 	list, err := json.Marshal(append([]string{}, ids...))
 	if err != nil || len(ids) == 0 {

@@ -39,8 +39,8 @@ type TranscriptLine struct {
 // still read may lack them.
 const keepsTranscripts = "SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'conversation_records')"
 
-// TranscriptUpto returns how many bytes of the job's transcript the store has. ok is
-// false if it cannot store transcripts now.
+// TranscriptUpto returns how many bytes of the job's transcript the store has. ok is false
+// if it cannot store transcripts now. It fails with Storage if the store cannot be read.
 func (d *DB) TranscriptUpto(ctx context.Context, job string) (upto int64, ok bool, err error) {
 	err = d.read(ctx, func(v view) error {
 		upto, ok = 0, v.layout.records

@@ -26,8 +26,8 @@ type UnreadableRow struct {
 
 // UnreadableDecisions returns the decisions of which no session is notified because they
 // are unreadable, newest first. For a topic it returns its whole history, for all topics
-// ("") those that no later decision replaces. Their scope is unknown, so no scope
-// excludes them.
+// ("") those that no later decision replaces. Their scope is unknown, so no scope excludes
+// them. It fails with Storage if the store cannot be read.
 func (r *Reader) UnreadableDecisions(ctx context.Context, topic string) (found []UnreadableRow, err error) {
 	err = r.read(ctx, func(v view) (err error) {
 		found = []UnreadableRow{}
@@ -64,7 +64,7 @@ var jsonColumns = []struct{ table, column, form, shape string }{
 }
 
 // UnreadableRows returns the rows of the database at path whose JSON is unreadable. It
-// reads the file like Inspect.
+// reads the file like Inspect, and fails with Storage if it cannot.
 func UnreadableRows(ctx context.Context, path string, live bool) (found []UnreadableRow, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		found = []UnreadableRow{}

@@ -108,7 +108,8 @@ func (e Envelope) Encode() ([]byte, error) {
 
 var errPart = errors.New("only the begin of this result was read, so it cannot be written")
 
-// EncodeTo is Encode in pieces: it makes no second copy of the result (SEC-11).
+// EncodeTo is Encode in pieces: it makes no second copy of the result (SEC-11). It
+// fails for a partial one, and if to refuses a write.
 func (e Envelope) EncodeTo(to io.Writer) error {
 	if e.IsPart() {
 		return errPart

@@ -52,7 +52,8 @@ type SpecFile struct {
 	Unlinked bool `json:"unlinked,omitempty"`
 }
 
-// DecodeSpec reads a spec of that job.
+// DecodeSpec reads a spec of that job. It fails with Invalid for data of another job or
+// without a required member, and with Unsupported for another version.
 func DecodeSpec(data []byte, name string) (SpecFile, error) {
 	var spec SpecFile
 	if err := bridge.DecodeStrict(data, maxRunnerBytes, &spec); err != nil {
@@ -70,7 +71,7 @@ func DecodeSpec(data []byte, name string) (SpecFile, error) {
 	return spec, err
 }
 
-// Encode writes the spec.
+// Encode returns the spec as JSON. It fails if a member cannot be encoded.
 func (s SpecFile) Encode() ([]byte, error) {
 	s.Version = runnerVersion
 	return json.MarshalIndent(s, "", "  ")
@@ -120,7 +121,8 @@ const (
 )
 
 // DecodeState reads the state of that job's runner. It ignores members of a newer
-// runner, because the processes matter most if the runner is dead.
+// runner, because the processes matter most if the runner is dead. It fails with
+// Invalid for data of another job, and with TooLarge beyond the size limit.
 func DecodeState(data []byte, name string) (StateFile, error) {
 	var state StateFile
 	if err := bridge.DecodeAdditive(data, maxRunnerBytes, &state); err != nil {
@@ -132,7 +134,7 @@ func DecodeState(data []byte, name string) (StateFile, error) {
 	return state, nil
 }
 
-// Encode writes the state.
+// Encode returns the state as JSON. It fails if a member cannot be encoded.
 func (s StateFile) Encode() ([]byte, error) {
 	s.Version = runnerVersion
 	return json.MarshalIndent(s, "", "  ")

@@ -33,7 +33,8 @@ func (e Envelope) Chars() int {
 	return utf8.RuneCountInString(e.Result)
 }
 
-// EncodedBytes returns the size of the full envelope as JSON, in bytes.
+// EncodedBytes returns the size of the full envelope as JSON, in bytes. It fails if the
+// envelope cannot be encoded.
 func (e Envelope) EncodedBytes() (int64, error) {
 	if e.whole != nil {
 		return e.whole.file, nil
@@ -46,6 +47,7 @@ func (e Envelope) EncodedBytes() (int64, error) {
 // counter counts the bytes that are written to it.
 type counter int64
 
+// Write counts the bytes. It never fails.
 func (c *counter) Write(data []byte) (int, error) {
 	*c += counter(len(data))
 	return len(data), nil

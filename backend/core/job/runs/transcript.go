@@ -51,7 +51,8 @@ const MaxSaidBytes = 256 << 10
 // MaxLineBytes limits a line, with its line break (SEC-11).
 const MaxLineBytes = 1 << 20
 
-// Encode returns the line, with its line break.
+// Encode returns the line, with its line break. It fails if the line cannot be encoded
+// as JSON.
 func (s Said) Encode() ([]byte, error) {
 	s.Text = strings.ToValidUTF8(s.Text, "\uFFFD")
 	if s.Kind == SaidResult && len(s.Text) > MaxSaidBytes {

@@ -75,13 +75,15 @@ type Costs struct {
 // CostCalls holds the operations on costs.
 type CostCalls struct{ link Link }
 
-// ReportCost reports what this process put into its sessions.
+// ReportCost reports the text that this process put into its sessions. It fails with
+// Invalid beyond the limits, and with Unavailable if the connection has no session yet.
 func (c CostCalls) ReportCost(ctx context.Context, report CostReport) error {
 	_, err := OpCostReport.Call(ctx, c.link, report)
 	return err
 }
 
-// Costs returns what Bridge put into each session.
+// Costs returns the amount of text that Bridge put into each session. It fails with
+// Unavailable if the connection ends first.
 func (c CostCalls) Costs(ctx context.Context) (Costs, error) {
 	return OpCosts.Call(ctx, c.link, Empty{})
 }

@@ -48,7 +48,9 @@ type DecisionsArgs struct {
 // DecisionCalls holds the operations on decisions.
 type DecisionCalls struct{ link Link }
 
-// Decide records a decision.
+// Decide records a decision. It fails with Invalid for an unsuitable topic, text or
+// scope, with NotFound or Conflict if Supersedes is not current, and with Denied before
+// Register.
 func (c DecisionCalls) Decide(ctx context.Context, args DecideArgs) (DecideResult, error) {
 	return OpDecide.Call(ctx, c.link, args)
 }
@@ -66,7 +68,8 @@ func (c DecisionCalls) WithdrawDecision(ctx context.Context, args WithdrawDecisi
 	return OpWithdrawDecision.Call(ctx, c.link, args)
 }
 
-// Decisions returns the decisions that fit args.
+// Decisions returns the decisions that match args. It fails with Invalid for an
+// unsuitable query or scope, and with Denied before Register.
 func (c DecisionCalls) Decisions(ctx context.Context, args DecisionsArgs) ([]decision.Revision, error) {
 	return OpDecisions.Call(ctx, c.link, args)
 }

@@ -150,43 +150,55 @@ type JobProgress struct {
 // JobCalls holds the operations on delegated jobs.
 type JobCalls struct{ link Link }
 
-// Spawn creates a job and returns after the job is durable.
+// Spawn creates a job and returns after the job is durable. It fails with Invalid for
+// unsuitable arguments, and with Denied if the owner's settings or the parent job
+// forbid it. It fails with Conflict if the name is used or another job works in that
+// session.
 func (c JobCalls) Spawn(ctx context.Context, args SpawnArgs) (Spawned, error) {
 	return OpSpawn.Call(ctx, c.link, args)
 }
 
-// Jobs returns the jobs of the calling session, or all jobs for the owner.
+// Jobs returns the jobs of the calling session, or all jobs for the owner. It fails
+// with Denied before Register.
 func (c JobCalls) Jobs(ctx context.Context, args Caller) (JobsResult, error) {
 	return OpJobs.Call(ctx, c.link, args)
 }
 
-// JobResult returns the result of a job, or its progress.
+// JobResult returns the result of a job, or its progress. It fails with NotFound for an
+// unknown job, and with Denied if the caller does not supervise it.
 func (c JobCalls) JobResult(ctx context.Context, args JobArgs) (JobResult, error) {
 	return OpJobResult.Call(ctx, c.link, args)
 }
 
-// JobMessage sends a message, settings or an answer to a job.
+// JobMessage sends a message, settings or an answer to a job. It fails with NotFound
+// for an unknown job or approval, with Denied if the caller does not supervise the job,
+// and with Conflict for an answer to a question that is closed.
 func (c JobCalls) JobMessage(ctx context.Context, args JobMessageArgs) (JobMessaged, error) {
 	return OpJobMessage.Call(ctx, c.link, args)
 }
 
-// JobCancel cancels a job.
+// JobCancel cancels a job. It fails with NotFound for an unknown job, and with Denied
+// if the caller does not supervise it.
 func (c JobCalls) JobCancel(ctx context.Context, args JobArgs) (JobStatus, error) {
 	return OpJobCancel.Call(ctx, c.link, args)
 }
 
-// HandOff makes another session the supervisor of all named jobs, or of none.
+// HandOff makes another session the supervisor of all named jobs, or of none. It fails
+// with NotFound for an unknown session or job, and with Denied for a job that is not
+// the caller's.
 func (c JobCalls) HandOff(ctx context.Context, args HandoffArgs) (HandedOff, error) {
 	return OpHandOff.Call(ctx, c.link, args)
 }
 
-// JobProgress reports the progress of the calling job.
+// JobProgress reports the progress of the calling job. It fails with Denied for any
+// other caller.
 func (c JobCalls) JobProgress(ctx context.Context, args JobProgressArgs) error {
 	_, err := OpJobProgress.Call(ctx, c.link, args)
 	return err
 }
 
-// JobSlots sets or queries how many jobs of the session run at once.
+// JobSlots sets or queries how many jobs of the session run at once. It fails with
+// Invalid beyond the limits, and with Denied inside a job.
 func (c JobCalls) JobSlots(ctx context.Context, args JobSlotsArgs) (JobSlots, error) {
 	return OpJobSlots.Call(ctx, c.link, args)
 }

@@ -56,22 +56,27 @@ type Transfers struct {
 // FileCalls holds the operations on files between PCs.
 type FileCalls struct{ link Link }
 
-// SendFiles starts a transfer and returns its first state immediately.
+// SendFiles starts a transfer and returns its first state immediately. It fails with
+// NotFound for an unknown PC or path, with Unavailable without a link, and with Denied
+// inside an agent.
 func (c FileCalls) SendFiles(ctx context.Context, args SendFilesArgs) (Transfer, error) {
 	return OpSendFiles.Call(ctx, c.link, args)
 }
 
-// Transfer returns the transfer once it is newer than the revision Seen.
+// Transfer returns the transfer once it is newer than the revision Seen. It fails with
+// NotFound for an unknown id, and with Unavailable if the broker ends first.
 func (c FileCalls) Transfer(ctx context.Context, args TransferArgs) (Transfer, error) {
 	return OpTransfer.Call(ctx, c.link, args)
 }
 
-// Transfers lists the sent and received transfers.
+// Transfers lists the sent and received transfers. It fails with Denied inside an
+// agent.
 func (c FileCalls) Transfers(ctx context.Context) (Transfers, error) {
 	return OpTransfers.Call(ctx, c.link, Empty{})
 }
 
-// CancelTransfer cancels a running transfer.
+// CancelTransfer cancels a running transfer. It fails with NotFound for an unknown id,
+// and with Conflict if the transfer has ended.
 func (c FileCalls) CancelTransfer(ctx context.Context, id string) (Transfer, error) {
 	return OpCancelTransfer.Call(ctx, c.link, TransferArgs{ID: id})
 }

@@ -54,7 +54,8 @@ func (f JobFinished) LeftOutText() string {
 	return lines
 }
 
-// JobFinish applies or discards the work of a worktree job.
+// JobFinish applies or discards the work of a worktree job. It fails with Denied inside
+// an agent, with NotFound for an unknown job, and with Conflict while the job runs.
 func (c JobCalls) JobFinish(ctx context.Context, args JobFinishArgs) (JobFinished, error) {
 	return OpJobFinish.Call(ctx, c.link, args)
 }

@@ -208,53 +208,61 @@ type RemoteJob struct {
 // NetworkCalls holds the operations on other PCs.
 type NetworkCalls struct{ link Link }
 
-// Invite opens an invitation and closes the previous one.
+// Invite opens an invitation and closes the previous one. It fails with Denied inside
+// an agent, and with Unavailable if the port cannot be opened.
 func (c NetworkCalls) Invite(ctx context.Context) (Invited, error) {
 	return OpInvite.Call(ctx, c.link, Empty{})
 }
 
-// AwaitInvitation waits until the invitation has ended.
+// AwaitInvitation waits until the invitation has ended. It fails with Unavailable if
+// the broker ends first.
 func (c NetworkCalls) AwaitInvitation(ctx context.Context, id string) (InvitationEnded, error) {
 	return OpInvitation.Call(ctx, c.link, InvitationArgs{ID: id})
 }
 
-// Link pairs with another PC.
+// Link pairs with another PC. It fails with Invalid for an unsuitable address or code,
+// with Unauthorized for a wrong code, and with Unavailable if the PC cannot be reached.
 func (c NetworkCalls) Link(ctx context.Context, args LinkArgs) (PCName, error) {
 	return OpLink.Call(ctx, c.link, args)
 }
 
-// Unlink removes a pairing.
+// Unlink removes a pairing. It fails with NotFound if no PC of that name is paired.
 func (c NetworkCalls) Unlink(ctx context.Context, name string) error {
 	_, err := OpUnlink.Call(ctx, c.link, UnlinkArgs{Name: name})
 	return err
 }
 
-// JoinTeam adds this PC to a team.
+// JoinTeam adds this PC to a team. It fails with Conflict if this PC is in a team
+// already, and with Unauthorized for a wrong code.
 func (c NetworkCalls) JoinTeam(ctx context.Context, args LinkArgs) (Joined, error) {
 	return OpJoinTeam.Call(ctx, c.link, args)
 }
 
-// JoinOwn adds this PC to a team that runs its own NATS server.
+// JoinOwn adds this PC to a team that runs its own NATS server. It fails with Conflict
+// if this PC is in a team already.
 func (c NetworkCalls) JoinOwn(ctx context.Context, args JoinOwnArgs) (Joined, error) {
 	return OpJoinOwn.Call(ctx, c.link, args)
 }
 
-// Identify returns this PC's identity for other PCs.
+// Identify returns this PC's identity for other PCs. It fails with Denied inside an
+// agent, and with Storage if the identity cannot be read or created.
 func (c NetworkCalls) Identify(ctx context.Context) (PCName, error) {
 	return OpIdentify.Call(ctx, c.link, Empty{})
 }
 
-// LeaveTeam removes this PC from its team.
+// LeaveTeam removes this PC from its team. It fails with NotFound if it has none.
 func (c NetworkCalls) LeaveTeam(ctx context.Context) (Joined, error) {
 	return OpLeaveTeam.Call(ctx, c.link, Empty{})
 }
 
-// NetworkLists returns the lists that the paired PCs share.
+// NetworkLists returns the lists that the paired PCs share. It fails with Denied inside
+// an agent.
 func (c NetworkCalls) NetworkLists(ctx context.Context) (NetworkLists, error) {
 	return OpNetworkLists.Call(ctx, c.link, Empty{})
 }
 
-// Network returns the state of the links to other PCs.
+// Network returns the state of the links to other PCs. It fails with Denied inside an
+// agent.
 func (c NetworkCalls) Network(ctx context.Context) (Network, error) {
 	return OpNetwork.Call(ctx, c.link, Empty{})
 }

@@ -34,17 +34,21 @@ func QuestionOperations() []Row {
 // QuestionCalls holds the operations on questions.
 type QuestionCalls struct{ link Link }
 
-// AskOwner asks the owner a question and returns its record.
+// AskOwner asks the owner a question and returns its record. It fails with Denied
+// inside a job, with Invalid for an unsuitable question, and with Conflict if the id is
+// used or too many questions are open.
 func (c QuestionCalls) AskOwner(ctx context.Context, args AskOwnerArgs) (question.Question, error) {
 	return OpAskOwner.Call(ctx, c.link, args)
 }
 
-// Question returns the current state of the caller's question.
+// Question returns the current state of the caller's question. It fails with NotFound
+// if the caller asked no such question.
 func (c QuestionCalls) Question(ctx context.Context, args QuestionArgs) (question.Question, error) {
 	return OpQuestion.Call(ctx, c.link, args)
 }
 
-// WithdrawQuestion withdraws the caller's question; an ended one stays unchanged.
+// WithdrawQuestion withdraws the caller's question; an ended one stays unchanged. It
+// fails with NotFound if the caller asked no such question.
 func (c QuestionCalls) WithdrawQuestion(ctx context.Context, args QuestionArgs) (question.Question, error) {
 	return OpWithdrawQuestion.Call(ctx, c.link, args)
 }

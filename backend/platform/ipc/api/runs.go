@@ -53,12 +53,14 @@ func (a ApproveArgs) Check() error {
 	return nil
 }
 
-// Runs lists all jobs, or the agent's own if an agent runs the owner's command.
+// Runs lists all jobs, or the agent's own if an agent runs the owner's command. It
+// fails with Denied if the broker cannot identify the caller as the owner or a session.
 func (c OwnerCalls) Runs(ctx context.Context, args RunsArgs) (Runs, error) {
 	return OpRuns.Call(ctx, c.link, args)
 }
 
-// RunLog reads the next part of a run's log.
+// RunLog reads the next part of a run's log. It fails with NotFound for an unknown job,
+// and with Denied if an agent that does not supervise it runs the command.
 func (c OwnerCalls) RunLog(ctx context.Context, args RunLogArgs) (RunLog, error) {
 	return OpRunLog.Call(ctx, c.link, args)
 }

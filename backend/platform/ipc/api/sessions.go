@@ -142,23 +142,27 @@ type AutoWakeArgs struct {
 // SessionCalls holds the operations on sessions.
 type SessionCalls struct{ link Link }
 
-// Register adds the connection to a session.
+// Register adds the connection to a session. It fails with Invalid if [Register.Check]
+// does, and with Denied if a job's process or name is used for another session.
 func (c SessionCalls) Register(ctx context.Context, args Register) (Registered, error) {
 	return OpRegister.Call(ctx, c.link, args)
 }
 
-// Leave ends one session of a plugin's connection.
+// Leave ends one session of a plugin's connection. It fails with NotFound if the
+// connection has no such session.
 func (c SessionCalls) Leave(ctx context.Context, args Leave) error {
 	_, err := OpLeave.Call(ctx, c.link, args)
 	return err
 }
 
-// Peers lists the live sessions.
+// Peers lists the live sessions. It fails with Storage if unread messages cannot be
+// counted.
 func (c SessionCalls) Peers(ctx context.Context, args Caller) (PeersResult, error) {
 	return OpPeers.Call(ctx, c.link, args)
 }
 
-// AutoWake sets the session's preference.
+// AutoWake sets the session's preference. It fails with Denied for a native child or
+// before Register.
 func (c SessionCalls) AutoWake(ctx context.Context, args AutoWakeArgs) error {
 	_, err := OpAutoWake.Call(ctx, c.link, args)
 	return err

@@ -44,18 +44,21 @@ type Work struct {
 // OwnerCalls holds the operations of the owner's programs.
 type OwnerCalls struct{ link Link }
 
-// Status returns the broker's own state.
+// Status returns the broker's own state. It fails with Storage if unread messages
+// cannot be counted.
 func (c OwnerCalls) Status(ctx context.Context) (Status, error) {
 	return OpStatus.Call(ctx, c.link, Empty{})
 }
 
-// Subscribe starts RevisionEvents on this connection.
+// Subscribe starts RevisionEvents on this connection. It fails with Denied unless the
+// connection is the dashboard's.
 func (c OwnerCalls) Subscribe(ctx context.Context) error {
 	_, err := OpSubscribe.Call(ctx, c.link, Empty{})
 	return err
 }
 
-// Ticket returns a one-time launch address of the dashboard (AUT-04).
+// Ticket returns a one-time launch address of the dashboard (AUT-04). It fails with
+// Unavailable if the broker serves no dashboard.
 func (c OwnerCalls) Ticket(ctx context.Context) (string, error) {
 	return OpTicket.Call(ctx, c.link, Empty{})
 }
@@ -80,13 +83,15 @@ func (c OwnerCalls) LaunchLink(ctx context.Context, args LaunchArgs) (string, er
 	return OpLaunch.Call(ctx, c.link, args)
 }
 
-// Retire asks a background broker to end in favor of the caller's broker.
+// Retire asks a background broker to end in favor of the caller's broker. It fails with
+// Conflict if the broker does not run in the background.
 func (c OwnerCalls) Retire(ctx context.Context) error {
 	_, err := OpRetire.Call(ctx, c.link, Empty{})
 	return err
 }
 
-// Show asks the desktop app at the other end to show its window (DSK-02).
+// Show asks the desktop app at the other end to show its window (DSK-02). It fails with
+// Unavailable if the app ends first.
 func (c OwnerCalls) Show(ctx context.Context) error {
 	_, err := OpShow.Call(ctx, c.link, Empty{})
 	return err

@@ -40,7 +40,8 @@ type Supervisor struct {
 }
 
 // New returns a supervisor with that policy. connectorRunner is the command that
-// calls [sandbox.Main], for the process that connects to the broker's socket.
+// calls [sandbox.Main], for the process that connects to the broker's socket. It
+// fails if the process has no free descriptors.
 func New(policy Policy, connectorRunner []string) (*Supervisor, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

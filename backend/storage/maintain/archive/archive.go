@@ -25,7 +25,8 @@ type Archived struct {
 
 // Messages moves messages older than Age to archive.db, even during a live broker. It
 // uses the store's own locks, batch by batch. Its lock blocks only other maintenance
-// (STO-07).
+// (STO-07). It fails with Denied during other maintenance, and with Storage if a batch
+// cannot be moved.
 func (m Mover) Messages(ctx context.Context) (done Archived, err error) {
 	if m.Age == 0 {
 		return done, nil

@@ -55,7 +55,8 @@ func RequireDatabases(home config.Home) error {
 }
 
 // VerifyMessages reads a set of messages whole. It calls progress with the bytes read and
-// all bytes.
+// all bytes. It fails with NotFound without a manifest, with Unsupported for any other
+// set, and with Storage if the set is damaged.
 func VerifyMessages(ctx context.Context, dir string, progress func(done, all int64)) error {
 	m, err := inventory.ReadMessagesManifest(dir)
 	if err != nil {

@@ -87,7 +87,8 @@ type QuickStatus struct {
 	Report Report `json:"-"`
 }
 
-// QuickCheck returns the state of the storage by a QuickReport. It changes nothing.
+// QuickCheck returns the state of the storage by a QuickReport. It changes nothing. It
+// fails as QuickReport does.
 func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
 	report, err := d.QuickReport(ctx)
 	if err != nil {
@@ -109,7 +110,8 @@ func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
 	return quick, nil
 }
 
-// TestResults returns the recorded results of restore tests, newest first.
+// TestResults returns the recorded results of restore tests, newest first. It fails if
+// the record is unreadable.
 func (d Doctor) TestResults() ([]inventory.TestResult, error) {
 	return inventory.TestResults(d.Worker.Home.Backups())
 }

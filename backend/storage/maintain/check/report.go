@@ -91,12 +91,12 @@ type Doctor struct {
 
 // Check inspects the whole home and changes nothing in it: it repairs, renames and
 // migrates nothing, and leaves no side file (STO-01, STO-03). A missing home is a
-// finding, and is not created.
+// finding, and is not created. It fails if the home folder is unreadable or ctx ends.
 func (d Doctor) Check(ctx context.Context) (Report, error) { return d.check(ctx, false) }
 
 // QuickReport is Check without reading databases and backups whole: it covers the files
 // of the home, versions, shapes and sizes. Only Check finds damage inside a database or a
-// backup.
+// backup. It fails as Check does.
 func (d Doctor) QuickReport(ctx context.Context) (Report, error) { return d.check(ctx, true) }
 
 func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {

@@ -44,7 +44,8 @@ func NextSizes(home config.Home) time.Time {
 }
 
 // RecordSizes measures the home, which must exist, and adds a point to the record. It
-// reads no file's content.
+// reads no file's content. It fails if a folder is unreadable or the record cannot be
+// written.
 func RecordSizes(ctx context.Context, worker lease.Worker) error {
 	point := SizePoint{At: worker.Now().UnixMilli(), Parts: map[string]int64{}}
 	err := inventory.Walk(ctx, worker.Home.Dir(), func(path string, entry fs.DirEntry) error {
@@ -100,7 +101,8 @@ func boundSizes(worker lease.Worker) error {
 	return worker.Files().WriteAtomic(sizesFile(worker.Home), kept.Bytes(), disk.PrivateFile)
 }
 
-// Sizes returns the record, oldest first: the last point of each day.
+// Sizes returns the record, oldest first: the last point of each day. It fails if the
+// record is unreadable.
 func Sizes(home config.Home) ([]SizePoint, error) {
 	points, err := readSizes(home)
 	return daily(points), err

@@ -13,13 +13,14 @@ import (
 )
 
 // FindSnapshot returns the folder of a full snapshot by a person's input: a path, a path
-// relative to the home, or a name in the folder of snapshots or the beginning of its name or
-// of its short name; "" and "latest" mean the newest.
+// relative to the home, or a name in the folder of snapshots or the beginning of its name
+// or of its short name; "" and "latest" mean the newest. It fails with NotFound if none
+// matches, and with Ambiguous if several do.
 func FindSnapshot(home config.Home, typed string) (string, error) {
 	return findSet(home.Dir(), typed, home.Backups(), SnapshotName, "there is no snapshot yet: make one with `bridge doctor --backup`")
 }
 
-// FindMessages finds a backup of messages in the same way.
+// FindMessages finds a backup of messages in the same way, and fails in the same way.
 func FindMessages(home config.Home, typed string) (string, error) {
 	return findSet(home.Dir(), typed, home.MessageBackups(), MessagesName, "there is no backup of messages: `bridge config set backups.auto true` lets the broker make them")
 }

@@ -110,7 +110,7 @@ func copyOrder(path string) int {
 
 // Managed returns the managed files of dir, relative with slashes, in copy order. It
 // omits links, because their targets are not the home's, and the folders of agents at
-// work, which may have any size.
+// work, which may have any size. It fails as Walk does.
 func Managed(ctx context.Context, dir string) ([]string, error) {
 	var found []string
 	err := Walk(ctx, dir, func(path string, entry fs.DirEntry) error {
@@ -127,12 +127,14 @@ func Managed(ctx context.Context, dir string) ([]string, error) {
 }
 
 // Walk visits everything below dir by its relative path with slashes. It skips files that
-// vanish meanwhile, because the broker keeps working.
+// vanish meanwhile, because the broker keeps working. It fails if a folder is unreadable,
+// if visit does, or if ctx ends.
 func Walk(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error) error {
 	return WalkOn(ctx, dir, visit, func(_ string, err error) error { return fmt.Errorf("look through %s: %w", dir, err) })
 }
 
-// WalkOn is Walk, but calls closed for an unreadable folder below dir.
+// WalkOn is Walk, but calls closed for an unreadable folder below dir, which makes it
+// fail only if closed does.
 func WalkOn(ctx context.Context, dir string, visit func(path string, entry fs.DirEntry) error, closed func(path string, err error) error) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -167,7 +169,8 @@ func IsSideFile(path string) bool {
 	})
 }
 
-// MakeDirs creates the folders of path below dir, each durably.
+// MakeDirs creates the folders of path below dir, each durably. It fails if one cannot be
+// made.
 func MakeDirs(dir, path string) error {
 	parts := strings.Split(path, "/")
 	for _, part := range parts[:len(parts)-1] {
@@ -195,7 +198,8 @@ func CopyInto(files disk.Files, dir, name, to string) (sum string, size int64, e
 	return disk.Checksum(to)
 }
 
-// Present returns the managed files of dir that can be copied, with the databases' side files.
+// Present returns the managed files of dir that can be copied, with the databases' side
+// files. It fails as Walk does.
 func Present(ctx context.Context, dir string) ([]string, error) {
 	paths, err := Managed(ctx, dir)
 	paths = slices.DeleteFunc(paths, func(path string) bool {

@@ -115,7 +115,8 @@ func isPlain(path string) bool {
 	return filepath.IsLocal(native) && filepath.ToSlash(filepath.Clean(native)) == path
 }
 
-// CheckSizes compares names and sizes of the set's files with the manifest.
+// CheckSizes compares names and sizes of the set's files with the manifest. It fails with
+// Storage for the first file that is missing or has another size.
 func (m Manifest) CheckSizes(dir string) error {
 	for _, file := range m.Files {
 		info, err := os.Lstat(JoinHome(dir, file.Path))
@@ -134,7 +135,8 @@ func (m Manifest) CheckSizes(dir string) error {
 }
 
 // CheckSums reads every file of the set in dir and compares its checksum. It calls
-// progress with the bytes read and all bytes.
+// progress with the bytes read and all bytes. It fails with Storage for the first file
+// that is unreadable or has another checksum.
 func (m Manifest) CheckSums(ctx context.Context, dir string, progress func(done, all int64)) error {
 	if err := m.CheckSizes(dir); err != nil {
 		return err
@@ -170,7 +172,8 @@ type Set struct {
 	CreatedAt bridge.UnixMillis `json:"createdAt"`
 }
 
-// Sets returns the folders of dir whose names match, newest first.
+// Sets returns the folders of dir whose names match, newest first. It fails if dir is
+// unreadable; a missing one has no sets.
 func Sets(dir string, name *regexp.Regexp) ([]Set, error) {
 	entries, err := os.ReadDir(dir)
 	if IsGone(err) {
@@ -198,7 +201,8 @@ func Sets(dir string, name *regexp.Regexp) ([]Set, error) {
 }
 
 // NextTime returns the time in the name of a new set of the folder: now, or just after
-// the newest set if the clock was set back, so that the newest is the last made.
+// the newest set if the clock was set back, so that the newest is the last made. It fails
+// as Sets does.
 func NextTime(folder string, name *regexp.Regexp, now time.Time) (int64, error) {
 	found, err := Sets(folder, name)
 	at := now.UnixMilli()

@@ -42,7 +42,8 @@ func ReadRecovery(dir string) (Recovery, error) {
 }
 
 // Interrupted returns the newest recovery set of the folder, and whether it lacks its
-// outcome. Only this one counts: later work repaired everything.
+// outcome. Only this one counts: later work repaired everything. It fails if the folder
+// is unreadable.
 func Interrupted(backups string) (newest string, is bool, err error) {
 	found, err := Sets(backups, RecoveryName)
 	if err != nil || len(found) == 0 {

@@ -27,7 +27,8 @@ const ResultsName = "drills.jsonl"
 const maxResultsBytes = 64 << 20
 
 // TestResults returns the results of the restore tests that the folder of snapshots
-// records, newest first. It skips unreadable lines, such as one left by a crash.
+// records, newest first. It skips unreadable lines, such as one left by a crash. It fails
+// if the record is unreadable or too large.
 func TestResults(backups string) ([]TestResult, error) {
 	data, err := disk.ReadLimited(filepath.Join(backups, ResultsName), maxResultsBytes)
 	if IsGone(err) {

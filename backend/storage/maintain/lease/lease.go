@@ -130,6 +130,7 @@ func (w Worker) Register() (*Lease, error) {
 }
 
 // StoreIsThere records that the home has a store now, for a lease that was taken before.
+// It fails if the lease file cannot be written.
 func (l *Lease) StoreIsThere() error {
 	if !l.own.NoStore {
 		return nil
@@ -148,7 +149,7 @@ func (l *Lease) StoreIsThere() error {
 	return err
 }
 
-// Release releases the lease.
+// Release releases the lease. It fails if the lease file cannot be removed.
 func (l *Lease) Release() error {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("give up the lease: %w", err)
@@ -183,7 +184,7 @@ type Writer struct {
 // unreadable lease counts as alive.
 func (w Writer) Blocks() bool { return !w.Readable || w.Lives() }
 
-// Writers returns the leases.
+// Writers returns the leases. It fails if their folder is unreadable.
 func Writers(home config.Home) ([]Writer, error) {
 	entries, err := os.ReadDir(home.StorageUsers())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -225,7 +226,7 @@ func readLease(path string) (lease Writer, ok bool) {
 	return lease, true
 }
 
-// Live returns the leases that block maintenance.
+// Live returns the leases that block maintenance. It fails as Writers does.
 func Live(home config.Home) ([]Writer, error) {
 	writers, err := Writers(home)
 	if err != nil {

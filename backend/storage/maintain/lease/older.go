@@ -48,6 +48,7 @@ const unknownVersion = 1
 
 // OlderPrograms finds the live older programs, by leases and by other programs' records.
 // Age has no meaning. A lease without versions is of a build that knew the present ones.
+// It fails if the folder of leases or of records is unreadable.
 func OlderPrograms(home config.Home) (Older, error) {
 	var older Older
 	writers, err := Writers(home)
@@ -121,7 +122,8 @@ func WhileDeferred(home config.Home, err error) error {
 }
 
 // ApplyPending applies the writes to JSON stores that waited until older programs had
-// left (VER-05), and returns their number.
+// left (VER-05), and returns their number. It fails at the first write that cannot be
+// applied.
 func (w Worker) ApplyPending() (int, error) {
 	return config.Shared{Home: w.Home, Now: w.Now, Files: w.Files()}.Apply()
 }

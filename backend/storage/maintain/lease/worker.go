@@ -33,7 +33,7 @@ type Worker struct {
 	Step func(name string) error
 }
 
-// At calls Step before a step of a work.
+// At calls Step before a step of a work. It fails if Step does.
 func (w Worker) At(step string) error {
 	if w.Step == nil {
 		return nil

@@ -114,7 +114,7 @@ func (m Maker) captureScoped(ctx context.Context, pending string, live bool, pau
 }
 
 // NextMessageBackup returns when a set of messages is due: an interval after the newest
-// one, or at once without one.
+// one, or at once without one. It fails if the folder of sets is unreadable.
 func (m Maker) NextMessageBackup(interval time.Duration) (time.Time, error) {
 	found, err := inventory.Sets(m.Worker.Home.MessageBackups(), inventory.MessagesName)
 	if err != nil || len(found) == 0 {

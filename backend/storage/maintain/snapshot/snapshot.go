@@ -41,7 +41,9 @@ type Made struct {
 // Backup captures a full snapshot, even during a live broker (STO-04, STO-05): the
 // databases by SQLite's online backup, the JSON stores unchanged. It reads everything
 // again before it writes the manifest, and names the set last. Then it moves snapshots
-// beyond Retention away (STO-11).
+// beyond Retention away (STO-11). It fails with NotFound without a home, with Denied
+// during maintenance, and with Storage if a database is lost. A failed attempt stays in
+// the folder under its pending name.
 func (m Maker) Backup(ctx context.Context) (made Made, err error) {
 	if err := check.RequireHome(m.Worker.Home); err != nil {
 		return made, err
@@ -102,7 +104,7 @@ func (m Maker) publish(pending, final string, manifest inventory.Manifest) error
 }
 
 // Rotate moves the snapshots beyond the retention into their archive folder and returns
-// their new paths.
+// their new paths. It fails if one cannot be moved.
 func (m Maker) Rotate() ([]string, error) {
 	return m.rotateSets(m.Worker.Home.Backups(), inventory.SnapshotName)
 }

@@ -15,7 +15,8 @@ const (
 
 // Throttle returns a pause for BackupMessages that waits while the broker is under
 // pressure: while ask, a query to it, is slow compared with the fastest answer so far. A
-// missing broker counts as idle. Only one goroutine may use the pause.
+// missing broker counts as idle. Only one goroutine may use the pause. The pause fails if
+// its context ends.
 func Throttle(now func() time.Time, ask func(context.Context) error) func(context.Context) error {
 	var asked time.Time
 	quickest := time.Duration(-1)

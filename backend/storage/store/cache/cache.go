@@ -47,14 +47,15 @@ type Writer struct {
 	*Changes
 }
 
-// Do runs sqlitex.Writer.Do for a write that may touch anything.
+// Do runs sqlitex.Writer.Do for a write that may touch anything, and fails as that does.
 func (w Writer) Do(ctx context.Context, apply func(*sqlitex.Tx) error) error {
 	err := w.Writer.Do(ctx, apply)
 	w.forget()
 	return err
 }
 
-// DoFor runs a write that touches at most what touched returns after it.
+// DoFor runs a write that touches at most what touched returns after it. It fails as Do
+// does.
 func (w Writer) DoFor(ctx context.Context, touched func() []Touch, apply func(*sqlitex.Tx) error) error {
 	err := w.Writer.Do(ctx, apply)
 	if err != nil { // a commit with an unknown outcome may have touched it
@@ -107,7 +108,7 @@ func (l *Looks[P]) Follow(w *sqlitex.Writer, alone bool) Writer {
 }
 
 // Recent returns the newest messages. read returns their stamps, and those rows that are
-// not cached; it may omit rows that no longer exist.
+// not cached; it may omit rows that no longer exist. It fails if read does.
 func (l *Looks[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error)) ([]mail.HistoryRow, error) {
 	if l.Changes == nil {
 		_, rows, err := read(func(string) bool { return false })
@@ -146,7 +147,7 @@ func (l *Looks[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex
 }
 
 // Unread returns the number of unread messages for each recipient that has some. count
-// counts them for some recipients, or for all if it gets nil.
+// counts them for some recipients, or for all if it gets nil. It fails if count does.
 func (l *Looks[P]) Unread(count func(of []string) (map[string]int, error)) (map[string]int, error) {
 	if l.Changes == nil {
 		return count(nil)
@@ -174,7 +175,7 @@ func (l *Looks[P]) Unread(count func(of []string) (map[string]int, error)) (map[
 	return maps.Clone(l.unread), nil
 }
 
-// Peers returns all known peers.
+// Peers returns all known peers. It fails if read does.
 func (l *Looks[P]) Peers(read func() ([]P, error)) ([]P, error) {
 	if l.Changes == nil {
 		return read()

@@ -137,7 +137,8 @@ func (x *Index) poke() {
 	x.nudge.Notify()
 }
 
-// Close waits for the running work and closes history.db.
+// Close waits for the running work and closes history.db. It fails if the file cannot be
+// closed.
 func (x *Index) Close() error {
 	if x == nil {
 		return nil
@@ -319,6 +320,7 @@ func (x *Index) suspect(err error) {
 // sourceError is an error of the indexed store, not of the index.
 type sourceError struct{ error }
 
+// Unwrap returns the error of the store.
 func (e sourceError) Unwrap() error { return e.error }
 
 func ofSource(err error) error {

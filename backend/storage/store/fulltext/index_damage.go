@@ -124,7 +124,7 @@ func torn(ctx context.Context, pool *sql.DB) error {
 
 // Drop removes the search index from the history.db at path, which no process has open,
 // and leaves its other content. The next DB creates the index again. The caller has a
-// copy of the file.
+// copy of the file. It fails with Storage if the file cannot be written.
 func Drop(ctx context.Context, path string) error {
 	pool, err := sql.Open("sqlite", sqlitex.DSN(path, "_txlock=immediate", "_pragma=synchronous(FULL)"))
 	if err != nil {

@@ -20,7 +20,8 @@ type State struct {
 }
 
 // Inspect inspects the index in history, which belongs to the store at primary and to
-// that archive. It leaves all files unchanged, like transfer.Inspect.
+// that archive. It leaves all files unchanged, like transfer.Inspect. It fails with
+// Storage if a file is unreadable. A damaged index does not make it fail.
 func Inspect(ctx context.Context, history, primary, archive string, live bool) (State, error) {
 	state := State{Newest: searchVersion}
 	upto := map[string]int64{}

@@ -32,7 +32,8 @@ type grouped struct {
 
 // Substring returns the newest messages that contain a piece of text. It reads only
 // candidates, and rows that the groups do not reach yet. usable is false if a full scan
-// is better: there is no readable index, or it has no groups yet.
+// is better: there is no readable index, or it has no groups yet. It fails if the store
+// is unreadable; it ignores an unreadable archive.
 func (x *Index) Substring(ctx context.Context, p SubstringQuery) (found []sqlitex.Stamp, usable bool, err error) {
 	g, err := x.grouped(ctx, p)
 	if isNoIndex(err) {

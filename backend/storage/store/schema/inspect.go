@@ -75,7 +75,8 @@ func inspectSchema(ctx context.Context, path string, logged bool) (Found, error)
 	return f, CheckOurs(path, f, tables)
 }
 
-// Read returns the versions, and the columns of every table by its name.
+// Read returns the versions, and the columns of every table by its name. It fails with
+// SQLite's error for a file that is damaged or no database.
 func Read(ctx context.Context, pool *sql.DB) (f Found, tables map[string]string, err error) {
 	if err := pool.QueryRowContext(ctx, "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id").Scan(&f.Version, &f.program); err != nil {
 		return f, nil, err

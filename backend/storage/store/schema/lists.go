@@ -2,7 +2,8 @@ package schema
 
 import "bridge/backend/platform/sqlitex"
 
-// FollowMessages adds the messages since its last call to the index of peers.
+// FollowMessages adds the messages since its last call to the index of peers. It fails if
+// SQLite cannot write.
 func FollowMessages(t *sqlitex.Tx) error {
 	_, err := t.Exec(`INSERT OR IGNORE INTO message_peers (peer, created_at, message_id)
 		SELECT recipient, created_at, id FROM messages WHERE rowid > (SELECT message FROM message_peers_upto)
@@ -15,7 +16,8 @@ func FollowMessages(t *sqlitex.Tx) error {
 }
 
 // Followed records the last message as the one that the index reaches. It must be
-// recorded again after the last messages left, because SQLite reuses their row ids.
+// recorded again after the last messages left, because SQLite reuses their row ids. It
+// fails if SQLite cannot write.
 func Followed(t *sqlitex.Tx) error {
 	_, err := t.Exec("INSERT OR REPLACE INTO message_peers_upto (one, message, message_id, recipient) SELECT 1, ifnull(max(rowid), 0), id, recipient FROM messages")
 	return err
@@ -23,7 +25,7 @@ func Followed(t *sqlitex.Tx) error {
 
 // CatchUp completes the index of peers when the store is opened. If the last message is
 // not where it was recorded, another program removed messages. Then the record is
-// unreliable, and CatchUp indexes all messages.
+// unreliable, and CatchUp indexes all messages. It fails if SQLite cannot read or write.
 func CatchUp(t *sqlitex.Tx) error {
 	reliable, err := t.Exists(`SELECT EXISTS (SELECT 1 FROM message_peers_upto u WHERE u.message = 0
 		OR EXISTS (SELECT 1 FROM messages m WHERE m.rowid = u.message AND m.id = u.message_id AND m.recipient = u.recipient))`)
@@ -44,7 +46,8 @@ func CatchUp(t *sqlitex.Tx) error {
 }
 
 // MarkAnswers records that messages were answered, by the replies m of a table and
-// condition: the first reply of each sender that had the message.
+// condition: the first reply of each sender that had the message. It fails if SQLite
+// cannot write.
 func MarkAnswers(t *sqlitex.Tx, table, condition string) error {
 	_, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, answered_at, answered_by)
 		SELECT m.reply_to, m.from_id, min(m.created_at), 'reply ' || m.id FROM ` + table + ` m

@@ -16,7 +16,8 @@ const recently = 1000
 // LastFrom returns the creation time of the last message from the PC of these messages,
 // by this PC's clock, in Unix milliseconds; 0 if it is long ago. The other clock's offset
 // is only known as exactly as each frame's travel time. So a message counts as no older
-// than the one before it. Only senders of other PCs have a slash in their ids.
+// than the one before it. Only senders of other PCs have a slash in their ids. It fails
+// if SQLite cannot read the messages.
 func LastFrom(t *sqlitex.Tx, msgs []bridge.Message) (last int64, err error) {
 	if len(msgs) == 0 {
 		return 0, nil

@@ -252,7 +252,8 @@ func (want item) lack() Lack {
 }
 
 // Lacks returns what the database at path lacks of its version's promise. It reads the
-// file like Inspect. A database that is empty or newer lacks nothing.
+// file like Inspect. A database that is empty or newer lacks nothing. It fails with
+// Storage if the file cannot be read.
 func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks []Lack, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
 		lacks, err = LacksOf(ctx, pool, promise)
@@ -261,7 +262,8 @@ func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks 
 	return lacks, sqlitex.Error(path, err)
 }
 
-// LacksOf is [Lacks] for an open database. It does not change the database.
+// LacksOf is [Lacks] for an open database. It does not change the database. It fails with
+// SQLite's error if the database cannot be read.
 func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
 	is, tables, err := Read(ctx, pool)
 	if err != nil || len(tables) == 0 {

@@ -35,7 +35,8 @@ const RemoteVersion = 1
 // the schema steps, in the order in which they run.
 func LaterParts() []string { return []string{"deliveries", "archived", "remote", "team", "withdrawn"} }
 
-// Script returns the SQL of a schema step or part, by its name.
+// Script returns the SQL of a schema step or part. It fails with fs.ErrNotExist for an
+// unknown name.
 func Script(name string) (string, error) {
 	text, err := files.ReadFile(name + ".sql")
 	return string(text), err

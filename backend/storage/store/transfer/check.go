@@ -41,7 +41,7 @@ func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 }
 
 // QuickInspect is Inspect without reading the whole file: it returns version and tables.
-// Problems and References stay empty.
+// Problems and References stay empty. It fails with Storage if the file is unreadable.
 func QuickInspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
 	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
@@ -80,7 +80,7 @@ func integrity(ctx context.Context, pool *sql.DB, tables []string) (problems []s
 }
 
 // Counts returns the number of rows of every table of the database at path. It reads the
-// file like Inspect.
+// file like Inspect, and fails with Storage if the file is unreadable.
 func Counts(ctx context.Context, path string, live bool) (counts map[string]int, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		counts = map[string]int{}
@@ -102,7 +102,8 @@ func Counts(ctx context.Context, path string, live bool) (counts map[string]int,
 }
 
 // HasRows reports whether one of the tables that says selects has a row in the database
-// at path. It reads the file like Inspect.
+// at path. It reads the file like Inspect, and fails with Storage if the file is
+// unreadable.
 func HasRows(ctx context.Context, path string, live bool, says func(table string) bool) (has bool, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		names, err := sqlitex.Texts(ctx, pool, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND sql NOT LIKE 'CREATE VIRTUAL%'`)

@@ -57,7 +57,8 @@ func LookMerge(ctx context.Context, m Merge) (would Merged, err error) {
 // transaction. It changes no existing row (STO-16). A message is identified by its id and
 // recipient, in whichever table. Only the written message is its content, not the time of
 // reading. A message that was read, here or in the copy, is merged as read; others are
-// ordinary mail again.
+// ordinary mail again. It fails as LookMerge does, and with Unsupported before the store
+// is upgraded.
 func MergeMessages(ctx context.Context, m Merge) (done Merged, err error) {
 	work, err := openMerge(ctx, m)
 	if err != nil {

@@ -32,7 +32,9 @@ type ScopedCopy struct {
 // of delegated jobs. It writes them into the new database c.To and syncs it (STO-10). It
 // holds no transaction while it pauses, so that the store's log can restart. It reads
 // tables in the order in which rows move, so a row that moves meanwhile is copied twice
-// and never missed. It returns the number of rows of each table of the copy.
+// and never missed. It returns the number of rows of each table of the copy. It fails
+// with Storage if c.To exists or a file cannot be read or written, and with the error of
+// Pause.
 func CopyMessages(ctx context.Context, c ScopedCopy) (counts map[string]int, err error) {
 	if err := sqlitex.CreateEmpty(c.To); err != nil {
 		return nil, err

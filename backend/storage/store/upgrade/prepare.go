@@ -48,7 +48,8 @@ type Ready struct {
 // Prepare prepares the store at path for opening. It creates a missing store, and
 // upgrades an older schema after a verified copy (VER-01, VER-02). If it refuses a store,
 // that stays unchanged (VER-06). While an older program runs, it defers the upgrade of an
-// older store (VER-04).
+// older store (VER-04). It fails with Unsupported for a newer or foreign file, and with
+// Storage if the file is unreadable or Existing is set and it is gone.
 func Prepare(ctx context.Context, path string, opts Options) (ready Ready, err error) {
 	is, err := schema.Identify(ctx, path)
 	made := errors.Is(err, fs.ErrNotExist)

@@ -102,7 +102,8 @@ func checkSidecar(ctx context.Context, path string) (empty bool, err error) {
 }
 
 // FlushOutbox moves the notices of decisions to their recipients. The store commits
-// first: after a crash in between, the same rows are inserted again and ignored.
+// first: after a crash in between, the same rows are inserted again and ignored. It fails
+// if SQLite cannot write.
 func FlushOutbox(t *sqlitex.Tx) error {
 	_, err := t.Exec("INSERT OR IGNORE INTO main.messages (" + schema.MessageColumns + ") SELECT " + schema.MessageColumns + " FROM sidecar.outbox ORDER BY rowid")
 	if err == nil {
@@ -112,7 +113,7 @@ func FlushOutbox(t *sqlitex.Tx) error {
 }
 
 // Mend repairs what a crash between the two commits may have left: the sidecar's data of
-// the last messages is missing then.
+// the last messages is missing then. It fails if SQLite cannot write.
 func Mend(t *sqlitex.Tx) error {
 	if err := FlushOutbox(t); err != nil {
 		return err
