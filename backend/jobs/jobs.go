@@ -155,7 +155,8 @@ type parts struct {
 	away      *paired.Jobs          // jobs that paired PCs run
 }
 
-// Open reads the registry. Run starts the background work.
+// Open reads the registry. Run starts the background work. Open fails if jobs.json or the
+// folder of approvals cannot be read.
 func Open(opts Options) (*Jobs, error) {
 	if opts.Pace.Look == 0 {
 		opts.Pace.Look = usualLook

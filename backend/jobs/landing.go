@@ -37,7 +37,8 @@ func newLandings(c *core) *landing.Repositories {
 	})
 }
 
-// Finish lands or drops the work of a worktree job that has ended. See package landing.
+// Finish lands or drops the work of a worktree job that has ended. It fails with Unsupported
+// for a job on another PC, and otherwise as Finish of package landing does.
 func (j *asks) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error) {
 	if one, err := j.find(args.Job); err == nil && one.Remote != nil {
 		return api.JobFinished{}, bridge.Errorf(bridge.Unsupported, "the work of %s is on %s: its owner lands or drops it there", one.Name, one.Remote.Host)
@@ -53,7 +54,8 @@ func (j *asks) finishJob(ctx context.Context, conn *ipc.Conn, args api.JobFinish
 	return j.Finish(ctx, args)
 }
 
-// Diff returns the changes that a job made. See package landing.
+// Diff returns the changes that a job made. It fails with NotFound for an unknown job and for
+// one outside a git repository. For a job on a paired PC it fails if that PC does not answer.
 func (j *views) Diff(ctx context.Context, name string) (landing.Diff, error) {
 	if one, err := j.find(name); err == nil && one.Mirror != nil {
 		return j.away.Diff(ctx, one)

@@ -28,7 +28,8 @@ func (j *asks) usage(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (a
 	return j.AgentUsage(ctx, args.Agent)
 }
 
-// AgentModels returns the models that the CLIs of one kind report, or of all for "".
+// AgentModels returns the models that the CLIs of one kind report, or of all for "". It fails
+// with Unsupported without Agents, and with NotFound if the CLI of that kind is not installed.
 func (j *asks) AgentModels(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
 	if j.opts.Agents == nil {
 		return api.ModelsResult{}, errNoAgents
@@ -36,7 +37,7 @@ func (j *asks) AgentModels(ctx context.Context, kind bridge.AgentKind) (api.Mode
 	return j.opts.Agents.Models(ctx, kind)
 }
 
-// AgentUsage returns the account limits that the CLIs report.
+// AgentUsage returns the account limits that the CLIs report. It fails as AgentModels does.
 func (j *asks) AgentUsage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
 	if j.opts.Agents == nil {
 		return api.UsageResult{}, errNoAgents

@@ -389,8 +389,8 @@ func (j *asks) progress(_ context.Context, conn *ipc.Conn, args api.JobProgressA
 	return api.Empty{}, nil
 }
 
-// MaySend refuses a message from a job to anyone but its supervisor and the recipients
-// in its send_to (JOB-12).
+// MaySend fails with Denied if a job writes to anyone but its supervisor and the recipients in
+// its send_to (JOB-12). It fails with NotFound for an unknown job.
 func (j *asks) MaySend(name, to string) error {
 	one, err := j.get(name)
 	if err != nil {

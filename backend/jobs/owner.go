@@ -60,7 +60,9 @@ func (j *asks) runLog(ctx context.Context, conn *ipc.Conn, args api.RunLogArgs) 
 	return api.RunLog{View: view, Text: log.Text, Next: log.Next, Size: log.Size}, err
 }
 
-// Approve serves `bridge approve`.
+// Approve serves `bridge approve`. It fails with Denied inside an agent, and with Invalid for a
+// bad decision or for Picks. It fails with NotFound for an unknown approval, and with Conflict
+// if the approval was answered or has ended.
 func (j *asks) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
 	if err := j.onlyOwner(ctx, conn, "answers by this command"); err != nil {
 		return job.Approval{}, err
@@ -82,8 +84,10 @@ func (j *asks) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs
 	return approval.Public(), err
 }
 
-// Say sends a message and settings to a job for a caller who may control it (JOB-05).
-// The id identifies the message: a repeat reaches a run only once.
+// Say sends a message and settings to a job for a caller who may control it (JOB-05). The id
+// identifies the message: a repeat reaches a run only once. It fails with NotFound for an
+// unknown job, with Conflict for an archived one, and with Busy while the last result is being
+// sent.
 func (j *asks) Say(id string, control job.Control) (api.JobMessaged, error) {
 	if one, err := j.registered(control.Job); err == nil && one.Mirror != nil {
 		return j.away.Say(j.tasks.Context(), one, id, control)
@@ -99,7 +103,9 @@ func (j *asks) Say(id string, control job.Control) (api.JobMessaged, error) {
 	return answer, nil
 }
 
-// Cancel cancels a job and all jobs below it for the owner (JOB-06, JOB-22).
+// Cancel cancels a job and all jobs below it for the owner (JOB-06, JOB-22). It fails with
+// NotFound for an unknown job, with Conflict for an archived one, and with Storage if the
+// change cannot be recorded.
 func (j *asks) Cancel(name string) (api.JobStatus, error) {
 	one, err := j.registered(name)
 	if err != nil {

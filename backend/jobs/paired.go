@@ -9,8 +9,10 @@ import (
 	"bridge/backend/core/job/runs"
 )
 
-// Take records a job for the given caller. If the job uses a worktree, its checkout
-// goes below the folder worktrees.
+// Take records a job for the given caller. If the job uses a worktree, its checkout goes below
+// the folder worktrees. It fails with Denied if the owner's settings do not allow the job, and
+// with NotFound for an unknown folder or model. It fails with Storage if the job cannot be
+// recorded.
 func (j *asks) Take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (job.Job, error) {
 	err := j.checkName(name)
 	if err == nil {
@@ -22,18 +24,20 @@ func (j *asks) Take(ctx context.Context, request job.Request, name string, by jo
 	return j.take(ctx, request, name, by, worktrees)
 }
 
-// Find returns a job from the registry or the archive.
+// Find returns a job from the registry or the archive. It fails with NotFound for an unknown
+// job, and if the archived entry cannot be read.
 func (j *views) Find(name string) (job.Job, error) { return j.find(name) }
 
 // All lists every job that is not in the archive.
 func (j *views) All() []job.Job { return j.all() }
 
-// Result returns the envelope of a run that has ended.
+// Result returns the envelope of a run that has ended. It fails with NotFound if the run has no
+// envelope here, and with Storage if the envelope cannot be read.
 func (j *views) Result(one job.Job, run int) (runs.Envelope, error) {
 	return j.files.Result(one, run)
 }
 
-// EncodedResult returns Result as JSON, with a long result in full.
+// EncodedResult returns Result as JSON, with a long result in full. It fails as Result does.
 func (j *views) EncodedResult(one job.Job, run int) ([]byte, error) {
 	return j.files.EncodedResult(one, run)
 }
@@ -50,7 +54,9 @@ func (j *approvals) Approval(id string) (job.Approval, error) {
 	return approval, err
 }
 
-// AnswerAs decides an approval for a permitted caller.
+// AnswerAs decides an approval for a permitted caller. It fails with Invalid for a bad id, with
+// NotFound for an unknown approval, and with Conflict if it was answered or has ended. It fails
+// with Denied if the step may leave the sandbox and by is not the owner.
 func (j *approvals) AnswerAs(by bridge.Address, id string, decision job.Decision, reason string) error {
 	_, err := j.answer(id, broker.Asker{Owner: true, Address: by}, decision, reason)
 	return err

@@ -72,8 +72,10 @@ func clip(text string) string {
 	return text
 }
 
-// AnswerFromNowOn allows the request and creates the owner's rule for it. If the answer
-// comes too late, it revokes the rule.
+// AnswerFromNowOn allows the request and creates the owner's rule for it. It fails with
+// Unavailable without rules, with NotFound for an unknown approval, and with Conflict for one
+// that was answered or has ended. It fails with Invalid if no such rule can be made. If the
+// answer comes too late, it revokes the rule.
 func (j *standing) AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, error) {
 	if j.opts.Rules == nil {
 		return job.Approval{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")

@@ -51,7 +51,7 @@ func (j *views) Recent(most int) []api.JobView {
 	return append(recent, ended[:min(most, len(ended))]...)
 }
 
-// View returns one job, from the registry or the archive.
+// View returns one job, from the registry or the archive. It fails as Find does.
 func (j *views) View(name string) (api.JobView, error) {
 	one, err := j.find(name)
 	if err != nil {
@@ -95,7 +95,8 @@ type Detail struct {
 	Problem string
 }
 
-// Detail returns all data of one job, from the registry or the archive.
+// Detail returns all data of one job, from the registry or the archive. It fails as Find does.
+// If the result cannot be read, Problem holds the reason.
 func (j *views) Detail(name string) (Detail, error) {
 	one, err := j.find(name)
 	if err != nil {
@@ -132,8 +133,8 @@ func (j *views) unreadable(name string, err error) string {
 	return why + ": " + j.files.Envelope(name)
 }
 
-// ReadLog reads the log of a run from that byte offset on, also from the archive
-// (JOB-10).
+// ReadLog reads the log of a run from that byte offset on, also from the archive (JOB-10). It
+// fails with NotFound for an unknown job, and with Invalid for an offset outside the log.
 func (j *views) ReadLog(name string, from int64) (jobfiles.Log, error) {
 	if !job.IsName(name) {
 		return jobfiles.Log{}, bridge.Errorf(bridge.NotFound, "there is no run named %q", name)

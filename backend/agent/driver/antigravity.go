@@ -196,8 +196,9 @@ func (a *antigravity) change(what func()) {
 	a.changed = make(chan struct{})
 }
 
-// Send writes a line. It waits while a turn runs, because agy's handling of a line
-// during a turn is undocumented.
+// Send writes a line. It waits while a turn runs, because agy's handling of a line during a
+// turn is undocumented. It fails with ErrEnded after the process has ended, and if ctx ends
+// first.
 func (a *antigravity) Send(ctx context.Context, message job.Message) error {
 	for {
 		a.mu.Lock()
@@ -224,13 +225,13 @@ func (a *antigravity) Send(ctx context.Context, message job.Message) error {
 	}
 }
 
-// Decide is for questions, of which agy has none.
+// Decide always fails with NotFound, because agy asks no questions.
 func (a *antigravity) Decide(context.Context, job.Question, job.Answer) error {
 	return bridge.Errorf(bridge.NotFound, "no such question is open")
 }
 
-// Stop ends the process, because agy has no command to end a turn. The conversation
-// can be continued.
+// Stop ends the process, because agy has no command to end a turn. The conversation can be
+// continued. Its error is always nil.
 func (a *antigravity) Stop(context.Context) error {
 	a.change(func() { a.stopped = true })
 	a.Process.Terminate()

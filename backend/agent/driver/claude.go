@@ -536,8 +536,9 @@ func (c *claude) control(ctx context.Context, request map[string]any) error {
 	return err
 }
 
-// Send writes a user line. Claude Code reads its input in order, so the answer to a
-// later request proves that it read the line.
+// Send writes a user line. Claude Code reads its input in order, so the answer to a later
+// request proves that it read the line. Send fails with ErrEnded after the process has ended,
+// and with ErrUnconfirmed if ctx ends during the write.
 func (c *claude) Send(ctx context.Context, message job.Message) error {
 	line := run.AsJSON(map[string]any{
 		"type": "user", "uuid": message.ID, "session_id": c.session, "parent_tool_use_id": nil,
@@ -546,6 +547,8 @@ func (c *claude) Send(ctx context.Context, message job.Message) error {
 	return c.Process.Send(ctx, []byte(line))
 }
 
+// Decide sends the answer to a question. It fails with ErrEnded after the process has ended,
+// and with ErrUnconfirmed if ctx ends before Claude Code answers a later request.
 func (c *claude) Decide(ctx context.Context, question job.Question, answer job.Answer) error {
 	if err := c.reply(ctx, question.ID, claudeVerdict(question, answer)); err != nil {
 		return err
@@ -590,6 +593,8 @@ func (c *claude) reply(ctx context.Context, id string, verdict map[string]any) e
 	return c.Process.Send(ctx, []byte(run.AsJSON(map[string]any{"type": "control_response", "response": response})))
 }
 
+// Stop interrupts the turn. It fails with ErrEnded, with ErrUnconfirmed without an answer in
+// time, and with a Refusal if Claude Code refuses.
 func (c *claude) Stop(ctx context.Context) error {
 	return c.control(ctx, map[string]any{"subtype": "interrupt"})
 }

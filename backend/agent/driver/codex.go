@@ -275,9 +275,10 @@ func (c *codex) setTurn(was, turn string) {
 	}
 }
 
-// Send steers the turn that runs, or starts one. Codex refuses a steer when the
-// turn has just ended or another one has begun; nothing was said then, so it is
-// said again.
+// Send adds the message to the current turn, or starts a turn. Codex refuses the addition if
+// the turn has just ended or another one has begun; Send then tries again. It fails with
+// ErrEnded if codex has ended, with ErrUnconfirmed without an answer in time, and with a
+// Refusal if codex refuses the turn.
 func (c *codex) Send(ctx context.Context, message job.Message) error {
 	if err := c.WaitOpen(ctx); err != nil {
 		return err
@@ -327,8 +328,9 @@ func (c *codex) startTurn(ctx context.Context, thread string, message job.Messag
 	return err
 }
 
-// Decide gives the reason of a refusal as words into the turn first: codex has no
-// place for it in the answer.
+// Decide sends the reason of a refusal into the turn first, because codex's answer has no field
+// for it. It fails with ErrEnded if codex has ended, and with ErrUnconfirmed if codex does not
+// close the question in time.
 func (c *codex) Decide(ctx context.Context, question job.Question, answer job.Answer) error {
 	if err := c.decide(ctx, question, answer); err != nil {
 		return err
@@ -416,6 +418,8 @@ func (c *codex) running(ctx context.Context) (thread, turn string, err error) {
 	}
 }
 
+// Stop interrupts the turn. It fails with ErrEnded or ErrUnconfirmed if codex does not answer,
+// and if ctx ends. Without a turn it does nothing.
 func (c *codex) Stop(ctx context.Context) error {
 	thread, turn, err := c.running(ctx)
 	if turn == "" {

@@ -39,7 +39,8 @@ var starters = map[bridge.AgentKind]kindDriver{
 	job.ACP:            acp.Start,
 }
 
-// Start implements job.Driver.
+// Start implements job.Driver. It fails with Invalid for an incomplete spec, with Denied
+// without the floor that the spec needs, and with Unavailable if the program does not start.
 func (start kindDriver) Start(ctx context.Context, spec job.Spec) (job.Run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -336,6 +336,8 @@ func (o *opencode) say(ctx context.Context, path string, body any) error {
 	return o.call(ctx, http.MethodPost, path, body, nil)
 }
 
+// Send posts a message to the session. It fails with ErrEnded if no session was opened, and if
+// the server refuses the message or does not answer in time.
 func (o *opencode) Send(ctx context.Context, message job.Message) error {
 	if err := o.WaitOpen(ctx); err != nil {
 		return err
@@ -353,8 +355,9 @@ func (o *opencode) Send(ctx context.Context, message job.Message) error {
 	return o.say(ctx, "/session/"+o.Session()+"/prompt_async", body)
 }
 
-// Decide allows once, never for later: opencode keeps that for the whole server.
-// A refusal always has words, for without them opencode ends the turn.
+// Decide allows a request once, because opencode stores a permanent answer for the whole
+// server. A refusal always has a text, because without one opencode ends the turn. Decide fails
+// with NotFound if the question is not open, and if the server does not answer in time.
 func (o *opencode) Decide(ctx context.Context, question job.Question, answer job.Answer) error {
 	path, body := "/permission/"+question.ID+"/reply", map[string]any{"reply": "once"}
 	switch {
@@ -375,6 +378,7 @@ func (o *opencode) Decide(ctx context.Context, question job.Question, answer job
 	return nil
 }
 
+// Stop aborts the turn. It fails as Send does.
 func (o *opencode) Stop(ctx context.Context) error {
 	if err := o.WaitOpen(ctx); err != nil {
 		return err

@@ -27,8 +27,9 @@ type FileChange struct {
 	Cut     bool   // the patch is too long to show
 }
 
-// Diff compares the files of tree, from a job's start, with those of the checkout at
-// top, committed or not (JOB-18). So it shows only the job's own changes.
+// Diff compares the files of tree, from a job's start, with those of the checkout at top,
+// committed or not (JOB-18). So it shows only the job's own changes. It fails as Snapshot and
+// DiffTrees do.
 func (g *Git) Diff(ctx context.Context, top, tree string) ([]FileChange, error) {
 	g, err := g.at(ctx, top)
 	if err != nil {
@@ -41,7 +42,8 @@ func (g *Git) Diff(ctx context.Context, top, tree string) ([]FileChange, error) 
 	return g.DiffTrees(ctx, top, tree, files.tree)
 }
 
-// DiffTrees compares two trees or commits, within the job's folder if that is recorded.
+// DiffTrees compares two trees or commits, within the job's folder if that is recorded. It
+// fails with Invalid if an id is malformed, and if git fails, for example for an unknown id.
 func (g *Git) DiffTrees(ctx context.Context, top, from, to string) ([]FileChange, error) {
 	for _, one := range []string{from, to} {
 		if !isID(one) {

@@ -90,8 +90,10 @@ func (p Plan) tried() Finish {
 	return finish
 }
 
-// Prepare parks the job's work and creates the commit that Finish would land; a dry run
-// does neither. The errors are those of Finish.
+// Prepare commits the job's uncommitted work on its branch and creates the commit that Finish
+// would land; a dry run does neither. It fails with Invalid for an unknown action, and with
+// NotFound if neither the worktree nor the branch exists. It fails with Conflict if the main
+// checkout cannot take the work.
 func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action, message string, dry bool) (Plan, error) {
 	if _, err := ParseAction(string(action)); err != nil {
 		return Plan{}, err
@@ -111,7 +113,9 @@ func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action
 	return plan, l.merge(ctx, &plan, message, dry)
 }
 
-// CarryOut performs the plan. A repeat has no effect.
+// CarryOut performs the plan. A repeat has no effect. It fails with Conflict if the main
+// checkout has files in the way or the new branch exists. It fails with Busy if another git has
+// the index lock, and with Storage if the checkout cannot be written.
 func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (Finish, error) {
 	g, err := g.ofMain(ctx, w)
 	if err != nil {
@@ -244,9 +248,10 @@ func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, er
 	return finish, nil
 }
 
-// Outcome returns the result of a plan whose execution was interrupted. It changes
-// nothing. If the work is staged in the main checkout but not committed, staged is
-// true. A repeat of the finish then commits it.
+// Outcome returns the result of a plan whose execution was interrupted. It changes nothing. If
+// the work is staged in the main checkout but not committed, staged is true. A repeat of the
+// finish then commits it. It fails with Busy if another git has the index lock, and if git
+// fails.
 func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (finish Finish, staged bool, err error) {
 	if g, err = g.ofMain(ctx, w); err != nil {
 		return Finish{}, false, err
@@ -470,8 +475,9 @@ const (
 // maxSearched limits the commits that are compared with a squash.
 const maxSearched = 2_000
 
-// Landed returns whether and how target has the work of branch, by commits or by
-// content (JOB-18). A squash or rebase on the other side counts.
+// Landed returns whether and how target has the work of branch, by commits or by content
+// (JOB-18). A squash or rebase on the other side counts. It fails with Conflict if top is no
+// checkout, and if git fails, for example for an unknown branch.
 func (g *Git) Landed(ctx context.Context, top, branch, target string) (Landing, error) {
 	g, err := g.at(ctx, top)
 	if err != nil {

@@ -102,7 +102,8 @@ var options = []string{
 	"-c", "interactive.diffFilter=cat", "-c", "lfs.transfer.maxretries=1",
 }
 
-// New is Open without a floor, for the PATH of environ.
+// New is Open without a floor, for the PATH of environ. It fails with Unavailable if git is not
+// installed.
 func New(environ []string) (*Git, error) { return Open(Options{Environ: environ}) }
 
 // Open finds git on the PATH of the options' environment. It fails with Unavailable without git.
@@ -285,7 +286,7 @@ type bounded struct {
 	cut   bool
 }
 
-// Write accepts all data and keeps the part within the limit.
+// Write accepts all data and keeps the part within the limit. Its error is always nil.
 func (b *bounded) Write(p []byte) (int, error) {
 	room := b.limit - b.kept.Len()
 	b.cut = b.cut || len(p) > room

@@ -49,8 +49,8 @@ func (g *Git) with(p *place) *Git {
 	return &other
 }
 
-// Checkout returns the data to record about the checkout of folder before a job begins
-// there.
+// Checkout returns the data to record about the checkout of folder before a job begins there.
+// It fails as Repository does.
 func (g *Git) Checkout(ctx context.Context, folder string) (delegated.Checkout, error) {
 	r, err := g.Repository(ctx, folder)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 )
 
 // Size returns the total size of the files below a folder in bytes; it does not follow links.
+// It fails if a folder cannot be read. A missing folder has the size 0.
 func Size(folder string) (int64, error) {
 	var total int64
 	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
@@ -70,11 +71,12 @@ type Reclaimed struct {
 	Ignored int     // ignored files and folders that were removed with it
 }
 
-// Reclaim removes a worktree if its work is merged into the main checkout's branch or
-// was discarded (JOB-08, JOB-19). All other content must be committed on the job's
-// branch, which stays. A nested repository or another checked-out branch prevents the
-// removal. Ignored files go with the worktree if the main checkout has equal copies, or
-// if dropIgnored is set. Commits that no branch holds get a name.
+// Reclaim removes a worktree if its work is merged into the main checkout's branch or was
+// discarded (JOB-08, JOB-19). All other content must be committed on the job's branch, which
+// stays. A nested repository or another checked-out branch prevents the removal. Ignored files
+// go with the worktree if the main checkout has equal copies, or if dropIgnored is set. Commits
+// that no branch holds get a name. Reclaim fails with Conflict if the worktree must stay, with
+// NotFound if it does not exist, and if git fails.
 func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
 	g, err := g.of(ctx, w)
 	if err != nil {
@@ -163,9 +165,9 @@ func (g *Git) reclaimable(ctx context.Context, w Worktree, job string, dropIgnor
 	return Reclaimed{Head: head.Commit, Landing: landing, Ignored: ignored}, err
 }
 
-// Expire deletes the branch of a discarded job if it still has the commit from then,
-// and reports whether it did. A branch with other commits stays, as does one in a
-// checkout.
+// Expire deletes the branch of a discarded job if it still has the commit from then, and
+// reports whether it did. A branch with other commits stays, as does one in a checkout. Expire
+// fails if git fails.
 func (g *Git) Expire(ctx context.Context, w Worktree, job, head string) (bool, error) {
 	g, err := g.ofMain(ctx, w)
 	if err != nil {

@@ -24,8 +24,9 @@ type Repository struct {
 // Name returns the name of the main checkout's folder, for the name of a worktree.
 func (r Repository) Name() string { return filepath.Base(r.Main) }
 
-// Repository finds the repository of a folder. It refuses a bare one and its worktrees,
-// which have no main checkout to land work in.
+// Repository finds the repository of a folder. It fails with NotFound if the folder does not
+// exist or is in no repository. It fails with Invalid for a bare one and its worktrees, which
+// have no main checkout to land work in.
 func (g *Git) Repository(ctx context.Context, folder string) (Repository, error) {
 	folder, err := disk.Canonical(folder)
 	if err != nil {

@@ -49,8 +49,9 @@ type taken struct {
 	omitted      []Omission // by path
 }
 
-// Snapshot writes the files of the checkout at top as a tree: committed, changed and
-// untracked ones, but not ignored ones. It does not change the checkout or its index.
+// Snapshot writes the files of the checkout at top as a tree: committed, changed and untracked
+// ones, but not ignored ones. It does not change the checkout or its index. It fails with
+// Conflict if top is no checkout, with Denied if a file's filter is missing, and if git fails.
 func (g *Git) Snapshot(ctx context.Context, top string) (tree string, err error) {
 	files, err := g.snapshot(ctx, top, false)
 	return files.tree, err

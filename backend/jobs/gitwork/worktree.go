@@ -48,8 +48,8 @@ func DiscardedBranchOf(job string) string { return "bridge/discarded/" + job }
 // refOf returns the ref for content of a job that no branch holds.
 func refOf(job, what string) string { return "refs/bridge/" + job + "/" + what }
 
-// PlaceOf returns the path of a job's worktree below root, and the job's folder in it;
-// root may not exist yet.
+// PlaceOf returns the path of a job's worktree below root, and the job's folder in it. root may
+// not exist yet. PlaceOf fails if the links in root cannot be resolved.
 func (r Repository) PlaceOf(job, root string) (path, folder string, err error) {
 	if root, err = disk.CanonicalTarget(root); err != nil {
 		return "", "", err
@@ -58,8 +58,10 @@ func (r Repository) PlaceOf(job, root string) (path, folder string, err error) {
 	return path, filepath.Join(path, filepath.FromSlash(r.Inside)), nil
 }
 
-// Add creates root/<repository>-<job>, a locked worktree with the branch bridge/<job>
-// at the current commit of the checkout. It does not include uncommitted changes.
+// Add creates root/<repository>-<job>, a locked worktree with the branch bridge/<job> at the
+// current commit of the checkout. It does not include uncommitted changes. It fails with
+// Invalid for a bad name or repository, or without a commit, and with Conflict if git cannot
+// create the worktree.
 func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree, error) {
 	if err := bridge.CheckPlainName(job); err != nil {
 		return Worktree{}, err
@@ -141,8 +143,8 @@ func addLocked(job string) []string {
 	return []string{"worktree", "add", "-q", "--lock", "--reason", "bridge: " + job + " works here"}
 }
 
-// Again restores a job's reclaimed worktree from its branch, and reports whether it
-// did. An existing worktree stays unchanged.
+// Again restores a job's reclaimed worktree from its branch, and reports whether it did. An
+// existing worktree stays unchanged. It fails with Conflict if git cannot create the worktree.
 func (g *Git) Again(ctx context.Context, w Worktree, job string) (made bool, err error) {
 	if !isFree(w.Path) {
 		return false, nil
@@ -259,7 +261,8 @@ func (g *Git) checkOutNew(ctx context.Context, top, path string, args []string) 
 	return err
 }
 
-// Own returns the data to record about a worktree before its job begins.
+// Own returns the data to record about a worktree before its job begins. It fails with NotFound
+// if the worktree does not exist, and with Conflict if it is another one or incomplete.
 func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
 	g, err := g.of(ctx, w)
 	if err == nil {
@@ -286,9 +289,10 @@ const (
 	maxIncludedBytes = 1 << 30
 )
 
-// Include copies the files that the main checkout's .worktreeinclude (in .gitignore
-// syntax) names and git ignores there. A checkout needs them to run (JOB-19). It
-// overwrites nothing, and returns the files, with slashes.
+// Include copies the files that the main checkout's .worktreeinclude (in .gitignore syntax)
+// names and git ignores there. A checkout needs them to run (JOB-19). It overwrites nothing,
+// and returns the files, with slashes. It fails with TooLarge over the limits, with Denied for
+// a path that leads out of a checkout, and if a file cannot be copied.
 func (g *Git) Include(ctx context.Context, w Worktree) ([]string, error) {
 	list := filepath.Join(w.Main, ".worktreeinclude")
 	info, err := os.Lstat(list)
@@ -378,8 +382,9 @@ func copyIndex(from, to string) error {
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
-// Start records the checkout at a job's start, for a job in the owner's own folder. It
-// creates a ref for commit and tree, so that git keeps them.
+// Start records the checkout at a job's start, for a job in the owner's own folder. It creates
+// a ref for commit and tree, so that git keeps them. It fails with Invalid if the repository
+// has no commit, and otherwise as Snapshot does.
 func (g *Git) Start(ctx context.Context, top, job string) (head Head, tree string, err error) {
 	if g, err = g.at(ctx, top); err != nil {
 		return Head{}, "", err
@@ -395,7 +400,7 @@ func (g *Git) Start(ctx context.Context, top, job string) (head Head, tree strin
 	return head, files.tree, err
 }
 
-// End records the checkout at a job's end in the same way.
+// End records the checkout at a job's end in the same way. It fails as Start does.
 func (g *Git) End(ctx context.Context, top, job string) (tree string, err error) {
 	if g, err = g.at(ctx, top); err != nil {
 		return "", err

@@ -35,7 +35,8 @@ func (f Files) Folder(name string) string {
 // Entry returns the path of a job's entry in the archive.
 func (f Files) Entry(name string) string { return filepath.Join(f.Archive, "jobs", name+".json") }
 
-// ReadState reads the last state that the runner of a job wrote.
+// ReadState reads the last state that the runner of a job wrote. It fails with fs.ErrNotExist
+// if there is none, and with Invalid if the file is of another job.
 func (f Files) ReadState(name string) (runs.StateFile, error) {
 	data, err := disk.ReadLimited(filepath.Join(f.Folder(name), "state.json"), MaxEntryBytes)
 	if err != nil {
@@ -44,7 +45,9 @@ func (f Files) ReadState(name string) (runs.StateFile, error) {
 	return runs.DecodeState(data, name)
 }
 
-// ReadSpec reads the spec of the last run of a job.
+// ReadSpec reads the spec of the last run of a job. It fails with fs.ErrNotExist if there is
+// none, with Unsupported for another version, and with Invalid if the file is of another job or
+// incomplete.
 func (f Files) ReadSpec(name string) (runs.SpecFile, error) {
 	data, err := disk.ReadLimited(filepath.Join(f.Folder(name), "spec.json"), MaxEntryBytes)
 	if err != nil {
@@ -99,7 +102,8 @@ func (f Files) Left() (names []string, err error) {
 	return names, nil
 }
 
-// MoveAll moves the files of jobs, apart from their entries, to the archive.
+// MoveAll moves the files of jobs, apart from their entries, to the archive. If the files of
+// one job cannot be moved, it moves the rest and then fails.
 func (f Files) MoveAll(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -129,7 +133,8 @@ const maxApprovalBytes = 1 << 20
 // Approval returns the path of an approval.
 func (f Files) Approval(id string) string { return filepath.Join(f.Home, "approvals", id+".json") }
 
-// Approvals lists the ids of the approvals on the disk.
+// Approvals lists the ids of the approvals on the disk. It fails if the folder cannot be read;
+// a missing folder is empty.
 func (f Files) Approvals() (ids []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(f.Home, "approvals"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +148,8 @@ func (f Files) Approvals() (ids []string, err error) {
 	return ids, nil
 }
 
-// ReadApproval reads an approval.
+// ReadApproval reads an approval. It fails with fs.ErrNotExist if there is none, and if the
+// file is too large or not JSON.
 func (f Files) ReadApproval(id string) (approval job.Approval, err error) {
 	data, err := disk.ReadLimited(f.Approval(id), maxApprovalBytes)
 	if err == nil {
@@ -152,7 +158,7 @@ func (f Files) ReadApproval(id string) (approval job.Approval, err error) {
 	return approval, err
 }
 
-// WriteApproval makes an approval durable.
+// WriteApproval makes an approval durable. It fails if the file cannot be written.
 func (f Files) WriteApproval(id string, approval job.Approval) error {
 	data, err := json.Marshal(approval)
 	if err != nil {
@@ -202,8 +208,8 @@ func (f Files) Outcome(name string, run int) (job.Outcome, error) {
 	return envelope.Outcome(), nil
 }
 
-// WriteEnvelope writes the envelope of a run that has none. It moves an unreadable one
-// aside.
+// WriteEnvelope writes the envelope of a run that has none. It moves an earlier or unreadable
+// one aside. It fails if a file cannot be moved or written.
 func (f Files) WriteEnvelope(one job.Job, outcome job.Outcome, problem string, at time.Time) error {
 	if state, err := f.ReadState(one.Name); err == nil && state.Run == one.Run {
 		NoteWorktree(&one, state.Worktree)
@@ -237,7 +243,8 @@ func (f Files) before(one job.Job, at time.Time) string {
 	return filepath.Join(f.Folder(one.Name), fmt.Sprintf("envelope-before-%d-%d.json", one.Run, at.UnixMilli()))
 }
 
-// PutAside moves the envelope of a run before the one that begins.
+// PutAside moves the envelope of a run before the one that begins. It fails if the file cannot
+// be moved; a missing one is no error.
 func (f Files) PutAside(one job.Job, at time.Time) error {
 	envelope, err := f.readHead(one.Name)
 	switch {
@@ -253,7 +260,8 @@ func (f Files) PutAside(one job.Job, at time.Time) error {
 	return disk.Move(f.Envelope(one.Name), aside)
 }
 
-// AppendLog appends to the mirrored log of a run on another PC.
+// AppendLog appends to the mirrored log of a run on another PC. It fails if the log cannot be
+// opened or written.
 func (f Files) AppendLog(name string, more []byte) error {
 	path := filepath.Join(f.Home, "runs", name+".log")
 	if err := disk.MakeDir(filepath.Dir(path)); err != nil {

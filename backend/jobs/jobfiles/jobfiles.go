@@ -91,8 +91,9 @@ const (
 	pieceBytes = 1 << 20
 )
 
-// Keep stores the new part of a job's transcript since the last call. It is safe to
-// call it repeatedly, but not concurrently.
+// Keep stores the new part of a job's transcript since the last call. It is safe to call it
+// repeatedly, but not concurrently. It fails if the transcript cannot be read or stored; a
+// missing transcript is no error.
 func Keep(ctx context.Context, to Transcripts, home string, one job.Job) error {
 	path := filepath.Join("runs", one.Name+".jsonl")
 	file, err := os.Open(filepath.Join(home, path))

@@ -9,9 +9,10 @@ import (
 	"bridge/backend/platform/disk"
 )
 
-// Move moves the files of a job to the archive: its approvals, by id, into its folder,
-// then log, transcript and last the folder. By the folder the next start finds the rest
-// after a crash. Each file moves as a whole, so it is in one place or in both.
+// Move moves the files of a job to the archive: its approvals, by id, into its folder, then
+// log, transcript and last the folder. By the folder the next start finds the rest after a
+// crash. Each file moves as a whole, so it is in one place or in both. Move fails at the first
+// file that cannot be moved, also if the archive has a different file of that name.
 func Move(home, archive, name string, asked []string) error {
 	folder, to := filepath.Join(home, "jobs", name), filepath.Join(archive, "jobs", name)
 	for _, id := range asked {

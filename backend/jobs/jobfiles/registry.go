@@ -88,7 +88,8 @@ func (r *Registry) write(file job.File) error {
 	return r.Files.WriteAtomic(r.Path, data, disk.PrivateFile)
 }
 
-// Write makes the jobs durable.
+// Write makes the jobs durable. It fails if they cannot be encoded, or if the file cannot be
+// written.
 func (r *Registry) Write(file job.File, at job.Millis) error {
 	if !r.Hold {
 		return r.write(file)

@@ -19,14 +19,15 @@ func (f Files) earlier(name string, run int) string {
 	return filepath.Join(f.Folder(name), "envelope-"+strconv.Itoa(run)+".json")
 }
 
-// Result reads the result of one run of a job, with the shown part of a long one. If
-// the result is too large to read automatically, a text with its path replaces it.
+// Result reads the result of one run of a job, with the shown part of a long one. If the result
+// is too large to read automatically, a text with its path replaces it. It fails with NotFound
+// if the run has no result here, and with Storage if the file cannot be read.
 func (f Files) Result(one job.Job, run int) (runs.Envelope, error) {
 	envelope, _, err := f.result(one, run)
 	return envelope, err
 }
 
-// EncodedResult returns Result as JSON, with a long result in full.
+// EncodedResult returns Result as JSON, with a long result in full. It fails as Result does.
 func (f Files) EncodedResult(one job.Job, run int) ([]byte, error) {
 	envelope, path, err := f.result(one, run)
 	switch {
@@ -63,8 +64,9 @@ func (f Files) result(one job.Job, run int) (runs.Envelope, string, error) {
 	return runs.Envelope{}, "", bridge.Errorf(bridge.NotFound, "run %d of %s has no result here", run, one.Name)
 }
 
-// TakeEnvelope stores the result of a run on another PC, and keeps that of the run
-// before it. A repeat has no effect.
+// TakeEnvelope stores the result of a run on another PC, and keeps that of the run before it. A
+// repeat has no effect. It fails with TooLarge for a result over the limit, and if Check
+// refuses the envelope. It also fails if a file cannot be moved or written.
 func (f Files) TakeEnvelope(one job.Job, envelope runs.Envelope, at time.Time) error {
 	size, err := envelope.EncodedBytes()
 	if err == nil && size > runs.MaxEnvelopeBytes {

@@ -20,7 +20,8 @@ import (
 // longest prompts, as the longest JSON escapes, and the rest.
 const MaxEntryBytes = 256 << 20
 
-// ReadEntry reads the entry of a job in the archive.
+// ReadEntry reads the entry of a job in the archive. It fails with fs.ErrNotExist if there is
+// none, and if the file is too large or not JSON.
 func ReadEntry(path string) (one job.Job, err error) {
 	data, err := disk.ReadLimited(path, MaxEntryBytes)
 	if err == nil {

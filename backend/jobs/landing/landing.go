@@ -78,8 +78,9 @@ func New(opts Options) *Repositories {
 	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: lifecycle.NewSignal(), found: map[string]foundThere{}, removals: map[string]int{}}
 }
 
-// Wait waits until no work is in progress in the repositories of ended jobs. A caller
-// that begins afterwards sees the result of that work.
+// Wait waits until no work is in progress in the repositories of ended jobs. A caller that
+// begins afterwards sees the result of that work. It fails with Unavailable if the broker is
+// ending, and if ctx ends.
 func (r *Repositories) Wait(ctx context.Context) error {
 	_, give, err := r.take(ctx)
 	if err == nil {
@@ -109,8 +110,9 @@ func (r *Repositories) take(ctx context.Context) (during context.Context, give f
 	return context.WithoutCancel(ctx), func() { <-r.turn }, nil
 }
 
-// Place checks the folder of a request and plans its worktree, which the runner creates
-// later.
+// Place checks the folder of a request and plans its worktree, which the runner creates later.
+// It fails with NotFound if the folder does not exist or is in no repository. It fails with
+// Unavailable without git, and with Invalid if the repository allows no worktree.
 func (r *Repositories) Place(ctx context.Context, request job.Request, name, root string) (*job.Worktree, error) {
 	info, err := os.Stat(request.Cwd)
 	if err != nil || !info.IsDir() {

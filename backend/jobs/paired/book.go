@@ -53,7 +53,8 @@ type News struct {
 	Asked bool // an approval of the job changed
 }
 
-// Heard records a report from the PC of a job.
+// Heard records a report from the PC of a job. It fails with Invalid for a report about another
+// job or with impossible values, and with Unsupported for an unknown state.
 func (b *Book) Heard(one job.Job, value remote.Value, at time.Time) (news News, err error) {
 	if news.State, err = checked(one, value, at); err != nil {
 		return news, err

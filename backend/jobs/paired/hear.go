@@ -155,8 +155,9 @@ func (j *Jobs) Missing(name string) int {
 	return j.book.Missing(one)
 }
 
-// Came stores the result of a run durably, then sends its message, then records that.
-// The message is sent once, even if a process dies in between (JOB-03).
+// Came stores the result of a run durably, then sends its message, then records that. The
+// message is sent once, even if a process dies in between (JOB-03). Came fails with NotFound
+// for an unknown job, and if one of these three steps fails.
 func (j *Jobs) Came(ctx context.Context, name string, result runs.Envelope) error {
 	one, err := j.opts.Registry.Get(name)
 	if err != nil || one.Mirror == nil || result.Run <= one.Mirror.Results {

@@ -104,8 +104,10 @@ func (j *Jobs) ask(ctx context.Context, one job.Job, request remote.Request, arg
 	return (*link).Ask(ctx, one.Mirror.PC, request, raw)
 }
 
-// Spawn gives a job to a paired PC. It records the job before it sends the request. If
-// the answer is lost, this PC knows that the job may exist.
+// Spawn gives a job to a paired PC. It records the job before it sends the request. It fails
+// with Unsupported without links, with Invalid for bad arguments, if the PC is unknown, and
+// with that PC's error if it refuses the job. If the answer is lost, Spawn returns the job with
+// Doubt, because the job may exist.
 func (j *Jobs) Spawn(ctx context.Context, by broker.Asker, request job.Request, args api.SpawnArgs) (api.Spawned, error) {
 	if err := remote.CheckSpawn(request); err != nil {
 		return api.Spawned{}, err

@@ -70,7 +70,8 @@ func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (jobfiles.L
 	return here, err
 }
 
-// Diff reads the changes of a job on another PC.
+// Diff reads the changes of a job on another PC. It fails with that PC's error, with TooLarge
+// if the changes exceed the limit, and with Invalid if they cannot be decoded.
 func (j *Jobs) Diff(ctx context.Context, one job.Job) (diff landing.Diff, err error) {
 	var whole []byte
 	for of := ""; ; {

@@ -11,8 +11,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Say sends a message to a job on its PC (RMT-10). If there is no answer, the message
-// may have arrived, so it is never resent automatically.
+// Say sends a message to a job on its PC (RMT-10). It fails with the error of that PC, and with
+// Unsupported without links. If there is no answer, the message may have arrived, so it is
+// never resent automatically.
 func (j *Jobs) Say(ctx context.Context, one job.Job, id string, control job.Control) (api.JobMessaged, error) {
 	args := job.MessageArgs{
 		Job: one.Remote.Name, Message: control.Message, Title: control.Settings.Title, Model: control.Settings.Model,
@@ -47,7 +48,9 @@ func (j *Jobs) noteTold(one job.Job, at job.Millis) error {
 	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.ToldAt = at })
 }
 
-// Stop makes the PC of a job end it. It affects no process of this PC (RMT-10).
+// Stop makes the PC of a job end it. It affects no process of this PC (RMT-10). It fails with
+// the error of that PC, with Unavailable if it cannot be reached, and with Storage if the
+// change cannot be recorded here.
 func (j *Jobs) Stop(ctx context.Context, one job.Job) (api.JobStatus, error) {
 	if one.State.IsEnded() && one.State != job.Limit {
 		return j.status(one.Name), nil
@@ -66,8 +69,9 @@ func (j *Jobs) Stop(ctx context.Context, one job.Job) (api.JobStatus, error) {
 	return j.status(one.Name), err
 }
 
-// Decide answers an approval of a job for a caller who may control the job. A pass-up
-// leaves it to the owner.
+// Decide answers an approval of a job for a caller who may control the job. A pass-up leaves it
+// to the owner. It fails with Denied for another caller, with NotFound for an unknown job or
+// approval, and otherwise as Answer does.
 func (j *Jobs) Decide(ctx context.Context, by broker.Asker, control job.Control) (api.JobMessaged, error) {
 	one, err := j.opts.Registry.Get(control.Job)
 	if err == nil {
@@ -131,7 +135,8 @@ func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision,
 	return after, err
 }
 
-// Put delivers the open approvals of jobs to their supervisors.
+// Put delivers the open approvals of jobs to their supervisors. It stops at the first one that
+// cannot be delivered, and fails with its error.
 func (j *Jobs) Put(ctx context.Context) error {
 	for _, one := range j.opts.Registry.All() {
 		if one.Mirror == nil || one.State.IsEnded() {

@@ -193,7 +193,8 @@ type Found struct {
 	claimed bool
 }
 
-// Look reads the files of a job.
+// Look reads the files of a job. It fails if the spec is missing, or if a file cannot be read
+// or decoded.
 func Look(folder string) (Found, error) {
 	f := files(folder)
 	spec, err := f.spec()

@@ -25,7 +25,8 @@ type Broker interface {
 	RunnerWait(ctx context.Context) (api.RunnerOrders, error)
 }
 
-// Link returns a Broker over the local link, for Options.Broker.
+// Link returns a Broker over the local link, for Options.Broker. The function that it returns
+// fails if no broker can be reached.
 func Link(reconnector *ipc.Reconnector) func(context.Context) (Broker, error) {
 	return func(ctx context.Context) (Broker, error) {
 		client, err := reconnector.Client(ctx)

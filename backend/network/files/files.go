@@ -97,7 +97,8 @@ type progress struct {
 	told     int64 // done at the last revision
 }
 
-// Open reads the transfer records; Run resumes the transfers.
+// Open reads the transfer records; Run resumes the transfers. It fails if the folder of records
+// cannot be read. It skips single records that cannot be read.
 func Open(opts Options) (*Transfers, error) {
 	if opts.Pace == (Pace{}) {
 		opts.Pace = usualPace
@@ -170,7 +171,9 @@ func (t *Transfers) Register(m *mux.Mux) {
 	})
 }
 
-// Send starts to send files and folders of this PC to a paired one.
+// Send starts to send files and folders of this PC to a paired one. It fails with NotFound for
+// an unknown PC or a missing path, and with Unavailable without a link. It fails with Invalid
+// for a relative path or a symbolic link, and with TooLarge for too many files.
 func (t *Transfers) Send(host string, paths []string) (api.Transfer, error) {
 	peer, err := t.receiver(host)
 	if err != nil {
@@ -229,7 +232,8 @@ func (t *Transfers) List() api.Transfers {
 	return list
 }
 
-// Await returns when the transfer has a newer revision than seen, or has ended.
+// Await returns when the transfer has a newer revision than seen, or has ended. It fails with
+// NotFound for an unknown transfer, with Unavailable after Close, and if ctx ends.
 func (t *Transfers) Await(ctx context.Context, id string, seen int64) (api.Transfer, error) {
 	for {
 		t.mu.Lock()

@@ -135,6 +135,8 @@ type counted struct {
 	done func(int)
 }
 
+// Read reads from the source and counts the bytes. It fails if the context has ended, and as
+// the source does.
 func (c *counted) Read(p []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
@@ -215,8 +217,8 @@ func (c *content) open() (err error) {
 	return nil
 }
 
-// Read reads the next bytes. It returns io.EOF after the last file, and errChanged if a
-// file does not match its checksum.
+// Read reads the next bytes. It returns io.EOF after the last file. It fails with Conflict if a
+// file does not match its checksum, and with Storage if a file cannot be read.
 func (c *content) Read(p []byte) (n int, err error) {
 	switch {
 	case len(p) == 0:

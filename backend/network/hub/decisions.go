@@ -50,7 +50,8 @@ func (d Decisions) onNew(*nats.Msg) {
 	d.h.opts.Changed(remote.PC{})
 }
 
-// Stream returns the team's present stream of decisions.
+// Stream returns the team's present stream of decisions. It fails with Unavailable if the hub
+// does not answer or has no such stream, and with Invalid if its answer is not JSON.
 func (d Decisions) Stream(ctx context.Context) (StreamState, error) {
 	h := d.h
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
@@ -78,6 +79,7 @@ func (d Decisions) Stream(ctx context.Context) (StreamState, error) {
 }
 
 // Read returns messages of the stream from a sequence on. more is set if the stream continues.
+// It fails with Unavailable if the hub does not answer.
 func (d Decisions) Read(ctx context.Context, from uint64) (said []Said, more bool, err error) {
 	h := d.h
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
@@ -156,8 +158,9 @@ func (d Decisions) authorName(id string, when time.Time) (name string, err error
 }
 
 // Say adds a decision to the stream, and returns when it is on the hub's disk. after is the
-// number of this PC's last message there: a lower number would be ignored, and a clock may
-// have been set back.
+// number of this PC's last message there: a lower number would be ignored, and a clock may have
+// been set back. Say fails with Unavailable if the hub cannot be reached or the outcome is
+// unknown, and with Busy if the hub refuses the message.
 func (d Decisions) Say(ctx context.Context, body []byte, after int64) error {
 	h := d.h
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)

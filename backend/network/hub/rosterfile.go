@@ -58,7 +58,8 @@ func openRosterFile(file, team, key string) (rosterFile, error) {
 	return k, nil
 }
 
-// Seen returns the number of a PC's newest entry in the file, 0 for none.
+// Seen returns the number of a PC's newest entry in the file, 0 for none. It fails with
+// Unsupported for a file of another version, and if the file cannot be read.
 func Seen(file, team, key, pc string) (int64, error) {
 	k, err := openRosterFile(file, team, key)
 	return k.data.PCs[pc].Number, err

@@ -23,7 +23,8 @@ func (h *Hub) Send(ctx context.Context, id string, frame remote.Frame) error {
 	return h.send(ctx, id, frame, publishOnly)
 }
 
-// SendBulk is Send for large data: one such frame at a time, so that others are not delayed.
+// SendBulk is Send for large data: one such frame at a time, so that others are not delayed. It
+// fails as Send does, and if ctx ends first.
 func (h *Hub) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
 	select {
 	case h.bulkToken <- struct{}{}:

@@ -120,7 +120,9 @@ func (b *Book) Check(p Pair) error {
 	return nil
 }
 
-// Add adds a pair, or replaces the one with its id.
+// Add adds a pair, or replaces the one with its id. It fails with Invalid for a bad name, with
+// Conflict if another pair has it, and with TooLarge if the book is full. It fails with Storage
+// if the book cannot be written.
 func (b *Book) Add(p Pair) error {
 	if err := b.Check(p); err != nil {
 		return err
@@ -131,7 +133,8 @@ func (b *Book) Add(p Pair) error {
 	})
 }
 
-// Update changes the stored data of a pair.
+// Update changes the stored data of a pair. It fails with Storage if the book cannot be
+// written. An unknown pair is no error.
 func (b *Book) Update(id string, change func(*Pair)) error {
 	return b.change(func(pairs []Pair) []Pair {
 		for i := range pairs {
@@ -143,7 +146,8 @@ func (b *Book) Update(id string, change func(*Pair)) error {
 	})
 }
 
-// Remove ends a pair: from then on its key is refused.
+// Remove ends a pair: from then on its key is refused. It fails with Unauthorized if there is
+// no such pair, and with Storage if the book cannot be written.
 func (b *Book) Remove(id string) error {
 	if _, err := b.ByID(id); err != nil {
 		return err

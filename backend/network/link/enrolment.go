@@ -18,8 +18,11 @@ var enrolment = purpose{
 	invite: "run `bridge-hub invite` on the hub", absent: "does `bridge-hub serve` run there, and is it the address that `bridge-hub invite` shows?",
 }
 
-// Enrol makes this PC a member of a team, by the code of the hub at that address. The hub
-// gets the offer if the code is right; record stores the hub's answer durably.
+// Enrol makes this PC a member of a team, by the code of the hub at that address. The hub gets
+// the offer if the code is right; record stores the hub's answer durably. Enrol fails with
+// TooLarge for a large offer, and with Denied if the hub refuses the code. It fails with
+// Unauthorized if the hub does not know the code. It also fails with the error of record, and
+// if the hub cannot be reached.
 func Enrol(ctx context.Context, identity Identity, name, address, code string, offer []byte, record func(hub Pair, answer []byte) error) error {
 	if len(offer) > maxOfferBytes {
 		return bridge.Errorf(bridge.TooLarge, "an offer of %d bytes does not fit: at most %d do", len(offer), maxOfferBytes)
@@ -71,7 +74,8 @@ func Pinned(hubID string) *tls.Config {
 // Key returns the public key of this PC as certificates hold it: its SHA-256 is the ID.
 func (i Identity) Key() []byte { return i.certificate.Leaf.RawSubjectPublicKeyInfo }
 
-// Open decrypts data that was sealed to this PC under that subject.
+// Open decrypts data that was sealed to this PC under that subject. It fails with Invalid if it
+// was sealed to another key or under another subject.
 func (i Identity) Open(subject string, sealed []byte) ([]byte, error) {
 	private := i.certificate.PrivateKey.(ed25519.PrivateKey) //nolint:forcetypeassert,errcheck // OpenIdentity makes and takes no other
 	return seal.Open(private, subject, sealed)

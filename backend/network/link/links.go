@@ -270,7 +270,7 @@ func (l *Links) Send(ctx context.Context, peerID string, frame remote.Frame) err
 	return l.send(ctx, peerID, frame, func(c *conn) chan outgoing { return c.commands })
 }
 
-// SendBulk is Send for low-priority frames.
+// SendBulk is Send for low-priority frames. It fails as Send does.
 func (l *Links) SendBulk(ctx context.Context, peerID string, frame remote.Frame) error {
 	return l.send(ctx, peerID, frame, func(c *conn) chan outgoing { return c.bulk })
 }

@@ -144,9 +144,11 @@ func proof(key []byte, label string) []byte {
 	return mac.Sum(nil)
 }
 
-// Join pairs with the PC at that address by its code. When it returns, the pair is
-// durable in the book on both sides. If the last message was lost, the other side drops
-// its unconfirmed pair after a day.
+// Join pairs with the PC at that address by its code. When it returns, the pair is durable in
+// the book on both sides. If the last message was lost, the other side drops its unconfirmed
+// pair after a day. Join fails with Invalid for a bad code or this PC's own address. It fails
+// with Denied if the other side refuses the code, and with Unauthorized if that side does not
+// know it. It fails with Storage if the book cannot be written.
 func Join(ctx context.Context, identity Identity, book *Book, name, address, code string) (Pair, error) {
 	pair, err := meet(ctx, identity, address, code, joining{
 		purpose: pairing, name: name, now: book.now, check: book.Check,
@@ -300,8 +302,9 @@ func (p purpose) otherVersion(theirs int) error {
 	return bridge.Errorf(bridge.Unsupported, "%s %s by version %d, this Bridge by %d: update %s", p.other, p.does, theirs, pairVersion, older)
 }
 
-// Admit pairs with a PC that knows the invitation's code, on a connection after its
-// handshake. A PC without the code learns only that it is wrong.
+// Admit pairs with a PC that knows the invitation's code, on a connection after its handshake.
+// A PC without the code learns only that it is wrong. Admit fails with Unauthorized for a wrong
+// code, with Conflict if another pair has the name, and if the connection or the book fails.
 func (i *Invitation) Admit(conn *tls.Conn, identity Identity, book *Book, name string) (Pair, error) {
 	return i.admit(conn, identity, admission{
 		purpose: pairing, name: name, now: book.now,

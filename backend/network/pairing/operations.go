@@ -68,7 +68,8 @@ func (p *Peering) await(ctx context.Context, id string) (api.InvitationEnded, er
 	return api.InvitationEnded{State: string(state), Peer: api.PCName{Name: pair.Name, ID: pair.ID}}, nil
 }
 
-// Network returns the state of the network for programs.
+// Network returns the state of the network for programs. It fails if the settings cannot be
+// read.
 func (p *Peering) Network() (api.Network, error) {
 	status, err := p.Status()
 	if err != nil {

@@ -17,7 +17,9 @@ import (
 // roster is refused after a later join too.
 func (p Crew) rosterPath() string { return filepath.Join(p.folder(), "roster.json") }
 
-// EnrolOwn makes this PC a member of a team that has its own NATS server (HUB-01).
+// EnrolOwn makes this PC a member of a team that has its own NATS server (HUB-01). It fails
+// with Conflict if this PC is in a team already, and with Denied if the server or the roster
+// refuses it. It fails with Unavailable if the server does not answer.
 func (p Crew) EnrolOwn(ctx context.Context, team, roster string, urls []string, access externalnats.Access) (join.Membership, error) {
 	return p.join(func(identity link.Identity, record func(join.Membership) error) error {
 		seen, err := hub.Seen(p.rosterPath(), team, roster, identity.ID)
@@ -33,7 +35,8 @@ func (p Crew) EnrolOwn(ctx context.Context, team, roster string, urls []string, 
 	})
 }
 
-// Identify returns this PC's name, id and key. It creates the identity if there is none.
+// Identify returns this PC's name, id and key. It creates the identity if there is none. It
+// fails if the identity cannot be read or created.
 func (p Crew) Identify() (api.PCName, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

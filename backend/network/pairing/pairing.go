@@ -84,7 +84,8 @@ type listening struct {
 	port      int
 }
 
-// Open reads the pairs of this PC. It creates no files before the first pairing.
+// Open reads the pairs of this PC. It creates no files before the first pairing. It fails if
+// network/pairs.json or the identity of this PC cannot be read.
 func Open(opts Options) (*Peering, error) {
 	if opts.Look == 0 {
 		opts.Look = usualLook
@@ -321,7 +322,8 @@ type Invitation struct {
 	Self      string // its id
 }
 
-// Invite replaces the earlier invitation by a new one and opens its port.
+// Invite replaces the earlier invitation by a new one and opens its port. It fails with
+// Unavailable after Close, if the settings cannot be read, and if no port can be opened.
 func (p *Peering) Invite() (Invitation, error) {
 	settings, err := p.opts.Settings()
 	if err != nil {
@@ -414,7 +416,9 @@ func (p *Peering) Withdraw(id string) {
 	}
 }
 
-// Join pairs with the PC at that address by the code that the other PC shows.
+// Join pairs with the PC at that address by the code that the other PC shows. It fails with
+// Invalid for a bad address or code, and with Denied if the other PC refuses the code. It also
+// fails if that PC cannot be reached.
 func (p *Peering) Join(ctx context.Context, address, code string) (link.Pair, error) {
 	address, err := withPort(address)
 	if err != nil {
@@ -455,8 +459,9 @@ func (p *Peering) Refresh() {
 	p.opts.Changed()
 }
 
-// Unlink ends the pair with that name at once, and removes the name from what the owner
-// allows.
+// Unlink ends the pair with that name at once, and removes the name from what the owner allows.
+// It fails with NotFound if no pair has that name, and if the pairs or config.json cannot be
+// written.
 func (p *Peering) Unlink(name string) error {
 	pair, err := p.book.ByName(name)
 	if err != nil {
@@ -510,7 +515,7 @@ type PeerStatus struct {
 	Jobs, Messages, Decisions, Dashboard, Files bool
 }
 
-// Status returns the present state.
+// Status returns the present state. It fails if the settings cannot be read.
 func (p *Peering) Status() (Status, error) {
 	settings, err := p.opts.Settings()
 	if err != nil {

@@ -120,8 +120,10 @@ func (p Crew) writeTeam(file teamFile) error {
 	return nil
 }
 
-// Enrol makes this PC a member of the team whose hub is at that address, by the code that
-// the hub shows (HUB-03).
+// Enrol makes this PC a member of the team whose hub is at that address, by the code that the
+// hub shows (HUB-03). It fails with Conflict if this PC is in a team already, and with Invalid
+// for a bad address or code. It fails with Denied if the hub refuses the code, and also if the
+// hub cannot be reached.
 func (p Crew) Enrol(ctx context.Context, address, code string) (join.Membership, error) {
 	return p.join(func(identity link.Identity, record func(join.Membership) error) error {
 		return join.Join(ctx, identity, p.Name(), address, code, record)
@@ -159,9 +161,10 @@ func (p Crew) join(by func(identity link.Identity, record func(join.Membership) 
 	return joined, nil
 }
 
-// Leave ends this PC's team membership at once. It deletes the key for the hub, and
-// removes the names of the team's PCs from what the owner allows. untold is why the hub,
-// or the team's own server, may not have been informed.
+// Leave ends this PC's team membership at once. It deletes the key for the hub, and removes the
+// names of the team's PCs from what the owner allows. untold is why the hub, or the team's own
+// server, may not have been informed. Leave fails with NotFound if this PC is in no team, and
+// if network/team.json or config.json cannot be changed.
 func (p Crew) Leave(ctx context.Context) (left join.Membership, untold, err error) {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()

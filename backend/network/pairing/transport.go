@@ -98,7 +98,9 @@ func (a away) SendBulk(ctx context.Context, id string, frame remote.Frame) error
 func (a away) Of(string) (remote.Status, error) { return remote.Status{PC: a.pc}, nil }
 func (a away) Status() []remote.Status          { return nil }
 
-// Send implements [Transport].
+// Send implements [Transport]. It fails with Unauthorized if the PC is neither paired nor in
+// the team, and with Unavailable if there is no way to it. It fails with TooLarge for a large
+// frame.
 func (w *Ways) Send(ctx context.Context, id string, frame remote.Frame) error {
 	way, _, err := w.way(id)
 	if err != nil {
@@ -107,7 +109,7 @@ func (w *Ways) Send(ctx context.Context, id string, frame remote.Frame) error {
 	return way.Send(ctx, id, frame)
 }
 
-// SendBulk implements [Transport].
+// SendBulk implements [Transport]. It fails as Send does.
 func (w *Ways) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
 	way, _, err := w.way(id)
 	if err != nil {
@@ -116,7 +118,8 @@ func (w *Ways) SendBulk(ctx context.Context, id string, frame remote.Frame) erro
 	return way.SendBulk(ctx, id, frame)
 }
 
-// Of implements [Transport].
+// Of implements [Transport]. It fails with Unauthorized if the PC is neither paired nor in the
+// team.
 func (w *Ways) Of(id string) (remote.Status, error) {
 	_, status, err := w.way(id)
 	return status, err
@@ -157,7 +160,8 @@ func (w *Ways) Keeps() (ids []string) {
 	return ids
 }
 
-// Store implements [Spool].
+// Store implements [Spool]. It fails with Unauthorized for a PC outside the team, and with
+// Unavailable if the hub cannot be reached. It fails with Busy if the hub refuses the frame.
 func (w *Ways) Store(ctx context.Context, id string, frame remote.Frame) error {
 	pc, err := w.p.Crew().member(id)
 	if err != nil {

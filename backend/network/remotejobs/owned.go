@@ -204,7 +204,8 @@ func (o Owned) Job(name string, owner remote.Peer) (job.Job, error) {
 	return one, nil
 }
 
-// State returns the state of a job for its owner.
+// State returns the state of a job for its owner. It fails with NotFound if owner has no such
+// job here.
 func (o Owned) State(name string, owner remote.Peer) (remote.Value, error) {
 	one, err := o.Job(name, owner)
 	if err != nil {
@@ -239,7 +240,8 @@ func resultsOf(one job.Job) int {
 	return one.Run
 }
 
-// Result returns the result of a run of that owner's job.
+// Result returns the result of a run of that owner's job. It fails with NotFound if owner has
+// no such job or the run has no result, and with Storage if the result cannot be read.
 func (o Owned) Result(name string, owner remote.Peer, run int) (*runs.Envelope, error) {
 	one, err := o.withResult(name, owner, run)
 	if err != nil {
@@ -275,8 +277,10 @@ func placesOf(one job.Job) []remote.Place {
 	return places
 }
 
-// Answer answers an approval request of a job of that owner, and returns when the runner
-// has the answer (RMT-16).
+// Answer answers an approval request of a job of that owner, and returns when the runner has
+// the answer (RMT-16). It fails with NotFound for an unknown job or approval, and with Conflict
+// if the approval was answered or has ended. It fails with Unavailable if ctx ends before the
+// runner has the answer.
 func (o Owned) Answer(ctx context.Context, name string, owner remote.Peer, id string, decision job.Decision, reason string) error {
 	one, err := o.Job(name, owner)
 	if err != nil {
@@ -318,8 +322,9 @@ func (o Owned) answered(ctx context.Context, id string) error {
 	}
 }
 
-// Say sends a message and settings to a job of that owner. Repeated calls with the same
-// id take effect once.
+// Say sends a message and settings to a job of that owner. Repeated calls with the same id take
+// effect once. It fails with NotFound if owner has no such job here, and otherwise with the
+// error of the job.
 func (o Owned) Say(name string, owner remote.Peer, id string, control job.Control) (job.Delivery, error) {
 	if _, err := o.Job(name, owner); err != nil {
 		return "", err
@@ -331,7 +336,7 @@ func (o Owned) Say(name string, owner remote.Peer, id string, control job.Contro
 	return *said.Delivery, nil
 }
 
-// Cancel ends a job of that owner.
+// Cancel ends a job of that owner. It fails with NotFound if owner has no such job here.
 func (o Owned) Cancel(name string, owner remote.Peer) (api.JobStatus, error) {
 	if _, err := o.Job(name, owner); err != nil {
 		return api.JobStatus{}, err

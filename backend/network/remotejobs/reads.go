@@ -12,7 +12,9 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// Read returns a part of a job's log, changes or result to its owner.
+// Read returns a part of a job's log, changes or result to its owner. It fails with NotFound if
+// owner has no such job or no such result here, and with Invalid for a bad offset. It fails
+// with Conflict if the content has changed since the first part.
 func (o Owned) Read(ctx context.Context, request remote.Request) (*remote.Part, error) {
 	if _, err := o.Job(request.Job, request.Peer); err != nil {
 		return nil, err

@@ -198,7 +198,9 @@ func (s *Sharing) refused(from remote.PC, frameType string, why error) {
 	}
 }
 
-// PC implements broker.Pairs: a PC to which messages can be sent, now or later.
+// PC implements broker.Pairs: a PC to which messages can be sent, now or later. It fails with
+// NotFound for an unknown PC, and with Unsupported if a connected PC's release cannot receive
+// messages.
 func (s *Sharing) PC(name string) (remote.PC, error) {
 	for _, status := range s.opts.Transport.Status() {
 		if status.Name != name {

@@ -52,7 +52,8 @@ type agent struct {
 	reader // used by the reader of the output alone
 }
 
-// Start starts the agent of spec, which was checked.
+// Start starts the agent of spec, which was checked. It fails with Denied without the floor
+// that spec needs, and with Unavailable if the program does not start.
 func Start(spec job.Spec) (*run.Run, error) {
 	floor, err := run.FloorOf(spec)
 	if err != nil {
@@ -226,9 +227,10 @@ func (a *agent) until(ctx context.Context, fits func() bool) error {
 	}
 }
 
-// Send hands a message over as a turn of its own. While another one runs it waits:
-// the protocol has no word for a turn that goes on. Until then it is not taken, so
-// that a run that ends before has certainly not heard it.
+// Send sends a message as a new turn. While another turn runs, it waits, because the protocol
+// has no message to a running turn. Until then a run that ends has certainly not received it.
+// Send fails with ErrEnded after the agent has ended, with ErrUnconfirmed if ctx ends during
+// the write, and if ctx ends before.
 func (a *agent) Send(ctx context.Context, message job.Message) error {
 	if err := a.WaitOpen(ctx); err != nil {
 		return err
@@ -256,8 +258,8 @@ func (a *agent) Send(ctx context.Context, message job.Message) error {
 	})
 }
 
-// Stop stops the turn that runs. Its questions are answered as the protocol wants it:
-// as cancelled.
+// Stop stops the current turn. It answers the open questions as cancelled, as the protocol
+// requires. It fails as Send does.
 func (a *agent) Stop(ctx context.Context) error {
 	if err := a.WaitOpen(ctx); err != nil {
 		return err

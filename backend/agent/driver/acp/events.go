@@ -431,7 +431,9 @@ func outcome(option string) map[string]any {
 	return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": option}}
 }
 
-// Decide answers a question. A reason cannot go with it.
+// Decide answers a question, without a reason. It fails with NotFound if the question is not
+// open. It fails with Unsupported if the agent offers no way to allow once; the request is then
+// refused.
 func (a *agent) Decide(ctx context.Context, question job.Question, answer job.Answer) error {
 	a.mu.Lock()
 	options, open := a.open[question.ID]

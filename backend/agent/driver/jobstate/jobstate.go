@@ -17,9 +17,10 @@ import (
 // one name, or that a link leads to.
 var ErrNotPlain = errors.New("it is no regular file, or a link leads to it")
 
-// Mirror creates the folder private with a link to each entry of the owner's folder real.
-// The entries named in own become empty folders instead. It keeps existing entries of
-// private from an earlier run of the same job. A missing real has no entries.
+// Mirror creates the folder private with a link to each entry of the owner's folder real. The
+// entries named in own become empty folders instead. It keeps existing entries of private from
+// an earlier run of the same job. A missing real has no entries. Mirror fails if a folder or a
+// link cannot be created, or if real cannot be read.
 func Mirror(real, private string, own ...string) error {
 	for _, name := range append([]string{"."}, own...) {
 		if err := os.MkdirAll(filepath.Join(private, name), 0o700); err != nil {
@@ -40,8 +41,8 @@ func Mirror(real, private string, own ...string) error {
 	return nil
 }
 
-// Link creates the symbolic link path to target, and the folders above path. It
-// keeps an existing path.
+// Link creates the symbolic link path to target, and the folders above path. It keeps an
+// existing path. It fails if the folder or the link cannot be created.
 func Link(target, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the job's state folder: %w", err)

@@ -40,8 +40,9 @@ type Sender interface {
 	Send(ctx context.Context, line []byte) error
 }
 
-// Call sends what request makes of a fresh id and waits for the answer.
-// ErrUnconfirmed: it was sent, and nothing came.
+// Call sends the request that the function request returns for a new id, and waits for the
+// answer. It fails with ErrEnded after the end of the connection, with a Refusal if the CLI
+// refuses, and with ErrUnconfirmed if no answer came.
 func (c *Calls) Call(ctx context.Context, p Sender, request func(id string) any) (json.RawMessage, error) {
 	c.mu.Lock()
 	if c.over {

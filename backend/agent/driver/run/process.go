@@ -134,7 +134,8 @@ func Rules(spec job.Spec) sandbox.Rules {
 	return rules
 }
 
-// Launch starts the CLI of spec with what floor says below it.
+// Launch starts the CLI of spec below the floor of c. It fails if a folder of the job cannot be
+// created, and with Unavailable if the program does not start.
 func Launch(spec job.Spec, c Command) (*Process, error) {
 	if err := os.MkdirAll(Temporary(spec), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of job %s: %w", spec.Job, err)
@@ -261,8 +262,8 @@ func (p *Process) identity() job.Process {
 	return job.Process{PID: p.cmd.Process.Pid, Identity: id, Role: "cli"}
 }
 
-// Send writes one line. ErrEnded: the process reads no more. ErrUnconfirmed: ctx
-// ended while the line was on its way.
+// Send writes one line. It fails with ErrEnded if the process reads no more. It fails with
+// ErrUnconfirmed if ctx ends during the write, and with ctx's error if ctx ends before.
 func (p *Process) Send(ctx context.Context, line []byte) error {
 	select {
 	case p.writing <- struct{}{}:
@@ -311,6 +312,8 @@ type lastWords struct {
 	left int  // of what is read after it: somebody may write on and on
 }
 
+// Read reads from the pipe. After the deadline it reads at most left bytes, and then fails with
+// io.EOF. It fails with os.ErrDeadlineExceeded if no more data comes in time.
 func (l *lastWords) Read(into []byte) (int, error) {
 	if !l.late {
 		n, err := l.file.Read(into)
@@ -379,6 +382,7 @@ type tail struct {
 	kept []byte
 }
 
+// Write keeps the last part of the data within maxStderr. Its error is always nil.
 func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

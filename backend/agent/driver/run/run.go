@@ -197,7 +197,8 @@ func (r *Run) openLocked() {
 	}
 }
 
-// WaitOpen waits until the session is there.
+// WaitOpen waits until the session is open. It fails with ErrEnded if the run has ended, with
+// the error of FailOpen, and if ctx ends.
 func (r *Run) WaitOpen(ctx context.Context) error {
 	select {
 	case <-r.opened:
@@ -212,7 +213,7 @@ func (r *Run) WaitOpen(ctx context.Context) error {
 	return r.unopened
 }
 
-// FailOpen says that there will be no session.
+// FailOpen makes WaitOpen fail with err, unless the session is open already.
 func (r *Run) FailOpen(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +226,8 @@ func (r *Run) FailOpen(err error) {
 // Events implements job.Run.
 func (r *Run) Events() <-chan job.Event { return r.feed.out }
 
-// Message implements job.Run.
+// Message implements job.Run. It fails with ErrEnded after the end of the run, and with
+// ErrUnconfirmed if the message may have arrived. A repeat returns the first result.
 func (r *Run) Message(ctx context.Context, message job.Message) error {
 	m, again := r.claim(message)
 	switch {
@@ -430,7 +432,8 @@ func (r *Run) closeLocked(a *asked, used bool) {
 	r.showLocked()
 }
 
-// AwaitGone waits until the CLI says that it is done with a question.
+// AwaitGone waits until the CLI has closed a question. It fails with ErrUnconfirmed if ctx ends
+// first.
 func (r *Run) AwaitGone(ctx context.Context, id string) error {
 	r.mu.Lock()
 	a := r.questions[id]
@@ -443,7 +446,9 @@ func (r *Run) AwaitGone(ctx context.Context, id string) error {
 	}
 }
 
-// Answer implements job.Run.
+// Answer implements job.Run. It fails with NotFound if the question is not open, and with
+// Conflict if it has a different answer. It fails with ErrUnconfirmed if the answer may have
+// arrived.
 func (r *Run) Answer(ctx context.Context, answer job.Answer) error {
 	r.mu.Lock()
 	a, known := r.questions[answer.Question]
@@ -474,7 +479,8 @@ func (r *Run) Answer(ctx context.Context, answer job.Answer) error {
 	return a.err
 }
 
-// Interrupt implements job.Run.
+// Interrupt implements job.Run. It fails with the error of the protocol's Stop. Without a turn
+// it does nothing.
 func (r *Run) Interrupt(ctx context.Context) error {
 	r.mu.Lock()
 	// A prompt on its way is a turn that begins.
@@ -486,7 +492,7 @@ func (r *Run) Interrupt(ctx context.Context) error {
 	return r.protocol.Stop(ctx)
 }
 
-// Close implements job.Run.
+// Close implements job.Run. It fails if the process cannot be killed.
 func (r *Run) Close(ctx context.Context) error {
 	r.closing.Do(func() {
 		go func() {

@@ -46,7 +46,9 @@ func (r Report) waits() bool {
 	return r.State == Running && r.Broker != nil && r.Broker.Host != Host && r.Broker.Host != broker.HostBackground
 }
 
-// Install writes the service and returns descriptions of the written files.
+// Install writes the service and returns descriptions of the written files. It fails with
+// Denied without the rights, with Conflict if the service is installed already, and if the
+// service manager refuses it.
 func (c Control) Install(ctx context.Context) ([]string, error) {
 	if err := c.Manager.MayChange(); err != nil {
 		return nil, err
@@ -65,7 +67,9 @@ func (c Control) Install(ctx context.Context) ([]string, error) {
 	return append(lines, "Start it now with `"+c.Service.Command("start")+"`."), nil
 }
 
-// Uninstall stops the service and removes the files of Install.
+// Uninstall stops the service and removes the files of Install. It fails with Denied without
+// the rights, with NotFound if the service is not installed, and if the service manager cannot
+// stop it.
 func (c Control) Uninstall(ctx context.Context) ([]string, error) {
 	if _, err := c.change(ctx); err != nil {
 		return nil, err
@@ -90,10 +94,12 @@ func (c Control) change(ctx context.Context) (Status, error) {
 	return status, err
 }
 
-// Start starts the service and returns its state.
+// Start starts the service and returns its state. It fails with Denied without the rights, and
+// with NotFound if the service is not installed. It fails with check.ErrLost if the store of
+// this account's home is lost.
 func (c Control) Start(ctx context.Context) (Report, error) { return c.bringUp(ctx, c.Manager.Start) }
 
-// Restart restarts the service and returns its state.
+// Restart restarts the service and returns its state. It fails as Start does.
 func (c Control) Restart(ctx context.Context) (Report, error) {
 	return c.bringUp(ctx, c.Manager.Restart)
 }
@@ -145,7 +151,9 @@ func (c Control) await(ctx context.Context) (Report, error) {
 	}
 }
 
-// Stop ends the service until the next login or boot, and returns that as text.
+// Stop ends the service until the next login or boot, and returns that as text. It fails with
+// Denied without the rights, and with NotFound if the service is not installed. A stopped
+// service is no error.
 func (c Control) Stop(ctx context.Context) ([]string, error) {
 	status, err := c.change(ctx)
 	if err != nil {
@@ -160,7 +168,8 @@ func (c Control) Stop(ctx context.Context) ([]string, error) {
 	return []string{"The service " + c.Service.Name + " is stopped. A session that needs a broker starts one in the background."}, nil
 }
 
-// Report returns the state of the service. It does not query another account's broker.
+// Report returns the state of the service. It does not query another account's broker. It fails
+// if the service manager or the broker cannot be queried.
 func (c Control) Report(ctx context.Context) (Report, error) {
 	s := c.Service
 	status, err := c.Manager.Status(ctx)
@@ -172,7 +181,8 @@ func (c Control) Report(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// LogLines returns the last lines of the broker's log, which rotation keeps small.
+// LogLines returns the last lines of the broker's log, which rotation keeps small. It fails
+// with NotFound if there is no log yet, and if the log cannot be read.
 func (s Service) LogLines(count int) ([]string, error) {
 	lines, err := lastLines(s.Home.Log(), count)
 	switch {

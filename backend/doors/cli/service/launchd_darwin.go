@@ -20,7 +20,8 @@ type launchd struct {
 	file string // the property list
 }
 
-// Manager returns launchd, for the machine or for the account.
+// Manager returns launchd, for the machine or for the account. It fails with Invalid without a
+// home folder of the user.
 func (s Service) Manager() (Manager, error) {
 	m := launchd{Service: s, file: filepath.Join("/Library/LaunchDaemons", s.Name+".plist")}
 	if s.System {
@@ -34,6 +35,7 @@ func (s Service) Manager() (Manager, error) {
 	return m, nil
 }
 
+// MayChange fails with Denied for a service of the machine if the caller is not root.
 func (m launchd) MayChange() error {
 	if !m.System || os.Geteuid() == 0 {
 		return nil
@@ -87,6 +89,7 @@ func (m launchd) manager() (kardianos.Service, error) {
 	return kardianos.New(&program{}, config)
 }
 
+// Install fails with Storage if the property list cannot be written.
 func (m launchd) Install(context.Context) ([]string, error) {
 	manager, err := m.manager()
 	if err != nil {
@@ -102,6 +105,7 @@ func (m launchd) Install(context.Context) ([]string, error) {
 	return []string{"Wrote " + m.file, "Runs  " + m.Program + " " + strings.Join(m.Args(), " "), "launchd starts it " + when + "."}, nil
 }
 
+// Uninstall fails with Storage if the service cannot be stopped or its property list removed.
 func (m launchd) Uninstall(context.Context) ([]string, error) {
 	manager, err := m.manager()
 	if err != nil {
@@ -113,8 +117,13 @@ func (m launchd) Uninstall(context.Context) ([]string, error) {
 	return []string{"Stopped " + m.Name + ".", "Removed " + m.file}, nil
 }
 
+// Start fails with Internal if launchctl fails.
 func (m launchd) Start(context.Context) error { return m.order("started", kardianos.Service.Start) }
-func (m launchd) Stop(context.Context) error  { return m.order("stopped", kardianos.Service.Stop) }
+
+// Stop fails as Start does.
+func (m launchd) Stop(context.Context) error { return m.order("stopped", kardianos.Service.Stop) }
+
+// Restart fails as Start does.
 func (m launchd) Restart(context.Context) error {
 	return m.order("restarted", kardianos.Service.Restart)
 }
@@ -130,7 +139,8 @@ func (m launchd) order(done string, do func(kardianos.Service) error) error {
 	return nil
 }
 
-// state returns only the library's information; it has no process id.
+// Status returns only the library's information; it has no process id. It fails if launchctl
+// fails. A service that is not installed is no error.
 func (m launchd) Status(context.Context) (Status, error) {
 	state := Status{State: Stopped, File: m.file}
 	manager, err := m.manager()

@@ -16,5 +16,5 @@ func (Service) Manager() (Manager, error) {
 // Journal returns the place of the system's records of the service.
 func (Service) Journal() string { return "the system's log" }
 
-// Run runs the broker in the foreground.
+// Run runs the broker in the foreground. It returns the error of run.
 func Run(ctx context.Context, run func(context.Context) error) error { return run(ctx) }

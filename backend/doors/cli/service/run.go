@@ -50,7 +50,7 @@ func (p *program) Start(kardianos.Service) error {
 	return nil
 }
 
-// Stop ends the broker cleanly and waits for it.
+// Stop ends the broker cleanly and waits for it. Its error is always nil.
 func (p *program) Stop(kardianos.Service) error {
 	p.cancel()
 	<-p.done

@@ -22,7 +22,8 @@ type windowsService struct {
 	Service
 }
 
-// Manager returns the service control manager.
+// Manager returns the service control manager. It fails with Invalid for a service of the
+// account.
 func (s Service) Manager() (Manager, error) {
 	if !s.System {
 		return nil, bridge.Errorf(bridge.Invalid, "on Windows a service is always the machine's; to start Bridge at login, let the desktop app do it")
@@ -30,7 +31,7 @@ func (s Service) Manager() (Manager, error) {
 	return windowsService{s}, nil
 }
 
-// MayChange returns nil: Windows decides, because it has several ways to grant it.
+// MayChange never fails: Windows decides, because it has several ways to grant it.
 func (windowsService) MayChange() error { return nil }
 
 func (m windowsService) config(password string) *kardianos.Config {
@@ -56,6 +57,8 @@ func (m windowsService) manager(password string) (kardianos.Service, error) {
 	return kardianos.New(&program{}, m.config(password))
 }
 
+// Install fails if the password cannot be read, with Denied without an administrator's rights,
+// and otherwise with Internal.
 func (m windowsService) Install(context.Context) ([]string, error) {
 	password, err := m.password(m.Account)
 	if err != nil {
@@ -75,6 +78,7 @@ func (m windowsService) Install(context.Context) ([]string, error) {
 	}, nil
 }
 
+// Uninstall fails as Stop does, also if the service cannot be removed.
 func (m windowsService) Uninstall(ctx context.Context) ([]string, error) {
 	if state, err := m.Status(ctx); err == nil && state.State != Stopped {
 		if err := m.Stop(ctx); err != nil {
@@ -91,6 +95,8 @@ func (m windowsService) Uninstall(ctx context.Context) ([]string, error) {
 	return []string{"Stopped and removed the Windows service " + m.Name + "."}, nil
 }
 
+// Start fails with Denied without an administrator's rights or if Windows cannot log on as the
+// account, and otherwise with Internal. A service that runs is no error.
 func (m windowsService) Start(context.Context) error {
 	manager, err := m.manager("")
 	if err != nil {
@@ -103,6 +109,7 @@ func (m windowsService) Start(context.Context) error {
 	return m.explain("started", err)
 }
 
+// Restart fails as Start does.
 func (m windowsService) Restart(context.Context) error {
 	manager, err := m.manager("")
 	if err != nil {
@@ -111,6 +118,7 @@ func (m windowsService) Restart(context.Context) error {
 	return m.explain("restarted", manager.Restart())
 }
 
+// Stop fails with Denied without an administrator's rights, and otherwise with Internal.
 func (m windowsService) Stop(context.Context) error {
 	manager, err := m.manager("")
 	if err != nil {
@@ -133,7 +141,8 @@ func (m windowsService) explain(done string, err error) error {
 	}
 }
 
-// state queries with the rights that every user has.
+// Status queries with the rights that every user has. It fails if the service control manager
+// refuses the query. A service that is not installed is no error.
 func (m windowsService) Status(context.Context) (Status, error) {
 	state := Status{State: Stopped}
 	scm, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)

@@ -29,7 +29,9 @@ type systemd struct {
 	runtime string // XDG_RUNTIME_DIR of the account, for its own manager
 }
 
-// Manager returns systemd, for the machine or for the account.
+// Manager returns systemd, for the machine or for the account. It fails with Unsupported if
+// systemd does not run here or for the account, and with Invalid without a home folder of the
+// user.
 func (s Service) Manager() (Manager, error) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return nil, bridge.Errorf(bridge.Unsupported, "this system is not run by systemd, so it has no service manager that Bridge knows: start `bridge serve` by its own means")
@@ -62,6 +64,7 @@ func (s Service) Manager() (Manager, error) {
 	return m, nil
 }
 
+// MayChange fails with Denied for a service of the machine if the caller is not root.
 func (m systemd) MayChange() error {
 	if !m.System || os.Geteuid() == 0 {
 		return nil
@@ -138,6 +141,8 @@ func quoteUnit(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(text) + `"`
 }
 
+// Install fails with Invalid for a control character in a path, with Conflict if the unit file
+// exists, and with Storage if it cannot be written.
 func (m systemd) Install(ctx context.Context) ([]string, error) {
 	if strings.ContainsFunc(m.Program+m.Home.Dir(), isControl) {
 		return nil, bridge.Errorf(bridge.Invalid, "the path of the program or of the home holds a control character, which no unit file can")
@@ -255,6 +260,8 @@ func (m systemd) dropUnit() error {
 	return nil
 }
 
+// Uninstall fails if systemctl cannot stop or disable the service, or if a file cannot be
+// removed.
 func (m systemd) Uninstall(ctx context.Context) ([]string, error) {
 	if err := m.Stop(ctx); err != nil {
 		return nil, err
@@ -273,14 +280,17 @@ func (m systemd) Uninstall(ctx context.Context) ([]string, error) {
 	return []string{"Stopped " + m.unitName() + " and had systemd forget it.", "Removed " + m.file}, m.reload(ctx)
 }
 
+// Start fails with Internal and systemctl's message if systemctl fails.
 func (m systemd) Start(ctx context.Context) error {
 	return m.order(ctx, "start", kardianos.Service.Start)
 }
 
+// Stop fails as Start does.
 func (m systemd) Stop(ctx context.Context) error {
 	return m.order(ctx, "stop", kardianos.Service.Stop)
 }
 
+// Restart fails as Start does.
 func (m systemd) Restart(ctx context.Context) error {
 	return m.order(ctx, "restart", kardianos.Service.Restart)
 }
@@ -294,6 +304,7 @@ func (m systemd) order(ctx context.Context, verb string, do func(kardianos.Servi
 	return m.explain(ctx, do(manager), verb, m.unitName())
 }
 
+// Status fails if systemctl fails. A missing unit file is no error: Installed is then false.
 func (m systemd) Status(ctx context.Context) (Status, error) {
 	state := Status{File: m.file, State: Stopped}
 	for _, file := range m.files() { // an earlier version wrote the unit to the link's path

@@ -88,7 +88,8 @@ func (a Access) Options() ([]nats.Option, error) {
 
 var errCreds = bridge.Errorf(bridge.Invalid, "the credentials file has neither a user's JWT and seed nor a user's seed")
 
-// Key returns the public half of the key in the credentials.
+// Key returns the public half of the key in the credentials. It fails with Invalid if the
+// credentials have no user's seed.
 func (a Access) Key() (string, error) {
 	pair, err := nkeys.ParseDecoratedUserNKey([]byte(a.Creds))
 	if err != nil {

@@ -68,8 +68,10 @@ type Roster struct {
 	lock *sqlitex.Lock
 }
 
-// Init creates a roster in that folder after the server has what the team needs. If there
-// is a roster already, it changes the server's settings.
+// Init creates a roster in that folder after the server has what the team needs. If there is a
+// roster already, it changes the server's settings. It fails with Invalid for bad settings, and
+// with Conflict if the folder has another team's roster or is in use. It fails with Unavailable
+// if the server does not answer.
 func Init(ctx context.Context, dir string, set Settings, now func() time.Time) (*Roster, error) {
 	if err := set.check(); err != nil {
 		return nil, err
@@ -212,8 +214,9 @@ func (r *Roster) Add(ctx context.Context, name, id string) (PC, error) {
 	return r.put(ctx, PC{ID: id, Member: member})
 }
 
-// Remove ends a PC's membership: no PC of the team accepts its messages any more. The
-// server's administrator must end its access to the server.
+// Remove ends a PC's membership: no PC of the team accepts its messages any more. The server's
+// administrator must end its access to the server. Remove fails with NotFound if no PC has that
+// name or id, and if the server or the folder cannot be written.
 func (r *Roster) Remove(ctx context.Context, text string) (PC, error) {
 	pc, err := r.find(text)
 	if err != nil {
@@ -248,7 +251,8 @@ func (r *Roster) put(ctx context.Context, pc PC) (PC, error) {
 	return pc, nil
 }
 
-// Publish makes the server have all that the team needs, and publishes this roster.
+// Publish creates the streams that the team needs on the server, and publishes this roster. It
+// fails if the server cannot be reached or refuses a step.
 func (r *Roster) Publish(ctx context.Context) error {
 	return r.on(ctx, func(e Engine) error {
 		for _, pc := range slices.SortedFunc(maps.Values(r.file.PCs), func(a, b PC) int { return cmp.Compare(a.Number, b.Number) }) {

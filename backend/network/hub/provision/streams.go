@@ -74,8 +74,9 @@ func IsInbox(is jetstream.ConsumerConfig, team, pc string) bool {
 		is.AckWait == wanted.AckWait && is.MaxDeliver == wanted.MaxDeliver && is.MaxAckPending == wanted.MaxAckPending
 }
 
-// Make creates the streams and buckets, or updates them. each runs every step, for
-// callers that limit its time; nil runs the steps directly.
+// Make creates the streams and buckets, or updates them. each runs every step, for callers that
+// limit its time; nil runs the steps directly. Make fails with the error of the first step that
+// fails.
 func (e Engine) Make(ctx context.Context, each func(context.Context, func(context.Context) error) error) error {
 	if each == nil {
 		each = func(ctx context.Context, step func(context.Context) error) error { return step(ctx) }
@@ -110,14 +111,15 @@ func (e Engine) makeBucket(ctx context.Context, config jetstream.KeyValueConfig)
 	return err
 }
 
-// MakeInbox creates the consumer that keeps the messages for a PC.
+// MakeInbox creates the consumer that keeps the messages for a PC. It fails if the server
+// refuses it or does not answer.
 func (e Engine) MakeInbox(ctx context.Context, pc string) error {
 	_, err := e.JS.CreateOrUpdateConsumer(ctx, subject.MessageStream(e.Team), Inbox(e.Team, pc))
 	return err
 }
 
-// Forget deletes a PC's untaken messages, the messages that wait for it, and its
-// presence.
+// Forget deletes a PC's untaken messages, the messages that wait for it, and its presence. It
+// fails at the first step that the server refuses. A missing consumer is no error.
 func (e Engine) Forget(ctx context.Context, pc string) error {
 	stream, err := e.JS.Stream(ctx, subject.MessageStream(e.Team))
 	if err != nil {

@@ -35,7 +35,7 @@ func IsSealed(body []byte) bool {
 
 // Seal encrypts a body to the PC with that public key, as certificates hold it, for one
 // subject. It cannot be opened under another subject, so a PC that cannot read it cannot
-// republish it as its own.
+// republish it as its own. Seal fails with Invalid for a bad key.
 func Seal(key []byte, subject string, body []byte) ([]byte, error) {
 	public, err := exchange(key)
 	if err != nil {
@@ -102,7 +102,8 @@ func KeyOf(id, text string) (key []byte, is bool) {
 	return key, err == nil && hex.EncodeToString(sum[:]) == id
 }
 
-// Parse decodes a key written by [Text], and returns it with its PC's id.
+// Parse decodes a key written by [Text], and returns it with its PC's id. It fails with Invalid
+// for a bad key.
 func Parse(text string) (key []byte, id string, err error) {
 	key, err = base64.StdEncoding.Strict().DecodeString(text)
 	if err == nil {

@@ -65,8 +65,10 @@ func kept(team string) []BackupStream {
 	}
 }
 
-// Backup writes the whole state of the hub into a new folder, while the hub runs. Before
-// it publishes that folder, it restores the backup into a temporary hub to verify it.
+// Backup writes the whole state of the hub into a new folder, while the hub runs. Before it
+// publishes that folder, it restores the backup into a temporary hub to verify it. Backup fails
+// with Conflict if the folder exists, and with Storage if the backup cannot be written or
+// restored.
 func (c *Client) Backup(ctx context.Context, folder string, now time.Time) (Backup, error) {
 	folder, err := disk.CanonicalTarget(folder)
 	if err != nil {

@@ -221,32 +221,35 @@ func (c *Client) ask(ctx context.Context, operation, text string, value any) err
 	return json.Unmarshal(got.Value, value)
 }
 
-// Invite opens an invitation. Invitation returns its outcome; Withdraw ends it.
+// Invite opens an invitation. Invitation returns its outcome; Withdraw ends it. Like all
+// operations of Client, it fails with the code of the hub's refusal, and with Unavailable if
+// the hub does not answer.
 func (c *Client) Invite(ctx context.Context) (invited Invited, err error) {
 	return invited, c.ask(ctx, opInvite, "", &invited)
 }
 
-// Invitation returns the outcome of an invitation.
+// Invitation returns the outcome of an invitation. It fails as Invite does.
 func (c *Client) Invitation(ctx context.Context, id string) (state Invitation, err error) {
 	return state, c.ask(ctx, opInvitation, id, &state)
 }
 
-// Withdraw ends an unused invitation.
+// Withdraw ends an unused invitation. It fails as Invite does.
 func (c *Client) Withdraw(ctx context.Context, id string) error {
 	return c.ask(ctx, opWithdraw, id, new(any))
 }
 
-// PCs returns the PCs of the team.
+// PCs returns the PCs of the team. It fails as Invite does.
 func (c *Client) PCs(ctx context.Context) (members []Member, err error) {
 	return members, c.ask(ctx, opPCs, "", &members)
 }
 
-// Remove ends a PC's membership at once.
+// Remove ends a PC's membership at once. It fails with NotFound if no PC of the team has that
+// name, and otherwise as Invite does.
 func (c *Client) Remove(ctx context.Context, name string) (pc PC, err error) {
 	return pc, c.ask(ctx, opRemove, name, &pc)
 }
 
-// Status returns the status of the hub.
+// Status returns the status of the hub. It fails as Invite does.
 func (c *Client) Status(ctx context.Context) (status Status, err error) {
 	return status, c.ask(ctx, opStatus, "", &status)
 }

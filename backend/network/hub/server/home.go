@@ -29,7 +29,8 @@ import (
 // Home is the folder of one node of a hub. All of it is private.
 type Home struct{ dir string }
 
-// At returns the home in that folder; "" means ~/.bridge-hub. It creates nothing.
+// At returns the home in that folder; "" means ~/.bridge-hub. It creates nothing. It fails with
+// Invalid if the folder cannot be used, or if "" is given and the user has no home folder.
 func At(folder string) (Home, error) {
 	if folder == "" {
 		user, err := os.UserHomeDir()

@@ -80,8 +80,10 @@ const (
 	maxSubscriptions = 256 // of one connection
 )
 
-// Open starts the hub of a home and returns when PCs can connect. A three-node hub first
-// waits for a second node.
+// Open starts the hub of a home and returns when PCs can connect. A three-node hub first waits
+// for a second node. Open fails with Invalid for bad settings, with Conflict if a hub runs in
+// that home, and with Unavailable if the port cannot be opened. It fails with Storage if the
+// store cannot be used.
 func Open(ctx context.Context, opts Options) (*Server, error) {
 	if opts.FloodEvery == 0 {
 		opts.FloodEvery = floodEvery

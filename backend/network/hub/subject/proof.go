@@ -61,7 +61,8 @@ func (p Proof) Headers() map[string]string {
 	}
 }
 
-// ParseProof reads a proof from headers; get returns "" for a missing one.
+// ParseProof reads a proof from headers; get returns "" for a missing one. It fails with
+// Unauthorized if a header is missing or malformed.
 func ParseProof(get func(header string) string) (p Proof, err error) {
 	if p.Key, err = base64.StdEncoding.Strict().DecodeString(get(HeaderKey)); err == nil {
 		p.Signature, err = base64.StdEncoding.Strict().DecodeString(get(HeaderSignature))

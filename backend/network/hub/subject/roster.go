@@ -25,7 +25,8 @@ type Member struct {
 
 const maxMemberBytes = 1 << 10
 
-// ParseMember decodes an entry of the roster.
+// ParseMember decodes an entry of the roster. It fails with TooLarge over the limit, and with
+// Invalid for malformed JSON or a bad name.
 func ParseMember(data []byte) (m Member, err error) {
 	if err := bridge.DecodeAdditive(data, maxMemberBytes, &m); err != nil {
 		return Member{}, err
@@ -36,7 +37,7 @@ func ParseMember(data []byte) (m Member, err error) {
 	return m, nil
 }
 
-// Encode returns the encoded entry.
+// Encode returns the entry as JSON. It fails only if the JSON encoder does.
 func (m Member) Encode() ([]byte, error) { return json.Marshal(m) }
 
 // sealed is an entry as stored in the bucket. It contains its proof, because the engine's
@@ -48,8 +49,8 @@ type sealed struct {
 	Signature []byte `json:"signature"`
 }
 
-// Seal returns an entry of the roster, signed under that subject. Of two entries, the one
-// with the larger number is valid.
+// Seal returns an entry of the roster, signed under that subject. Of two entries, the one with
+// the larger number is valid. Seal fails only if the JSON encoder does.
 func Seal(sign func(message []byte) (key, signature []byte), subject string, number int64, body []byte) ([]byte, error) {
 	s := sealed{Body: body, Number: number}
 	s.Key, s.Signature = sign(Signed(subject, number, body))
@@ -68,6 +69,8 @@ func SealedBy(data []byte) string {
 }
 
 // Open returns the content of an entry that the hub with that id has sealed under that subject.
+// It fails with Invalid for malformed JSON, and with Unauthorized if the key is another one or
+// the signature is wrong.
 func Open(hub, subject string, data []byte) (body []byte, number int64, err error) {
 	var s sealed
 	if err := bridge.DecodeAdditive(data, 4*maxMemberBytes, &s); err != nil {
@@ -88,7 +91,8 @@ type Left struct {
 	Number int64 `json:"number"`
 }
 
-// ParseLeft decodes the hub's entry.
+// ParseLeft decodes the hub's entry. It fails with Invalid if the entry is malformed or has no
+// number.
 func ParseLeft(data []byte) (l Left, err error) {
 	if err := bridge.DecodeAdditive(data, maxMemberBytes, &l); err != nil {
 		return Left{}, err

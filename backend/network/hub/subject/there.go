@@ -129,7 +129,8 @@ func EncodeTold(now time.Time, more bool, lines []byte) []byte {
 	return append(binary.AppendVarint(head, now.UnixMilli()), lines...)
 }
 
-// ParseTold decodes a message of lines; their words and keys share data's memory.
+// ParseTold decodes a message of lines; their words and keys share data's memory. It fails with
+// Unsupported for another version, and with Invalid if the message is incomplete.
 func ParseTold(data []byte) (t Told, err error) {
 	if len(data) < 2 || data[0] != toldVersion {
 		return t, bridge.Errorf(bridge.Unsupported, "the hub tells who is there in a form that this Bridge does not know")

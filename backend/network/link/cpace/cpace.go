@@ -45,7 +45,8 @@ type Exchange struct {
 	share     []byte
 }
 
-// New begins an exchange as its initiator or as its responder.
+// New begins an exchange as its initiator or as its responder. It fails with Invalid if the
+// code is empty.
 func New(setting Setting, initiates bool) (*Exchange, error) {
 	if len(setting.Code) == 0 {
 		return nil, bridge.Errorf(bridge.Invalid, "the code is empty")
@@ -63,8 +64,8 @@ func begin(setting Setting, initiates bool, secret *ristretto255.Scalar) *Exchan
 // Share is what the other side needs, ShareBytes long.
 func (e *Exchange) Share() []byte { return e.share }
 
-// Key makes the key of the other side's share, KeyBytes long. One that is no group
-// element in its only encoding, or the identity, is refused.
+// Key makes the key of the other side's share, KeyBytes long. It fails with Invalid if the
+// share is the identity, or no group element in its only encoding.
 func (e *Exchange) Key(theirs []byte) ([]byte, error) {
 	element, identity := ristretto255.NewElement(), ristretto255.NewElement()
 	if len(theirs) != ShareBytes || element.Decode(theirs) != nil {

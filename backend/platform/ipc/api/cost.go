@@ -75,15 +75,16 @@ type Costs struct {
 // CostCalls holds the operations on costs.
 type CostCalls struct{ link Link }
 
-// ReportCost reports the text that this process put into its sessions. It fails with
-// Invalid beyond the limits, and with Unavailable if the connection has no session yet.
+// ReportCost reports the size of the texts that this process put into its sessions. It fails
+// with Invalid if Check refuses the report, and with Unavailable while the connection has no
+// session.
 func (c CostCalls) ReportCost(ctx context.Context, report CostReport) error {
 	_, err := OpCostReport.Call(ctx, c.link, report)
 	return err
 }
 
-// Costs returns the amount of text that Bridge put into each session. It fails with
-// Unavailable if the connection ends first.
+// Costs returns the size of Bridge's texts in each session. It fails with Denied for a role
+// other than RoleOwner and RoleDashboard.
 func (c CostCalls) Costs(ctx context.Context) (Costs, error) {
 	return OpCosts.Call(ctx, c.link, Empty{})
 }

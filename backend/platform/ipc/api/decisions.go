@@ -48,9 +48,9 @@ type DecisionsArgs struct {
 // DecisionCalls holds the operations on decisions.
 type DecisionCalls struct{ link Link }
 
-// Decide records a decision. It fails with Invalid for an unsuitable topic, text or
-// scope, with NotFound or Conflict if Supersedes is not current, and with Denied before
-// Register.
+// Decide records a decision. It fails with Denied before Register, and with Invalid for a bad
+// topic, text or scope. It fails with Conflict if another decision has the id or Supersedes is
+// not current, and with NotFound if Supersedes is set and no decision is current.
 func (c DecisionCalls) Decide(ctx context.Context, args DecideArgs) (DecideResult, error) {
 	return OpDecide.Call(ctx, c.link, args)
 }
@@ -68,8 +68,8 @@ func (c DecisionCalls) WithdrawDecision(ctx context.Context, args WithdrawDecisi
 	return OpWithdrawDecision.Call(ctx, c.link, args)
 }
 
-// Decisions returns the decisions that match args. It fails with Invalid for an
-// unsuitable query or scope, and with Denied before Register.
+// Decisions returns the decisions that fit args. It fails with Denied before Register, and with
+// Invalid for a bad query or without a scope if the session's project is unknown.
 func (c DecisionCalls) Decisions(ctx context.Context, args DecisionsArgs) ([]decision.Revision, error) {
 	return OpDecisions.Call(ctx, c.link, args)
 }

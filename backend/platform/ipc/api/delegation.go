@@ -150,55 +150,58 @@ type JobProgress struct {
 // JobCalls holds the operations on delegated jobs.
 type JobCalls struct{ link Link }
 
-// Spawn creates a job and returns after the job is durable. It fails with Invalid for
-// unsuitable arguments, and with Denied if the owner's settings or the parent job
-// forbid it. It fails with Conflict if the name is used or another job works in that
-// session.
+// Spawn creates a job and returns after the job is durable. It fails with Invalid for bad
+// arguments, and with NotFound if the folder or the model does not exist. It fails with Denied
+// if the owner's settings or the caller's own access forbid the job, and with Storage if the
+// job cannot be recorded.
 func (c JobCalls) Spawn(ctx context.Context, args SpawnArgs) (Spawned, error) {
 	return OpSpawn.Call(ctx, c.link, args)
 }
 
-// Jobs returns the jobs of the calling session, or all jobs for the owner. It fails
-// with Denied before Register.
+// Jobs returns the jobs of the calling session, or all jobs for the owner. It fails with Denied
+// before Register, and with Unsupported if jobs are not enabled.
 func (c JobCalls) Jobs(ctx context.Context, args Caller) (JobsResult, error) {
 	return OpJobs.Call(ctx, c.link, args)
 }
 
-// JobResult returns the result of a job, or its progress. It fails with NotFound for an
-// unknown job, and with Denied if the caller does not supervise it.
+// JobResult returns the result of a job, or its progress. It fails with NotFound for an unknown
+// job, and with Denied if the caller does not supervise it. If the result cannot be read, Error
+// holds the reason.
 func (c JobCalls) JobResult(ctx context.Context, args JobArgs) (JobResult, error) {
 	return OpJobResult.Call(ctx, c.link, args)
 }
 
-// JobMessage sends a message, settings or an answer to a job. It fails with NotFound
-// for an unknown job or approval, with Denied if the caller does not supervise the job,
-// and with Conflict for an answer to a question that is closed.
+// JobMessage sends a message, settings or an answer to a job. It fails with Invalid for bad
+// arguments, with NotFound for an unknown job or approval, and with Denied if the caller does
+// not supervise the job. It fails with Conflict for an archived job or an answered approval,
+// and with Busy while the last result is being sent.
 func (c JobCalls) JobMessage(ctx context.Context, args JobMessageArgs) (JobMessaged, error) {
 	return OpJobMessage.Call(ctx, c.link, args)
 }
 
-// JobCancel cancels a job. It fails with NotFound for an unknown job, and with Denied
-// if the caller does not supervise it.
+// JobCancel cancels a job. It fails with NotFound for an unknown job, with Denied if the caller
+// does not supervise it, and with Conflict if it is archived.
 func (c JobCalls) JobCancel(ctx context.Context, args JobArgs) (JobStatus, error) {
 	return OpJobCancel.Call(ctx, c.link, args)
 }
 
-// HandOff makes another session the supervisor of all named jobs, or of none. It fails
-// with NotFound for an unknown session or job, and with Denied for a job that is not
-// the caller's.
+// HandOff makes another session the supervisor of all named jobs, or of none. It fails with
+// Denied for a job or a native child and for jobs of others, and with NotFound for an unknown
+// session or job. It fails with Unavailable if that session is not connected, and with Invalid
+// if it is the caller.
 func (c JobCalls) HandOff(ctx context.Context, args HandoffArgs) (HandedOff, error) {
 	return OpHandOff.Call(ctx, c.link, args)
 }
 
-// JobProgress reports the progress of the calling job. It fails with Denied for any
-// other caller.
+// JobProgress reports the progress of the calling job. It fails with Denied unless the caller
+// is that job and the job runs.
 func (c JobCalls) JobProgress(ctx context.Context, args JobProgressArgs) error {
 	_, err := OpJobProgress.Call(ctx, c.link, args)
 	return err
 }
 
-// JobSlots sets or queries how many jobs of the session run at once. It fails with
-// Invalid beyond the limits, and with Denied inside a job.
+// JobSlots sets or queries how many jobs of the session run at once. It fails with Denied for a
+// job or a native child, and with Invalid for a limit outside 1 to 50.
 func (c JobCalls) JobSlots(ctx context.Context, args JobSlotsArgs) (JobSlots, error) {
 	return OpJobSlots.Call(ctx, c.link, args)
 }

@@ -53,29 +53,29 @@ type Transfers struct {
 	Transfers []Transfer `json:"transfers"`
 }
 
-// FileCalls holds the operations on files between PCs.
+// FileCalls holds the operations on files between PCs. Each fails with Denied inside an agent.
 type FileCalls struct{ link Link }
 
-// SendFiles starts a transfer and returns its first state immediately. It fails with
-// NotFound for an unknown PC or path, with Unavailable without a link, and with Denied
-// inside an agent.
+// SendFiles starts a transfer and returns its first state immediately. It fails with NotFound
+// for an unknown PC, with Unavailable if that PC is not connected, and if a path cannot be
+// read.
 func (c FileCalls) SendFiles(ctx context.Context, args SendFilesArgs) (Transfer, error) {
 	return OpSendFiles.Call(ctx, c.link, args)
 }
 
-// Transfer returns the transfer once it is newer than the revision Seen. It fails with
-// NotFound for an unknown id, and with Unavailable if the broker ends first.
+// Transfer returns the transfer once it is newer than the revision Seen. It fails with NotFound
+// for an unknown transfer, and with Unavailable if the broker ends.
 func (c FileCalls) Transfer(ctx context.Context, args TransferArgs) (Transfer, error) {
 	return OpTransfer.Call(ctx, c.link, args)
 }
 
-// Transfers lists the sent and received transfers. It fails with Denied inside an
-// agent.
+// Transfers lists the sent and received transfers. It fails with Unsupported if the broker
+// links with no other PCs.
 func (c FileCalls) Transfers(ctx context.Context) (Transfers, error) {
 	return OpTransfers.Call(ctx, c.link, Empty{})
 }
 
-// CancelTransfer cancels a running transfer. It fails with NotFound for an unknown id,
+// CancelTransfer cancels a running transfer. It fails with NotFound for an unknown transfer,
 // and with Conflict if the transfer has ended.
 func (c FileCalls) CancelTransfer(ctx context.Context, id string) (Transfer, error) {
 	return OpCancelTransfer.Call(ctx, c.link, TransferArgs{ID: id})

@@ -39,8 +39,8 @@ type SearchHit struct {
 // HistoryCalls holds the operations on the history.
 type HistoryCalls struct{ link Link }
 
-// SearchHistory searches the text of messages and decisions. It fails with Invalid for
-// an unsuitable query, and with Denied before Register.
+// SearchHistory searches the text of messages and decisions. It fails with Denied before
+// Register, and with Invalid for a bad query, kind or limit.
 func (c HistoryCalls) SearchHistory(ctx context.Context, args SearchArgs) (SearchResult, error) {
 	return OpSearch.Call(ctx, c.link, args)
 }

@@ -24,14 +24,14 @@ type WakeReply struct {
 // HookCalls holds the operations of an agent's hooks.
 type HookCalls struct{ link Link }
 
-// Hook reports a hook call and returns the text for the model. It fails with Invalid
-// for an unsuitable call.
+// Hook reports a hook call and returns the text for the model. It fails with Invalid for a
+// malformed call, and if the store fails. A call of an unknown session gets an empty reply.
 func (c HookCalls) Hook(ctx context.Context, args session.HookCall) (session.HookReply, error) {
 	return OpHook.Call(ctx, c.link, args)
 }
 
-// WakeWait waits until the session must wake up. It fails with Invalid for an
-// unsuitable call.
+// WakeWait waits until the session must wake up. It fails with Invalid for a malformed call,
+// and if the store fails. A session that has left is no error: the reply is then Superseded.
 func (c HookCalls) WakeWait(ctx context.Context, args WakeWait) (WakeReply, error) {
 	return OpWakeWait.Call(ctx, c.link, args)
 }

@@ -100,20 +100,21 @@ type OrderOutcome struct {
 // RunnerCalls holds the operations of a job's runner.
 type RunnerCalls struct{ link Link }
 
-// RunnerHello binds the connection to a run. It fails as the type [RunnerHello]
-// describes.
+// RunnerHello binds the connection to a run. It fails with NotFound for an unknown job, with
+// Unauthorized for a wrong token, with Conflict for another run, and with Denied if another
+// process runs the job. The type [RunnerHello] has the details.
 func (c RunnerCalls) RunnerHello(ctx context.Context, args RunnerHello) (RunnerReported, error) {
 	return OpRunnerHello.Call(ctx, c.link, args)
 }
 
-// RunnerReport reports changes of the run. It fails with Denied before RunnerHello, and
-// with Storage if the broker cannot record them.
+// RunnerReport reports changes of the run. It fails with Denied before RunnerHello, and with
+// Storage if the result cannot be recorded.
 func (c RunnerCalls) RunnerReport(ctx context.Context, args RunnerReport) (RunnerReported, error) {
 	return OpRunnerReport.Call(ctx, c.link, args)
 }
 
-// RunnerWait waits for orders. It fails with Denied before RunnerHello, with Conflict
-// if the run has a newer connection, and with Unavailable if the broker ends.
+// RunnerWait waits for orders. It fails with Denied before RunnerHello, with Conflict if the
+// run has a newer connection, and with Unavailable if the broker ends.
 func (c RunnerCalls) RunnerWait(ctx context.Context) (RunnerOrders, error) {
 	return OpRunnerWait.Call(ctx, c.link, Empty{})
 }

@@ -54,8 +54,10 @@ func (f JobFinished) LeftOutText() string {
 	return lines
 }
 
-// JobFinish applies or discards the work of a worktree job. It fails with Denied inside
-// an agent, with NotFound for an unknown job, and with Conflict while the job runs.
+// JobFinish applies or discards the work of a worktree job. It fails with Denied inside an
+// agent, with NotFound for an unknown job, and with Invalid for a job without a worktree. It
+// fails with Conflict while the job runs, with Unsupported for a job on another PC, and with
+// Storage if git fails.
 func (c JobCalls) JobFinish(ctx context.Context, args JobFinishArgs) (JobFinished, error) {
 	return OpJobFinish.Call(ctx, c.link, args)
 }

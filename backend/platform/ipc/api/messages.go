@@ -137,49 +137,52 @@ type Nack struct {
 // MessageCalls holds the operations on messages.
 type MessageCalls struct{ link Link }
 
-// Send stores a message durably before it returns (MSG-04). It fails with NotFound or
-// Ambiguous for a target that names no single session, with Invalid for an unsuitable
-// text, and with Busy if too many messages wait for the recipient.
+// Send stores a message durably before it returns (MSG-04). It fails with Invalid for a bad id
+// or an empty text, with TooLarge for a long one, and with NotFound for an unknown target or
+// reply_to. It fails with Ambiguous if the target names several sessions, and with Denied if a
+// job may not write to it. It fails with Busy if an absent recipient has too much unread mail
+// from the sender.
 func (c MessageCalls) Send(ctx context.Context, args SendArgs) (SendResult, error) {
 	return OpSend.Call(ctx, c.link, args)
 }
 
-// SendStatus returns the progress of a message that the caller sent. It fails with
-// NotFound for any other message.
+// SendStatus returns the delivery stages of a message. It fails with NotFound if this session
+// sent no message with that id, and with Denied before Register.
 func (c MessageCalls) SendStatus(ctx context.Context, args SentArgs) (Sent, error) {
 	return OpSent.Call(ctx, c.link, args)
 }
 
-// Inbox returns unread mail. It fails with Invalid for an unsuitable limit, and with
-// Denied for a native child or before Register.
+// Inbox returns unread mail. It fails with Denied before Register and for a native child, and
+// with Invalid for a bad limit.
 func (c MessageCalls) Inbox(ctx context.Context, args InboxArgs) (Inbox, error) {
 	return OpInbox.Call(ctx, c.link, args)
 }
 
-// Wait waits for a message that fits the filters. It fails with Invalid for an
-// unsuitable timeout, and with Unavailable if the session leaves.
+// Wait waits for a message that fits the filters. It fails with Denied before Register and for
+// a native child, and with Invalid for a bad time-out. It fails with Unavailable if the session
+// leaves.
 func (c MessageCalls) Wait(ctx context.Context, args WaitArgs) (WaitResult, error) {
 	return OpWait.Call(ctx, c.link, args)
 }
 
-// Take returns mail for the channel of the connection's session, oldest first. It
-// returns none unless some of the mail may wake the session. It does not count as
-// activity. It fails with Unavailable if the session has left.
+// Take returns mail for the channel of the connection's session, oldest first. It returns none
+// unless some of the mail may wake the session. It does not count as activity. It fails with
+// Denied before Register, and with Unavailable if the session has left.
 func (c MessageCalls) Take(ctx context.Context, args Caller) (Inbox, error) {
 	return OpTake.Call(ctx, c.link, args)
 }
 
-// Ack acknowledges a lease; the acknowledgement is durable when it returns nil. It
-// fails with Invalid for an unsuitable stage, with Denied if the caller may not report
-// it, and with Storage if the broker cannot record it.
+// Ack acknowledges a lease; the acknowledgement is durable when it returns nil. It fails as
+// Ack.Of does, with Denied if a job acknowledges another session's mail, and if the store
+// cannot be written.
 func (c MessageCalls) Ack(ctx context.Context, args Ack) error {
 	args.Evidence = args.Words()
 	_, err := OpAck.Call(ctx, c.link, args)
 	return err
 }
 
-// Nack returns a lease that was not delivered. An unknown lease has no effect. It fails
-// with Unavailable if the connection ends first.
+// Nack returns a lease that was not delivered. It fails with Unavailable if the connection ends
+// first. An unknown lease is no error.
 func (c MessageCalls) Nack(ctx context.Context, leaseID string) error {
 	_, err := OpNack.Call(ctx, c.link, Nack{Lease: leaseID})
 	return err

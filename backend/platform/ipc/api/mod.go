@@ -84,14 +84,14 @@ func (r ModReport) Check() error {
 // short calls report the outcomes.
 type ModCalls struct{ link Link }
 
-// Mod waits for the next task of the mod. It fails with Invalid for an unsuitable
-// session id.
+// Mod waits for the next task of the mod. It fails with Invalid for a bad session id, and if
+// the store fails.
 func (c ModCalls) Mod(ctx context.Context, args ModWait) (ModReply, error) {
 	return OpMod.Call(ctx, c.link, args)
 }
 
-// ModReport reports an event; the report is durable when it returns nil. It fails with
-// Invalid for an unknown event or an unsuitable id.
+// ModReport reports an event; the report is durable when it returns nil. It fails with Invalid
+// for an unknown event or a bad id, and if the store fails.
 func (c ModCalls) ModReport(ctx context.Context, args ModReport) error {
 	_, err := OpModReport.Call(ctx, c.link, args)
 	return err

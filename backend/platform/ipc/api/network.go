@@ -205,64 +205,65 @@ type RemoteJob struct {
 	Since  bridge.UnixMillis `json:"since"`
 }
 
-// NetworkCalls holds the operations on other PCs.
+// NetworkCalls holds the operations on other PCs. Each fails with Denied inside an agent.
 type NetworkCalls struct{ link Link }
 
-// Invite opens an invitation and closes the previous one. It fails with Denied inside
-// an agent, and with Unavailable if the port cannot be opened.
+// Invite opens an invitation and closes the previous one. It fails with Unavailable if the
+// broker is ending, and if no port can be opened.
 func (c NetworkCalls) Invite(ctx context.Context) (Invited, error) {
 	return OpInvite.Call(ctx, c.link, Empty{})
 }
 
-// AwaitInvitation waits until the invitation has ended. It fails with Unavailable if
-// the broker ends first.
+// AwaitInvitation waits until the invitation has ended. If ctx ends first, the broker withdraws
+// the invitation. It fails with Unavailable if the broker ends.
 func (c NetworkCalls) AwaitInvitation(ctx context.Context, id string) (InvitationEnded, error) {
 	return OpInvitation.Call(ctx, c.link, InvitationArgs{ID: id})
 }
 
-// Link pairs with another PC. It fails with Invalid for an unsuitable address or code,
-// with Unauthorized for a wrong code, and with Unavailable if the PC cannot be reached.
+// Link pairs with another PC. It fails with Invalid for a malformed address or code, and if the
+// other PC is unreachable or refuses the code.
 func (c NetworkCalls) Link(ctx context.Context, args LinkArgs) (PCName, error) {
 	return OpLink.Call(ctx, c.link, args)
 }
 
-// Unlink removes a pairing. It fails with NotFound if no PC of that name is paired.
+// Unlink removes a pairing. It fails with NotFound if no pair has that name, and if config.json
+// cannot be changed.
 func (c NetworkCalls) Unlink(ctx context.Context, name string) error {
 	_, err := OpUnlink.Call(ctx, c.link, UnlinkArgs{Name: name})
 	return err
 }
 
-// JoinTeam adds this PC to a team. It fails with Conflict if this PC is in a team
-// already, and with Unauthorized for a wrong code.
+// JoinTeam adds this PC to a team. It fails with Conflict if this PC is in a team already, and
+// if the hub is unreachable or refuses the code.
 func (c NetworkCalls) JoinTeam(ctx context.Context, args LinkArgs) (Joined, error) {
 	return OpJoinTeam.Call(ctx, c.link, args)
 }
 
-// JoinOwn adds this PC to a team that runs its own NATS server. It fails with Conflict
-// if this PC is in a team already.
+// JoinOwn adds this PC to a team that runs its own NATS server. It fails with Conflict if this
+// PC is in a team already, and if the server or its roster cannot be read.
 func (c NetworkCalls) JoinOwn(ctx context.Context, args JoinOwnArgs) (Joined, error) {
 	return OpJoinOwn.Call(ctx, c.link, args)
 }
 
-// Identify returns this PC's identity for other PCs. It fails with Denied inside an
-// agent, and with Storage if the identity cannot be read or created.
+// Identify returns this PC's identity for other PCs. It fails if the identity cannot be read or
+// created.
 func (c NetworkCalls) Identify(ctx context.Context) (PCName, error) {
 	return OpIdentify.Call(ctx, c.link, Empty{})
 }
 
-// LeaveTeam removes this PC from its team. It fails with NotFound if it has none.
+// LeaveTeam removes this PC from its team. It fails with NotFound if this PC is in no team, and
+// if network/team.json or config.json cannot be changed.
 func (c NetworkCalls) LeaveTeam(ctx context.Context) (Joined, error) {
 	return OpLeaveTeam.Call(ctx, c.link, Empty{})
 }
 
-// NetworkLists returns the lists that the paired PCs share. It fails with Denied inside
-// an agent.
+// NetworkLists returns the lists that the paired PCs share. It fails with Unsupported if the
+// broker links with no other PCs.
 func (c NetworkCalls) NetworkLists(ctx context.Context) (NetworkLists, error) {
 	return OpNetworkLists.Call(ctx, c.link, Empty{})
 }
 
-// Network returns the state of the links to other PCs. It fails with Denied inside an
-// agent.
+// Network returns the state of the links to other PCs. It fails if the settings cannot be read.
 func (c NetworkCalls) Network(ctx context.Context) (Network, error) {
 	return OpNetwork.Call(ctx, c.link, Empty{})
 }

@@ -54,14 +54,15 @@ type Limit struct {
 	ResetsAt    int64   `json:"resetsAt,omitempty"` // in Unix milliseconds; 0 if the CLI does not report it
 }
 
-// Models returns the models that the agents of this PC offer. It fails with Denied
-// before Register, and with Unsupported if the broker does not query agents.
+// Models returns the models that the agents of this PC offer. It fails with Denied before
+// Register, and with Unsupported if the broker queries no agents. An agent that cannot be
+// queried has the reason in its entry.
 func (c JobCalls) Models(ctx context.Context, args AgentArgs) (ModelsResult, error) {
 	return OpModels.Call(ctx, c.link, args)
 }
 
-// Usage returns how much of their limits the agents of this PC have used. It fails as
-// Models does.
+// Usage returns how much of their limits the agents of this PC have used. It fails as Models
+// does.
 func (c JobCalls) Usage(ctx context.Context, args AgentArgs) (UsageResult, error) {
 	return OpUsage.Call(ctx, c.link, args)
 }

@@ -207,7 +207,8 @@ func DelegatedOperations() []Row {
 // Operations returns the whole table.
 func Operations() []Row { return slices.Clone(rows) }
 
-// Calls holds the operations as methods, grouped by noun.
+// Calls holds the operations as methods, grouped by noun. Each fails with Denied if the role
+// of the connection may not call it, and with Unavailable if the connection ends first.
 type Calls struct {
 	SessionCalls
 	MessageCalls

@@ -84,14 +84,15 @@ type RuleTakenBack struct {
 // PromptCalls holds the operations of the hooks that ask.
 type PromptCalls struct{ link Link }
 
-// Prompt asks the owner and waits for the answer while the connection lives. It fails
-// with Invalid for an unsuitable id, and with Conflict for an id that was used before.
+// Prompt asks the owner and waits for the answer while the connection lives. It fails with
+// Invalid for a bad id or hook call, and with Conflict if the id was used before. It fails with
+// Unsupported if the broker answers no prompts.
 func (c PromptCalls) Prompt(ctx context.Context, args PromptArgs) (PromptAnswer, error) {
 	return OpPrompt.Call(ctx, c.link, args)
 }
 
-// PromptReport reports an event of the prompt. It fails with Invalid for an unknown
-// event, and with NotFound if this connection has no such prompt.
+// PromptReport reports an event of the prompt. It fails with Invalid for an unknown event, and
+// with NotFound if this connection has no such prompt.
 func (c PromptCalls) PromptReport(ctx context.Context, args PromptReport) error {
 	_, err := OpPromptReport.Call(ctx, c.link, args)
 	return err

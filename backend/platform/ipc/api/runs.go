@@ -53,14 +53,15 @@ func (a ApproveArgs) Check() error {
 	return nil
 }
 
-// Runs lists all jobs, or the agent's own if an agent runs the owner's command. It
-// fails with Denied if the broker cannot identify the caller as the owner or a session.
+// Runs lists all jobs, or the agent's own if an agent runs the owner's command. It fails with
+// Unsupported if jobs are not enabled.
 func (c OwnerCalls) Runs(ctx context.Context, args RunsArgs) (Runs, error) {
 	return OpRuns.Call(ctx, c.link, args)
 }
 
-// RunLog reads the next part of a run's log. It fails with NotFound for an unknown job,
-// and with Denied if an agent that does not supervise it runs the command.
+// RunLog reads the next part of a run's log. It fails with NotFound for an unknown job, and
+// with Invalid if From is beyond the log. It fails with Denied if an agent asks that does not
+// supervise the job.
 func (c OwnerCalls) RunLog(ctx context.Context, args RunLogArgs) (RunLog, error) {
 	return OpRunLog.Call(ctx, c.link, args)
 }

@@ -142,27 +142,28 @@ type AutoWakeArgs struct {
 // SessionCalls holds the operations on sessions.
 type SessionCalls struct{ link Link }
 
-// Register adds the connection to a session. It fails with Invalid if [Register.Check]
-// does, and with Denied if a job's process or name is used for another session.
+// Register adds the connection to a session. It fails with Invalid if Check refuses args. It
+// fails with Denied if a job's process registers as another session, or another process as a
+// job. It also fails if the session cannot be stored.
 func (c SessionCalls) Register(ctx context.Context, args Register) (Registered, error) {
 	return OpRegister.Call(ctx, c.link, args)
 }
 
-// Leave ends one session of a plugin's connection. It fails with NotFound if the
-// connection has no such session.
+// Leave ends one session of a plugin's connection. It fails with NotFound if the connection is
+// not part of that session.
 func (c SessionCalls) Leave(ctx context.Context, args Leave) error {
 	_, err := OpLeave.Call(ctx, c.link, args)
 	return err
 }
 
-// Peers lists the live sessions. It fails with Storage if unread messages cannot be
-// counted.
+// Peers lists the live sessions. It fails if the unread messages cannot be counted in the
+// store, and with Invalid if the connection has several sessions and args names none.
 func (c SessionCalls) Peers(ctx context.Context, args Caller) (PeersResult, error) {
 	return OpPeers.Call(ctx, c.link, args)
 }
 
-// AutoWake sets the session's preference. It fails with Denied for a native child or
-// before Register.
+// AutoWake sets the session's preference. It fails with Denied before Register and for a native
+// child, and if the preference cannot be stored.
 func (c SessionCalls) AutoWake(ctx context.Context, args AutoWakeArgs) error {
 	_, err := OpAutoWake.Call(ctx, c.link, args)
 	return err

@@ -44,28 +44,28 @@ type Work struct {
 // OwnerCalls holds the operations of the owner's programs.
 type OwnerCalls struct{ link Link }
 
-// Status returns the broker's own state. It fails with Storage if unread messages
-// cannot be counted.
+// Status returns the broker's own state. It fails if the unread messages cannot be counted in
+// the store.
 func (c OwnerCalls) Status(ctx context.Context) (Status, error) {
 	return OpStatus.Call(ctx, c.link, Empty{})
 }
 
-// Subscribe starts RevisionEvents on this connection. It fails with Denied unless the
-// connection is the dashboard's.
+// Subscribe starts RevisionEvents on this connection. It fails with Denied for any role except
+// RoleDashboard.
 func (c OwnerCalls) Subscribe(ctx context.Context) error {
 	_, err := OpSubscribe.Call(ctx, c.link, Empty{})
 	return err
 }
 
-// Ticket returns a one-time launch address of the dashboard (AUT-04). It fails with
-// Unavailable if the broker serves no dashboard.
+// Ticket returns a one-time launch address of the dashboard (AUT-04). It fails with Unavailable
+// if the broker serves no dashboard.
 func (c OwnerCalls) Ticket(ctx context.Context) (string, error) {
 	return OpTicket.Call(ctx, c.link, Empty{})
 }
 
-// Entry returns an address or a file to open in the owner's browser. It opens the
-// dashboard once, within 30 seconds, and holds no key (SEC-01). It fails with
-// Unavailable if the broker serves no dashboard.
+// Entry returns an address or a file to open in the owner's browser. It opens the dashboard
+// once, within 30 seconds, and holds no key (SEC-01). It fails with Denied inside an agent's
+// session, and with Unavailable if the broker serves no dashboard.
 func (c OwnerCalls) Entry(ctx context.Context) (string, error) {
 	return OpEntry.Call(ctx, c.link, Empty{})
 }
@@ -84,14 +84,14 @@ func (c OwnerCalls) LaunchLink(ctx context.Context, args LaunchArgs) (string, er
 }
 
 // Retire asks a background broker to end in favor of the caller's broker. It fails with
-// Conflict if the broker does not run in the background.
+// Conflict if that broker does not run in the background.
 func (c OwnerCalls) Retire(ctx context.Context) error {
 	_, err := OpRetire.Call(ctx, c.link, Empty{})
 	return err
 }
 
-// Show asks the desktop app at the other end to show its window (DSK-02). It fails with
-// Unavailable if the app ends first.
+// Show asks the desktop app at the other end to show its window (DSK-02). It fails with Denied
+// at a broker, which does not serve this operation.
 func (c OwnerCalls) Show(ctx context.Context) error {
 	_, err := OpShow.Call(ctx, c.link, Empty{})
 	return err
