@@ -31,7 +31,8 @@ const (
 	PassUp Decision = "pass_up"
 )
 
-// ParseDecision returns the decision of that name. The error lists the choices.
+// ParseDecision returns the decision of that name. It fails with Invalid for any other
+// name, and lists the choices.
 func ParseDecision(raw string) (Decision, error) {
 	if decision := Decision(raw); decision == Allow || decision == Deny {
 		return decision, nil
@@ -205,15 +206,17 @@ func (a *Approval) AskAgain() error {
 	return nil
 }
 
-// Deliver records that the runner has recorded the answer. A repeat is no error.
+// Deliver records that the runner has recorded the answer. A repeat is no error. It
+// fails with Conflict unless the question was answered.
 func (a *Approval) Deliver() error { return a.move(ApprovalDelivered, ApprovalAnswered) }
 
-// Apply records that the agent obeyed the answer. A repeat is no error.
+// Apply records that the agent obeyed the answer. A repeat is no error. It fails with
+// Conflict unless the answer was delivered.
 func (a *Approval) Apply() error { return a.move(ApprovalApplied, ApprovalDelivered) }
 
 // Withdraw records that the question is gone before the agent obeyed: the agent
-// withdrew it, or the runner is gone. A repeat is no error. An expired question stays
-// expired.
+// withdrew it, or the runner is gone. A repeat is no error. It fails with Conflict if
+// the answer was applied or the question has expired.
 func (a *Approval) Withdraw() error {
 	return a.move(ApprovalWithdrawn, ApprovalAsked, ApprovalAnswered, ApprovalDelivered)
 }

@@ -66,7 +66,8 @@ func isHex(text string) bool {
 	return len(text) == hexLen && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// ParseAccess returns the level of that name. The error lists the choices.
+// ParseAccess returns the level of that name. It fails with Invalid for any other name,
+// and lists the choices.
 func ParseAccess(raw string) (Access, error) {
 	access := Access(raw)
 	if slices.Contains([]Access{AccessRead, AccessAsk, AccessEdit}, access) {

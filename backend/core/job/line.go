@@ -233,7 +233,7 @@ func (j *Job) NextPrompt() string {
 // Cancel cancels a job and all jobs below it (JOB-22). Queued jobs end immediately.
 // Active ones are marked, and their runners end them. Ended ones stay unchanged, but a
 // usage limit's end no longer resumes them. It returns the jobs that had not ended, the
-// job first.
+// job first. It fails with NotFound for an unknown job.
 func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
 	job, err := r.find(name)
 	if err != nil {

@@ -52,8 +52,8 @@ type Request struct {
 	BudgetUSD float64 // 0 is none
 }
 
-// ParseSpawn reads the arguments of spawn_<kind> or ask_<kind>. The error is one
-// sentence that names the argument.
+// ParseSpawn reads the arguments of spawn_<kind> or ask_<kind>. It fails with Invalid
+// or TooLarge, with a sentence that names the argument.
 func ParseSpawn(kind bridge.AgentKind, ask bool, data []byte) (Request, error) {
 	var args SpawnArgs
 	if err := bridge.DecodeStrict(data, maxArgsBytes, &args); err != nil {

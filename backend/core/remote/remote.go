@@ -200,7 +200,8 @@ type Response struct {
 }
 
 // Parse decodes a remote-job frame's payload from the PC that the link has proved: a
-// request or a response. If an invalid request has a Rid, Request.Rid is set together
+// request or a response. It fails with Invalid for any other payload, and with TooLarge
+// beyond the frame limit. If an invalid request has a Rid, Request.Rid is set together
 // with the error, so that it can be answered.
 func Parse(data []byte, proved Peer) (*Request, *Response, error) {
 	request, response, err := parse(data, proved)
@@ -407,7 +408,7 @@ func EncodeRequest(r Request, args json.RawMessage) ([]byte, error) {
 }
 
 // EncodeResponse returns the payload of a response. Of an error it sends only the code
-// and a limited sentence.
+// and a limited sentence. It fails with TooLarge beyond the frame limit.
 func EncodeResponse(r Response) ([]byte, error) {
 	p := payload{Kind: kindResponse, Rid: r.Rid}
 	if r.Err != nil {

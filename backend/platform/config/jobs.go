@@ -62,7 +62,8 @@ func (j Jobs) Problem() error { return j.problem }
 // jobsProblem marks an error that concerns only the jobs.
 type jobsProblem struct{ error }
 
-// UnmarshalJSON decodes the valid members and keeps the error for check.
+// UnmarshalJSON decodes the valid members. It never fails: Problem returns the
+// error of the others.
 func (j *Jobs) UnmarshalJSON(raw []byte) error {
 	type plain Jobs
 	read := plain(*j)

@@ -22,7 +22,7 @@ func (f Files) Replace(pending, final string) error {
 }
 
 // RemoveCopied removes the file at path, of which the caller has a durable copy. A
-// missing file is not an error.
+// missing file is not an error. It fails if the file cannot be removed.
 func (f Files) RemoveCopied(path string) error {
 	if err := f.before(StepRemove, path); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)

@@ -229,8 +229,8 @@ func (r *Reconnector) Client(ctx context.Context) (*Client, error) {
 
 // Do runs work on the current connection. If that connection ends meanwhile, it
 // runs work again on the next one, until ctx ends. work must be safe to repeat: the
-// broker may have executed the first run. It fails with the error of work, and with
-// Unavailable if no broker answers before ctx ends.
+// broker may have executed the first run. It fails with the error of work, and as
+// [Reconnector.Client] does without a connection.
 func (r *Reconnector) Do(ctx context.Context, work func(*Client) error) error {
 	for {
 		client, err := r.Client(ctx)

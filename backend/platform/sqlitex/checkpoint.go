@@ -38,6 +38,7 @@ const (
 // log may hold a readable commit whose sync failed or never happened. The system
 // treats the pages of a failed sync as written, so a second sync proves nothing. A
 // checkpoint writes and syncs them again, so a reported duplicate is really stored.
+// It fails with SQLite's error if the disk refuses a write or sync.
 func CheckpointWAL(ctx context.Context, on rowAsker) error {
 	var busy, logged, moved int
 	return on.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &logged, &moved)

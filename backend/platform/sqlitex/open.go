@@ -121,8 +121,8 @@ func OpenAttached(dsn string, with Attachment, params string) *sql.DB {
 	return sql.OpenDB(attached{Attachment: with, dsn: dsn, params: params})
 }
 
-// Connect opens a connection (driver.Connector). It fails with Storage if the
-// existing attachment cannot be opened.
+// Connect opens a connection (driver.Connector). It fails with SQLite's error if
+// the database cannot be opened, and with Storage if an existing attachment cannot.
 func (a attached) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := a.Driver().Open(a.dsn)
 	if err != nil || a.Path == "" {

@@ -101,7 +101,8 @@ func Handed(all []job.Approval, ruleID string) (ids []string) {
 	return ids
 }
 
-// Live returns the rules in force, in order of creation. The error is why the file is unusable.
+// Live returns the rules in force, in order of creation. It fails if the file of rules is
+// unusable.
 func (r *Rules) Live() ([]rule.Rule, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

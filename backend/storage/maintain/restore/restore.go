@@ -48,7 +48,8 @@ type outcome struct {
 // the whole snapshot and copies its files next to their places. Then it copies every
 // managed file to a permanent recovery set, and replaces the files one by one. It rolls
 // back after a failure. It does not touch the home's secrets, logs and backups. Restoring
-// a recovery set undoes a restore.
+// a recovery set undoes a restore. It fails with NotFound without such a snapshot, with
+// Unsupported or Storage for an unsuitable one, and with Denied while a writer lives.
 func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err error) {
 	source, err := r.openSource(ctx, typed)
 	if err != nil {

@@ -24,7 +24,9 @@ import (
 // Test restores a snapshot, the newest if typed is "", into a scratch home and verifies
 // it there. It checks the checksums, the doctor's report, the rows of every table against
 // the manifest, and that the store opens. A set of messages is merged into an empty home
-// instead. Test records the result, even a failure, and removes the scratch home.
+// instead. Test records the result, even a failure, and removes the scratch home. It
+// fails with NotFound without such a snapshot, with Denied during maintenance, and with
+// Storage if the snapshot cannot be restored.
 func (r Restorer) Test(ctx context.Context, typed string) (result inventory.TestResult, err error) {
 	find := inventory.FindSnapshot
 	if inventory.MessagesName.MatchString(filepath.Base(typed)) {
