@@ -25,6 +25,8 @@ func (j awayBook) Change(do func(*job.Registry) error) error     { return j.chan
 func (j awayBook) MayControl(by broker.Asker, one job.Job) error { return j.mayControl(by, one) }
 func (j awayBook) AnswersTo(one job.Job) job.Caller              { return j.answersTo(one) }
 
+// Show applies a change to a job, and saves it now if atOnce is true, otherwise later. It fails
+// with Storage if the job cannot be recorded. An unknown job is no error.
 func (j awayBook) Show(name string, change func(*job.Job) (atOnce bool), anyway bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -49,6 +51,8 @@ func (j awayBook) Show(name string, change func(*job.Job) (atOnce bool), anyway 
 	return nil
 }
 
+// Deliver sends a message durably to the job's supervisor. It fails if the broker cannot store
+// the message.
 func (j awayBook) Deliver(ctx context.Context, one job.Job, id, conversation, body string) error {
 	return j.results.deliver(ctx, one, id, conversation, body)
 }

@@ -19,6 +19,8 @@ func (j landingBook) Find(name string) (job.Job, error) { return j.find(name) }
 func (j landingBook) SendFirst(name string) error       { return j.results.sendFirst(name) }
 func (j landingBook) Changed()                          { j.opts.Broker.Changed() }
 
+// Update changes a job durably. It fails with NotFound for an unknown job, with the error of
+// change, and with Storage if the job cannot be recorded.
 func (j landingBook) Update(name string, change func(*job.Job) error) error {
 	return j.change(func(book *job.Registry) error {
 		var refused error

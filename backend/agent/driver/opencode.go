@@ -336,8 +336,8 @@ func (o *opencode) say(ctx context.Context, path string, body any) error {
 	return o.call(ctx, http.MethodPost, path, body, nil)
 }
 
-// Send posts a message to the session. It fails with ErrEnded if no session was opened, and if
-// the server refuses the message or does not answer in time.
+// Send posts a message to the session. It fails with ErrEnded if the server has ended, with a
+// Refusal if it refuses the message, and with ErrUnconfirmed if it does not answer in time.
 func (o *opencode) Send(ctx context.Context, message job.Message) error {
 	if err := o.WaitOpen(ctx); err != nil {
 		return err
@@ -357,7 +357,7 @@ func (o *opencode) Send(ctx context.Context, message job.Message) error {
 
 // Decide allows a request once, because opencode stores a permanent answer for the whole
 // server. A refusal always has a text, because without one opencode ends the turn. Decide fails
-// with NotFound if the question is not open, and if the server does not answer in time.
+// with NotFound if the question is not open, and otherwise as Send does.
 func (o *opencode) Decide(ctx context.Context, question job.Question, answer job.Answer) error {
 	path, body := "/permission/"+question.ID+"/reply", map[string]any{"reply": "once"}
 	switch {

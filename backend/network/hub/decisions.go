@@ -138,7 +138,7 @@ func (d Decisions) resolveName(one *Said) {
 	}
 }
 
-// Refuse counts a message that was read and refused.
+// Refuse counts a message that was read and refused with the error err.
 func (d Decisions) Refuse(one Said, why Why, err error) { d.h.drop(one.From.ID, why, err) }
 
 // authorName returns the name of a PC that was in the team at that time. Decisions of a PC stay

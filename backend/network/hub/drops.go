@@ -105,7 +105,8 @@ func reason(err error) Why {
 	}
 }
 
-// Refuse counts what was heard of a PC and then refused.
+// Refuse counts a message of a PC that was refused with err. The code of the error decides
+// under which reason it counts.
 func Refuse(h *Hub, pc string, err error) { h.drop(pc, reason(err), err) }
 
 type dropKey struct {

@@ -349,6 +349,7 @@ func refusal(err error) string {
 // afterProof is an error that a side with the right code may read.
 type afterProof struct{ error }
 
+// Unwrap returns the wrapped error.
 func (e *afterProof) Unwrap() error { return e.error }
 
 func (x *exchange) admit(i *Invitation, a admission) (Pair, error) {

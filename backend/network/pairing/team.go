@@ -380,8 +380,8 @@ func (p Crew) fromTeam(from remote.PC, frame remote.Frame) {
 	p.opts.Serve(pc, frame)
 }
 
-// Refused counts a refused message of a PC of the team. It ignores PCs that are also
-// paired, because their messages usually come by the link.
+// Refused counts a message of a PC of the team that was refused with the error why. It ignores
+// PCs that are also paired, because their messages usually come by the link.
 func (p Crew) Refused(from remote.PC, why error) {
 	if _, err := p.member(from.ID); err == nil && !p.isPaired(from.ID) {
 		p.refuse(from.ID, why)
@@ -485,8 +485,8 @@ type Waits struct {
 	Since     time.Time // since when some wait, since Bridge started
 }
 
-// Waits records how many decisions wait for the team's hub although it is connected, and
-// why; 0 clears the record.
+// Waits records how many decisions wait for the team's hub although it is connected, and the
+// error why the first one waits; 0 clears the record.
 func (p Crew) Waits(decisions int, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

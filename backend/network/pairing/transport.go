@@ -87,14 +87,17 @@ func (w *Ways) way(id string) (Transport, remote.Status, error) {
 // away is the transport to a PC of the team while there is none.
 type away struct{ pc remote.PC }
 
+// Send always fails with Unavailable.
 func (a away) Send(context.Context, string, remote.Frame) error {
 	return bridge.Errorf(bridge.Unavailable, "there is no way to %s now: the team's hub cannot be reached", a.pc.Name)
 }
 
+// SendBulk always fails with Unavailable.
 func (a away) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
 	return a.Send(ctx, id, frame)
 }
 
+// Of returns the PC without a link. Its error is always nil.
 func (a away) Of(string) (remote.Status, error) { return remote.Status{PC: a.pc}, nil }
 func (a away) Status() []remote.Status          { return nil }
 

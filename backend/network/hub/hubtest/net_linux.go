@@ -184,7 +184,8 @@ func (n *Network) Machine(t *testing.T, last byte) *Machine {
 	return m
 }
 
-// Start starts a command there; without a machine, where the test is.
+// Start starts a command on the machine, or in the test's own namespace if m is nil. It fails
+// as exec.Cmd.Start does.
 func (m *Machine) Start(cmd *exec.Cmd) (err error) {
 	if m == nil {
 		return cmd.Start()

@@ -347,12 +347,12 @@ func (m *memory) read(end *End) {
 	}
 }
 
-// Send is pairing.Transport's.
+// Send is pairing.Transport's. It fails as that method does.
 func (m *memory) Send(ctx context.Context, id string, frame remote.Frame) error {
 	return m.send(ctx, id, frame, m.far.in)
 }
 
-// SendBulk is pairing.Transport's.
+// SendBulk is pairing.Transport's. It fails as that method does.
 func (m *memory) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
 	return m.send(ctx, id, frame, m.far.bulk)
 }
@@ -379,7 +379,7 @@ func (m *memory) send(ctx context.Context, id string, frame remote.Frame, queue 
 
 var errDown = bridge.Errorf(bridge.Unavailable, "there is no connection")
 
-// Of is pairing.Transport's.
+// Of is pairing.Transport's. It fails with Unauthorized for any PC except the other one.
 func (m *memory) Of(id string) (remote.Status, error) {
 	if id != m.other.ID {
 		return remote.Status{}, bridge.Errorf(bridge.Unauthorized, "that PC is not known")
