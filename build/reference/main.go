@@ -1,6 +1,6 @@
 // Command reference writes the pages of docs/reference that the programs themselves can
 // tell: the commands of bridge and bridge-hub, the tools of a session, the doctor's
-// findings, the addresses of the page and the schema of config.json. It also writes the
+// findings, the addresses of the page, the agents and the schema of config.json. It also writes the
 // man pages and the shells' completions. `go run ./build
 // docs` runs it in the checkout.
 package main
@@ -117,7 +117,11 @@ func write(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := map[string][]byte{commandsFile: commands, toolsFile: tools, doctorFile: doctorPage(), httpFile: addresses, schemaFile: schema}
+	agents, err := agentsPage()
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string][]byte{commandsFile: commands, toolsFile: tools, doctorFile: doctorPage(), httpFile: addresses, schemaFile: schema, agentsFile: agents}
 	for _, generate := range []func() (map[string][]byte, error){manPages, completions} {
 		files, err := generate()
 		if err != nil {

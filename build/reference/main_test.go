@@ -45,7 +45,7 @@ func TestDOC_03_AStalePageIsNamed(t *testing.T) {
 	if err := run(root, true); err != nil {
 		t.Errorf("pages that were just written: %v", err)
 	}
-	for _, name := range []string{commandsFile, toolsFile, doctorFile, httpFile, schemaFile, manFolder + "/bridge/bridge-send.1"} {
+	for _, name := range []string{commandsFile, toolsFile, doctorFile, httpFile, schemaFile, agentsFile, manFolder + "/bridge/bridge-send.1"} {
 		file := filepath.Join(root, name)
 		page, err := os.ReadFile(file)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/needs"
 	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/doors/dashboard/dto"
@@ -18,7 +19,7 @@ import (
 func answerCommand(a *App) *cobra.Command {
 	args := api.AnswerQuestionArgs{}
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "answer ID", Short: "Answer what a session asks you", Args: usage.Exact(1),
+		Use: "answer ID", ValidArgsFunction: completing(a, needIDs(needs.Question)), Short: "Answer what a session asks you", Args: usage.Exact(1),
 		Long:    "Answers what a session asks you; the first answer wins. It is the owner's alone: within an agent it is refused.",
 		Example: "  bridge answer 0198f0a2-0000-7000-8000-000000000001 --option 2\n  bridge answer 0198f0a2-0000-7000-8000-000000000001 --text \"port 4778\" --pin",
 		RunE: func(cmd *cobra.Command, ids []string) error {

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
+	"bridge/backend/core/needs"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/doors/dashboard/runs"
@@ -23,7 +24,7 @@ func approveCommand(a *App) *cobra.Command {
 	args := api.ApproveArgs{Decision: job.Allow}
 	var deny bool
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "approve ID", Short: "Allow what a job or a session asks, or deny it, or choose an answer", Args: usage.Exact(1),
+		Use: "approve ID", ValidArgsFunction: completing(a, needIDs(needs.Approval)), Short: "Allow what a job or a session asks, or deny it, or choose an answer", Args: usage.Exact(1),
 		Long: "Allows what a job or a session asks, or denies it; the first answer wins. Where a session's model asks something itself, --option and\n" +
 			"--answer are the answers: one of them for each question, in their order, or all of them to the only question. `bridge needs` shows\n" +
 			"the questions and the numbers. It is the owner's alone: within an agent it is refused.",

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/needs"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 )
@@ -14,10 +17,14 @@ import (
 type names func(ctx context.Context, client *ipc.Client) []string
 
 // completing returns the completion of a command's first argument by live names. It
-// starts no broker, and offers no file names.
+// starts no broker. It offers no names within an agent, where the commands are refused, and
+// no file names except for the further arguments of send-file.
 func completing(a *App, of names) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
+		switch {
+		case len(args) > 0 && cmd.Name() == sendFileName:
+			return nil, cobra.ShellCompDirectiveDefault
+		case len(args) > 0 || a.onlyOwner(cmd.Name()) != nil:
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		client, _, err := a.dialOwner(cmd.Context(), startsNone)
@@ -72,6 +79,26 @@ func pcNames(ctx context.Context, client *ipc.Client) (found []string) {
 		found = append(found, pc.Name)
 	}
 	return found
+}
+
+// needIDs returns names that are the ids of what needs the owner, of one sort. Each has the
+// item's plain title as its description.
+func needIDs(sort needs.Sort) names {
+	return func(ctx context.Context, client *ipc.Client) (found []string) {
+		if client == nil {
+			return nil
+		}
+		facts, err := client.Needs(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, item := range needs.List(facts, time.Now()) {
+			if _, id, _ := strings.Cut(item.ID, ":"); item.Sort == sort && len(item.Commands()) > 0 {
+				found = append(found, cobra.CompletionWithDesc(id, item.Plain()))
+			}
+		}
+		return found
+	}
 }
 
 // kindNames returns the kinds of agents.

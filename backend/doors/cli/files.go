@@ -15,10 +15,13 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
+// sendFileName is the command that takes names of files.
+const sendFileName = "send-file"
+
 // sendFileCommand sends files and folders to a paired PC (RMT-20).
 func sendFileCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "send-file HOST PATH...", Short: "Send files and folders to a paired PC", Args: usage.AtLeast(2),
+		Use: sendFileName + " HOST PATH...", ValidArgsFunction: completing(a, pcNames), Short: "Send files and folders to a paired PC", Args: usage.AtLeast(2),
 		Long: "Sends files, and folders with all files below them, to a paired PC whose owner allows it. They arrive in a folder\nof its inbox, all at once and checked, and are not opened there. Links are refused, and names that not every system\n" +
 			"has. What is cut goes on by itself when the link is back, also after this command has ended: `bridge files` shows\nhow far it is, `bridge files --cancel ID` ends it.",
 		Example: "  bridge send-file desk report.pdf\n  bridge send-file desk notes/ build.log",
@@ -27,7 +30,7 @@ func sendFileCommand(a *App) *cobra.Command {
 }
 
 func (a *App) sendFiles(ctx context.Context, host string, paths []string) error {
-	if err := a.onlyOwner("send-file"); err != nil {
+	if err := a.onlyOwner(sendFileName); err != nil {
 		return err
 	}
 	args := api.SendFilesArgs{Host: host}
