@@ -152,6 +152,7 @@ test('DSK-06 a drag moves the drawing itself, and what came into view is drawn a
     Object.assign(window, { moved });
   });
   const moved = () => page.evaluate(() => (window as unknown as { moved: string[] }).moved);
+  await picture.locator('.marks').scrollIntoViewIfNeeded();
   const box = await picture.locator('.marks').boundingBox();
   if (box === null) throw new Error('no picture');
   const middle = { x: box.x + box.width / 2, y: box.y + 60 };

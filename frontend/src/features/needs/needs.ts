@@ -31,7 +31,26 @@ export const leftWords = (need: Need, now: number) =>
 
 /** The answer that is offered beside the way there. */
 export const wayWord = (sort: NeedSort) =>
-  sort === 'approval' || sort === 'question' ? 'Answer' : sort === 'job-review' ? 'Review' : 'Look';
+  isAnswered(sort) ? 'Answer' : sort === 'job-review' ? 'Review' : 'Look';
+
+/** It is answered by a card, wherever its row is. */
+export const isAnswered = (sort: NeedSort) => sort === 'approval' || sort === 'question';
+
+/**
+ * Returns the rows of a list that shows only the first `most`: those of the server's order. While a
+ * card is open nothing that stands there moves, and new rows come after it; what was answered in an
+ * open card stays, with what became of it, until that is closed.
+ */
+export function inPlace(before: Need[], open: Need[], opened: string[], most: number): Need[] {
+  const first = open.slice(0, most);
+  if (!before.some(({ id }) => opened.includes(id))) return first;
+  const kept = before.flatMap((need) => {
+    const now = open.find(({ id }) => id === need.id);
+    if (now !== undefined) return [now];
+    return opened.includes(need.id) ? [{ ...need, until: null }] : [];
+  });
+  return [...kept, ...first.filter(({ id }) => !kept.some((one) => one.id === id))];
+}
 
 /** The headings of the page's groups, the most urgent first. */
 export const URGENCIES: { urgency: Urgency; heading: string }[] = [
