@@ -234,7 +234,7 @@ func TestRWM_21_ASessionIsBusyInTheTurnOfAPromptThatWasTypedMeanwhile(t *testing
 // The end of a turn that began before a wake's mail was given is no evidence that the
 // model has seen that mail. Where the host loses it, the standby brings it.
 func TestRWM_21_AnEndOfATurnProvesNothingOfMailGivenInItsMidst(t *testing.T) {
-	b, app, _ := queueing(t, Pace{Confirm: 50 * time.Millisecond}, false)
+	b, app, _ := queueing(t, Pace{Confirm: 3 * time.Second}, false)
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1", PromptID: "p1"}, true)
 	first := b.wakeHook(false)
 	eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })
