@@ -128,7 +128,7 @@ test('DSK-06 NED-05 settings are kept in config.json, and a port counts from the
   await page.getByLabel('Quiet until').fill('07:30');
   await page.getByRole('button', { name: 'Keep hours' }).click();
   await expect(page.getByText('It is quiet from 22:00 to 07:30.')).toBeVisible();
-  await page.getByRole('checkbox', { name: 'Desktop notifications' }).uncheck();
+  await page.getByRole('checkbox', { name: 'Notifications' }).uncheck();
   await expect(page.getByText('Notifications are off.')).toBeVisible();
   await page.getByRole('checkbox', { name: 'Auto-wake: any mail wakes' }).check();
   await expect(page.getByText('Auto-wake is on for new sessions.')).toBeVisible();
@@ -147,7 +147,7 @@ test('DSK-06 NED-05 settings are kept in config.json, and a port counts from the
     desktop: { notifications: false, quiet: { from: '22:00', to: '07:30' } },
   });
   await page.reload();
-  await expect(page.getByRole('checkbox', { name: 'Desktop notifications' })).not.toBeChecked();
+  await expect(page.getByRole('checkbox', { name: 'Notifications' })).not.toBeChecked();
   await expect(page.getByLabel('Quiet until')).toHaveValue('07:30');
 });
 

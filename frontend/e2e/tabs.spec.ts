@@ -114,7 +114,7 @@ alone('RWM-17 ten open pages come back when Bridge does', async ({ fresh }) => {
   await fresh.again();
   for (const page of pages) {
     await expect(page.getByText('Bridge does not answer')).toHaveCount(0);
-    await expect(page.getByRole('checkbox', { name: 'Desktop notifications' })).toBeEnabled();
+    await expect(page.getByRole('checkbox', { name: 'Notifications' })).toBeEnabled();
   }
   await expect.poll(streams).toBe(1);
 });

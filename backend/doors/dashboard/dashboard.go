@@ -259,7 +259,7 @@ func New(opts Options) *Dashboard {
 	d.network = newNetwork(opts, d.settings.changing)
 	d.states = &states{
 		sources: from, instance: opts.Instance, runs: d.runs, storage: d.storage,
-		began: opts.Now().UnixMilli(),
+		began: opts.Now().UnixMilli(), settings: d.settings,
 	}
 	d.queue = needsview.New(needsview.Options{PutAway: opts.PutAway, Questions: opts.Questions, Rules: opts.Rules, Gather: d.states.facts, Changed: d.states.forget, Now: opts.Now, Log: opts.Log})
 	d.states.queue = d.queue

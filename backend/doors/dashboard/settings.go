@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/prompt"
@@ -127,7 +128,7 @@ func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if request.AnswerPrompts != nil {
+	if request.AnswerPrompts != nil || request.Desktop != nil {
 		s.changed()
 	}
 	return httpjson.WriteJSON(w, s.shape(r.Context(), changed))
@@ -139,6 +140,27 @@ func (s *settings) switchLogin(on bool) error {
 		return bridge.Errorf(bridge.Unsupported, "the start at login belongs to the desktop app, which does not serve this page")
 	}
 	return s.login.Set(on)
+}
+
+// hostDesktop is the host of a broker that the desktop app runs.
+const hostDesktop = "desktop"
+
+// noticesFrom returns when a page may show browser notices: at, or the end of the quiet
+// hours that at lies in. It returns 0 if the switch of the desktop notices is off, if
+// the settings cannot be read, and for a page that the desktop app serves, because the
+// app shows its own (PGE-14).
+func (s *settings) noticesFrom(host string, at time.Time) bridge.UnixMillis {
+	if s.of == nil || host == hostDesktop {
+		return 0
+	}
+	config, err := s.of.Config()
+	if err != nil || !config.Desktop.Notifications {
+		return 0
+	}
+	if end := config.Desktop.Quiet.End(at); !end.IsZero() {
+		return end.UnixMilli()
+	}
+	return at.UnixMilli()
 }
 
 func noSettings() error {

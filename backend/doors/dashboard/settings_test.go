@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -58,6 +59,39 @@ func TestDSK_06_SettingsAreShownAndChangedAndUnknownOnesSurvive(t *testing.T) {
 	}
 	if strings.Contains(string(text), "wakeOnDirect") {
 		t.Errorf("what was never set was written: %s", text)
+	}
+}
+
+func TestPGE_14_ThePageIsToldWhenItMayShowNotices(t *testing.T) {
+	at := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
+	now, morning := at.UnixMilli(), at.Add(8*time.Hour).UnixMilli()
+	for _, tt := range []struct {
+		name, config, host string
+		want               bridge.UnixMillis
+	}{
+		{"switched on", `{"desktop":{"notifications":true}}`, "serve", now},
+		{"switched off", `{"desktop":{"notifications":false}}`, "serve", 0},
+		{"quiet hours", `{"desktop":{"notifications":true,"quiet":{"from":"22:00","to":"07:00"}}}`, "serve", morning},
+		{"the desktop app serves the page", `{"desktop":{"notifications":true}}`, "desktop", 0},
+		{"damaged settings", `{"desktop":`, "serve", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, home := withSettings(t, tt.config)
+			if got := (&settings{of: home}).noticesFrom(tt.host, at); got != tt.want {
+				t.Errorf("notices from %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPGE_14_ASwitchOfTheNoticesIsShownAtOnce(t *testing.T) {
+	w, _ := withSettings(t, `{"desktop":{"notifications":true}}`)
+	if state := decode[dto.State](t, w.get("/api/state")); state.NoticesFrom == 0 {
+		t.Fatal("the state allows no notices")
+	}
+	w.put("/api/settings", `{"desktop":{"notifications":false}}`)
+	if state := decode[dto.State](t, w.get("/api/state")); state.NoticesFrom != 0 {
+		t.Errorf("the state allows notices from %d after they were switched off", state.NoticesFrom)
 	}
 }
 

@@ -45,6 +45,7 @@ type states struct {
 	runs     *runs.Runs
 	storage  *storage.Reports
 	queue    *needsview.Queue
+	settings *settings
 	began    int64 // start of this dashboard, Unix milliseconds
 	cache    stateCache
 	hour     hourCount
@@ -168,6 +169,7 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 		facts.NoBroker = s.began
 	}
 	state.Needs = needs.List(facts, at)
+	state.NoticesFrom = s.settings.noticesFrom(state.Broker.Host, at)
 	return state, facts, nil
 }
 

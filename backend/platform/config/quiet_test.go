@@ -45,3 +45,27 @@ func TestNED_05_AnHourThatIsNoneIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestNED_05_QuietHoursEnd(t *testing.T) {
+	const form = "2006-01-02 15:04"
+	for _, tt := range []struct{ from, to, at, want string }{
+		{"22:00", "07:00", "2026-03-01 23:30", "2026-03-02 07:00"},
+		{"22:00", "07:00", "2026-03-01 06:59", "2026-03-01 07:00"},
+		{"12:00", "13:30", "2026-03-01 12:00", "2026-03-01 13:30"},
+		{"22:00", "00:00", "2026-03-01 22:30", "2026-03-02 00:00"},
+		{"22:00", "07:00", "2026-03-01 12:00", ""},
+		{"", "", "2026-03-01 12:00", ""},
+	} {
+		at, err := time.Parse(form, tt.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if end := (Quiet{tt.from, tt.to}).End(at); !end.IsZero() {
+			got = end.Format(form)
+		}
+		if got != tt.want {
+			t.Errorf("%s to %s at %s ends at %q, want %q", tt.from, tt.to, tt.at, got, tt.want)
+		}
+	}
+}

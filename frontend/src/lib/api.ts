@@ -539,6 +539,8 @@ export interface State {
   /** Oldest first. */
   needs: Need[];
   prompting: Prompting;
+  /** When a page in the background may show notices: now, or after the quiet hours; 0 if they are off. */
+  noticesFrom: number;
   storage: StorageSummary;
 }
 

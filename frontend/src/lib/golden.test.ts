@@ -449,6 +449,7 @@ const state = v.object({
   approvals: v.array(approval),
   needs: v.array(need),
   prompting: v.object({ answerPrompts, away: v.boolean() }),
+  noticesFrom: v.number(),
   storage: v.object({
     ok: v.nullable(v.boolean()),
     errors: v.number(),

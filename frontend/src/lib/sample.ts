@@ -108,6 +108,7 @@ export function state(over: Partial<State> = {}): State {
     approvals: [],
     needs: [],
     prompting: { answerPrompts: 'off', away: false },
+    noticesFrom: 0,
     storage: { ok: null, errors: 0, warnings: 0, lastBackup: null },
     ...over,
   };

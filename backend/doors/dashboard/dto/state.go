@@ -20,7 +20,10 @@ type State struct {
 	Approvals []Approval     `json:"approvals"`
 	Needs     []needs.Item   `json:"needs"` // the owner's needs, oldest first
 	Prompting Prompting      `json:"prompting"`
-	Storage   StorageSum     `json:"storage"`
+	// NoticesFrom is when a page in the background may show notices: now, or after the
+	// quiet hours; 0 if they are off (PGE-14).
+	NoticesFrom bridge.UnixMillis `json:"noticesFrom"`
+	Storage     StorageSum        `json:"storage"`
 }
 
 // Prompting is the handling of sessions' permission prompts, and the answer of POST
