@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +49,16 @@ func (l Lookup) variable(name string) string {
 		return l.Env(name)
 	}
 	return shellenv.Variable(l.Environ(), name)
+}
+
+// Folders returns the folders of the PATH in which programs are searched, each once.
+func (l Lookup) Folders() (folders []string) {
+	for _, folder := range filepath.SplitList(l.variable("PATH")) {
+		if folder != "" && !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
 }
 
 // environ returns the environment for querying a CLI; nil means this process's.

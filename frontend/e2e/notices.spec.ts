@@ -25,7 +25,9 @@ async function record(page: Page, before: NotificationPermission): Promise<() =>
         shown.push({ title, body, tag });
         Object.assign(window, { clickNotice: () => this.onclick?.() });
       }
-      close() {}
+      close() {
+        return undefined;
+      }
     }
     Object.assign(window, { Notification: Recorded, shownNotices: shown });
     Object.defineProperty(document, 'hasFocus', { value: () => false });

@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { drawn } from './fits';
+import type { Agents } from '../src/lib/api';
 import { violations } from './axe';
 import { open } from './dashboard';
 import { test } from './fresh';
@@ -24,6 +25,11 @@ test('DSK-06 the guide connects a found agent after showing the exact change', a
   await expect(guide.locator('strong', { hasText: 'codex' }).locator('..')).toContainText('not found');
   await row.getByRole('button', { name: 'Connect… claude' }).click();
   const dialog = page.getByRole('dialog', { name: 'Connect claude?' });
+  await expect(dialog).toContainText('Bridge will change 1 file');
+  await expect(dialog.getByRole('region')).toHaveCount(0); // the lines come on demand (PGE-13)
+  await expect(dialog.getByRole('button', { name: 'Connect', exact: true })).toBeInViewport();
+  await dialog.getByRole('button', { name: `Show lines of ${settings}` }).click();
+  await shot(page, 'agents-change');
   const diff = dialog.getByRole('region', { name: `Change of ${settings}` });
   await expect(diff).toContainText('"model": "opus"');
   await expect(diff).toContainText('hook claude SessionStart');
@@ -65,6 +71,7 @@ test('JOB-26 the owner lets sessions start agents, and takes it back; a session�
   await row.getByRole('button', { name: 'Let it start agents… claude' }).click();
   const dialog = page.getByRole('dialog', { name: 'Let sessions of claude start agents?' });
   await expect(dialog).toContainText('Sessions may start agents on this PC without asking you.');
+  await dialog.getByRole('button', { name: `Show lines of ${settings}` }).click();
   await expect(dialog.getByRole('region', { name: `Change of ${settings}` })).toContainText(
     'mcp__bridge__spawn_codex',
   );
@@ -97,7 +104,7 @@ test('DSK-06 a file that changed while it was shown is not overwritten', async (
   await open(page, 'settings');
   await page.getByRole('button', { name: 'Connect… claude' }).click();
   const dialog = page.getByRole('dialog', { name: 'Connect claude?' });
-  await expect(dialog.getByRole('region').first()).toBeVisible();
+  await expect(dialog).toContainText('Bridge will ');
   await mkdir(join(home, '.claude'));
   await writeFile(join(home, '.claude', 'settings.json'), '{"mine":true}');
   await dialog.getByRole('button', { name: 'Connect', exact: true }).click();
@@ -176,7 +183,12 @@ test(`DSK-06 the guide, the change of an agent and a licence pass axe`, async ({
   await page.getByRole('button', { name: 'Connect… claude' }).waitFor();
   expect(await violations(page)).toEqual([]);
   await page.getByRole('button', { name: 'Connect… claude' }).click();
-  await page.getByRole('dialog').getByRole('region').first().waitFor();
+  const dialog = page.getByRole('dialog');
+  await dialog
+    .getByRole('button', { name: /^Show lines/ })
+    .first()
+    .click();
+  await dialog.getByRole('region').first().waitFor();
   expect(await violations(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await open(page, 'settings');
@@ -196,6 +208,10 @@ test('DSK-06 the guide and the change of an agent fit every width', async ({ fre
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
     expect(await page.evaluate(overlaps), `at ${width}`).toEqual([]);
     await guide.click();
+    await page
+      .getByRole('button', { name: /^Show lines/ })
+      .first()
+      .click();
     await page.getByRole('dialog').getByRole('region').first().waitFor();
     const box = await page.getByRole('dialog').boundingBox();
     expect((box?.x ?? -1) >= 0 && (box?.x ?? 0) + (box?.width ?? 0) <= width, `at ${width}`).toBe(true);
@@ -214,4 +230,38 @@ test('DOC-11 automatic backups are switched on and off, and the file says so', a
   expect(await readFile(join(home, '.bridge', 'config.json'), 'utf8')).toContain('"auto": true');
   await backups.uncheck();
   await expect(page.getByText('Automatic backups are off.')).toBeVisible();
+});
+
+test('PGE-13 without an agent the page says where Bridge looked and how to get one', async ({ fresh }) => {
+  const { page } = fresh;
+  await page.route('**/api/agents', async (route) => {
+    const response = await route.fetch();
+    const list = (await response.json()) as Agents;
+    const agents = list.agents.map((agent) => ({ ...agent, found: false, path: '', version: '' }));
+    await route.fulfill({ response, json: { ...list, agents } });
+  });
+  await open(page, 'overview');
+  const guide = page.getByRole('region', { name: 'No session is connected yet' });
+  await expect(guide).toContainText('Bridge found no agent CLI on this computer.');
+  await expect(guide).toContainText('npm install -g @openai/codex');
+  await guide.getByText(/^Bridge looked in \d+ folders? of the PATH$/).click();
+  await expect(
+    guide
+      .getByRole('listitem')
+      .filter({ hasText: /\/bin$/ })
+      .first(),
+  ).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+  await shot(page, 'first-none');
+});
+
+test('PGE-13 the first steps tick', async ({ fresh }) => {
+  const { page } = fresh;
+  await fresh.begin('--agent', 'claude', '--name', 'first', '--cwd', fresh.home, '--session', 'one');
+  await open(page, 'overview');
+  const steps = page.getByRole('list', { name: 'First steps' });
+  await expect(steps).toContainText('Start two sessions: 1 of 2');
+  await fresh.begin('--agent', 'claude', '--name', 'second', '--cwd', fresh.home, '--session', 'two');
+  await expect(steps.locator('[data-sign=good]')).toHaveCount(2);
+  await shot(page, 'first-steps');
 });

@@ -225,6 +225,13 @@ func (a Agents) allowed() error {
 	return bridge.Errorf(bridge.Conflict, "%s", a.Refusal)
 }
 
+// Looked returns the folders of the PATH in which List searches, each once.
+func (a Agents) Looked() []string {
+	where := a.Where
+	where.Env = a.Getenv
+	return where.Folders()
+}
+
 // state returns the home's folder with the copies and the manifest of the
 // connections.
 func (a Agents) state() string { return filepath.Join(a.Home.Dir(), "install") }

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/setup/textdiff"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/hooks"
 	"bridge/backend/platform/disk"
@@ -85,6 +86,10 @@ type Edit struct {
 	target string // Path with its links resolved
 	mode   fs.FileMode
 }
+
+// Diff returns the change as lines that begin with a space, + or -, as
+// [textdiff.Lines] does.
+func (e Edit) Diff() []string { return textdiff.Lines(e.Before, e.After) }
 
 // Verb returns the kind of change: it makes, changes or removes the file.
 func (e Edit) Verb() string {

@@ -56,10 +56,11 @@ func (a *agents) forget() {
 // show answers GET /api/agents: the agent CLIs and their connections to Bridge.
 func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 	if a.of == nil {
-		return httpjson.WriteJSON(w, dto.Agents{Agents: []dto.Agent{}, Command: "bridge install"})
+		return httpjson.WriteJSON(w, dto.Agents{Agents: []dto.Agent{}, Command: "bridge install", Looked: []string{}})
 	}
 	return httpjson.WriteJSON(w, dto.Agents{
 		Agents: dto.Each(a.known(r.Context()), agentShape), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
+		Looked: dto.Each(a.of.Looked(), func(folder string) string { return folder }),
 	})
 }
 

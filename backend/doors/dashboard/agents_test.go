@@ -41,6 +41,8 @@ func (toldAgents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
 }
 func (toldAgents) Apply(setup.Plan) error { return nil }
 func (toldAgents) Refused() string        { return "" }
+func (toldAgents) Looked() []string { return []string{"/usr/bin"} }
+
 func (toldAgents) CommandLine(words ...string) string {
 	return "/usr/bin/bridge " + strings.Join(words, " ")
 }

@@ -196,6 +196,8 @@ type Agents interface {
 	Apply(plan setup.Plan) error
 	// Refused returns why no agent may be connected from here, or "".
 	Refused() string
+	// Looked returns the folders of the PATH that a search looks in.
+	Looked() []string
 	// CommandLine returns the command that a person types to run Bridge.
 	CommandLine(words ...string) string
 }

@@ -51,7 +51,7 @@ var wings = []wing{
 		{"ipc"},
 	}},
 	{"agent", [][]string{ // the agent CLIs: their programs, settings, stores and protocols
-		{"clidata", "driver/run", "driver/jobstate", "prove/scripted"},
+		{"clidata", "driver/run", "driver/jobstate", "prove/scripted", "setup/textdiff"},
 		{".", "driver/acp", "appserver"},
 		{"driver", "setup", "models", "programs", "prove"},
 		{"connect"},

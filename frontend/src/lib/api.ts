@@ -670,6 +670,8 @@ export interface Agents {
   agents: AgentFound[];
   /** Connects them from a terminal. */
   command: string;
+  /** The folders of the PATH that were searched. */
+  looked: string[];
   /** Why none can be connected from the page, or ''. */
   refused: string;
 }

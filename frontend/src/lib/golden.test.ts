@@ -498,6 +498,7 @@ const agents = v.object({
   ),
   command: v.string(),
   refused: v.string(),
+  looked: v.array(v.string()),
 }) satisfies v.GenericSchema<unknown, Agents>;
 
 const standing = v.object({

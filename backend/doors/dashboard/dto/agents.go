@@ -7,6 +7,8 @@ type Agents struct {
 	Agents  []Agent `json:"agents"`
 	Command string  `json:"command"` // connects them from a terminal
 	Refused string  `json:"refused"` // why none may be connected from here, or ""
+	// Looked lists the folders of the PATH that were searched.
+	Looked []string `json:"looked"`
 }
 
 // Agent is one agent CLI.
