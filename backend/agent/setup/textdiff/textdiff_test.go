@@ -68,3 +68,31 @@ func TestPGE_13_ACutLineShowsItsDifference(t *testing.T) {
 		})
 	}
 }
+
+// FuzzPGE_13_Lines checks that a shown change is valid text, bounded, and shows a line
+// of each side that differs.
+func FuzzPGE_13_Lines(f *testing.F) {
+	for _, seed := range [][2]string{{"", ""}, {"a\n", "b\n"}, {"a\nb", "a\r\nb"}, {strings.Repeat("x", 500), strings.Repeat("x", 499) + "é"}, {"\n\n\n", "\n"}, {"…", "-"}} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		if !utf8.ValidString(before) || !utf8.ValidString(after) || len(before)+len(after) > 1<<14 {
+			t.Skip()
+		}
+		lines := Lines([]byte(before), []byte(after))
+		if len(lines) > diffLines+1 {
+			t.Fatalf("%d lines", len(lines))
+		}
+		marks := map[byte]bool{}
+		for _, line := range lines {
+			if !utf8.ValidString(line) || len(line) > diffWidth+2*len(leftOut) {
+				t.Fatalf("a line of %d bytes: %q", len(line), line)
+			}
+			marks[line[0]] = true
+		}
+		same := slices.Equal(textLines([]byte(before)), textLines([]byte(after)))
+		if same == (marks['+'] || marks['-']) {
+			t.Fatalf("%q and %q: %q", before, after, lines)
+		}
+	})
+}
