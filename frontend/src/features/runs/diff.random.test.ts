@@ -75,6 +75,8 @@ describe('PRF-04 random patches', () => {
         shown.filter((i) => i !== null).toSorted((a, b) => a - b),
         `seed ${seed}`,
       ).toEqual(lines.map((_, i) => i));
+      for (const { left, right } of splitRows(lines))
+        if (left !== null && right !== null) expect(left, `seed ${seed}`).toBeLessThanOrEqual(right);
       for (const line of lines)
         expect(commentAt(line) === null, `seed ${seed}`).toBe(line.kind === 'hunk' || line.kind === 'note');
     }
