@@ -52,6 +52,59 @@ type written struct {
 	wrong []string
 }
 
+func sentTo(id string) Send { return Send{To: "ann", ID: id} }
+
+var orderScripts = []written{
+	{"the older message comes first", func(s script) {
+		s.do("bob", sentTo("a"), sentTo("b"))
+		s.do("ann", shows("c1", "l1", "a", "b"), acked("c1", "l1", "a", "b"))
+	}, nil},
+	{"two messages change places", func(s script) {
+		s.do("bob", sentTo("a"), sentTo("b"))
+		s.do("ann", shows("c1", "l1", "b", "a"), acked("c1", "l1", "a", "b"))
+	}, []string{"the order of mail to ann: wrong is the answer to ann [5 to 6]: a was stored before b was sent"}},
+	{"the newer message comes alone", func(s script) {
+		s.do("bob", sentTo("a"), sentTo("b"))
+		s.do("ann", Inbox{To: "ann", Conn: "c1", Lease: "l1", Shown: []string{"b"}}, acked("c1", "l1", "b"))
+		s.do("ann", shows("c1", "l2", "a"), acked("c1", "l2", "a"))
+	}, []string{"a was stored before b was sent"}},
+	{"messages of two senders at once have no order", func(s script) {
+		first, second := s.Begin("bob"), s.Begin("carl")
+		first.End(sentTo("a"))
+		second.End(sentTo("b"))
+		s.do("ann", shows("c1", "l1", "b", "a"), acked("c1", "l1", "a", "b"))
+	}, nil},
+	{"the older message is on lease elsewhere", func(s script) {
+		s.do("bob", sentTo("a"))
+		s.do("ann", shows("c1", "l1", "a"))
+		s.do("bob", sentTo("b"))
+		s.do("ann", shows("c2", "l2", "b"), acked("c2", "l2", "b"), acked("c1", "l1", "a"))
+	}, nil},
+	{"a lost answer may have had the older message", func(s script) {
+		s.do("bob", sentTo("a"))
+		s.cut("ann", Inbox{To: "ann", Conn: "c1"})
+		s.do("bob", sentTo("b"))
+		s.do("ann", Inbox{To: "ann", Conn: "c2", Lease: "l2", Shown: []string{"b"}}, acked("c2", "l2", "b"))
+	}, nil},
+	{"the broker that lost the answer died before", func(s script) {
+		s.do("bob", sentTo("a"))
+		s.cut("ann", Inbox{To: "ann", Conn: "c1"})
+		s.do("test", Crash{})
+		s.do("bob", sentTo("b"))
+		s.do("ann", Inbox{To: "ann", Conn: "c2", Lease: "l2", Shown: []string{"b"}}, acked("c2", "l2", "b"))
+	}, []string{"a was stored before b was sent"}},
+	{"a message that came back is shown after the newer one", func(s script) {
+		s.do("bob", sentTo("a"), sentTo("b"))
+		s.do("ann", shows("c1", "l1", "a", "b"), Nack{To: "ann", Conn: "c1", Lease: "l1", IDs: []string{"a"}}, acked("c1", "l1", "b"))
+		s.do("ann", shows("c1", "l2", "a"), acked("c1", "l2", "a"))
+	}, nil},
+	{"a send without an answer has no order", func(s script) {
+		s.cut("bob", sentTo("a"))
+		s.do("bob", sentTo("b"))
+		s.do("ann", Inbox{To: "ann", Conn: "c1", Lease: "l1", Shown: []string{"b"}}, acked("c1", "l1", "b"))
+	}, nil},
+}
+
 var mailScripts = []written{
 	{"sent, shown, acknowledged", func(s script) {
 		s.do("bob", sent, status(bridge.StageDurable))
@@ -473,7 +526,7 @@ func (w written) compare(faults []Fault) error {
 }
 
 func TestPRF_01_WrongHistoriesAreFound(t *testing.T) {
-	for model, scripts := range map[string][]written{"mail": mailScripts, "decisions": decisionScripts, "jobs": jobScripts} {
+	for model, scripts := range map[string][]written{"mail": mailScripts, "order": orderScripts, "decisions": decisionScripts, "jobs": jobScripts} {
 		for _, tt := range scripts {
 			t.Run(model+": "+tt.name, func(t *testing.T) {
 				s := script{&Recorder{}}

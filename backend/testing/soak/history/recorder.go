@@ -6,7 +6,8 @@
 // never. Check compares the calls with small models of mail, decisions, jobs and
 // questions, by porcupine's search for an order in which all answers are right. Each
 // message of each recipient is checked alone, and so is each topic, each result and each
-// question: no rule of the models speaks of two of them, and the search stays short.
+// question: no rule of the models speaks of two of them, and the search stays short. The
+// order of two messages to one recipient is checked beside the models.
 //
 // Tests only.
 package history
