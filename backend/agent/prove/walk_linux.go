@@ -46,6 +46,7 @@ func (r Run) Walk(ctx context.Context) (report Report, err error) {
 	found := s.version(ctx)
 	report = Report{Kind: r.Kind, Program: r.Program, Version: found.Version, Note: found.Note}
 	w := &walk{scene: s, kindOf: kinds[r.Kind]}
+	w.fit(found.Version)
 	report.Routes, err = w.all(ctx)
 	report.Millis = time.Since(began).Milliseconds()
 	return report, err
@@ -55,12 +56,17 @@ func (r Run) Walk(ctx context.Context) (report Report, err error) {
 func (w *walk) all(ctx context.Context) ([]Result, error) {
 	tries := map[Route]func(context.Context) *fault{
 		Connects: w.connects, StartNote: w.startNote, MailAtPrompt: w.atPrompt, MailAtTool: w.atTool, MailAtStop: w.atStop, Wake: w.wakes,
+		YourWords: w.yourWords, ToChild: w.toChild, PermissionPrompt: w.permission, DelegatedJob: w.job,
 	}
 	var results []Result
 	why := ""
-	for _, route := range Routes() {
+	for _, route := range w.chosen() {
 		if err := ctx.Err(); err != nil {
 			return results, fmt.Errorf("try %s: %w", w.Kind, err)
+		}
+		if reason := w.notOffered[route]; reason != "" {
+			results = append(results, Result{Route: route, State: NotOffered, Why: reason})
+			continue
 		}
 		if why != "" {
 			results = append(results, Result{Route: route, State: NotTried, Why: why})
@@ -331,7 +337,7 @@ func (w *walk) atPrompt(ctx context.Context) *fault {
 // atTool writes to the session while it works, before a tool call.
 func (w *walk) atTool(ctx context.Context) *fault {
 	const step = "tool call with mail waiting"
-	return w.during(ctx, MailAtTool, step, w.shell.After("at-tool"))
+	return w.during(ctx, MailAtTool, step, w.run("true").After("at-tool"))
 }
 
 // atStop writes to the session while it works, before the last answer of its turn.
