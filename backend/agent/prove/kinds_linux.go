@@ -33,6 +33,7 @@ type kindOf struct {
 	// mail.
 	label      *string
 	labelSince string           // the first version that has it, "" for all
+	mod        bool             // Bridge's mod in the session enters them
 	notOffered map[Route]string // why not
 }
 
@@ -59,7 +60,7 @@ var kinds = map[bridge.AgentKind]kindOf{
 		start: func(ctx context.Context, home *scripted.Home, dir string) (session, error) {
 			return inTerminal(home.Open(ctx, "claude", dir, "claude", "--permission-mode", "manual", "--allowedTools", "Bash(true),Task,mcp__bridge"))
 		},
-		label: &noLabel, labelSince: claudeModSince,
+		label: &noLabel, labelSince: claudeModSince, mod: true,
 		notOffered: map[Route]string{ToChild: noChildInput("Claude Code")},
 	},
 	"codex": {

@@ -17,6 +17,7 @@ import (
 
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/delivery"
 )
 
 // page is the owner's page without a browser: a client with the page's cookie.
@@ -28,8 +29,10 @@ type page struct {
 // shown is what the page shows, as far as the routes need it.
 type shown struct {
 	Peers []struct {
-		Name     string `json:"name"`
-		Children []struct {
+		Name      string `json:"name"`
+		Transport string `json:"transport"`
+		Detail    string `json:"detail"`
+		Children  []struct {
 			ID string `json:"id"`
 		} `json:"children"`
 	} `json:"peers"`
@@ -165,6 +168,9 @@ func (w *walk) yourWords(ctx context.Context) *fault {
 func (w *walk) wordsWhileIdle(ctx context.Context) *fault {
 	const step, text = "your words to the idle session", "Your user writes this to the idle session."
 	w.settle(ctx)
+	if wrong := w.hasMod(ctx); wrong != nil {
+		return wrong
+	}
 	ctx, cancel := w.within(ctx)
 	defer cancel()
 	said, err := w.write(ctx, words{Body: text})
@@ -172,6 +178,29 @@ func (w *walk) wordsWhileIdle(ctx context.Context) *fault {
 		return &fault{step, "Bridge takes them", err.Error()}
 	}
 	return w.arrives(ctx, step, text, said)
+}
+
+// hasMod waits until Bridge's mod runs in the session, if this agent has one.
+func (w *walk) hasMod(ctx context.Context) *fault {
+	if !w.mod || w.label == nil {
+		return nil
+	}
+	ctx, cancel := w.within(ctx)
+	defer cancel()
+	detail := "Bridge lists no such session"
+	_, err := w.page.await(ctx, func(s shown) bool {
+		for _, peer := range s.Peers {
+			if peer.Name == w.peer.Name {
+				detail = peer.Detail
+				return peer.Transport == string(delivery.ByMod)
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return &fault{"start of Bridge's mod in the session", "it runs, and enters your words as prompts", "it does not run within " + w.Patience.String() + "\nthe session: " + detail}
+	}
+	return nil
 }
 
 // wordsAtWork writes as the owner while a turn runs, which continues to its end.
