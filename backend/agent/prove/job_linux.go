@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/job"
+	"bridge/backend/core/job/runs"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -56,22 +58,44 @@ func (w *walk) spawn(ctx context.Context) (string, *fault) {
 	if err != nil {
 		return "", &fault{step, "Bridge takes the job", err.Error()}
 	}
-	if _, err := w.request(ctx, "job", 0); err != nil {
-		return "", &fault{step, "the job's model is asked with its task", "no request within " + w.Patience.String() + w.jobState(context.WithoutCancel(ctx), spawned.Job)}
+	first, cancel := w.whileRuns(ctx, spawned.Job, 1)
+	defer cancel()
+	if _, err := w.request(first, "job", 0); err != nil {
+		return "", &fault{step, "the job's model is asked with its task", "no request" + w.waited(first) + w.jobState(context.WithoutCancel(ctx), spawned.Job)}
 	}
 	return spawned.Job, nil
 }
 
-// approveJob allows on the page what the job asks for.
-func (w *walk) approveJob(ctx context.Context, _ string) *fault {
-	const step = "approval of a command of the job"
+// whileRuns returns a context for one step, which ends early when the page shows the result
+// of that run of the job: nothing else comes of the run then.
+func (w *walk) whileRuns(ctx context.Context, name string, run int) (context.Context, context.CancelFunc) {
 	ctx, cancel := w.within(ctx)
+	go func() {
+		if _, err := w.page.await(ctx, func(s shown) bool { return s.hasMessage(runs.ResultID(name, run)) }); err == nil {
+			cancel()
+		}
+	}()
+	return ctx, cancel
+}
+
+// waited returns how long a step has waited in vain, as the end of a sentence.
+func (w *walk) waited(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return " within " + w.Patience.String()
+	}
+	return " before it ended"
+}
+
+// approveJob allows on the page what the job asks for.
+func (w *walk) approveJob(ctx context.Context, name string) *fault {
+	const step = "approval of a command of the job"
+	ctx, cancel := w.whileRuns(ctx, name, 1)
 	defer cancel()
 	if wrong := w.allow(ctx, step, "touch "+jobFile); wrong != nil {
 		return wrong
 	}
 	if err := w.model.AtGate(ctx, "job-held"); err != nil {
-		return &fault{step, "the command runs, and the job continues", "no request within " + w.Patience.String()}
+		return &fault{step, "the command runs, and the job continues", "no request" + w.waited(ctx)}
 	}
 	if _, err := os.Stat(filepath.Join(w.home.Project(project), jobFile)); err != nil {
 		return &fault{step, "the command runs", err.Error()}
@@ -105,9 +129,11 @@ func (w *walk) continueJob(ctx context.Context, name string) *fault {
 	if err != nil {
 		return &fault{step, "Bridge continues it", err.Error()}
 	}
-	request, err := w.request(ctx, "job-more", 0)
+	next, cancel := w.whileRuns(ctx, name, 2)
+	defer cancel()
+	request, err := w.request(next, "job-more", 0)
 	if err != nil {
-		return &fault{step, "the job's model is asked with the next task", "no request within " + w.Patience.String()}
+		return &fault{step, "the job's model is asked with the next task", "no request" + w.waited(next)}
 	}
 	if request.Count("play script:job") < 2 { // each task names a script that begins so
 		return &fault{step, "the job's model knows the first task", "it does not:\n" + lastLines(request.Text())}
@@ -151,6 +177,16 @@ func cancelled(name string) string { return name + " was cancelled" }
 func (s shown) holds(text string) bool {
 	for _, message := range s.Messages {
 		if strings.Contains(message.Body, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasMessage reports whether the page shows the message of that id.
+func (s shown) hasMessage(id string) bool {
+	for _, message := range s.Messages {
+		if message.ID == id {
 			return true
 		}
 	}

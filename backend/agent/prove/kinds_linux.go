@@ -3,9 +3,12 @@ package prove
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/appserver"
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/bridge"
 )
@@ -28,7 +31,12 @@ type kindOf struct {
 	asks    func(command string) scripted.Step // a run that needs a permission
 	ready   string                             // on its screen once it takes prompts
 	start   func(ctx context.Context, home *scripted.Home, dir string) (session, error)
-	child   scripted.Step // starts a sub-agent that plays the script child
+	// alone starts the agent without its background server, nil if it has none. hasServer
+	// reports whether that runs, and withoutServer is notOffered if it does not.
+	alone         func(ctx context.Context, home *scripted.Home, dir string) (session, error)
+	hasServer     func(home *scripted.Home) bool
+	withoutServer map[Route]string
+	child         scripted.Step // starts a sub-agent that plays the script child
 	// label stands before the owner's words in a prompt of its user, nil if they come as
 	// mail.
 	label      *string
@@ -46,6 +54,10 @@ func (k *kindOf) fit(version string) {
 
 // claudeModSince is the first version of claude that runs Bridge's mod.
 const claudeModSince = "2.1.287"
+
+// aloneFlag is the flag that a codex names if it cannot start its background server, as one
+// that is a single file.
+const aloneFlag = "--no-daemon"
 
 // The labels of the owner's words.
 var noLabel, queueLabel = "", "[From your user, the owner, through the Bridge dashboard]\n\n"
@@ -75,6 +87,17 @@ var kinds = map[bridge.AgentKind]kindOf{
 		},
 		start: func(ctx context.Context, home *scripted.Home, dir string) (session, error) {
 			return inTerminal(home.Open(ctx, "codex", dir, "codex"))
+		},
+		alone: func(ctx context.Context, home *scripted.Home, dir string) (session, error) {
+			return inTerminal(home.Open(ctx, "codex-alone", dir, scripted.CodexCommand()...))
+		},
+		hasServer: func(home *scripted.Home) bool {
+			_, err := os.Stat(appserver.Socket(filepath.Join(home.Dir, ".codex")))
+			return err == nil
+		},
+		withoutServer: map[Route]string{
+			ToChild:          "this codex runs no background server, so its sub-agents take no words",
+			PermissionPrompt: "this codex runs no background server, so only its terminal answers its prompts",
 		},
 		child: scripted.Call("multi_agent_v1/spawn_agent", map[string]any{"message": "play script:child"}),
 		label: &queueLabel,

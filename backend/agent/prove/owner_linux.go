@@ -37,6 +37,7 @@ type shown struct {
 		} `json:"children"`
 	} `json:"peers"`
 	Messages []struct {
+		ID   string `json:"id"`
 		Body string `json:"body"`
 	} `json:"messages"`
 	Approvals []approval `json:"approvals"`

@@ -79,7 +79,7 @@ func TestCAN_01_WhatThePageRefusesIsSaid(t *testing.T) {
 
 func TestCAN_01_WhatThePageShowsIsFound(t *testing.T) {
 	var s shown
-	err := json.Unmarshal([]byte(`{"peers":[{"name":"a","children":[{"id":"1"}]},{"name":"b"}],"messages":[{"body":"x was cancelled"}],
+	err := json.Unmarshal([]byte(`{"peers":[{"name":"a","children":[{"id":"1"}]},{"name":"b"}],"messages":[{"id":"result-x-1","body":"x was cancelled"}],
 		"approvals":[{"id":"old","detail":"touch x"},{"id":"new","detail":"touch x"}]}`), &s)
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +91,26 @@ func TestCAN_01_WhatThePageShowsIsFound(t *testing.T) {
 	if !s.hasChild("a", "1") || s.hasChild("b", "1") || s.hasChild("a", "2") {
 		t.Error("the sub-agent 1 is that of a alone")
 	}
-	if !s.holds(cancelled("x")) || s.holds(jobResult) {
+	if !s.holds(cancelled("x")) || s.holds(jobResult) || !s.hasMessage("result-x-1") || s.hasMessage("result-x-2") {
 		t.Errorf("messages: %+v", s.Messages)
+	}
+}
+
+func TestCAN_01_AStepOfAJobEndsWithTheJob(t *testing.T) {
+	w := &walk{scene: &scene{Run: Run{Patience: time.Minute}}}
+	w.page = pageOf(t, `{}`, `{"messages":[{"id":"result-x-1"}]}`)
+	ended, cancel := w.whileRuns(t.Context(), "x", 1)
+	defer cancel()
+	<-ended.Done()
+	if got := w.waited(ended); got != " before it ended" {
+		t.Errorf("it waited%s", got)
+	}
+	w.Patience = 50 * time.Millisecond
+	runs, cancel := w.whileRuns(t.Context(), "x", 2)
+	defer cancel()
+	<-runs.Done()
+	if got := w.waited(runs); got != " within 50ms" {
+		t.Errorf("it waited%s", got)
 	}
 }
 

@@ -39,7 +39,7 @@ func (w *walk) allow(ctx context.Context, step, text string) *fault {
 	asked, ok := now.prompt(text)
 	switch {
 	case err != nil && !ok:
-		return &fault{step, "the page shows the prompt", "no such prompt within " + w.Patience.String()}
+		return &fault{step, "the page shows the prompt", "no such prompt" + w.waited(ctx)}
 	case err != nil:
 		return &fault{step, "the prompt can be answered on the page", "the prompt is " + asked.State + "\n" + asked.OnlyTold}
 	}

@@ -115,6 +115,22 @@ func (w *walk) connects(ctx context.Context) *fault {
 	if err := w.serve(begin); err != nil {
 		return &fault{stepBroker, "a broker", err.Error()}
 	}
+	wrong := w.begin(ctx)
+	if wrong != nil && w.alone != nil && w.session != nil && w.session.Ended() && strings.Contains(w.session.Screen(), aloneFlag) {
+		w.start = w.alone // as this agent itself tells its user
+		wrong = w.begin(ctx)
+	}
+	if wrong != nil {
+		return wrong
+	}
+	if w.withoutServer != nil && !w.hasServer(w.home) {
+		w.notOffered = w.withoutServer
+	}
+	return w.identify(ctx)
+}
+
+// begin starts the agent, and prompts it until its model has Bridge's tools.
+func (w *walk) begin(ctx context.Context) *fault {
 	start, cancel := context.WithTimeout(ctx, 2*w.Patience)
 	defer cancel()
 	opened, err := w.start(start, w.home, w.home.Project(project))
@@ -128,10 +144,7 @@ func (w *walk) connects(ctx context.Context) *fault {
 	if err := opened.Until(start, w.ready, func(screen string) bool { return strings.Contains(screen, w.ready) }); err != nil {
 		return &fault{stepStart, fmt.Sprintf("its screen shows %q", w.ready), lastLines(err.Error())}
 	}
-	if wrong := w.greet(ctx); wrong != nil {
-		return wrong
-	}
-	return w.identify(ctx)
+	return w.greet(ctx)
 }
 
 // greetings is how many prompts a session gets until its model has Bridge's tools: the

@@ -79,6 +79,33 @@ func TestCAN_01_OnlyTheNamedRoutesAreTried(t *testing.T) {
 	}
 }
 
+// TestCAN_01_ACodexThatIsOneFileHasNoBackgroundServer: it says so, is started again without
+// one, and what needs one is not offered.
+func TestCAN_01_ACodexThatIsOneFileHasNoBackgroundServer(t *testing.T) {
+	testkit.Long(t, "a codex of one file is copied")
+	w := newWorld(t, "p")
+	folder, err := product()
+	must(t, err)
+	raw, err := os.ReadFile(filepath.Join(w.home.Bin, "codex"))
+	must(t, err)
+	program := filepath.Join(w.home.Root, "codex")
+	must(t, os.WriteFile(program, raw, 0o700))
+	run := prove.Run{
+		Kind: bridge.Codex, Program: program, Bridge: filepath.Join(folder, "bridge"), Patience: prove.DefaultPatience,
+		Only: []prove.Route{prove.Wake, prove.YourWords, prove.ToChild, prove.PermissionPrompt},
+	}
+	report, err := run.Walk(t.Context())
+	must(t, err)
+	var states []prove.State
+	for _, result := range report.Routes {
+		states = append(states, result.State)
+	}
+	want := []prove.State{prove.Works, prove.Works, prove.Works, prove.NotOffered, prove.NotOffered}
+	if diff := cmp.Diff(want, states); diff != "" {
+		t.Errorf("states (-want +got):\n%s\n%s", diff, report.Text())
+	}
+}
+
 // TestCAN_01_WithoutNamespacesNoAgentIsStarted: a system that permits none is told so, with
 // what to do.
 func TestCAN_01_WithoutNamespacesNoAgentIsStarted(t *testing.T) {
