@@ -157,7 +157,11 @@ func (w *walk) greet(ctx context.Context) *fault {
 		if round > 1 {
 			ipc.Pause(ctx, time.Second)
 		}
-		request, wrong := w.turn(ctx, fmt.Sprintf("greet-%d", round), scripted.Say(fmt.Sprintf("hello-%d", round)))
+		patience := w.Patience
+		if round == 0 {
+			patience *= 2 // codex starts its background server before it takes the prompt
+		}
+		request, wrong := w.turn(ctx, patience, fmt.Sprintf("greet-%d", round), scripted.Say(fmt.Sprintf("hello-%d", round)))
 		if wrong != nil {
 			return wrong
 		}
@@ -171,8 +175,8 @@ func (w *walk) greet(ctx context.Context) *fault {
 }
 
 // turn prompts a script whose only answer is text, and waits for its end.
-func (w *walk) turn(ctx context.Context, script string, answer scripted.Step) (scripted.Request, *fault) {
-	ctx, cancel := w.within(ctx)
+func (w *walk) turn(ctx context.Context, patience time.Duration, script string, answer scripted.Step) (scripted.Request, *fault) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request, err := w.play(ctx, script, answer)
 	if err != nil {
