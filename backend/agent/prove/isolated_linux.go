@@ -24,10 +24,11 @@ func (r Run) Do(ctx context.Context) (Report, error) {
 	if real, err := filepath.EvalSymlinks(program); err == nil {
 		program = real
 	}
-	code, _, err := scripted.Isolate(ctx, scripted.Isolation{
-		Args: []string{InsideCommand, string(r.Kind), r.Program, "--timeout", r.Patience.String()},
-		Keep: []string{r.Program, program}, Stdout: &out, Stderr: &errs,
-	})
+	args := []string{InsideCommand, string(r.Kind), r.Program, "--timeout", r.Patience.String()}
+	for _, route := range r.Only {
+		args = append(args, "--route", string(route))
+	}
+	code, _, err := scripted.Isolate(ctx, scripted.Isolation{Args: args, Keep: []string{r.Program, program}, Stdout: &out, Stderr: &errs})
 	if ctx.Err() != nil {
 		return Report{}, fmt.Errorf("try %s: %w", r.Kind, ctx.Err())
 	}

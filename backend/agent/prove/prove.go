@@ -25,11 +25,33 @@ const (
 	MailAtTool   Route = "mail-at-tool"   // mail comes after a tool call of a running turn
 	MailAtStop   Route = "mail-at-stop"   // mail that came during a turn keeps the session going
 	Wake         Route = "wake"           // mail starts a turn of an idle session
+	YourWords    Route = "your-words"     // the owner's words reach the session, idle or at work
+	ToChild      Route = "child"          // the owner's words reach a sub-agent of the session
+	// A permission prompt of the session is answered on the page.
+	PermissionPrompt Route = "permission-prompt"
+	// A job asks, is cancelled and continued, and its result comes once.
+	DelegatedJob Route = "job"
 )
 
 // Routes returns all routes, in the order in which they are tried.
 func Routes() []Route {
-	return []Route{Connects, StartNote, MailAtPrompt, MailAtTool, MailAtStop, Wake}
+	return []Route{Connects, StartNote, MailAtPrompt, MailAtTool, MailAtStop, Wake, YourWords, ToChild, PermissionPrompt, DelegatedJob}
+}
+
+// ParseRoute returns the route of that name. It fails with Invalid, and a suggestion, if
+// there is none.
+func ParseRoute(name string) (Route, error) {
+	if slices.Contains(Routes(), Route(name)) {
+		return Route(name), nil
+	}
+	var names []string
+	for _, route := range Routes() {
+		names = append(names, string(route))
+	}
+	if like := bridge.Similar(name, names); len(like) > 0 {
+		return "", bridge.Errorf(bridge.Invalid, "there is no route %q. Did you mean %s?", name, strings.Join(like, " or "))
+	}
+	return "", bridge.Errorf(bridge.Invalid, "there is no route %q: use %s", name, strings.Join(names, ", "))
 }
 
 var titles = map[Route]string{
@@ -39,6 +61,11 @@ var titles = map[Route]string{
 	MailAtTool:   "mail at a tool",
 	MailAtStop:   "mail at the stop",
 	Wake:         "wake of an idle session",
+	YourWords:    "your words",
+	ToChild:      "words to a sub-agent",
+
+	PermissionPrompt: "a permission prompt",
+	DelegatedJob:     "a job",
 }
 
 // Title returns the route's name for people.
@@ -108,13 +135,24 @@ type Run struct {
 	Program  string        // the agent's, an absolute path
 	Bridge   string        // the program bridge, an absolute path
 	Patience time.Duration // for each step
+	// Only names the routes to try, nil for all. Connects, which each of them needs, is
+	// always tried.
+	Only []Route
 	// Installed is called once Bridge is installed in the home and before the agent
 	// starts, so that a test can break a route; nil does nothing.
 	Installed func(*scripted.Home) error
 }
 
+// chosen returns the routes to try, in their order.
+func (r Run) chosen() []Route {
+	if len(r.Only) == 0 {
+		return Routes()
+	}
+	return slices.DeleteFunc(Routes(), func(route Route) bool { return route != Connects && !slices.Contains(r.Only, route) })
+}
+
 // InsideCommand is the hidden command of bridge that Do starts in namespaces. Its
-// arguments are a kind, the agent's program, and the flag --timeout.
+// arguments are a kind, the agent's program, and the flags --timeout and --route.
 const InsideCommand = "prove-inside"
 
 // Answer is what the program in the namespaces prints.

@@ -52,3 +52,25 @@ func TestCAN_01_EachRouteHasATitleAndEachKindCanBeTried(t *testing.T) {
 		t.Errorf("antigravity: %q", code)
 	}
 }
+
+func TestCAN_01_ARouteIsNamedExactlyAndConnectsIsAlwaysTried(t *testing.T) {
+	for name, want := range map[string]string{
+		"job": "", "your-words": "",
+		"jobs":  `there is no route "jobs". Did you mean job?`,
+		"emacs": `there is no route "emacs": use connects, start-note, mail-at-prompt, mail-at-tool, mail-at-stop, wake, your-words, child, permission-prompt, job`,
+	} {
+		route, err := ParseRoute(name)
+		if want == "" && (err != nil || route != Route(name)) {
+			t.Errorf("%s: %q, %v", name, route, err)
+		}
+		if want != "" && (bridge.CodeOf(err) != bridge.Invalid || err.Error() != want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	if diff := cmp.Diff([]Route{Connects, Wake, DelegatedJob}, (Run{Only: []Route{DelegatedJob, Wake}}).chosen()); diff != "" {
+		t.Errorf("two chosen (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Routes(), Run{}.chosen()); diff != "" {
+		t.Errorf("none chosen (-want +got):\n%s", diff)
+	}
+}

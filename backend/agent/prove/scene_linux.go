@@ -38,6 +38,7 @@ type scene struct {
 	model  *scripted.FakeModel
 	broker *exec.Cmd
 	client *ipc.Client // the session that writes
+	page   *page
 }
 
 // open makes the home, with the agent in it and nothing of Bridge.
@@ -53,6 +54,9 @@ func (r Run) open() (*scene, error) {
 	}
 	s.home, err = scripted.NewHome(root, kinds[r.Kind].place(r.Program), model, project)
 	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := kinds[r.Kind].prepare(s.home); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if isScript(r.Program) { // it needs its interpreter
@@ -121,9 +125,12 @@ func (s *scene) install(ctx context.Context) error {
 	if _, err := s.home.Run(ctx, s.home.Dir, "", s.Bridge, "install", string(s.Kind), "--yes"); err != nil {
 		return err
 	}
-	// Each route is tried at once, also after a wake (QUI-03).
-	if _, err := s.home.Run(ctx, s.home.Dir, "", s.Bridge, "config", "set", "mail.secondsBetweenWakes", "0"); err != nil {
-		return err
+	// Each route is tried at once, also after a wake (QUI-03). The owner is away, so that
+	// the page shows permission prompts (NED-02).
+	for _, setting := range [][2]string{{"mail.secondsBetweenWakes", "0"}, {"answerPrompts", "away"}, {"away", "true"}} {
+		if _, err := s.home.Run(ctx, s.home.Dir, "", s.Bridge, "config", "set", setting[0], setting[1]); err != nil {
+			return err
+		}
 	}
 	if s.Installed != nil {
 		return s.Installed(s.home)
@@ -153,8 +160,12 @@ func (s *scene) serve(ctx context.Context) error {
 	}()
 	select {
 	case line := <-ready:
-		if !strings.HasPrefix(line, "bridge: ready ") {
+		link, ok := strings.CutPrefix(strings.TrimSpace(line), "bridge: ready ")
+		if !ok {
 			return bridge.Errorf(bridge.Unavailable, "the broker of the empty home did not start: %s%s", line, errs.String())
+		}
+		if s.page, err = openPage(ctx, link); err != nil {
+			return err
 		}
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the broker of the empty home: %w", ctx.Err())

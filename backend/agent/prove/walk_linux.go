@@ -46,6 +46,7 @@ func (r Run) Walk(ctx context.Context) (report Report, err error) {
 	found := s.version(ctx)
 	report = Report{Kind: r.Kind, Program: r.Program, Version: found.Version, Note: found.Note}
 	w := &walk{scene: s, kindOf: kinds[r.Kind]}
+	w.fit(found.Version)
 	report.Routes, err = w.all(ctx)
 	report.Millis = time.Since(began).Milliseconds()
 	return report, err
@@ -55,12 +56,17 @@ func (r Run) Walk(ctx context.Context) (report Report, err error) {
 func (w *walk) all(ctx context.Context) ([]Result, error) {
 	tries := map[Route]func(context.Context) *fault{
 		Connects: w.connects, StartNote: w.startNote, MailAtPrompt: w.atPrompt, MailAtTool: w.atTool, MailAtStop: w.atStop, Wake: w.wakes,
+		YourWords: w.yourWords, ToChild: w.toChild, PermissionPrompt: w.permission, DelegatedJob: w.job,
 	}
 	var results []Result
 	why := ""
-	for _, route := range Routes() {
+	for _, route := range w.chosen() {
 		if err := ctx.Err(); err != nil {
 			return results, fmt.Errorf("try %s: %w", w.Kind, err)
+		}
+		if reason := w.notOffered[route]; reason != "" {
+			results = append(results, Result{Route: route, State: NotOffered, Why: reason})
+			continue
 		}
 		if why != "" {
 			results = append(results, Result{Route: route, State: NotTried, Why: why})
@@ -109,6 +115,22 @@ func (w *walk) connects(ctx context.Context) *fault {
 	if err := w.serve(begin); err != nil {
 		return &fault{stepBroker, "a broker", err.Error()}
 	}
+	wrong := w.begin(ctx)
+	if wrong != nil && w.alone != nil && w.session != nil && w.session.Ended() && strings.Contains(w.session.Screen(), aloneFlag) {
+		w.start = w.alone // as this agent itself tells its user
+		wrong = w.begin(ctx)
+	}
+	if wrong != nil {
+		return wrong
+	}
+	if w.withoutServer != nil && !w.hasServer(w.home) {
+		w.notOffered = w.withoutServer
+	}
+	return w.identify(ctx)
+}
+
+// begin starts the agent, and prompts it until its model has Bridge's tools.
+func (w *walk) begin(ctx context.Context) *fault {
 	start, cancel := context.WithTimeout(ctx, 2*w.Patience)
 	defer cancel()
 	opened, err := w.start(start, w.home, w.home.Project(project))
@@ -122,10 +144,7 @@ func (w *walk) connects(ctx context.Context) *fault {
 	if err := opened.Until(start, w.ready, func(screen string) bool { return strings.Contains(screen, w.ready) }); err != nil {
 		return &fault{stepStart, fmt.Sprintf("its screen shows %q", w.ready), lastLines(err.Error())}
 	}
-	if wrong := w.greet(ctx); wrong != nil {
-		return wrong
-	}
-	return w.identify(ctx)
+	return w.greet(ctx)
 }
 
 // greetings is how many prompts a session gets until its model has Bridge's tools: the
@@ -138,7 +157,11 @@ func (w *walk) greet(ctx context.Context) *fault {
 		if round > 1 {
 			ipc.Pause(ctx, time.Second)
 		}
-		request, wrong := w.turn(ctx, fmt.Sprintf("greet-%d", round), scripted.Say(fmt.Sprintf("hello-%d", round)))
+		patience := w.Patience
+		if round == 0 {
+			patience *= 2 // codex starts its background server before it takes the prompt
+		}
+		request, wrong := w.turn(ctx, patience, fmt.Sprintf("greet-%d", round), scripted.Say(fmt.Sprintf("hello-%d", round)))
 		if wrong != nil {
 			return wrong
 		}
@@ -152,8 +175,8 @@ func (w *walk) greet(ctx context.Context) *fault {
 }
 
 // turn prompts a script whose only answer is text, and waits for its end.
-func (w *walk) turn(ctx context.Context, script string, answer scripted.Step) (scripted.Request, *fault) {
-	ctx, cancel := w.within(ctx)
+func (w *walk) turn(ctx context.Context, patience time.Duration, script string, answer scripted.Step) (scripted.Request, *fault) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request, err := w.play(ctx, script, answer)
 	if err != nil {
@@ -331,7 +354,7 @@ func (w *walk) atPrompt(ctx context.Context) *fault {
 // atTool writes to the session while it works, before a tool call.
 func (w *walk) atTool(ctx context.Context) *fault {
 	const step = "tool call with mail waiting"
-	return w.during(ctx, MailAtTool, step, w.shell.After("at-tool"))
+	return w.during(ctx, MailAtTool, step, w.run("true").After("at-tool"))
 }
 
 // atStop writes to the session while it works, before the last answer of its turn.

@@ -2,24 +2,12 @@ package realcli_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/testing/testkit"
 )
-
-// codexAsks has codex ask before it runs a command outside of its sandbox.
-func (w *world) codexAsks() {
-	w.Helper()
-	path := filepath.Join(w.home.Dir, ".codex", "config.toml")
-	raw, err := os.ReadFile(path)
-	must(w.T, err)
-	settings := strings.NewReplacer(`approval_policy = "never"`, `approval_policy = "on-request"`, `sandbox_mode = "danger-full-access"`, `sandbox_mode = "read-only"`)
-	must(w.T, os.WriteFile(path, []byte(settings.Replace(string(raw))), 0o600))
-}
 
 // codexAsker is a codex whose model runs commands outside of its sandbox.
 func codexAsker(terminal *scripted.Terminal, name string) asker {
@@ -33,7 +21,7 @@ func codexAsker(terminal *scripted.Terminal, name string) asker {
 
 func TestNED_02_PromptsOfARealCodex(t *testing.T) {
 	w := newWorld(t, "p")
-	w.codexAsks()
+	must(t, w.home.CodexAsks())
 	must(t, w.home.UseCodexDaemon())
 	w.install("codex")
 	w.keepsPrompts()
@@ -57,7 +45,7 @@ func TestNED_02_PromptsOfARealCodex(t *testing.T) {
 // shows: the card only tells.
 func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 	w := newWorld(t, "p")
-	w.codexAsks()
+	must(t, w.home.CodexAsks())
 	w.install("codex")
 	w.keepsPrompts()
 	codex := w.open("codex", "p", "›", scripted.CodexCommand()...)
@@ -111,7 +99,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 	testkit.Long(t, "the prompts of a codex are tried in two other tests, and this waits")
 	w := newWorld(t, "p")
-	w.codexAsks()
+	must(t, w.home.CodexAsks())
 	must(t, w.home.UseCodexDaemon())
 	w.install("codex")
 	w.keepsPrompts()

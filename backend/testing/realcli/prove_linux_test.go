@@ -15,6 +15,7 @@ import (
 	"bridge/backend/agent/prove"
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/bridge"
+	"bridge/backend/testing/testkit"
 )
 
 // TestCAN_01_EachRouteIntoTheRealAgentsWorks runs the command as its owner does: every route
@@ -36,8 +37,18 @@ func TestCAN_01_EachRouteIntoTheRealAgentsWorks(t *testing.T) {
 	}
 	for i, report := range answer.Agents {
 		var want []prove.Result
+		for j, result := range report.Routes {
+			if result.State == prove.NotOffered && result.Why == "" {
+				t.Errorf("%s: %s is not offered, without a reason", report.Kind, result.Route)
+			}
+			report.Routes[j].Why = ""
+		}
 		for _, route := range prove.Routes() {
-			want = append(want, prove.Result{Route: route, State: prove.Works})
+			state := prove.Works
+			if route == prove.ToChild && report.Kind != bridge.Codex {
+				state = prove.NotOffered
+			}
+			want = append(want, prove.Result{Route: route, State: state})
 		}
 		if diff := cmp.Diff(want, report.Routes); diff != "" || report.Kind != prove.Kinds()[i] || report.Version == "" {
 			t.Errorf("%s %q (-want +got):\n%s", report.Kind, report.Version, diff)
@@ -49,6 +60,49 @@ func TestCAN_01_EachRouteIntoTheRealAgentsWorks(t *testing.T) {
 	}
 	if left := w.home.Processes(); len(left) > 0 {
 		t.Errorf("processes of the owner's home run on: %v", left)
+	}
+}
+
+// TestCAN_01_OnlyTheNamedRoutesAreTried: the named ones, in their order, and that the
+// agent connects.
+func TestCAN_01_OnlyTheNamedRoutesAreTried(t *testing.T) {
+	w := newWorld(t, "p")
+	folder, err := product()
+	must(t, err)
+	out, err := w.home.Run(soon(t), w.home.Dir, "", filepath.Join(folder, "bridge"), "prove", "codex", "--json", "--route", "job", "--route", "start-note")
+	must(t, err)
+	var answer struct{ Agents []prove.Report }
+	must(t, json.Unmarshal([]byte(out), &answer))
+	want := []prove.Result{{Route: prove.Connects, State: prove.Works}, {Route: prove.StartNote, State: prove.Works}, {Route: prove.DelegatedJob, State: prove.Works}}
+	if len(answer.Agents) != 1 || !cmp.Equal(want, answer.Agents[0].Routes) {
+		t.Errorf("it tried\n%s", out)
+	}
+}
+
+// TestCAN_01_ACodexThatIsOneFileHasNoBackgroundServer: it says so, is started again without
+// one, and what needs one is not offered.
+func TestCAN_01_ACodexThatIsOneFileHasNoBackgroundServer(t *testing.T) {
+	testkit.Long(t, "a codex of one file is copied")
+	w := newWorld(t, "p")
+	folder, err := product()
+	must(t, err)
+	raw, err := os.ReadFile(filepath.Join(w.home.Bin, "codex"))
+	must(t, err)
+	program := filepath.Join(w.home.Root, "codex")
+	must(t, os.WriteFile(program, raw, 0o700))
+	run := prove.Run{
+		Kind: bridge.Codex, Program: program, Bridge: filepath.Join(folder, "bridge"), Patience: prove.DefaultPatience,
+		Only: []prove.Route{prove.Wake, prove.YourWords, prove.ToChild, prove.PermissionPrompt},
+	}
+	report, err := run.Walk(t.Context())
+	must(t, err)
+	var states []prove.State
+	for _, result := range report.Routes {
+		states = append(states, result.State)
+	}
+	want := []prove.State{prove.Works, prove.Works, prove.Works, prove.NotOffered, prove.NotOffered}
+	if diff := cmp.Diff(want, states); diff != "" {
+		t.Errorf("states (-want +got):\n%s\n%s", diff, report.Text())
 	}
 }
 
@@ -163,7 +217,7 @@ func checkDamaged(t *testing.T, kind bridge.AgentKind, homes []damaged) {
 			folder, err := product()
 			must(t, err)
 			run := prove.Run{
-				Kind: kind, Program: filepath.Join(w.home.Bin, string(kind)), Bridge: filepath.Join(folder, "bridge"), Patience: 15 * time.Second, Installed: tt.damage,
+				Kind: kind, Program: filepath.Join(w.home.Bin, string(kind)), Bridge: filepath.Join(folder, "bridge"), Patience: prove.DefaultPatience, Installed: tt.damage,
 			}
 			report, err := run.Walk(t.Context())
 			must(t, err)
@@ -180,6 +234,7 @@ func checkDamaged(t *testing.T, kind bridge.AgentKind, homes []damaged) {
 					if slices.Contains([]string{result.Step, result.Expected, result.Got}, "") {
 						t.Errorf("%s is broken without evidence: %+v", result.Route, result)
 					}
+				case result.State == prove.NotOffered: // whatever else is broken
 				case result.State != others:
 					t.Errorf("%s: %s, want %s", result.Route, result.State, others)
 				case others == prove.NotTried && result.Why != `"connects" is broken`:
@@ -191,30 +246,86 @@ func checkDamaged(t *testing.T, kind bridge.AgentKind, homes []damaged) {
 	}
 }
 
+// removed returns a damage that removes a file or a folder of the home.
+func removed(name string) func(*scripted.Home) error {
+	return func(home *scripted.Home) error {
+		path := filepath.Join(home.Dir, name)
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
+		return os.RemoveAll(path)
+	}
+}
+
+// shimmed returns a damage that puts a script in the place of the program that the broker
+// starts. cases are those of a shell's case over all arguments; $real is the program.
+func shimmed(kind bridge.AgentKind, cases string) func(*scripted.Home) error {
+	return func(home *scripted.Home) error {
+		path := filepath.Join(home.Root, "shim")
+		script := "#!/bin/sh\nreal=" + filepath.Join(home.Bin, string(kind)) + "\ncase \" $* \" in\n" + cases + "\n*) exec $real \"$@\";;\nesac\n"
+		home.More = append(home.More, "BRIDGE_"+strings.ToUpper(string(kind))+"_BIN="+path)
+		return os.WriteFile(path, []byte(script), 0o700)
+	}
+}
+
+// otherOutput is a case of a shim that replaces a text in what the program prints when it
+// runs with these arguments.
+func otherOutput(arguments, text, replacement string) string {
+	return "*\" " + arguments + " \"*) $real \"$@\" | sed -u 's#" + text + "#" + replacement + "#';;"
+}
+
+// refusedQueue is a case of a shim whose queue takes no message that begins like this.
+func refusedQueue(message string) string {
+	return "*\" queue --thread \"*\" --message " + message + "\"*) echo \"Error: No active session found matching '$3'.\" >&2; exit 1;;"
+}
+
+// inShort returns what a short run tries: one damage of each kind of agent.
+func inShort(homes []damaged) []damaged {
+	if testkit.IsLong() {
+		return homes
+	}
+	return homes[:1]
+}
+
 // The start note of claude is also in the instructions of its MCP server.
 func TestCAN_04_ABrokenRouteIntoClaudeIsNamed(t *testing.T) {
-	checkDamaged(t, bridge.Claude, []damaged{
-		{"hooks are off", edited(claudeSettings, func(s map[string]any) { s["disableAllHooks"] = true }), []prove.Route{prove.MailAtPrompt, prove.MailAtTool, prove.MailAtStop, prove.Wake}},
+	checkDamaged(t, bridge.Claude, inShort([]damaged{
+		{"no hook of permission requests", noHook(claudeSettings, "PermissionRequest"), []prove.Route{prove.PermissionPrompt}},
+		{"hooks are off", edited(claudeSettings, func(s map[string]any) { s["disableAllHooks"] = true }), []prove.Route{
+			prove.MailAtPrompt, prove.MailAtTool, prove.MailAtStop, prove.Wake, prove.YourWords, prove.PermissionPrompt,
+		}},
 		{"no hook of tools", noHook(claudeSettings, "PostToolUse"), []prove.Route{prove.MailAtTool}},
 		{"no server", noServer(".claude.json", "mcpServers"), []prove.Route{prove.Connects}},
-	})
+		{"no mod", removed(modFolder), []prove.Route{prove.YourWords}},
+		{"the mod of another version", without(modFolder+"/hooks/register.js", `on("turn.complete"`, `on("turn.completed"`), []prove.Route{prove.YourWords}},
+		{"another output format in jobs", shimmed(bridge.Claude, otherOutput("--output-format=stream-json", `"type":"result"`, `"type":"outcome"`)), []prove.Route{prove.DelegatedJob}},
+	}))
 }
 
 func TestCAN_04_ABrokenRouteIntoCodexIsNamed(t *testing.T) {
-	checkDamaged(t, bridge.Codex, []damaged{
-		{"hooks are off", without(".codex/config.toml", "[features]\n", "[features]\nhooks = false\n"), []prove.Route{prove.StartNote, prove.MailAtPrompt, prove.MailAtTool, prove.MailAtStop, prove.Wake}},
+	checkDamaged(t, bridge.Codex, inShort([]damaged{
+		{"its queue refuses the owner's words", shimmed(bridge.Codex, refusedQueue("[From")), []prove.Route{prove.YourWords, prove.ToChild}},
+		{"its queue refuses everything", shimmed(bridge.Codex, refusedQueue("")), []prove.Route{prove.Wake, prove.YourWords, prove.ToChild}},
+		{"hooks are off", without(".codex/config.toml", "[features]\n", "[features]\nhooks = false\n"), []prove.Route{
+			prove.StartNote, prove.MailAtPrompt, prove.MailAtTool, prove.MailAtStop, prove.Wake, prove.ToChild,
+		}},
 		{"no hook of the start", noHook(codexHooks, "SessionStart"), []prove.Route{prove.StartNote}},
 		{"no hook of prompts", noHook(codexHooks, "UserPromptSubmit"), []prove.Route{prove.MailAtPrompt}},
 		{"no server", noCodexServer, []prove.Route{prove.Connects}},
-	})
+		{"another output format in jobs", shimmed(bridge.Codex, otherOutput("app-server", `"turn/completed"`, `"turn/finished"`)), []prove.Route{prove.DelegatedJob}},
+	}))
 }
 
 func TestCAN_04_ABrokenRouteIntoOpenCodeIsNamed(t *testing.T) {
-	checkDamaged(t, bridge.OpenCode, []damaged{
+	const plugin = ".config/opencode/plugin/bridge.js"
+	checkDamaged(t, bridge.OpenCode, inShort([]damaged{
+		{"another output format in jobs", shimmed(bridge.OpenCode, otherOutput("serve", "opencode server listening on", "opencode listens at")), []prove.Route{prove.DelegatedJob}},
 		{"no plugins", func(home *scripted.Home) error {
 			home.More = append(home.More, "OPENCODE_PURE=1")
 			return nil
 		}, []prove.Route{prove.Connects}},
+		{"the plugin is gone", removed(plugin), []prove.Route{prove.Connects}},
+		{"a plugin that knows another event of permissions", without(plugin, `"permission.asked"`, `"permission.wanted"`), []prove.Route{prove.PermissionPrompt}},
 		{"no server", noServer(openCodeSettings, "mcp"), []prove.Route{prove.Connects}},
-	})
+	}))
 }

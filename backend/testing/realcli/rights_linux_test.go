@@ -31,7 +31,7 @@ var rights = map[string]struct {
 	},
 	"codex": {
 		before: func(w *world) {
-			w.codexAsks()
+			must(w.T, w.home.CodexAsks())
 			path := filepath.Join(w.home.Dir, ".codex", "config.toml")
 			with := strings.Replace(content(w.T, path), "[tui]\n", "[tui]\nscreen_reader_detection_done = true\n", 1)
 			must(w.T, os.WriteFile(path, []byte(with), 0o600))

@@ -114,12 +114,22 @@ func (h *Home) Append(name, text string) error {
 // does for people who did not switch that off. It copies its package into the
 // home, some 400 MB.
 func (h *Home) UseCodexDaemon() error {
-	const name, off = ".codex/config.toml", "daemon_auto_start = false"
+	return h.replaceInCodex("daemon_auto_start = false", "daemon_auto_start = true")
+}
+
+// CodexAsks has codex ask before it runs a command outside of its sandbox.
+func (h *Home) CodexAsks() error {
+	return h.replaceInCodex(`approval_policy = "never"`, `approval_policy = "on-request"`, `sandbox_mode = "danger-full-access"`, `sandbox_mode = "read-only"`)
+}
+
+// replaceInCodex replaces pairs of texts in codex's configuration.
+func (h *Home) replaceInCodex(pairs ...string) error {
+	const name = ".codex/config.toml"
 	raw, err := os.ReadFile(filepath.Join(h.Dir, name))
 	if err != nil {
 		return fmt.Errorf("changing codex's configuration: %w", err)
 	}
-	return h.write(name, strings.Replace(string(raw), off, "daemon_auto_start = true", 1))
+	return h.write(name, strings.NewReplacer(pairs...).Replace(string(raw)))
 }
 
 // Edit changes a JSON file of the home.

@@ -127,10 +127,12 @@ const lastGrace = 10 * time.Second
 // enough for the names of the sockets in them: 107 is what the system allows.
 const maxTemporary = 50
 
-// temporary makes the folder for all that the run makes.
+// temporary makes the folder for all that the run makes. It is never within a folder of
+// /tmp: that may be one that stays visible, and would then hold itself, which codex's
+// sandbox fails at.
 func temporary() (string, error) {
 	parent := os.TempDir()
-	if len(parent) > maxTemporary-len("/cli0123456789") {
+	if len(parent) > maxTemporary-len("/cli0123456789") || strings.HasPrefix(filepath.Clean(parent), "/tmp/") {
 		parent = "/tmp"
 	}
 	dir, err := os.MkdirTemp(parent, "cli")

@@ -32,34 +32,71 @@ type proof struct {
 
 // Prove returns `bridge prove`.
 func Prove(r command.Run, completeKinds cobra.CompletionFunc) *cobra.Command {
-	var patience time.Duration
+	var flags proveFlags
 	cmd := r.JSONFlag(&cobra.Command{
 		Use: "prove [KIND...]", Short: "Try each route from Bridge into your agents, without an account", ValidArgsFunction: completeKinds,
 		Long: "Start your own agent program in an empty home and without a network, with a scripted model in place of its\n" +
 			"vendor's, and try each route: it connects, start note, mail at a prompt, at a tool call and at the end of a turn,\n" +
-			"and the wake of an idle session. It costs no tokens, and touches neither your sessions nor your settings. It\n" +
-			"takes up to a minute a kind. It exits 1 if a route is broken, and 3 if this system permits no network namespace.\n" +
-			"Only on Linux.",
-		Example: "  bridge prove\n  bridge prove codex\n  bridge prove claude opencode --json\n  bridge prove --timeout 1m",
+			"the wake of an idle session, your words, words to a sub-agent, a permission prompt and a job. It costs no tokens,\n" +
+			"and touches neither your sessions nor your settings. It takes up to a minute a kind. It exits 1 if a route is\n" +
+			"broken, and 3 if this system permits no network namespace. Only on Linux.",
+		Example: "  bridge prove\n  bridge prove codex\n  bridge prove claude opencode --json\n  bridge prove codex --route job --route wake\n  bridge prove --timeout 1m",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if patience <= 0 {
+			if flags.patience <= 0 {
 				return &outcome.UsageError{Err: errors.New("--timeout must be above 0")}
+			}
+			only, err := flags.only()
+			if err != nil {
+				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			return proveAll(ctx, r, args, patience)
+			return proveAll(ctx, r, args, prove.Run{Patience: flags.patience, Only: only})
 		},
 	})
-	cmd.Flags().DurationVar(&patience, "timeout", prove.DefaultPatience, "how long a step may take; a start may take twice as long")
+	flags.add(cmd)
 	return cmd
 }
 
-// proveAll tries the named kinds, or those that are on this PC.
-func proveAll(ctx context.Context, r command.Run, args []string, patience time.Duration) error {
+// proveFlags are the flags of `bridge prove` and of the command that it starts.
+type proveFlags struct {
+	patience time.Duration
+	routes   []string
+}
+
+// add declares the flags.
+func (f *proveFlags) add(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&f.patience, "timeout", prove.DefaultPatience, "how long a step may take; a start may take twice as long")
+	cmd.Flags().StringArrayVar(&f.routes, "route", nil, "try only this route, and that the agent connects; repeat it for more routes")
+	var names []string
+	for _, route := range prove.Routes() {
+		names = append(names, string(route))
+	}
+	if err := cmd.RegisterFlagCompletionFunc("route", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is such a flag
+	}
+}
+
+// only returns the routes that the flag --route names, nil for all. It fails with Invalid,
+// and a suggestion, if there is no such route.
+func (f *proveFlags) only() ([]prove.Route, error) {
+	var only []prove.Route
+	for _, name := range f.routes {
+		route, err := prove.ParseRoute(name)
+		if err != nil {
+			return nil, err
+		}
+		only = append(only, route)
+	}
+	return only, nil
+}
+
+// proveAll tries the named kinds, or those that are on this PC, as like says.
+func proveAll(ctx context.Context, r command.Run, args []string, like prove.Run) error {
 	if err := prove.Check(); err != nil {
 		return err
 	}
-	runs, err := toProve(r, args, patience)
+	runs, err := toProve(r, args, like)
 	if err != nil {
 		return err
 	}
@@ -89,7 +126,7 @@ func proveAll(ctx context.Context, r command.Run, args []string, patience time.D
 
 // toProve returns a run for each kind. It fails with Unsupported or NotFound for a named
 // kind that cannot be tried or is not here, and with NotFound if no agent is on this PC.
-func toProve(r command.Run, args []string, patience time.Duration) ([]prove.Run, error) {
+func toProve(r command.Run, args []string, like prove.Run) ([]prove.Run, error) {
 	home, err := r.ReadHome()
 	if err != nil {
 		return nil, err
@@ -127,7 +164,8 @@ func toProve(r command.Run, args []string, patience time.Duration) ([]prove.Run,
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, prove.Run{Kind: kind, Program: program, Bridge: own, Patience: patience})
+		like.Kind, like.Program, like.Bridge = kind, program, own
+		runs = append(runs, like)
 	}
 	if len(runs) == 0 {
 		return nil, bridge.Errorf(bridge.NotFound, "none of claude, codex and opencode is on PATH")
@@ -137,7 +175,7 @@ func toProve(r command.Run, args []string, patience time.Duration) ([]prove.Run,
 
 // ProveInside returns the hidden command that `bridge prove` starts in namespaces.
 func ProveInside(r command.Run) *cobra.Command {
-	var patience time.Duration
+	var flags proveFlags
 	cmd := &cobra.Command{
 		Use: prove.InsideCommand + " KIND PROGRAM", Short: "Try the routes of one agent; `bridge prove` starts this", Hidden: true, Args: usage.Exact(2),
 		Example: "  bridge " + prove.InsideCommand + " codex /usr/bin/codex",
@@ -146,7 +184,12 @@ func ProveInside(r command.Run) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report, err := prove.Run{Kind: bridge.AgentKind(args[0]), Program: args[1], Bridge: own, Patience: patience}.Inside(cmd.Context())
+			only, err := flags.only()
+			if err != nil {
+				return err
+			}
+			run := prove.Run{Kind: bridge.AgentKind(args[0]), Program: args[1], Bridge: own, Patience: flags.patience, Only: only}
+			report, err := run.Inside(cmd.Context())
 			answer := prove.Answer{Report: report}
 			if err != nil {
 				answer.Error, answer.Code = outcome.Sentence(err), bridge.CodeOf(err)
@@ -154,6 +197,6 @@ func ProveInside(r command.Run) *cobra.Command {
 			return json.NewEncoder(terminal.JSON(r.Stdout)).Encode(answer)
 		},
 	}
-	cmd.Flags().DurationVar(&patience, "timeout", prove.DefaultPatience, "how long a step may take; a start may take twice as long")
+	flags.add(cmd)
 	return cmd
 }
