@@ -37,7 +37,7 @@ type wing struct {
 var wings = []wing{
 	{"core", [][]string{ // ids, kinds, messages, errors, and the rules; no I/O
 		{"bridge"},
-		{"decision", "chat", "search", "reserved"},
+		{"decision", "chat", "search", "reserved", "exchange"},
 		{"session", "delivery"},
 		{"mail", "hooks"},
 		{"job"},
