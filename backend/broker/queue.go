@@ -75,7 +75,7 @@ func (p *queues) marksOf(s *session.Session, waking []mail.Delivery) (marks []ma
 // wake.
 func (p *queues) wakeable(ctx context.Context, s *session.Session) (waking []mail.Delivery, thread string) {
 	mayWake := p.leases.mayWakeNow(s)
-	unread, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
+	unread, err := p.Exchanges.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
 	p.Lock()
 	defer p.Unlock()
 	box := p.Boxes[s.ID]

@@ -17,6 +17,7 @@ func TestRWM_11_RWM_12_TheDoctorReadsWhatPeopleEdit(t *testing.T) {
 		config.AutoWakeStore: `{"version": 1, "sessions": {}}`,
 		config.RulesStore:    `{"version": 1, "rules": []}`,
 		config.NeedsStore:    `{"version": 1, "putAway": []}`,
+		config.PausesStore:   `{"version": 1, "pauses": [{"a": "1", "b": "2", "at": 5}]}`,
 	}
 	for name, text := range texts {
 		twice := "{\n\"theirs\": 1,\n\"theirs\": 2," + strings.TrimPrefix(text, "{")

@@ -72,7 +72,7 @@ var wings = []wing{
 		{"mailbox"},
 		{"presence"},
 		{"mux"},
-		{"entry", "costs"},
+		{"entry", "costs", "exchanges"},
 		{"."},
 	}},
 	{"owner", [][]string{ // questions to the owner, permission prompts
