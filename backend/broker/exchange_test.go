@@ -389,6 +389,14 @@ func TestQUI_02_ADamagedFileOfPausesIsLeftAsItIs(t *testing.T) {
 // A session keeps its pause, and the mail from before, when it gets its lasting id.
 func TestQUI_02_APauseFollowsASessionToItsLastingID(t *testing.T) {
 	c := newChatter(t)
+	before := c.bench.join(api.Register{Name: "late", SessionID: "s9"})
+	before.Close()
+	eventually(t, "the earlier one has left", func() bool {
+		c.broker.Lock()
+		defer c.broker.Unlock()
+		_, live := c.broker.Roster.Get(before.ID)
+		return !live
+	})
 	late := c.bench.join(api.Register{Name: "late"})
 	late.mustSend(api.SendArgs{To: "web", Body: "before"})
 	if _, err := c.decide("web", "late", api.ExchangePause); err != nil {

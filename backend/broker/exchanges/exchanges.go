@@ -66,7 +66,7 @@ func Open(opts Options) *Service {
 
 // Sent counts stored messages. Words of the owner start the counts of their recipient anew.
 func (s *Service) Sent(stored []bridge.Message) {
-	most, now := s.most(), s.opts.Now().UnixMilli()
+	now := s.opts.Now().UnixMilli()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range stored {
@@ -74,7 +74,7 @@ func (s *Service) Sent(stored []bridge.Message) {
 		case m.From.Agent == bridge.Owner:
 			s.talks.Reset(s.idLocked(m.Recipient))
 		case isExchanged(m):
-			s.talks.Sent(s.idLocked(m.From.ID), s.idLocked(m.Recipient), now, most)
+			s.talks.Sent(s.idLocked(m.From.ID), s.idLocked(m.Recipient), now)
 		}
 	}
 }

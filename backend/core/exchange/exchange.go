@@ -74,8 +74,8 @@ type message struct {
 	at   int64 // Unix epoch milliseconds
 }
 
-// Sent counts a message. most is how many messages a pair may exchange; 0 means any number.
-func (t *Talks) Sent(from, to string, at int64, most int) {
+// Sent counts a message.
+func (t *Talks) Sent(from, to string, at int64) {
 	if from == to {
 		return
 	}
@@ -85,7 +85,7 @@ func (t *Talks) Sent(from, to string, at int64, most int) {
 		one = t.begin(pair)
 	}
 	one.sent = append(one.sent, message{from, at})
-	one.judge(at, most)
+	one.sent = one.sent[max(0, len(one.sent)-mostKept):]
 }
 
 // begin returns the talk of a new pair. If there are too many pairs, it forgets the one
@@ -119,13 +119,12 @@ func (t *talk) last() int64 {
 // many. Messages after now do not count, because the clock was set back since.
 func (t *talk) judge(now int64, most int) (isOver bool) {
 	t.sent = slices.DeleteFunc(t.sent, func(m message) bool { return m.at > now || now-m.at >= Window.Milliseconds() })
-	t.sent = t.sent[max(0, len(t.sent)-mostKept):]
 	isOver = most > 0 && len(t.sent) > most && t.isMutual()
 	switch {
 	case !isOver:
 		t.asked = 0
 	case t.asked == 0:
-		t.asked = t.last()
+		t.asked = t.sent[most].at
 	}
 	return isOver
 }
@@ -136,7 +135,7 @@ func (t *talk) isMutual() bool {
 }
 
 // Reset starts the counts of a session's pairs anew, after words of the owner to it or a
-// call of a tool. It reports whether a card disappears by that.
+// call of a tool. It reports whether a card of the last Over disappears by that.
 func (t *Talks) Reset(id string) (changed bool) {
 	for pair, one := range t.of {
 		if pair.Has(id) {

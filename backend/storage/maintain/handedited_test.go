@@ -87,3 +87,24 @@ func TestRWM_11_TheDoctorReadsWhatWasPutAway(t *testing.T) {
 		})
 	}
 }
+
+// A snapshot holds the pauses of exchanges, and a restore brings them back.
+func TestQUI_02_ASnapshotHoldsThePauses(t *testing.T) {
+	c := newHome(t)
+	file := config.PausesFile{Home: c.Home}
+	want := config.Pause{A: "1", B: "2", At: 5}
+	if err := file.SetPauses([]config.Pause{want}); err != nil {
+		t.Fatal(err)
+	}
+	set, err := c.Snapshots().Backup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, c.Home.Dir(), config.PausesStore, "{")
+	if _, err := c.Restores().Restore(t.Context(), set.Path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := file.Pauses(); err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("after a restore: %+v, %v", got, err)
+	}
+}
