@@ -24,6 +24,7 @@ var texts = map[needs.Sort]Notice{
 	needs.JobAsks:  {"A job waits for your word", "Open Bridge to see what it waits for.", needsPlace},
 	needs.JobEnded: {"A job has failed", "Open Bridge to see why.", needsPlace},
 	needs.Mail:     {"A session waits for you", "Open Bridge to see which one.", needsPlace},
+	needs.Exchange: {"Two sessions only write each other", "Open Bridge to let them go on, or to pause them.", needsPlace},
 	needs.Expired:  {"A message expired unread", "Open Bridge to see which one.", needsPlace},
 	needs.Storage:  {"Bridge's storage needs attention", "Open Bridge to see what was found.", "#/storage"},
 	needs.Agent:    {"An agent is not connected any more", "Open Bridge to connect it again.", "#/settings"},
@@ -74,6 +75,9 @@ func (a *announcer) fresh(there []needs.Item, whole bool) (sorts []needs.Sort) {
 	for _, item := range there {
 		id := string(item.Sort) + " " + item.ID
 		now[id] = true
+		if item.Exchange != nil && item.Exchange.Paused {
+			continue // the owner did that
+		}
 		if !a.told[id] && !slices.Contains(sorts, item.Sort) {
 			sorts = append(sorts, item.Sort)
 		}

@@ -232,6 +232,19 @@ func TestNED_05_EverySortOfNeedHasAFixedText(t *testing.T) {
 	}
 }
 
+func TestQUI_02_APauseOfTheOwnersIsNoNotice(t *testing.T) {
+	a := &announcer{}
+	item := func(id string, paused bool) []needs.Item {
+		return []needs.Item{{ID: id, Sort: needs.Exchange, Exchange: &needs.ExchangeItem{Paused: paused}}}
+	}
+	if got := a.due(item("1", true), true, false, noon); len(got) != 0 {
+		t.Errorf("a pause is told: %+v", got)
+	}
+	if got := a.due(item("2", false), true, false, noon); len(got) != 1 || got[0] != texts[needs.Exchange] {
+		t.Errorf("a card is told as %+v", got)
+	}
+}
+
 func TestNED_05_QuietHoursHoldBackNoticesAndNotTheList(t *testing.T) {
 	known := &needs.Facts{Questions: []needs.QuestionFact{{ID: "q-1"}, {ID: "q-2"}}}
 	status := Describe(Facts{Known: known, Jobs: []Job{}}, noon)

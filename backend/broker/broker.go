@@ -17,6 +17,7 @@ import (
 	"bridge/backend/broker/costs"
 	"bridge/backend/broker/entry"
 	"bridge/backend/broker/events"
+	"bridge/backend/broker/exchanges"
 	"bridge/backend/broker/mux"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
@@ -97,6 +98,9 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 	c.ledger.Spent = c.costs.Add
 	c.tasks.Go(func() { c.costs.Run(c.tasks.Context()) })
 	c.parts = newParts(c, prefs)
+	c.Exchanges = exchanges.Open(exchanges.Options{
+		File: config.PausesFile{Home: opts.Home}, Presence: c.Presence, DB: opts.DB, Settings: opts.Settings, Now: opts.Now, Log: opts.Log, Changed: c.changed, Announce: c.wakes.wakeAgain,
+	})
 	b := &Broker{core: c, mux: mux.New()}
 	b.register()
 	b.leases.importAcks(ctx)
@@ -239,6 +243,7 @@ func (b *Broker) register() {
 	}))
 	mux.Handle(m, api.OpWithdrawDecision, mux.ForOwner(b, "withdraws decisions", b.WithdrawOwner))
 	b.costs.Register(m)
+	b.Exchanges.Register(m, b)
 	entry.Options{Keys: b.opts.Keys, URL: b.opts.URL, Presence: b.Presence}.Register(m)
 }
 

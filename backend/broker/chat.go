@@ -29,6 +29,7 @@ func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, 
 		note := chat.ParentNote(child.ID, child.Title, request.Body)
 		return p.chatByMail(ctx, target.Name, request, note, chat.Parent, delivery.Note(target))
 	}
+	p.Exchanges.OwnerWrote(request.Session)
 	route := delivery.To(target, request.Child, request.Body)
 	switch {
 	case route.Transport == "":

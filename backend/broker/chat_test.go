@@ -272,7 +272,7 @@ func wakesOncePerBatch(t *testing.T, debounce time.Duration) bool {
 		t.Error("no wake is said to be asked of an idle session")
 	}
 	eventually(t, "the wake is noted", func() bool { return b.stage(second.ID) == bridge.StageWoken && b.stage(first.ID) == bridge.StageWoken })
-	if got := arrived(); len(got) != 1 || got[0] != wakePrompt {
+	if got := arrived(); len(got) != 1 || got[0] != mail.WakePrompt {
 		t.Errorf("codex was asked %q, want one wake without the mail in it", got)
 	}
 	from.mustSend(api.SendArgs{To: "web", Body: "three"}) // one wake is outstanding

@@ -7,6 +7,7 @@ import (
 
 	"bridge/backend/broker/costs"
 	"bridge/backend/broker/events"
+	"bridge/backend/broker/exchanges"
 	"bridge/backend/broker/presence"
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/needs"
@@ -19,14 +20,16 @@ import (
 type core struct {
 	presence.Callers
 	parts
-	opts    Options
-	ledger  wake.Ledger
-	feed    *events.Feed
-	costs   costs.Service
-	jobs    Delegated // nil if there are none; set before the first connection
-	pairs   Pairs     // like jobs
-	prompts Prompts   // like jobs
-	gather  func(context.Context) (needs.Facts, error)
+	opts   Options
+	ledger wake.Ledger
+	feed   *events.Feed
+	costs  costs.Service
+	// Exchanges holds back the mail of the pairs of sessions that the owner paused.
+	Exchanges *exchanges.Service
+	jobs      Delegated // nil if there are none; set before the first connection
+	pairs     Pairs     // like jobs
+	prompts   Prompts   // like jobs
+	gather    func(context.Context) (needs.Facts, error)
 
 	// tasks runs the broker's own goroutines, such as pending wakes and checks.
 	tasks *lifecycle.Tasks

@@ -27,6 +27,7 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 		return session.HookReply{}, err
 	}
 	p.children.lookSoon(s, call.CLIDataDir)
+	p.Exchanges.Heard(s, call)
 	if p.prompts != nil {
 		p.prompts.Heard(call)
 	}

@@ -70,7 +70,7 @@ func (p *inbox) waiting(ctx context.Context, s *session.Session) (int, error) {
 		leased = box.Leased()
 	}
 	p.Unlock()
-	waiting, err := p.opts.DB.WaitingCount(ctx, id)
+	waiting, err := p.Exchanges.WaitingCount(ctx, id)
 	return max(0, waiting-leased), err
 }
 

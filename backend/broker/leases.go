@@ -45,7 +45,7 @@ func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limi
 	}
 	reading := box.Reading()
 	p.Unlock()
-	unread, err := p.opts.DB.Waiting(ctx, id, limit+reading.Beside(), first)
+	unread, err := p.Exchanges.Waiting(ctx, id, limit+reading.Beside(), first)
 	if err != nil {
 		return nil, taken, false, err
 	}

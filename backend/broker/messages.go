@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -113,6 +114,7 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 		return api.SendResult{}, err
 	}
 	if fresh {
+		p.Exchanges.Sent(stored)
 		return p.sendResult(stored, p.arrived(ctx, stored)), nil
 	}
 	return p.sendResult(stored, nil), nil
@@ -200,7 +202,7 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) map[str
 		if !live {
 			continue
 		}
-		one := arrival{waits: p.Boxes.Waits(s, m, p.nowMillis()), by: p.announceLocked(s, m)}
+		one := arrival{waits: p.Exchanges.WaitsLocked(m, p.nowMillis()), by: p.announceLocked(s, m)}
 		arrivals[m.Recipient] = one
 		if one.by == mail.ViaPlugin {
 			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: p.nowMillis(), Via: mail.ViaPlugin, Evidence: "its plugin was asked to start a turn"})
@@ -216,7 +218,7 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) map[str
 // the wake that it requested, "" for none.
 func (p *messages) announceLocked(s *session.Session, m bridge.Message) (by mail.Via) {
 	p.Boxes[s.ID].Signal()
-	by = p.Boxes.WakeNow(s, m, p.nowMillis())
+	by = p.Exchanges.WakeNowLocked(s, m, p.nowMillis())
 	if by == mail.ViaQueue {
 		p.queues.queueWakeLocked(s)
 	}
@@ -237,12 +239,15 @@ func (p *messages) sendResult(stored []bridge.Message, arrivals map[string]arriv
 	defer p.Unlock()
 	for _, m := range stored {
 		r := api.Recipient{Name: p.NameLocked(m.Recipient)}
+		if p.Exchanges.Holds(m) { // also for a recipient that is away
+			r.Note = p.Exchanges.WaitsLocked(m, p.nowMillis())
+		}
 		if s, ok := p.Roster.Get(m.Recipient); ok {
 			one, isNew := arrivals[m.Recipient]
 			if !isNew {
-				one.by = p.Boxes.WakeNow(s, m, p.nowMillis())
+				one.by = p.Exchanges.WakeNowLocked(s, m, p.nowMillis())
 			}
-			r.Online, r.Wake, r.Note = true, one.by != "", one.waits
+			r.Online, r.Wake, r.Note = true, one.by != "", cmp.Or(r.Note, one.waits)
 		}
 		result.Recipients = append(result.Recipients, r)
 	}

@@ -307,7 +307,7 @@ func (p *mods) statusLine(ctx context.Context, s *session.Session) (string, erro
 	if err != nil || !settings.Claude.StatusLine {
 		return "", nil
 	}
-	waiting, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, nil)
+	waiting, err := p.Exchanges.Waiting(ctx, p.TargetOf(s).ID, hookScan, nil)
 	if err != nil {
 		return "", err
 	}

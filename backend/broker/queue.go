@@ -13,9 +13,6 @@ import (
 // (reach.QueueWaker).
 type queues struct{ *core }
 
-// wakePrompt is the whole text of a wake by queue: the hooks show the mail with it.
-const wakePrompt = "Mail from Bridge has arrived for you. If it is not shown with this prompt, read it with the tool `inbox`. Act on it as your user would want, or say that there is nothing to do."
-
 // noteQueueLocked records the queue's last result for the diagnostics (CHT-19).
 func (p *queues) noteQueueLocked(peerID string, result chat.QueueResult, reason string) {
 	if box := p.Boxes[peerID]; box != nil {
@@ -42,7 +39,7 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 		if err != nil {
 			result, reason = chat.QueueRefused, err.Error()
 		} else {
-			result, reason = queue.Push(ctx, thread, wakePrompt)
+			result, reason = queue.Push(ctx, thread, mail.WakePrompt)
 		}
 	}
 	p.Lock()
@@ -58,7 +55,7 @@ func (p *queues) queueWake(ctx context.Context, s *session.Session) {
 	p.Unlock()
 	if result == chat.QueueAccepted {
 		p.ledger.Asked(ctx, p.marksOf(s, waking))
-		p.costs.Add(p.TargetOf(s).ID, session.Cost{Mail: int64(len(wakePrompt))})
+		p.costs.Add(p.TargetOf(s).ID, session.Cost{Mail: int64(len(mail.WakePrompt))})
 	}
 	if result != "" {
 		p.changed()
@@ -78,7 +75,7 @@ func (p *queues) marksOf(s *session.Session, waking []mail.Delivery) (marks []ma
 // wake.
 func (p *queues) wakeable(ctx context.Context, s *session.Session) (waking []mail.Delivery, thread string) {
 	mayWake := p.leases.mayWakeNow(s)
-	unread, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
+	unread, err := p.Exchanges.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
 	p.Lock()
 	defer p.Unlock()
 	box := p.Boxes[s.ID]

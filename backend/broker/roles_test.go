@@ -68,6 +68,7 @@ var operationRoles = map[string]string{
 	"wait":              "session",
 	"decide":            "session",
 	"decisions":         "session",
+	"exchange":          "owner",
 	"pin_decision":      "owner",
 	"withdraw_decision": "owner",
 	"search_history":    "session",

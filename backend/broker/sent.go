@@ -45,14 +45,13 @@ func (p *messages) sendStatus(ctx context.Context, l *link, args api.SentArgs) (
 	return answer, nil
 }
 
-// waitsLocked returns why a delivery does not wake its recipient yet, "" if the limits of
-// wakes are not the reason (QUI-03).
+// waitsLocked returns why a delivery waits or does not wake its recipient yet, "" if neither
+// a pause nor the limits of wakes are the reason (QUI-02, QUI-03).
 func (p *messages) waitsLocked(d mail.Delivery) string {
-	s, live := p.Roster.Get(d.Recipient)
-	if !live || p.Boxes[s.ID].IsLeased(d.ID) {
+	if box := p.Boxes[d.Recipient]; box != nil && box.IsLeased(d.ID) {
 		return ""
 	}
-	return p.Boxes.Waits(s, d.Message, p.nowMillis())
+	return p.Exchanges.WaitsLocked(d.Message, p.nowMillis())
 }
 
 // sentByLocked reports whether from is a peer id of s. It may be the present one, one

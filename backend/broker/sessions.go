@@ -66,6 +66,7 @@ func (p *sessions) persistIdentity(ctx context.Context, s *session.Session) erro
 	if err := p.opts.DB.SavePeer(ctx, peer); err != nil {
 		return err
 	}
+	p.Exchanges.Identified(peer.ID, former)
 	p.costs.Identified(peer.Agent, peer.SessionID, peer.ID, former)
 	for _, old := range former {
 		if err := p.opts.DB.Reassign(ctx, old, peer.ID); err != nil {

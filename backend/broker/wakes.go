@@ -104,7 +104,7 @@ func (p *wakes) wokeLocked(s *session.Session, shown []mail.Delivery, mayWake ma
 // session is still idle.
 func (p *wakes) wakeAgain(ctx context.Context, s *session.Session) {
 	mayWake := p.leases.mayWake(s)
-	waiting, err := p.opts.DB.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
+	waiting, err := p.Exchanges.Waiting(ctx, p.TargetOf(s).ID, hookScan, mayWake)
 	if err != nil {
 		p.opts.Log.Warn("waiting mail wakes nobody until more arrives", "session", s.Name, "err", err)
 		return

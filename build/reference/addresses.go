@@ -38,6 +38,7 @@ var addressTexts = map[string]string{
 	"POST /api/open":                       "opens a link in the system's browser",
 	"GET /api/questions":                   "what needs you",
 	"POST /api/questions/{id}":             "answers a session's question",
+	"POST /api/exchanges":                  "pauses or resumes the messages of two sessions to each other",
 	"GET /api/rules":                       "your standing rules",
 	"DELETE /api/rules/{id}":               "takes a rule back",
 	"GET /api/runs/{run}":                  "a run with its log",

@@ -22,6 +22,8 @@ const (
 	DefaultBetweenWakes   = time.Minute // QUI-03
 	HighestWakesPerHour   = 3600        // ours
 	HighestSecondsBetween = 3600        // ours
+	DefaultExchange       = 8           // QUI-02
+	HighestExchange       = 1000        // ours
 
 	NoteTopics      = 5   // DEC-15
 	NoteTextChars   = 160 // DEC-15

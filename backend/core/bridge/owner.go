@@ -24,6 +24,8 @@ var ownerCommands = []OwnerCommand{
 	{Words: "needs", Does: "is told what needs him", Shows: true},
 	{Words: "needs --away", Does: "switches away mode"},
 	{Words: "pair", Does: trusts},
+	{Words: "pause", Does: pausesExchanges},
+	{Words: "resume", Does: pausesExchanges},
 	{Words: "rules", Does: "lists the standing rules, and takes them back"},
 	{Words: "send-file", Does: movesFiles},
 	{Words: "uninstall", Does: connectsAgents},
@@ -34,6 +36,8 @@ const (
 	connectsAgents = "decides what agents have of Bridge"
 	movesFiles     = "sends files to other PCs"
 	trusts         = "decides about other PCs"
+
+	pausesExchanges = "pauses and resumes the messages of two sessions"
 )
 
 // OwnerDoes returns the effect of the owner's command with these words. It panics for

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"encoding/json"
+	"strings"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/session"
@@ -112,6 +113,7 @@ func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session
 	switch event {
 	case session.EventTool, session.EventAsk, session.EventToolFailed:
 		call.Tool = claudeCall(string(in.ToolName), in.ToolInput)
+		call.Works = event == session.EventTool && isWork(string(in.ToolName), "mcp__bridge__")
 	case session.EventToolBatch:
 		for _, one := range in.ToolCalls[:min(len(in.ToolCalls), maxBatch)] {
 			call.Results = append(call.Results, one.result())
@@ -120,6 +122,10 @@ func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session
 	}
 	return call, checkIdentity(call)
 }
+
+// isWork reports whether a tool is known and not one of Bridge's, whose names begin with
+// prefix.
+func isWork(tool, prefix string) bool { return tool != "" && !strings.HasPrefix(tool, prefix) }
 
 // addContext returns the answer of claude and codex that gives the model additional
 // context.

@@ -48,6 +48,7 @@ func (opencode) ParseHook(event string, stdin []byte) (session.HookCall, error) 
 		Prompt:     Shorten(string(in.Prompt), maxPromptChars),
 		ToolUseID:  Shorten(string(in.ToolUseID), bridge.MaxIDChars),
 	}
+	call.Works = known == session.EventTool && isWork(string(in.Tool), "bridge_")
 	return call, checkIdentity(call)
 }
 

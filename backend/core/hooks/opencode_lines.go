@@ -85,6 +85,7 @@ type PluginCall struct {
 	Cwd        Text `json:"cwd,omitempty"`
 	Prompt     Text `json:"prompt,omitempty"`
 	ToolUseID  Text `json:"toolUseId,omitempty"`
+	Tool       Text `json:"tool,omitempty"` // its name, after a call
 }
 
 // PluginAck reports that the text of a lease was stored in the session. Detail is

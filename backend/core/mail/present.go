@@ -183,7 +183,7 @@ func shown(m bridge.Message) (text string, fits bool) {
 	if m.From.Agent == bridge.Owner {
 		from = "your user"
 	}
-	return fmt.Sprintf("\nA long message (%d characters, id %s) from %s waits: read it with the tool `inbox`.", utf8.RuneCountInString(m.Body), plain(m.ID), from), false
+	return fmt.Sprintf("\nA long message (%d characters, id %s) from %s "+longNote, utf8.RuneCountInString(m.Body), plain(m.ID), from), false
 }
 
 func section(note, elements string) string {
@@ -202,6 +202,9 @@ func join(parts ...string) string {
 	}
 	return strings.Join(kept, "\n\n")
 }
+
+// longNote ends the announcement of a long message.
+const longNote = "waits: read it with the tool `inbox`."
 
 // elementName is the tag of every message for a model.
 const elementName = "bridge-message"

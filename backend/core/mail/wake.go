@@ -69,6 +69,17 @@ func WakeNow(m bridge.Message, s *session.Session, f delivery.Facts) Via {
 	}
 }
 
+// WakePrompt is the whole text of a wake by codex's queue: the hooks show the mail with it.
+const WakePrompt = "Mail from Bridge has arrived for you. If it is not shown with this prompt, read it with the tool `inbox`. Act on it as your user would want, or say that there is nothing to do."
+
+// IsOfPerson reports whether a person may have typed a prompt. It returns false for an
+// empty prompt, and for texts by which Bridge or a host starts a turn.
+func IsOfPerson(prompt string) bool {
+	prompt = strings.TrimSpace(prompt)
+	isMail := strings.Contains(prompt, "<"+elementName) || strings.Contains(prompt, trustNote) || strings.Contains(prompt, longNote)
+	return prompt != "" && !isMail && prompt != WakePrompt && !strings.HasPrefix(prompt, "<task-notification") && !strings.HasPrefix(prompt, "<channel ")
+}
+
 // MayBeForMod reports, without the body, whether mail may go to a mod: it is from the
 // owner, and no wake was tried.
 func MayBeForMod(d Delivery) bool {

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"bridge/backend/core/bridge"
@@ -167,6 +168,29 @@ func TestRWM_16_MailIsDirectInEitherNormalForm(t *testing.T) {
 	for to, want := range map[string]bool{"codex-\u00fcber": true, "codex-u\u0308ber": true, "codex-uber": false} {
 		if got := Direct(bridge.Message{To: to}, target); got != want {
 			t.Errorf("to %q: %t", to, got)
+		}
+	}
+}
+
+func TestQUI_02_WhichPromptsAPersonTyped(t *testing.T) {
+	mail := func(body string) string {
+		d := Delivery{Message: bridge.Message{ID: "m-1", From: bridge.Address{ID: "1", Name: "web", Agent: bridge.Claude}, ConversationID: "m-1", Body: body}}
+		return Present([]Delivery{d}, InOrder).Text
+	}
+	for prompt, want := range map[string]bool{
+		"":                                  false,
+		" \n":                               false,
+		"please go on":                      true,
+		"what is a bridge-message?":         true,
+		WakePrompt:                          false,
+		WakePrompt + "\n":                   false,
+		mail("hello"):                       false,
+		mail(strings.Repeat("long ", 4000)): false,
+		`<channel source="bridge" message_id="m-1">hello</channel>`:     false,
+		"<task-notification>\n<task-id>1</task-id></task-notification>": false,
+	} {
+		if got := IsOfPerson(prompt); got != want {
+			t.Errorf("%.60q: %t", prompt, got)
 		}
 	}
 }

@@ -23,6 +23,7 @@ type Facts struct {
 	Mail      []MailFact        `json:"mail,omitempty"`
 	Expired   []ExpiredFact     `json:"expired,omitempty"`
 	Agents    []AgentFact       `json:"agents,omitempty"`
+	Exchanges []ExchangeFact    `json:"exchanges,omitempty"`
 	// PutAway are the ids of news that the owner has dismissed.
 	PutAway []string `json:"putAway,omitempty"`
 }
@@ -84,6 +85,22 @@ type ExpiredFact struct {
 	To        string            `json:"to"`
 	Note      string            `json:"note,omitempty"`
 	At        bridge.UnixMillis `json:"at"` // when it expired
+}
+
+// ExchangeFact is two sessions that have exchanged many messages without their owner, or
+// whose messages to each other the owner has paused (QUI-02).
+type ExchangeFact struct {
+	A        ExchangeSession   `json:"a"`
+	B        ExchangeSession   `json:"b"`
+	Paused   bool              `json:"paused,omitempty"`
+	Messages int               `json:"messages"` // exchanged, or waiting if it is paused
+	Since    bridge.UnixMillis `json:"since"`
+}
+
+// ExchangeSession is one of the two sessions.
+type ExchangeSession struct {
+	ID   string `json:"id"` // peer id
+	Name string `json:"name"`
 }
 
 // AgentFact is an agent CLI whose connection to Bridge has changed.
@@ -297,6 +314,32 @@ func (f Facts) agents() (items []Item) {
 		})
 	}
 	return items
+}
+
+func (f Facts) exchanges() (items []Item) {
+	for _, e := range f.Exchanges {
+		both := e.A.Name + " and " + e.B.Name
+		item := Item{
+			ID: fmt.Sprintf("%s:%s:%s:%d", Exchange, e.A.ID, e.B.ID, e.Since), Sort: Exchange, Since: e.Since, Link: "#/needs",
+			Exchange: &ExchangeItem{A: e.A, B: e.B, Paused: e.Paused},
+		}
+		if e.Paused {
+			item.Title = both + " are paused"
+			item.Detail = "They get no messages from each other until you resume them. " + bridge.Counted(e.Messages, "message") + " " + waits(e.Messages) + "."
+		} else {
+			item.Title = both + " have exchanged " + bridge.Counted(e.Messages, "message") + ": let them go on, or pause"
+			item.Detail = "Since your last word to them, neither has used a tool other than Bridge's. Paused messages wait and wake nobody."
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+func waits(count int) string {
+	if count == 1 {
+		return "waits"
+	}
+	return "wait"
 }
 
 // reasons are the texts about a run's failure.

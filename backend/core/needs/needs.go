@@ -27,6 +27,7 @@ const (
 	JobAsks   Sort = "job-asks"   // a job was stopped and needs a decision
 	JobEnded  Sort = "job-ended"  // a job has failed
 	JobReview Sort = "job-review" // a job's changes wait for the owner
+	Exchange  Sort = "exchange"   // two sessions write each other without the owner, or are paused
 	Mail      Sort = "mail"       // a session leaves its mail unread for too long
 	Expired   Sort = "expired"    // a message expired unread
 	Agent     Sort = "agent"      // an agent CLI's connection has changed
@@ -34,7 +35,7 @@ const (
 
 // Sorts returns all sorts.
 func Sorts() []Sort {
-	return []Sort{Offline, Storage, Approval, Question, JobAsks, JobEnded, JobReview, Mail, Expired, Agent}
+	return []Sort{Offline, Storage, Approval, Question, JobAsks, JobEnded, JobReview, Exchange, Mail, Expired, Agent}
 }
 
 // Urgency is how soon an item needs the owner.
@@ -68,6 +69,8 @@ type Item struct {
 	By string `json:"by"`
 	// News stays until it is dismissed; every other item stays until it is handled.
 	News bool `json:"news"`
+	// Exchange names the two sessions of an item of that sort.
+	Exchange *ExchangeItem `json:"exchange,omitempty"`
 
 	plain   string
 	session string // whose mail it is
@@ -75,6 +78,13 @@ type Item struct {
 	choices []bridge.Choice
 	options []string // the labels of a question's offered answers
 	told    bool     // it is handled elsewhere: no command and no click here can do it
+}
+
+// ExchangeItem is two sessions, and whether the owner has paused them.
+type ExchangeItem struct {
+	A      ExchangeSession `json:"a"`
+	B      ExchangeSession `json:"b"`
+	Paused bool            `json:"paused"`
 }
 
 // Plain returns the title without an agent's text, for displays that others can see.
@@ -85,7 +95,7 @@ func (i Item) Plain() string { return bridge.VisibleLine(cmp.Or(i.plain, i.Title
 // total, so that items keep their places while others arrive.
 func List(f Facts, now time.Time) []Item {
 	items := slices.Concat(
-		f.offline(), f.Storage.items(), f.approvals(now), f.questions(), f.jobs(now), f.mail(), f.expired(), f.agents(),
+		f.offline(), f.Storage.items(), f.approvals(now), f.questions(), f.jobs(now), f.exchanges(), f.mail(), f.expired(), f.agents(),
 	)
 	isPutAway := func(i Item) bool { return i.News && slices.Contains(f.PutAway, i.ID) }
 	items = slices.DeleteFunc(mergeMail(slices.DeleteFunc(items, isPutAway)), isPutAway)
@@ -131,6 +141,11 @@ func (i Item) urgency() Urgency {
 		}
 		return Next
 	case JobReview:
+		return Next
+	case Exchange:
+		if i.Exchange != nil && i.Exchange.Paused {
+			return Info // the owner has decided
+		}
 		return Next
 	case JobEnded, Mail, Expired, Agent:
 		return Info

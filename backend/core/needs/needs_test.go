@@ -220,6 +220,9 @@ func drawnFacts(t *rapid.T) needs.Facts {
 		Mail: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) needs.MailFact {
 			return needs.MailFact{Session: id.Draw(t, "session"), Oldest: id.Draw(t, "oldest"), Since: at.Draw(t, "since")}
 		}), 0, 4).Draw(t, "mail"),
+		Exchanges: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) needs.ExchangeFact {
+			return needs.ExchangeFact{A: needs.ExchangeSession{ID: id.Draw(t, "a")}, B: needs.ExchangeSession{ID: id.Draw(t, "b")}, Paused: rapid.Bool().Draw(t, "paused"), Since: at.Draw(t, "over")}
+		}), 0, 4).Draw(t, "exchanges"),
 		PutAway: rapid.SliceOfN(rapid.Map(id, func(s string) string { return "mail:" + s + ":" + s }), 0, 2).Draw(t, "putAway"),
 	}
 }
@@ -474,5 +477,74 @@ func TestPGE_02_UnreadMailIsOneRow(t *testing.T) {
 	facts.PutAway = []string{"mail:web:m-web"}
 	if left := needs.List(facts, now); len(left) != 1 || left[0].Detail != "docs, api" {
 		t.Errorf("without one there is %+v", left)
+	}
+}
+
+func exchangeFact(paused bool, messages int) needs.Facts {
+	return needs.Facts{Exchanges: []needs.ExchangeFact{{
+		A: needs.ExchangeSession{ID: "1", Name: "api"}, B: needs.ExchangeSession{ID: "2", Name: "web"}, Paused: paused, Messages: messages, Since: ago(time.Minute),
+	}}}
+}
+
+func TestQUI_02_TwoSessionsThatOnlyWriteEachOtherAreOneCard(t *testing.T) {
+	two := func(paused bool) *needs.ExchangeItem {
+		return &needs.ExchangeItem{A: needs.ExchangeSession{ID: "1", Name: "api"}, B: needs.ExchangeSession{ID: "2", Name: "web"}, Paused: paused}
+	}
+	id := fmt.Sprintf("exchange:1:2:%d", ago(time.Minute))
+	for _, tt := range []struct {
+		name  string
+		facts needs.Facts
+		want  needs.Item
+		text  string
+		press int
+	}{
+		{
+			"to be decided", exchangeFact(false, 9),
+			needs.Item{
+				ID: id, Sort: needs.Exchange, Urgency: needs.Next, Title: "api and web have exchanged 9 messages: let them go on, or pause",
+				Detail: "Since your last word to them, neither has used a tool other than Bridge's. Paused messages wait and wake nobody.",
+				Since:  ago(time.Minute), Link: "#/needs", Exchange: two(false),
+			},
+			"bridge resume api web   (lets them go on)\n  bridge pause api web   (their messages wait)\n", 1,
+		},
+		{
+			"paused", exchangeFact(true, 1),
+			needs.Item{
+				ID: id, Sort: needs.Exchange, Urgency: needs.Info, Title: "api and web are paused",
+				Detail: "They get no messages from each other until you resume them. 1 message waits.",
+				Since:  ago(time.Minute), Link: "#/needs", Exchange: two(true),
+			},
+			"bridge resume api web\n", 0,
+		},
+	} {
+		list := needs.List(tt.facts, now)
+		if diff := cmp.Diff([]needs.Item{tt.want}, list, cmpopts.IgnoreUnexported(needs.Item{})); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+		if text := needs.Text(list, now, typed); !strings.Contains(text, tt.text) {
+			t.Errorf("%s: it says\n%s", tt.name, text)
+		}
+		if got := needs.Pressing(list); got != tt.press {
+			t.Errorf("%s: the badge counts %d, want %d", tt.name, got, tt.press)
+		}
+		tt.facts.PutAway = []string{id}
+		if got := needs.List(tt.facts, now); len(got) != 1 {
+			t.Errorf("%s: put away, it is %+v", tt.name, got)
+		}
+	}
+}
+
+// What is blocked comes before two sessions that only write each other, and news after.
+func TestQUI_02_ACardComesAfterWhatIsBlocked(t *testing.T) {
+	facts := exchangeFact(false, 9)
+	facts.Approvals = []job.Approval{asked("a-1", "codex-job-1", time.Minute)}
+	facts.Questions = []needs.QuestionFact{{ID: "q", By: "docs", Blocking: true, AskedAt: ago(0)}}
+	facts.Mail = []needs.MailFact{{Session: "docs", Oldest: "m-1", Since: ago(time.Hour)}}
+	var sorts []needs.Sort
+	for _, item := range needs.List(facts, now) {
+		sorts = append(sorts, item.Sort)
+	}
+	if diff := cmp.Diff([]needs.Sort{needs.Approval, needs.Question, needs.Exchange, needs.Mail}, sorts); diff != "" {
+		t.Error(diff)
 	}
 }

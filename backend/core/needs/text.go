@@ -88,6 +88,8 @@ func (i Item) Commands() []Command {
 	case JobReview:
 		name, _, _ := strings.Cut(id, ":")
 		return []Command{{[]string{"finish", name, "--squash", "--dry-run"}, "says whether it conflicts; without --dry-run it lands"}}
+	case Exchange:
+		return i.Exchange.commands()
 	case Storage:
 		return []Command{{[]string{"doctor"}, ""}}
 	case Agent:
@@ -95,6 +97,15 @@ func (i Item) Commands() []Command {
 	default:
 		return nil
 	}
+}
+
+func (e *ExchangeItem) commands() []Command {
+	resume := Command{[]string{"resume", e.A.Name, e.B.Name}, ""}
+	if e.Paused {
+		return []Command{resume}
+	}
+	resume.Does = "lets them go on"
+	return []Command{resume, {[]string{"pause", e.A.Name, e.B.Name}, "their messages wait"}}
 }
 
 func answerCommands(id string, options []string) []Command {

@@ -71,6 +71,8 @@ type HookCall struct {
 	// Tool identifies the tool call of the event by CallKey, or is "" if the host
 	// reports too little.
 	Tool string `json:"tool,omitempty"`
+	// Works reports a call of a tool that is not Bridge's own (QUI-02).
+	Works bool `json:"works,omitempty"`
 	// Results are the results of a batch.
 	Results []ToolResult `json:"results,omitempty"`
 	// Ancestors are the process ids above the hook, nearest first. One of them is the

@@ -20,6 +20,7 @@ import (
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/doors/hook"
 	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc"
 )
 
 // App is one run of the program: its inputs, and the shared state of its commands.
@@ -103,11 +104,15 @@ const lastGroup = "Help:"
 
 // commandGroups returns the commands that people type.
 func commandGroups(a *App) []group {
+	owner := maintenance.Owner{Sessions: completing(a, sessionNames), Dial: func(ctx context.Context) (*ipc.Client, error) {
+		client, _, err := a.dialOwner(ctx, startsToRead)
+		return client, err
+	}}
 	return []group{
 		{"Start:", []*cobra.Command{installCommand(a), openCommand(a), statusCommand(a), demoCommand(a)}},
-		{"Every day:", []*cobra.Command{
+		{"Every day:", append([]*cobra.Command{
 			needsCommand(a), sendCommand(a), answerCommand(a), approveCommand(a), decideCommand(a), decisionsCommand(a), rulesCommand(a), urlCommand(a),
-		}},
+		}, maintenance.Pause(a.run(), owner)...)},
 		{"Jobs:", []*cobra.Command{runsCommand(a), watchCommand(a), finishCommand(a)}},
 		{"Other PCs and teams:", []*cobra.Command{
 			pairCommand(a), linkCommand(a), unlinkCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a),

@@ -21,7 +21,7 @@ import (
 // runs it.
 var ownersArgs = map[string]string{
 	"answer": "x --text y", "approve": "x", "config": "get", "decide": "topic text", "files --cancel": "x", "finish": "x --keep", "install": "claude --yes", "join": "hub.example --code-stdin",
-	"leave": "", "link": "127.0.0.1:1 --code-stdin", "needs": "", "needs --away": "on", "pair": "", "rules": "", "send-file": "desk x", "uninstall": "--yes", "unlink": "desk",
+	"leave": "", "link": "127.0.0.1:1 --code-stdin", "needs": "", "needs --away": "on", "pair": "", "pause": "web api", "resume": "web api", "rules": "", "send-file": "desk x", "uninstall": "--yes", "unlink": "desk",
 }
 
 // Each command of the owner's is refused within a job, before anything is made.

@@ -674,6 +674,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 		PutAway:         config.NeedsFile{Home: d.opts.Home},
 		Questions:       asked,
 		Rules:           d.rules,
+		Exchanges:       d.broker.Exchanges,
 		OpenLink:        d.opts.OpenLink,
 		Login:           d.opts.Login,
 		Page:            d.opts.Page,

@@ -86,6 +86,8 @@ type Options struct {
 	Prompts runs.Prompts
 	// Rules are the owner's standing rules; nil without any.
 	Rules Rules
+	// Exchanges are the pairs of sessions that write each other; nil without a broker.
+	Exchanges needsview.Exchanges
 	// OpenLink opens a link in the owner's browser, and may run as long as the
 	// browser; nil without one.
 	OpenLink func(ctx context.Context, link string) error
@@ -263,7 +265,7 @@ func New(opts Options) *Dashboard {
 		sources: from, instance: opts.Instance, runs: d.runs, storage: d.storage,
 		began: opts.Now().UnixMilli(), settings: d.settings,
 	}
-	d.queue = needsview.New(needsview.Options{PutAway: opts.PutAway, Questions: opts.Questions, Rules: opts.Rules, Gather: d.states.facts, Changed: d.states.forget, Now: opts.Now, Log: opts.Log})
+	d.queue = needsview.New(needsview.Options{PutAway: opts.PutAway, Questions: opts.Questions, Rules: opts.Rules, Exchanges: opts.Exchanges, Gather: d.states.facts, Changed: d.states.forget, Now: opts.Now, Log: opts.Log})
 	d.states.queue = d.queue
 	d.settings.changed = d.states.forget
 	d.tasks = storage.NewTasks(storage.Options{

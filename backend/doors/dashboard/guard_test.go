@@ -186,6 +186,7 @@ var goodBodies = map[string]string{
 	"/api/away":                       `{"on":true}`,
 	"/api/questions/{id}":             `{"text":"yes"}`,
 	"/api/rules/{id}":                 `{}`,
+	"/api/exchanges":                  `{"a":"peer-1","b":"peer-2","action":"pause"}`,
 	"/api/needs/{id}":                 `{"away":true}`,
 	"/api/decisions":                  `{"topic":"db","text":"x","scope":"all"}`,
 	"/api/decisions/{topic}/withdraw": `{}`,

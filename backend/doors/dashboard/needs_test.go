@@ -15,6 +15,7 @@ import (
 	"bridge/backend/core/question"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
 )
 
 // keptAway stands where needs.json is.
@@ -137,5 +138,67 @@ func TestNED_03_OnlyAWholeAnswerToAnOpenQuestionIsTaken(t *testing.T) {
 	refused(t, "no questions.db", none.post(open, `{"text":"x"}`), http.StatusServiceUnavailable)
 	if got := decode[dto.Questions](t, none.get("/api/questions")); got.Questions == nil || len(got.Questions) != 0 {
 		t.Errorf("without questions.db: %+v", got)
+	}
+}
+
+// toldExchanges stands where the exchanges of sessions are: two only write each other, and
+// two are paused.
+type toldExchanges struct {
+	asked api.ExchangeArgs
+	holds string // the recipient whose mail waits
+}
+
+func (*toldExchanges) Facts(context.Context) ([]needs.ExchangeFact, error) {
+	one, two, three := needs.ExchangeSession{ID: "peer-1", Name: "claude-app"}, needs.ExchangeSession{ID: "peer-2", Name: "codex-web"}, needs.ExchangeSession{ID: "peer-3", Name: "opencode-docs"}
+	now := fixedTime.UnixMilli()
+	return []needs.ExchangeFact{{A: one, B: two, Messages: 9, Since: now - 60_000}, {A: two, B: three, Paused: true, Messages: 2, Since: now - 600_000}}, nil
+}
+
+func (x *toldExchanges) Holds(m bridge.Message) bool { return m.Recipient == x.holds }
+
+func (x *toldExchanges) Decide(_ context.Context, args api.ExchangeArgs) (api.Exchange, error) {
+	x.asked = args
+	return api.Exchange{A: "claude-app", B: "codex-web", Paused: args.Action == api.ExchangePause, Waiting: 1}, args.Check()
+}
+
+func TestQUI_02_ThePagePausesAndResumesTwoSessions(t *testing.T) {
+	told := &toldExchanges{}
+	w := newWorld(t, func(o *Options) { o.Exchanges = told })
+	if got := needIDs(decode[dto.State](t, w.get("/api/state")).Needs); len(got) != 2 || !strings.HasPrefix(got[0], "exchange:peer-1:peer-2:") || !strings.HasPrefix(got[1], "exchange:peer-2:peer-3:") {
+		t.Errorf("the list is %q", got)
+	}
+	for _, action := range []api.ExchangeAction{api.ExchangePause, api.ExchangeResume} {
+		want := dto.Exchange{A: "claude-app", B: "codex-web", Paused: action == api.ExchangePause, Waiting: 1}
+		if got := decode[dto.Exchange](t, w.post("/api/exchanges", `{"a":"peer-1","b":"peer-2","action":"`+string(action)+`"}`)); got != want {
+			t.Errorf("%s: %+v", action, got)
+		}
+		if told.asked != (api.ExchangeArgs{A: "peer-1", B: "peer-2", Action: action}) {
+			t.Errorf("asked was %+v", told.asked)
+		}
+	}
+	refused(t, "an unknown action", w.post("/api/exchanges", `{"a":"peer-1","b":"peer-2","action":"stop"}`), http.StatusBadRequest)
+	refused(t, "an unknown member", w.post("/api/exchanges", `{"a":"peer-1","b":"peer-2","action":"pause","for":"ever"}`), http.StatusBadRequest)
+	refused(t, "without a broker", newWorld(t).post("/api/exchanges", `{"a":"peer-1","b":"peer-2","action":"pause"}`), http.StatusServiceUnavailable)
+}
+
+// Mail that waits because the owner paused it is not left unread by its recipient.
+func TestQUI_02_PausedMailIsNotOverdue(t *testing.T) {
+	told := &toldExchanges{}
+	w := newWorld(t, func(o *Options) { o.Exchanges = told })
+	w.broker.join(t, claudeSession())
+	from := codexSession()
+	w.store("m-1", from.Address(), "claude-app", "peer-1")
+	w.clock.Advance(16 * time.Minute)
+	unread := func() int {
+		t.Helper()
+		return needs.Counts(decode[dto.State](t, w.get("/api/state")).Needs)[needs.Mail]
+	}
+	if got := unread(); got != 1 {
+		t.Errorf("%d sessions leave their mail unread, want 1", got)
+	}
+	told.holds = "peer-1"
+	w.broker.Changed()
+	if got := unread(); got != 0 {
+		t.Errorf("%d sessions leave their paused mail unread", got)
 	}
 }

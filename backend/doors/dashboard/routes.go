@@ -31,6 +31,7 @@ func (d *Dashboard) table() []route {
 		{http.MethodGet, "/api/cost", guard.Read, d.states.costs},
 		{http.MethodGet, "/api/questions", guard.Read, d.queue.List},
 		{http.MethodPost, "/api/questions/{id}", guard.Mutation, d.queue.Answer},
+		{http.MethodPost, "/api/exchanges", guard.Mutation, d.queue.Exchange},
 		{http.MethodGet, "/api/rules", guard.Read, d.queue.ListRules},
 		{http.MethodDelete, "/api/rules/{id}", guard.Mutation, d.queue.TakeBack},
 		{http.MethodPost, "/api/needs/{id}", guard.Mutation, d.queue.Put},

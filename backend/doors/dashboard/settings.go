@@ -50,6 +50,7 @@ type settingsRequest struct {
 	WakeOnDirect *bool           `json:"wakeOnDirect"`
 	Desktop      *desktopRequest `json:"desktop"`
 	Claude       *claudeRequest  `json:"claude"`
+	Mail         *mailRequest    `json:"mail"`
 	Login        *bool           `json:"login"`
 	Backups      *backupsRequest `json:"backups"`
 
@@ -69,6 +70,10 @@ type claudeRequest struct {
 	StatusLine *bool `json:"statusLine"`
 }
 
+type mailRequest struct {
+	Exchange *int `json:"exchange"`
+}
+
 // applyTo changes the settings that the request names.
 func (s settingsRequest) applyTo(c *config.Config) {
 	set(&c.Port, s.Port)
@@ -78,6 +83,9 @@ func (s settingsRequest) applyTo(c *config.Config) {
 	if s.Desktop != nil {
 		set(&c.Desktop.Notifications, s.Desktop.Notifications)
 		set(&c.Desktop.Quiet, s.Desktop.Quiet)
+	}
+	if s.Mail != nil {
+		set(&c.Mail.Exchange, s.Mail.Exchange)
 	}
 	if s.Backups != nil {
 		set(&c.Backups.Auto, s.Backups.Auto)
@@ -128,7 +136,7 @@ func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if request.AnswerPrompts != nil || request.Desktop != nil {
+	if request.AnswerPrompts != nil || request.Desktop != nil || request.Mail != nil {
 		s.changed()
 	}
 	return httpjson.WriteJSON(w, s.shape(r.Context(), changed))
@@ -169,7 +177,7 @@ func noSettings() error {
 
 func (s *settings) shape(ctx context.Context, c config.Config) dto.Settings {
 	wire := dto.Settings{
-		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect,
+		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect, Mail: dto.Mail{Exchange: c.Mail.Exchange},
 		Desktop: dto.Desktop{Notifications: c.Desktop.Notifications}, Claude: dto.Claude{StatusLine: c.Claude.StatusLine},
 		Backups:       dto.AutoBackups{Auto: c.Backups.Auto, EveryHours: c.Backups.EveryHours},
 		AnswerPrompts: string(c.AnswerPrompts),

@@ -117,6 +117,7 @@ func TestDSK_06_EachSettingChangesAloneAndIsKept(t *testing.T) {
 		`{"desktop":{}}`:                      func(*dto.Settings) {},
 		`{"backups":{"auto":true}}`:           func(s *dto.Settings) { s.Backups.Auto = true }, // DOC-11
 		`{"claude":{"statusLine":false}}`:     func(s *dto.Settings) { s.Claude.StatusLine = false },
+		`{"mail":{"exchange":20}}`:            func(s *dto.Settings) { s.Mail.Exchange = 20 },
 	} {
 		change(&want)
 		if diff := cmp.Diff(want, decode[dto.Settings](t, w.put("/api/settings", body))); diff != "" {
@@ -142,6 +143,7 @@ func TestDSK_06_BadSettingsAreRefusedByNameAndChangeNothing(t *testing.T) {
 		`{"desktop":{"quiet":{"from":"10 pm","to":"07:00"}}}`: "desktop.quiet.from",
 		`{"desktop":{"quiet":{"from":"22:00","to":""}}}`:      "desktop.quiet.to",
 		`{"desktop":{"sound":true}}`:                          "sound",
+		`{"mail":{"exchange":-1}}`:                            "mail.exchange must be between 0 and 1000, not -1",
 		`{"claude":{"statusLine":"on"}}`:                      "statusLine",
 		`{"backups":{"auto":1}}`:                              "auto",
 		`{"theme":"dark"}`:                                    "theme",

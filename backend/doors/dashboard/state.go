@@ -157,9 +157,13 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 		LastHour: hour,
 		Storage:  looked.Sum(),
 	}
+	exchanged, err := s.queue.Exchanged(ctx)
+	if err != nil {
+		return dto.State{}, needs.Facts{}, fmt.Errorf("count the mail of paused sessions: %w", err)
+	}
 	facts := needs.Facts{
-		Mail: people.unread(mail.FindOverdue(rows, at)), Expired: people.expired(rows),
-		PutAway: s.queue.PutAway(), Questions: s.queue.Asked(),
+		Mail: people.unread(mail.FindOverdue(s.queue.Overdue(rows), at)), Expired: people.expired(rows),
+		PutAway: s.queue.PutAway(), Questions: s.queue.Asked(), Exchanges: exchanged,
 	}
 	looked.Into(&facts, s.instance.Home)
 	s.runs.Into(&state, &facts)

@@ -59,7 +59,7 @@ func golden(t *testing.T, name, body string) {
 // furnished is a world whose every time and id is fixed.
 func furnished(t *testing.T) *world {
 	w := newWorld(t, func(o *Options) {
-		o.Jobs, o.Questions = toldJobs{}, toldQuestions{}
+		o.Jobs, o.Questions, o.Exchanges = toldJobs{}, toldQuestions{}, &toldExchanges{}
 		o.Agents = toldAgents{list: func() []connect.Agent {
 			return []connect.Agent{
 				{Kind: bridge.Claude, Found: true, Path: "/usr/bin/claude", Version: "2.1.0", Connected: true, Missing: []string{}},
@@ -178,6 +178,7 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	golden(t, "approval-late", w.post("/api/approvals/q-1", `{"decision":"deny"}`).body)
 	golden(t, "question", w.post("/api/questions/0198f0a2-0000-7000-8000-00000000000a", `{"option":"2","text":"for now","pin":true}`).body)
 	golden(t, "question-late", w.post("/api/questions/0198f0a2-0000-7000-8000-00000000000b", `{"text":"yes"}`).body)
+	golden(t, "exchange", w.post("/api/exchanges", `{"a":"peer-1","b":"peer-2","action":"pause"}`).body)
 	golden(t, "run-said", w.post("/api/subagents/message", `{"job":"`+working+`","body":"also the docs"}`).body)
 	golden(t, "run-diff", w.get("/api/runs/"+working+"/diff").body)
 	golden(t, "run-turns", w.get("/api/runs/"+ended+"/turns").body)

@@ -47,7 +47,7 @@ type Config struct {
 	WakeOnDirect bool `json:"wakeOnDirect"`
 	// MaxHops is the hop count from which mail wakes no session, 0 to 100 (MSG-07).
 	MaxHops int `json:"maxHops"`
-	// Mail limits how often mail of agents wakes a session (QUI-03).
+	// Mail limits the mail of agents (QUI-02, QUI-03).
 	Mail Mail `json:"mail"`
 	// Agents holds settings per agent kind.
 	Agents map[bridge.AgentKind]Agent `json:"agents,omitempty"`
@@ -70,12 +70,15 @@ type Config struct {
 	Backups Backups `json:"backups"`
 }
 
-// Mail holds the limits of wakes for mail of agents in config.json (QUI-03).
+// Mail holds the limits for mail of agents in config.json (QUI-02, QUI-03).
 type Mail struct {
 	// WakesPerHour is how often such mail wakes one session in an hour; 0 means no limit.
 	WakesPerHour int `json:"wakesPerHour"`
 	// SecondsBetweenWakes is the time in which all such mail shares one wake; 0 means none.
 	SecondsBetweenWakes int `json:"secondsBetweenWakes"`
+	// Exchange is how many messages two sessions may exchange in 15 minutes, without the
+	// owner and without work, before the owner is asked; 0 means any number.
+	Exchange int `json:"exchange"`
 }
 
 func (m Mail) check() error {
@@ -84,6 +87,9 @@ func (m Mail) check() error {
 	}
 	if m.SecondsBetweenWakes < 0 || m.SecondsBetweenWakes > bridge.HighestSecondsBetween {
 		return fmt.Errorf("mail.secondsBetweenWakes must be between 0 and %d, not %d", bridge.HighestSecondsBetween, m.SecondsBetweenWakes)
+	}
+	if m.Exchange < 0 || m.Exchange > bridge.HighestExchange {
+		return fmt.Errorf("mail.exchange must be between 0 and %d, not %d", bridge.HighestExchange, m.Exchange)
 	}
 	return nil
 }
@@ -136,7 +142,7 @@ func defaults() Config {
 		Port:         DefaultPort,
 		WakeOnDirect: true,
 		MaxHops:      bridge.DefaultMaxHops,
-		Mail:         Mail{WakesPerHour: bridge.DefaultWakesPerHour, SecondsBetweenWakes: int(bridge.DefaultBetweenWakes / time.Second)},
+		Mail:         Mail{WakesPerHour: bridge.DefaultWakesPerHour, SecondsBetweenWakes: int(bridge.DefaultBetweenWakes / time.Second), Exchange: bridge.DefaultExchange},
 		Agents:       map[bridge.AgentKind]Agent{},
 		Desktop:      Desktop{Notifications: true},
 		Claude:       Claude{StatusLine: true},

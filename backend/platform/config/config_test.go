@@ -165,7 +165,7 @@ var told = cmpopts.IgnoreUnexported(Jobs{})
 func TestConfigDefaults(t *testing.T) {
 	got, err := newHome(t).Config()
 	want := Config{
-		Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Mail: Mail{WakesPerHour: 30, SecondsBetweenWakes: 60}, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}, Claude: Claude{StatusLine: true},
+		Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Mail: Mail{WakesPerHour: 30, SecondsBetweenWakes: 60, Exchange: 8}, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}, Claude: Claude{StatusLine: true},
 		Jobs: Jobs{Enabled: true, MaxJobs: 8, MaxAccess: "edit", MaxDelegateDepth: 2, MaxLogBytes: 1 << 30, MaxProcesses: 4096}, Network: Network{Port: 4778}, AnswerPrompts: "off",
 		Backups: Backups{EveryHours: 24, Keep: 7},
 	}
@@ -182,6 +182,8 @@ func TestConfigNamesTheBadValue(t *testing.T) {
 		{name: "QUI-03 too many wakes", text: `{"mail": {"wakesPerHour": 3601}}`, want: "mail.wakesPerHour must be between 0 and 3600, not 3601"},
 		{name: "QUI-03 a negative time", text: `{"mail": {"secondsBetweenWakes": -1}}`, want: "mail.secondsBetweenWakes must be between 0 and 3600, not -1"},
 		{name: "QUI-03 too long a time", text: `{"mail": {"secondsBetweenWakes": 3601}}`, want: "mail.secondsBetweenWakes must be between 0 and 3600, not 3601"},
+		{name: "QUI-02 an exchange below none", text: `{"mail": {"exchange": -1}}`, want: "mail.exchange must be between 0 and 1000, not -1"},
+		{name: "QUI-02 too long an exchange", text: `{"mail": {"exchange": 1001}}`, want: "mail.exchange must be between 0 and 1000, not 1001"},
 		{name: "a port out of bounds", text: `{"port": 70000}`, want: "port must be between 0 and 65535, not 70000"},
 		{name: "a text for a switch", text: `{"autoWake": "yes"}`, want: "autoWake must be true or false, not a string"},
 		{name: "RMT-06 a link port out of bounds", text: `{"network": {"port": -1}}`, want: "network.port must be between 0 and 65535, not -1"},

@@ -29,7 +29,7 @@ var (
 	}
 	bounds = map[string][2]int{
 		"port": {0, 65535}, "network.port": {0, 65535}, "maxHops": {0, bridge.HighestMaxHops}, "jobs.maxJobs": {1, job.HighestMaxJobs},
-		"mail.wakesPerHour": {0, bridge.HighestWakesPerHour}, "mail.secondsBetweenWakes": {0, bridge.HighestSecondsBetween},
+		"mail.wakesPerHour": {0, bridge.HighestWakesPerHour}, "mail.secondsBetweenWakes": {0, bridge.HighestSecondsBetween}, "mail.exchange": {0, bridge.HighestExchange},
 		"jobs.maxDelegateDepth": {1, job.HighestDepth}, "backups.everyHours": {1, mostBackupHours},
 	}
 )

@@ -17,6 +17,7 @@ func TestRWM_11_RWM_12_TheDoctorReadsWhatPeopleEdit(t *testing.T) {
 		config.AutoWakeStore: `{"version": 1, "sessions": {}}`,
 		config.RulesStore:    `{"version": 1, "rules": []}`,
 		config.NeedsStore:    `{"version": 1, "putAway": []}`,
+		config.PausesStore:   `{"version": 1, "pauses": [{"a": "1", "b": "2", "at": 5}]}`,
 	}
 	for name, text := range texts {
 		twice := "{\n\"theirs\": 1,\n\"theirs\": 2," + strings.TrimPrefix(text, "{")
@@ -84,5 +85,26 @@ func TestRWM_11_TheDoctorReadsWhatWasPutAway(t *testing.T) {
 				t.Errorf("the doctor found %v in %s, want %v", found, config.NeedsStore, want)
 			}
 		})
+	}
+}
+
+// A snapshot holds the pauses of exchanges, and a restore brings them back.
+func TestQUI_02_ASnapshotHoldsThePauses(t *testing.T) {
+	c := newHome(t)
+	file := config.PausesFile{Home: c.Home}
+	want := config.Pause{A: "1", B: "2", At: 5}
+	if err := file.SetPauses([]config.Pause{want}); err != nil {
+		t.Fatal(err)
+	}
+	set, err := c.Snapshots().Backup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, c.Home.Dir(), config.PausesStore, "{")
+	if _, err := c.Restores().Restore(t.Context(), set.Path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := file.Pauses(); err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("after a restore: %+v, %v", got, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bridge/backend/core/bridge"
@@ -369,7 +370,14 @@ func (r *Reader) UnreadCount(ctx context.Context, recipient string) (int, error)
 // WaitingCount is UnreadCount without handed messages: a host has those, but has not yet
 // shown that it read them. It fails as UnreadCount does.
 func (r *Reader) WaitingCount(ctx context.Context, recipient string) (int, error) {
-	return r.countUnread(ctx, "count(*)", recipient, "", " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)")
+	return r.countUnread(ctx, "count(*)", recipient, "", notHanded)
+}
+
+const notHanded = " AND NOT EXISTS (SELECT 1 FROM delivery_stages s WHERE s.message_id = m.id AND s.recipient = m.recipient AND s.handed_at IS NOT NULL)"
+
+// WaitingFrom counts a recipient's waiting messages from that sender, without decisions. It fails if the store cannot be read.
+func WaitingFrom(ctx context.Context, r *Reader, recipient, from string) (int, error) {
+	return r.countUnread(ctx, "count(*)", recipient, from, " AND (m.hop <> "+strconv.Itoa(bridge.DecisionHop)+" OR ifnull(m.reply_to, '') <> '')"+notHanded)
 }
 
 // UnreadBytes returns the bytes of a recipient's unread bodies from that sender. It fails if the store cannot be read.

@@ -37,7 +37,7 @@ type wing struct {
 var wings = []wing{
 	{"core", [][]string{ // ids, kinds, messages, errors, and the rules; no I/O
 		{"bridge"},
-		{"decision", "chat", "search", "reserved"},
+		{"decision", "chat", "search", "reserved", "exchange"},
 		{"session", "delivery"},
 		{"mail", "hooks"},
 		{"job"},
@@ -72,7 +72,7 @@ var wings = []wing{
 		{"mailbox"},
 		{"presence"},
 		{"mux"},
-		{"entry", "costs"},
+		{"entry", "costs", "exchanges"},
 		{"."},
 	}},
 	{"owner", [][]string{ // questions to the owner, permission prompts

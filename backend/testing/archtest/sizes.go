@@ -37,7 +37,7 @@ var exceptions = map[string]exception{
 	"backend/doors/dashboard/dto.Run":      {fields: 25, reason: "an answer of the dashboard"},
 	"backend/doors/dashboard/dto.Approval": {fields: 23, reason: "an answer of the dashboard"},
 	"backend/agent/driver.claudeLine":      {fields: 23, reason: "a line that Claude prints"},
-	"backend/doors/dashboard.Options":      {fields: 27, reason: "what the daemon hands to the dashboard"},
+	"backend/doors/dashboard.Options":      {fields: 28, reason: "what the daemon hands to the dashboard"},
 	// Parts that are to be divided.
 	"backend/network/hub.Hub":                {methods: 75, fields: 31, reason: "to become roster, presence, outbox and inbox"},
 	"backend/network/hub/server.Server":      {methods: 48, reason: "to be divided as the client is"},
@@ -46,7 +46,7 @@ var exceptions = map[string]exception{
 	"backend/doors/dashboard.Dashboard":      {fields: 21, reason: "one part a subject of the API"},
 	"backend/jobs.run":                       {fields: 22, reason: "what is under way of one run"},
 	"backend/jobs/runner.drive":              {methods: 41, fields: 26, reason: "the event loop of a run"},
-	"backend/storage/store.Reader":           {methods: 42, reason: "one method a query"},
+	"backend/storage/store.Reader":           {methods: 43, reason: "one method a query"},
 	"backend/storage/maintain/check.checker": {methods: 43, reason: "one method a check"},
 	"backend/doors/mcpserver.Server":         {methods: 43, reason: "one method a tool"},
 	"build.project":                          {methods: 51, reason: "one method a task"},

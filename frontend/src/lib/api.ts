@@ -129,6 +129,7 @@ export type NeedSort =
   | 'job-asks'
   | 'job-ended'
   | 'job-review'
+  | 'exchange'
   | 'mail'
   | 'expired'
   | 'agent';
@@ -156,6 +157,15 @@ export interface Need {
   by: string;
   /** It can be put away. */
   news: boolean;
+  /** The two sessions of a need of that sort. */
+  exchange?: Exchange | undefined;
+}
+
+/** Two sessions that only write each other, or whose messages to each other the owner paused. */
+export interface Exchange {
+  a: { id: string; name: string };
+  b: { id: string; name: string };
+  paused: boolean;
 }
 
 /** What a session asks its owner. */
@@ -793,6 +803,8 @@ export interface Settings {
     quiet: { from: string; to: string } | null;
   };
   claude: { statusLine: boolean };
+  /** How many messages two sessions may exchange before the owner is asked; 0 for any number. */
+  mail: { exchange: number };
   /** Automatic backups of the messages. */
   backups: { auto: boolean; everyHours: number };
   answerPrompts: AnswerPrompts;
@@ -1232,6 +1244,9 @@ export const api = {
   answerQuestion: (id: string, answer: QuestionAnswer) =>
     post<Question>(`/api/questions/${encode(id)}`, answer),
   /** Puts news away, or takes it back, everywhere; answers with what is left. */
+  /** Pauses or resumes the messages of two sessions to each other. */
+  decideExchange: (a: string, b: string, action: 'pause' | 'resume') =>
+    post<{ a: string; b: string; paused: boolean; waiting: number }>('/api/exchanges', { a, b, action }),
   putAway: (id: string, away: boolean) => post<{ needs: Need[] }>(`/api/needs/${encode(id)}`, { away }),
   /** The first answer is as slow as the agent's CLI. */
   models: (agent: string) => call<{ agents: AgentModels[] }>(`/api/models?agent=${encode(agent)}`),

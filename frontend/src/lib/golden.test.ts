@@ -104,6 +104,7 @@ const need = v.object({
     'job-asks',
     'job-ended',
     'job-review',
+    'exchange',
     'mail',
     'expired',
     'agent',
@@ -117,6 +118,13 @@ const need = v.object({
   urgency: v.picklist(['now', 'next', 'info']),
   by: v.string(),
   news: v.boolean(),
+  exchange: v.optional(
+    v.object({
+      a: v.object({ id: v.string(), name: v.string() }),
+      b: v.object({ id: v.string(), name: v.string() }),
+      paused: v.boolean(),
+    }),
+  ),
 }) satisfies v.GenericSchema<unknown, Need>;
 
 const status = v.picklist([
@@ -556,6 +564,7 @@ const settings = v.object({
     quiet: v.nullable(v.object({ from: v.string(), to: v.string() })),
   }),
   claude: v.object({ statusLine: v.boolean() }),
+  mail: v.object({ exchange: v.number() }),
   backups: v.object({ auto: v.boolean(), everyHours: v.number() }),
   answerPrompts,
   login: v.nullable(v.object({ on: v.boolean(), why: v.string() })),

@@ -297,9 +297,9 @@ class Link {
       },
       "chat.message": (input, output) => once(output.message?.id, () => this.onPrompt(input, output)),
       "tool.execute.before": (input, output) => once(undefined, () => this.onToolBefore(input, output)),
-      "tool.execute.after": ({ sessionID, callID }) =>
+      "tool.execute.after": ({ tool, sessionID, callID }) =>
         once(callID && sessionID + callID, () =>
-          this.tell("tool.execute.after", sessionID, { toolUseId: callID })),
+          this.tell("tool.execute.after", sessionID, { toolUseId: callID, tool })),
       dispose: async () => {
         if (--this.loads === 0) this.close()
       },

@@ -11,7 +11,7 @@ type Answer interface {
 		Agents | Connected | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error |
 		RunDetail | RunLog | Approvals | Approval | Prompting | AnsweredBefore | Said |
 		Drafts | DraftSet | EndedSessions | Costs | RunDiff | RunTurns | Finished | Conflicting | Models | Usage |
-		Network | Paired | NetworkPlan | NetworkLists | Needs | Questions | Question | QuestionBefore | Rules | TakenBack
+		Network | Paired | NetworkPlan | NetworkLists | Needs | Exchange | Questions | Question | QuestionBefore | Rules | TakenBack
 }
 
 // Error is the body of every refusal.

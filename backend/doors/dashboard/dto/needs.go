@@ -2,6 +2,14 @@ package dto
 
 import "bridge/backend/core/needs"
 
+// Exchange is the answer of POST /api/exchanges: the state of two sessions, by name.
+type Exchange struct {
+	A       string `json:"a"`
+	B       string `json:"b"`
+	Paused  bool   `json:"paused"`
+	Waiting int    `json:"waiting"` // how many of their messages to each other wait
+}
+
 // Needs is the output of `bridge needs --json` and the answer of POST /api/needs/<id>.
 type Needs struct {
 	Needs []needs.Item `json:"needs"`

@@ -8,6 +8,7 @@ type Settings struct {
 	WakeOnDirect bool        `json:"wakeOnDirect"`
 	Desktop      Desktop     `json:"desktop"`
 	Claude       Claude      `json:"claude"`
+	Mail         Mail        `json:"mail"`
 	Backups      AutoBackups `json:"backups"`
 	// AnswerPrompts controls when sessions' prompts can be answered here: off, away
 	// or always.
@@ -32,6 +33,13 @@ type Quiet struct {
 
 type Claude struct {
 	StatusLine bool `json:"statusLine"`
+}
+
+// Mail holds the limits for mail of agents.
+type Mail struct {
+	// Exchange is how many messages two sessions may exchange in 15 minutes before the
+	// owner is asked; 0 means any number.
+	Exchange int `json:"exchange"`
 }
 
 // AutoBackups are the automatic backups of messages.

@@ -33,6 +33,8 @@ type Options struct {
 	Questions Questions
 	// Rules are the owner's standing rules; nil without any.
 	Rules Rules
+	// Exchanges are the pairs of sessions that write each other; nil without a broker.
+	Exchanges Exchanges
 	// Gather returns the facts for the list.
 	Gather func(context.Context) (needs.Facts, error)
 	// Changed invalidates all views.

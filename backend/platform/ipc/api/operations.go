@@ -65,6 +65,9 @@ var (
 	OpRules        = define[Empty, []rule.Rule]("rules", RoleOwner)
 	OpTakeBackRule = define[RuleArgs, RuleTakenBack]("take_back_rule", RoleOwner)
 
+	// Exchanges of two sessions.
+	OpExchange = define[ExchangeArgs, Exchange]("exchange", RoleOwner)
+
 	// The owner's decisions.
 	OpPinDecision      = define[DecideArgs, DecideResult]("pin_decision", RoleOwner)
 	OpWithdrawDecision = define[WithdrawDecisionArgs, DecideResult]("withdraw_decision", RoleOwner)

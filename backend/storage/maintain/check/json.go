@@ -49,6 +49,9 @@ var jsonStores = []jsonStore{
 	}},
 	{path: config.DraftsStore, version: config.DraftsVersion, list: "drafts"},
 	{path: config.CostsStore, version: config.CostsVersion, list: "days"},
+	{path: config.PausesStore, version: config.PausesVersion, read: func(_ config.Home, data []byte) error {
+		return json.Unmarshal(data, &config.Pauses{})
+	}},
 	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: programs.InstallFile, version: 1},
@@ -149,7 +152,7 @@ const commented = "config.json"
 
 // handEdited are the files that people edit: Bridge accepts a byte order mark before the
 // document.
-var handEdited = []string{configFile, config.AutoWakeStore, config.RulesStore, config.NeedsStore}
+var handEdited = []string{configFile, config.AutoWakeStore, config.RulesStore, config.NeedsStore, config.PausesStore}
 
 // readJSON returns the bytes of one JSON document.
 func (k *checker) readJSON(name string) ([]byte, bool) {

@@ -13,6 +13,7 @@ export const SORTS: Record<NeedSort, { word: string; sign: Sign; bad?: true }> =
   'job-asks': { word: 'job', sign: 'waiting' },
   'job-ended': { word: 'job', sign: 'bad', bad: true },
   'job-review': { word: 'review', sign: 'good' },
+  exchange: { word: 'exchange', sign: 'waiting' },
   mail: { word: 'unread', sign: 'waiting' },
   expired: { word: 'expired', sign: 'bad', bad: true },
   agent: { word: 'agent', sign: 'warn' },

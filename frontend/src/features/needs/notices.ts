@@ -31,6 +31,11 @@ const NOTICES: Record<NeedSort, Omit<Notice, 'sort'> | null> = {
   'job-asks': { title: 'A job waits for you', text: 'Open Bridge to see the reason.', place: NEEDS },
   'job-ended': { title: 'A job has failed', text: 'Open Bridge to see the error.', place: NEEDS },
   'job-review': { title: 'A job has finished', text: 'Open Bridge to review its changes.', place: NEEDS },
+  exchange: {
+    title: 'Two sessions only write each other',
+    text: 'Open Bridge to let them go on, or to pause them.',
+    place: NEEDS,
+  },
   mail: { title: 'A session waits for you', text: 'Open Bridge to see which session.', place: NEEDS },
   expired: { title: 'A message expired unread', text: 'Open Bridge to see which message.', place: NEEDS },
   agent: {
@@ -39,6 +44,9 @@ const NOTICES: Record<NeedSort, Omit<Notice, 'sort'> | null> = {
     place: { page: 'settings' },
   },
 };
+
+/** Whether a new need is announced: two sessions that the owner has paused are not. */
+const isNews = (need: Need) => need.sort !== 'exchange' || need.urgency !== 'info';
 
 /** At most so many notices within so many ms. */
 export const MOST = 5;
@@ -66,7 +74,9 @@ export class Announcer {
     }
     const before = this.#announced;
     this.#announced = ids;
-    const sorts = new Set(open.filter((need) => !before.has(need.id)).map((need) => need.sort));
+    const sorts = new Set(
+      open.filter((need) => !before.has(need.id) && isNews(need)).map((need) => need.sort),
+    );
     return [...sorts].flatMap((sort) => {
       const notice = NOTICES[sort];
       return notice !== null && this.#mayShow(now) ? [{ sort, ...notice }] : [];
