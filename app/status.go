@@ -169,9 +169,9 @@ func told(f Facts, list []needs.Item) (items []needs.Item) {
 			items = append(items, item)
 		}
 	}
-	for _, one := range f.Jobs {
-		if one.State == job.Finished && !one.EndedAt.Before(f.Since) {
-			items = append(items, needs.Item{Sort: jobFinished, ID: fmt.Sprintf("%s %d", one.Name, one.EndedAt.UnixMilli())})
+	for _, entry := range f.Jobs {
+		if entry.State == job.Finished && !entry.EndedAt.Before(f.Since) {
+			items = append(items, needs.Item{Sort: jobFinished, ID: fmt.Sprintf("%s %d", entry.Name, entry.EndedAt.UnixMilli())})
 		}
 	}
 	if f.Storage.Failed {
@@ -182,8 +182,8 @@ func told(f Facts, list []needs.Item) (items []needs.Item) {
 
 // atWork counts the jobs that go on.
 func atWork(jobs []Job) (count int) {
-	for _, one := range jobs {
-		if one.State.IsActive() {
+	for _, entry := range jobs {
+		if entry.State.IsActive() {
 			count++
 		}
 	}

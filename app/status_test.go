@@ -23,7 +23,7 @@ func TestDSK_02_DescribeTellsTheWorstFirst(t *testing.T) {
 	warned := Storage{Summary: check.Summary{OK: true, Warnings: 1}, First: "x: nothing of Bridge's"}
 	failed := Storage{Failed: true, Result: "Backing up failed at 14:02: the disk is full"}
 	asks, ends := job.Millis(noon.UnixMilli()), job.Millis(noon.Add(time.Minute).UnixMilli())
-	asked := &needs.Facts{
+	facts := &needs.Facts{
 		Approvals: []job.Approval{{ID: "a1", Job: "codex-job-0a", State: job.ApprovalAsked, AskedAt: asks, ExpiresAt: ends}},
 		Jobs:      []needs.JobFact{{Name: "codex-job-0a", Title: "an agent's words"}},
 	}
@@ -44,7 +44,7 @@ func TestDSK_02_DescribeTellsTheWorstFirst(t *testing.T) {
 		"several needs":        {Facts{Known: &needs.Facts{Mail: waiting.Mail, Jobs: []needs.JobFact{spent}}}, NeedsYou, "codex-job-0c waits for your word, and 1 more"},
 		"work came to nothing": {Facts{Storage: failed, Sessions: 1}, Idle, "OK, 1 session"},
 		"a warning":            {Facts{Storage: warned, Busy: 1, Sessions: 2}, StorageWarning, "The storage has 1 warning. x: nothing of Bridge's"},
-		"a job asks":           {Facts{Known: asked, Jobs: []Job{runs}, Storage: warned}, NeedsYou, "codex-job-0a asks for permission"},
+		"a job asks":           {Facts{Known: facts, Jobs: []Job{runs}, Storage: warned}, NeedsYou, "codex-job-0a asks for permission"},
 		"a job stopped":        {Facts{Known: known(spent)}, NeedsYou, "codex-job-0c waits for your word"},
 		"a job works":          {Facts{Jobs: []Job{runs, retries}, Sessions: 1}, Working, "0 of 1 session at work, 2 jobs"},
 		"jobs have ended":      {Facts{Jobs: []Job{over}, Sessions: 1}, Idle, "OK, 1 session"},

@@ -21,11 +21,11 @@ var promises = regexp.MustCompile(`^bridge/backend/(testing/(faults|soak)|jobs/g
 // pagePromises are the same among the tests of the page in a browser, by their titles.
 var pagePromises = regexp.MustCompile(`\b(killed|crashe[sd]|die[sd]|lost|loses?|twice|exactly once|restored?|restores|migrated)\b| once$`)
 
-// secondLook tries again what failed since begin, each by itself and at most tries times,
+// retryFailed tries again what failed since begin, each by itself and at most tries times,
 // while no other lane of stages is at work. What passes then is flaky: it is named at the
 // end of the run, and does not make it fail. It returns err unless all of its failures were
 // of that kind.
-func (p project) secondLook(ctx context.Context, err error, begin, tries int, again func(project, failure) error) error {
+func (p project) retryFailed(ctx context.Context, err error, begin, tries int, again func(project, failure) error) error {
 	if err == nil || p.notes == nil || p.once {
 		return err
 	}

@@ -162,7 +162,7 @@ func hung(said []string) []failure {
 			continue // it waits for its part
 		}
 		text := fmt.Sprintf("did not end: it had run for %s when its package came to its limit of %s", times[i], limit)
-		if place := standsAt(lines[start:], name); place != "" {
+		if place := failureLine(lines[start:], name); place != "" {
 			text += ", and stood at " + place
 		}
 		all = append(all, failure{test: name, said: text})
@@ -173,10 +173,10 @@ func hung(said []string) []failure {
 	return all
 }
 
-// standsAt finds the line of a test file at which a dump of goroutines shows a
+// failureLine finds the line of a test file at which a dump of goroutines shows a
 // test. A part of a test has a goroutine of its own, after that of the whole,
 // which only waits for it.
-func standsAt(dump []string, test string) string {
+func failureLine(dump []string, test string) string {
 	name, _, _ := strings.Cut(test, "/")
 	frame := regexp.MustCompile(`(?m)^[^\t\n][^(\n]*\.` + regexp.QuoteMeta(name) + `(\.[^(\n]*)?\(`)
 	place := ""

@@ -54,7 +54,7 @@ func runFuzz(ctx context.Context, p project, args []string) error {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", target, err))
 			continue
 		}
-		if err := p.keepInputs(ctx, target, *keep); err != nil {
+		if err := p.saveInputs(ctx, target, *keep); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
@@ -81,9 +81,9 @@ func findFuzzTargets(root string, parts []string) (targets []fuzzTarget, err err
 	return targets, err
 }
 
-// keepInputs copies inputs that Go found for a target into the package's testdata/fuzz,
+// saveInputs copies inputs that Go found for a target into the package's testdata/fuzz,
 // the shortest first, until that holds limit of them.
-func (p project) keepInputs(ctx context.Context, target fuzzTarget, limit int) error {
+func (p project) saveInputs(ctx context.Context, target fuzzTarget, limit int) error {
 	if limit == 0 {
 		return nil
 	}
@@ -135,8 +135,8 @@ func copyShortest(from, to string, limit int) (copied int, err error) {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return 0, err
 	}
-	for _, one := range inputs {
-		if err := os.WriteFile(filepath.Join(to, one.name), one.text, 0o644); err != nil {
+	for _, input := range inputs {
+		if err := os.WriteFile(filepath.Join(to, input.name), input.text, 0o644); err != nil {
 			return copied, err
 		}
 		copied++

@@ -86,7 +86,7 @@ func (p project) goTestLanes(ctx context.Context, tries int, lanes ...[]goCall) 
 			p.notes.add(more)
 		}
 	}
-	return p.secondLook(ctx, errors.Join(failed...), begin, tries, func(p project, f failure) error {
+	return p.retryFailed(ctx, errors.Join(failed...), begin, tries, func(p project, f failure) error {
 		tests, err := p.goTestOnce(ctx, f.alone)
 		if err == nil && tests.passes == 0 { // skipped, or not found
 			return errors.New("it did not run")
@@ -176,8 +176,8 @@ func printSlow(output io.Writer, results []result) {
 		all = append(all, r.notes.slow...)
 	}
 	slices.SortFunc(all, func(a, b slow) int { return cmp.Compare(b.seconds, a.seconds) })
-	for _, one := range all[:min(len(all), slowest)] {
-		fmt.Fprintf(output, "slow     %-60s %6.1f s\n", one.test, one.seconds)
+	for _, test := range all[:min(len(all), slowest)] {
+		fmt.Fprintf(output, "slow     %-60s %6.1f s\n", test.test, test.seconds)
 	}
 }
 

@@ -148,11 +148,11 @@ func (t *turns) begin() (output io.Writer, end func()) {
 	return &printed, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		to := t.to
+		writer := t.to
 		if t.taken {
-			to = &t.waiting
+			writer = &t.waiting
 		}
-		_, _ = printed.WriteTo(to)
+		_, _ = printed.WriteTo(writer)
 	}
 }
 

@@ -240,7 +240,7 @@ func TestASecondLookIsAloneAmongTheLanes(t *testing.T) {
 			defer busy.Add(-1)
 			p.fail(failure{test: "pkg " + name, alone: step{name: name}})
 			busy.Add(-1)
-			err := p.secondLook(ctx, errors.New("failed"), 0, 2, func(project, failure) error {
+			err := p.retryFailed(ctx, errors.New("failed"), 0, 2, func(project, failure) error {
 				if n := busy.Add(1); n != 1 {
 					t.Errorf("%s is tried again beside %d others", name, n-1)
 				}

@@ -126,12 +126,12 @@ func (l *licences) addPackages(path string) error {
 	if err := json.Unmarshal(data, &packages); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	for _, one := range packages {
-		text, err := licenceText(filepath.Join(filepath.Dir(path), "..", "..", filepath.FromSlash(one.Folder)))
+	for _, row := range packages {
+		text, err := licenceText(filepath.Join(filepath.Dir(path), "..", "..", filepath.FromSlash(row.Folder)))
 		if err != nil {
-			return fmt.Errorf("%s: %w", one.Name, err)
+			return fmt.Errorf("%s: %w", row.Name, err)
 		}
-		l.Page = append(l.Page, licensed{one.Name, one.Version, one.Licence, l.place(text)})
+		l.Page = append(l.Page, licensed{row.Name, row.Version, row.Licence, l.place(text)})
 	}
 	return nil
 }

@@ -58,31 +58,31 @@ func count(root string, m mutated, found []mutant, known knownMutants) (tally, e
 		}
 	}
 	sources := map[string]*mutatedSource{}
-	for _, one := range found {
-		switch one.status {
+	for _, mutant := range found {
+		switch mutant.status {
 		case mutantKilled:
 			t.killed++
 			continue
 		case mutantNotViable:
 			continue
 		}
-		source := sources[one.file]
+		source := sources[mutant.file]
 		if source == nil {
 			var err error
-			if source, err = readMutatedSource(filepath.Join(root, filepath.FromSlash(one.file))); err != nil {
+			if source, err = readMutatedSource(filepath.Join(root, filepath.FromSlash(mutant.file))); err != nil {
 				return tally{}, err
 			}
-			sources[one.file] = source
+			sources[mutant.file] = source
 		}
-		function, line := source.at(one.line)
+		function, line := source.at(mutant.line)
 		if i := slices.IndexFunc(known.Equivalent, func(e equivalentMutant) bool {
-			return e.File == one.file && e.Function == function && e.Kind == one.kind && e.Line == line
-		}); i >= 0 && left[i] > 0 && one.status == mutantLived {
+			return e.File == mutant.file && e.Function == function && e.Kind == mutant.kind && e.Line == line
+		}); i >= 0 && left[i] > 0 && mutant.status == mutantLived {
 			left[i]--
 			t.equivalent++
 			continue
 		}
-		switch one.status {
+		switch mutant.status {
 		case mutantLived:
 			t.lived++
 		case mutantNotCovered:
@@ -90,7 +90,7 @@ func count(root string, m mutated, found []mutant, known knownMutants) (tally, e
 		default:
 			t.timedOut++
 		}
-		t.shown = append(t.shown, fmt.Sprintf("%-11s %s:%d:%d %s in %s: %s", one.status, one.file, one.line, one.column, one.kind, function, line))
+		t.shown = append(t.shown, fmt.Sprintf("%-11s %s:%d:%d %s in %s: %s", mutant.status, mutant.file, mutant.line, mutant.column, mutant.kind, function, line))
 	}
 	for i, e := range known.Equivalent {
 		if left[i] > 0 {

@@ -327,8 +327,8 @@ func (m scratch) serve() broker {
 // ready starts what serves, and waits until it says so.
 func (m scratch) ready(cmd *exec.Cmd) broker {
 	m.t.Helper()
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var buffer bytes.Buffer
+	cmd.Stderr = &buffer
 	printed, err := cmd.StdoutPipe()
 	if err != nil {
 		m.t.Fatal(err)
@@ -338,7 +338,7 @@ func (m scratch) ready(cmd *exec.Cmd) broker {
 	}
 	m.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended when all went well
 	if line, err := bufio.NewReader(printed).ReadString('\n'); err != nil {
-		m.t.Fatalf("serve: %q, %v\n%s", line, err, said.String())
+		m.t.Fatalf("serve: %q, %v\n%s", line, err, buffer.String())
 	}
 	return broker{cmd}
 }

@@ -39,7 +39,7 @@ func (p project) playwright(ctx context.Context, env []string) error {
 	for _, f := range report.failures(env) {
 		p.fail(f)
 	}
-	return p.secondLook(ctx, err, begin, 2, func(p project, f failure) error {
+	return p.retryFailed(ctx, err, begin, 2, func(p project, f failure) error {
 		report, err := p.playwrightOnce(ctx, f.alone)
 		if err == nil && report.Stats.Expected == 0 { // skipped
 			return errors.New("it did not run")

@@ -192,19 +192,19 @@ func oneLine(text string) string {
 // folder.
 func promisesPage(found []promise) []byte {
 	rows := map[string]map[string]map[string]bool{} // row, folder, test
-	for _, one := range found {
-		test := one.test
-		if one.code {
+	for _, promise := range found {
+		test := promise.test
+		if promise.code {
 			test = "`" + test + "`"
 		}
-		for _, row := range one.rows {
+		for _, row := range promise.rows {
 			if rows[row] == nil {
 				rows[row] = map[string]map[string]bool{}
 			}
-			if rows[row][one.folder] == nil {
-				rows[row][one.folder] = map[string]bool{}
+			if rows[row][promise.folder] == nil {
+				rows[row][promise.folder] = map[string]bool{}
 			}
-			rows[row][one.folder][test] = true
+			rows[row][promise.folder][test] = true
 		}
 	}
 	var page bytes.Buffer

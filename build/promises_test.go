@@ -23,10 +23,10 @@ func TestPRF_02_ThePageOfPromisesIsWhatTheTestsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range found {
-		for _, row := range one.rows {
+	for _, promise := range found {
+		for _, row := range promise.rows {
 			if letters, _, _ := strings.Cut(row, "-"); areas[letters] == "" {
-				t.Errorf("%s of %s, in %s, belongs to no area: correct the name, or add the area", row, one.test, one.folder)
+				t.Errorf("%s of %s, in %s, belongs to no area: correct the name, or add the area", row, promise.test, promise.folder)
 			}
 		}
 	}

@@ -84,18 +84,18 @@ var faceCLIs = []string{
 func affected(root string, files []string, packages []byte) (map[string]bool, error) {
 	var all []listed
 	for decoder := json.NewDecoder(bytes.NewReader(packages)); ; {
-		var one listed
-		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
+		var listing listed
+		if err := decoder.Decode(&listing); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		all = append(all, one)
+		all = append(all, listing)
 	}
 	byFolder := map[string]string{}
-	for _, one := range all {
-		if folder, err := filepath.Rel(root, one.Dir); err == nil && !strings.HasSuffix(one.ImportPath, ".test") {
-			byFolder[filepath.ToSlash(folder)] = plainPath(one.ImportPath)
+	for _, listing := range all {
+		if folder, err := filepath.Rel(root, listing.Dir); err == nil && !strings.HasSuffix(listing.ImportPath, ".test") {
+			byFolder[filepath.ToSlash(folder)] = plainPath(listing.ImportPath)
 		}
 	}
 	changed := map[string]bool{}
@@ -114,9 +114,9 @@ func affected(root string, files []string, packages []byte) (map[string]bool, er
 	}
 	found := map[string]bool{}
 	program := false
-	for _, one := range all {
-		name := strings.TrimSuffix(plainPath(one.ImportPath), ".test")
-		if changed[name] || slices.ContainsFunc(one.Deps, func(dep string) bool { return changed[plainPath(dep)] }) {
+	for _, listing := range all {
+		name := strings.TrimSuffix(plainPath(listing.ImportPath), ".test")
+		if changed[name] || slices.ContainsFunc(listing.Deps, func(dep string) bool { return changed[plainPath(dep)] }) {
 			found[name] = true
 			program = program || strings.HasPrefix(name, "bridge/cmd/")
 		}

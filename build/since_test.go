@@ -203,7 +203,7 @@ func TestFlakesAreCounted(t *testing.T) {
 				return nil
 			}
 			p.fail(failure{test: "pkg TestA", said: "slow"})
-			return p.secondLook(ctx, errors.New("failed"), 0, 2, func(project, failure) error {
+			return p.retryFailed(ctx, errors.New("failed"), 0, 2, func(project, failure) error {
 				t.Error("it is tried again")
 				return nil
 			})

@@ -80,13 +80,13 @@ func TestTestsEndWithTheirRun(t *testing.T) {
 		return read, written
 	}
 	says, output := pipe()
-	lives, life := pipe() // it ends when the last process that holds it has ended
+	lives, file := pipe() // it ends when the last process that holds it has ended
 	run := exec.CommandContext(t.Context(), "sh", "-c", tidy+" sh -c 'setsid sleep 6000 & echo begun; sleep 6000'; exit")
-	run.Stdout, run.ExtraFiles = output, []*os.File{life}
+	run.Stdout, run.ExtraFiles = output, []*os.File{file}
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(output.Close(), life.Close()); err != nil {
+	if err := errors.Join(output.Close(), file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(says).ReadString('\n'); line != "begun\n" {

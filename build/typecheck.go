@@ -35,11 +35,11 @@ func (p project) typeCheck(ctx context.Context, system string) error {
 		return fmt.Errorf("checking the types for %s: %w", system, err)
 	}
 	var failed error
-	for _, one := range loaded {
-		if strings.HasSuffix(one.ID, ".test") { // go's own, and without its bodies
+	for _, item := range loaded {
+		if strings.HasSuffix(item.ID, ".test") { // go's own, and without its bodies
 			continue
 		}
-		for _, wrong := range one.Errors {
+		for _, wrong := range item.Errors {
 			fmt.Fprintln(p.output, wrong)
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", system, wrong))
 		}

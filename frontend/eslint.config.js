@@ -14,6 +14,7 @@ export default ts.config(
   {
     rules: {
       'svelte/no-at-html-tags': 'error',
+      'id-denylist': ['error', 'one'], // a variable has the noun's name
       'svelte/no-navigation-without-resolve': 'off', // a SvelteKit rule; our links are hashes
       'no-restricted-properties': [
         'error',

@@ -27,17 +27,17 @@ func silhouette(side int, badge Badge) []int {
 
 func TestDSK_02_IconsDifferWithoutColour(t *testing.T) {
 	const side, clearly = 22, 40 // pixels that differ by more than a third of the range
-	for i, one := range badges {
+	for i, badge := range badges {
 		for _, other := range badges[i+1:] {
 			differ := 0
-			a, b := silhouette(side, one), silhouette(side, other)
+			a, b := silhouette(side, badge), silhouette(side, other)
 			for at := range a {
 				if d := a[at] - b[at]; d > 85 || d < -85 {
 					differ++
 				}
 			}
 			if differ < clearly {
-				t.Errorf("icons %d and %d differ in %d of %d pixels only", one, other, differ, side*side)
+				t.Errorf("icons %d and %d differ in %d of %d pixels only", badge, other, differ, side*side)
 			}
 		}
 	}

@@ -48,11 +48,11 @@ func folderOf(cwd string, words []string) string {
 	return cwd
 }
 
-func sameFolder(one, other string) bool {
-	if one == other {
+func sameFolder(folder, other string) bool {
+	if folder == other {
 		return true
 	}
-	real, err := filepath.EvalSymlinks(one)
+	real, err := filepath.EvalSymlinks(folder)
 	otherReal, otherErr := filepath.EvalSymlinks(other)
 	return err == nil && otherErr == nil && real == otherReal
 }

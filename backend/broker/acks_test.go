@@ -29,7 +29,7 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 	}
 	b := newBench(t)
 	from := b.join(api.Register{Name: "from"})
-	to := b.join(api.Register{Name: "to", SessionID: "s1"})
+	peer := b.join(api.Register{Name: "to", SessionID: "s1"})
 	for _, role := range roles {
 		client := b.dial(role)
 		for _, via := range ways {
@@ -37,7 +37,7 @@ func TestMSG_06_NobodySpeaksOfAWayThatIsNotTheirs(t *testing.T) {
 				what := strings.Join([]string{string(role), string(via), string(stage)}, " ")
 				sent := from.mustSend(api.SendArgs{To: "to", Body: what})
 				err := client.Ack(t.Context(), api.Ack{
-					Lease: session.Lease{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}, Stage: stage, Via: via, Detail: "word",
+					Lease: session.Lease{ID: "l", Recipient: peer.ID, Messages: []string{sent.ID}}, Stage: stage, Via: via, Detail: "word",
 				})
 				row, findErr := b.db.Find(t.Context(), sent.ID)
 				if findErr != nil {
@@ -79,9 +79,9 @@ func TestMSG_06_NoClientWritesASentenceIntoTheEvidence(t *testing.T) {
 	} {
 		t.Run("MSG-06 "+tt.name, func(t *testing.T) {
 			b := newBench(t)
-			from, to := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
+			from, peer := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
 			sent := from.mustSend(api.SendArgs{To: "to", Body: "mail"})
-			tt.ack.Lease = session.Lease{ID: "l", Recipient: to.ID, Messages: []string{sent.ID}}
+			tt.ack.Lease = session.Lease{ID: "l", Recipient: peer.ID, Messages: []string{sent.ID}}
 			tt.ack.Stage = bridge.StageHanded
 			err := b.dial(tt.role).Ack(t.Context(), tt.ack)
 			row, findErr := b.db.Find(t.Context(), sent.ID)

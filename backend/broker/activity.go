@@ -26,7 +26,7 @@ func (p *activity) noteActivity(ctx context.Context, s *session.Session, evidenc
 	if _, err := p.wakes.judgeWakes(ctx, s, session.HookCall{HostEvent: evidence}); err != nil {
 		return err
 	}
-	return p.consumeHanded(ctx, s, nextActivity(evidence))
+	return p.consumeHandedOver(ctx, s, nextActivity(evidence))
 }
 
 // markActive records the session's last activity as now and returns it, in Unix milliseconds.
@@ -40,7 +40,7 @@ func (p *activity) markActive(s *session.Session) (at int64) {
 	return at
 }
 
-func (p *activity) consumeHanded(ctx context.Context, s *session.Session, evidence string) error {
+func (p *activity) consumeHandedOver(ctx context.Context, s *session.Session, evidence string) error {
 	at := p.markActive(s)
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
@@ -52,10 +52,10 @@ func (p *activity) consumeHanded(ctx context.Context, s *session.Session, eviden
 	hosts, come := p.HostsLocked(id)
 	p.Unlock()
 	here, awaited := wake.Running(hosts, come), false
-	marks, err := p.opts.DB.ConsumeHanded(ctx, id, at, at, evidence, func(handed mail.Fact) bool {
-		awaits := here.Await(handed)
+	marks, err := p.opts.DB.ConsumeHandedOver(ctx, id, at, at, evidence, func(fact mail.Fact) bool {
+		awaits := here.Await(fact)
 		awaited = awaited || awaits
-		return awaits || here.FollowOn(handed)
+		return awaits || here.HandedEarlier(fact)
 	})
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	here := wake.Running(hosts, come)
 	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
 	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
-		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.FollowOn(d.Handed)
+		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.HandedEarlier(d.Handed)
 	})
 	if err != nil || len(lost) == 0 {
 		return err

@@ -21,10 +21,10 @@ func pileUp(from peer, to string) {
 
 func TestMSG_06_AWaitFindsItsMessageBehindAnyOther(t *testing.T) {
 	b := newBench(t)
-	from, to := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
+	from, peer := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "to"})
 	pileUp(from, "to")
 	from.mustSend(api.SendArgs{To: "to", Body: "the answer", ConversationID: "talk"})
-	found, err := to.Wait(t.Context(), api.WaitArgs{TimeoutMillis: 100_000, ConversationID: "talk"})
+	found, err := peer.Wait(t.Context(), api.WaitArgs{TimeoutMillis: 100_000, ConversationID: "talk"})
 	if err != nil || found.Message == nil || found.Message.Body != "the answer" {
 		t.Errorf("the wait brought %+v, %v", found, err)
 	}

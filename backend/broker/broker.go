@@ -279,8 +279,8 @@ func (b *Broker) SendOwner(ctx context.Context, peerID string, args api.SendArgs
 	return b.messages.sendOwner(ctx, peerID, args)
 }
 
-// LookAtChildren checks a session for native children in the background.
-func (b *Broker) LookAtChildren(peerID string) { b.children.lookAt(peerID) }
+// CheckChildren checks a session for native children in the background.
+func (b *Broker) CheckChildren(peerID string) { b.children.check(peerID) }
 
 func (b *Broker) subscribe(_ context.Context, l *link, _ api.Empty) (api.Empty, error) {
 	b.Lock()

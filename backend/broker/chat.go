@@ -20,7 +20,7 @@ type chats struct{ *core }
 // returns how far the message came (CHT-02 to CHT-11). It interrupts no turn and sends
 // nothing twice.
 func (p *chats) carry(ctx context.Context, request chat.Request) (chat.Outcome, error) {
-	p.idleness.LookAt(request.Session)
+	p.idleness.CheckPeer(request.Session)
 	target, child, err := p.chatTarget(request)
 	if err != nil {
 		return chat.Outcome{}, err
@@ -93,7 +93,7 @@ func (p *chats) chatByQueue(ctx context.Context, name string, route delivery.Rou
 		}
 		message.ReplyTo, message.ConversationID = parent.ID, mail.Thread(parent.ConversationID)
 	}
-	if err := p.opts.DB.AppendHanded(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
+	if err := p.opts.DB.AppendWithHandover(ctx, message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		return chat.Outcome{}, err
 	}
 	result, reason := p.pushToQueue(ctx, route.Thread, request.Body)
@@ -128,7 +128,7 @@ func (p *chats) chatToChild(ctx context.Context, name string, route delivery.Rou
 	}
 	via, detail := mail.ViaOfQueue(result, reason)
 	message := p.messageTo(chat.ToChild(name, request.Child), request)
-	if err := p.opts.DB.AppendHanded(context.WithoutCancel(ctx), message, via, detail); err != nil {
+	if err := p.opts.DB.AppendWithHandover(context.WithoutCancel(ctx), message, via, detail); err != nil {
 		p.opts.Log.Warn("the owner's words to a native child are not in the history", "err", err)
 	}
 	p.changed()

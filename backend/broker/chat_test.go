@@ -132,7 +132,7 @@ func TestCHT_06_ACrashWhileTheQueueRunsNeverMakesASecondCopy(t *testing.T) {
 	b := newBench(t)
 	web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
 	message := bridge.Message{ID: "m-1", Recipient: web.ID, From: bridge.OwnerAddress(), To: "web", ConversationID: "m-1", Body: "x", CreatedAt: 1}
-	if err := b.db.AppendHanded(t.Context(), message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
+	if err := b.db.AppendWithHandover(t.Context(), message, mail.ViaQueueUnclear, "launched, outcome not known"); err != nil {
 		t.Fatal(err)
 	}
 	b.restart() // the broker died after it launched the queue command
@@ -169,18 +169,18 @@ func TestCHT_10_CHT_11_ChildrenMustBeInTheListAndParentsGetANote(t *testing.T) {
 	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "to the child"}); got.State != chat.Queued || got.Transport != chat.Native || len(arrived()) != 1 {
 		t.Errorf("codex child: %+v with %q at codex, want its own queue", got, arrived())
 	}
-	kept := b.recent(1)[0]
-	if kept.To != "web (native child t2)" || kept.Body != "to the child" || kept.Deliveries[0].Handed.Evidence != "codex queue took it" {
-		t.Errorf("the history has %+v, want the words to the child", kept)
+	row := b.recent(1)[0]
+	if row.To != "web (native child t2)" || row.Body != "to the child" || row.Deliveries[0].Handed.Evidence != "codex queue took it" {
+		t.Errorf("the history has %+v, want the words to the child", row)
 	}
 	prompt := session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: "t1", Prompt: chat.OwnerLabel + "to the child"}
 	b.hook(prompt, true)
-	if got := b.stage(kept.ID); got != bridge.StageHanded {
+	if got := b.stage(row.ID); got != bridge.StageHanded {
 		t.Errorf("the parent's own prompt made the child's words %s", got)
 	}
 	prompt.ChildID = "t2"
 	b.hook(prompt, true)
-	if got := b.stage(kept.ID); got != bridge.StageConsumed {
+	if got := b.stage(row.ID); got != bridge.StageConsumed {
 		t.Errorf("the child's prompt made its words %s, want consumed", got)
 	}
 	wantBodies(t, "nothing reached the parents by that", app.look())
@@ -199,8 +199,8 @@ func TestCHT_06_UnclearWordsToAChildAreKeptAsUnconfirmed(t *testing.T) {
 	if got := b.chat(chat.Request{Session: web.ID, Child: "t2", Body: "x"}); got.State != chat.Unconfirmed || got.Message != "" {
 		t.Errorf("outcome %+v, want unconfirmed without a receipt", got)
 	}
-	if kept := b.recent(1)[0]; chat.ChildOf(kept.To) != "t2" || !strings.Contains(kept.Deliveries[0].Handed.Evidence, "unconfirmed") {
-		t.Errorf("the history has %+v", kept)
+	if row := b.recent(1)[0]; chat.ChildOf(row.To) != "t2" || !strings.Contains(row.Deliveries[0].Handed.Evidence, "unconfirmed") {
+		t.Errorf("the history has %+v", row)
 	}
 	wantBodies(t, "nothing of it is the parent's", web.look())
 }
@@ -418,15 +418,15 @@ func TestCHT_18_MSG_01_AnIdleCodexIsWokenAfterItsBrokerDied(t *testing.T) {
 		t.Error("hooks are said to report before any did")
 	}
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "t1"}, true)
-	var told api.Registered
-	for !told.Hooks {
+	var registered api.Registered
+	for !registered.Hooks {
 		event := <-web.Events()
-		if event.Name == api.EventJoined && json.Unmarshal(event.Data, &told) != nil {
+		if event.Name == api.EventJoined && json.Unmarshal(event.Data, &registered) != nil {
 			t.Fatalf("the session is told %s", event.Data)
 		}
 	}
 	b.restart()
-	again := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1", Previous: told.ID, Hooks: told.Hooks})
+	again := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1", Previous: registered.ID, Hooks: registered.Hooks})
 	if !again.Hooks {
 		t.Error("the next broker does not know of the hooks")
 	}

@@ -50,10 +50,10 @@ func (p *children) noteChild(s *session.Session, call session.HookCall) {
 	}
 	p.Lock()
 	defer p.Unlock()
-	said := session.Child{ID: call.ChildID, Title: call.ChildTitle, Done: call.Event == session.EventChildStop, At: p.nowMillis()}
-	changed, ok := p.Roster.SetChild(s, said)
+	child := session.Child{ID: call.ChildID, Title: call.ChildTitle, Done: call.Event == session.EventChildStop, At: p.nowMillis()}
+	changed, ok := p.Roster.SetChild(s, child)
 	if !ok {
-		p.opts.Log.Warn("a hook claims a native child that is not its session's", "session", s.Name, "child", said.ID)
+		p.opts.Log.Warn("a hook claims a native child that is not its session's", "session", s.Name, "child", child.ID)
 	}
 	if changed {
 		p.changed()
@@ -66,24 +66,24 @@ func (p *children) isChild(caller api.Caller) bool {
 	return caller.ChildID != "" || p.calls.has(caller.ToolUseID)
 }
 
-// lookAt checks the CLI's own store for the native children of a session that a person
+// check checks the CLI's own store for the native children of a session that a person
 // views. It does not wait for the result: a change is signalled as usual. It ignores an
 // unknown session.
-func (p *children) lookAt(peerID string) {
+func (p *children) check(peerID string) {
 	p.Lock()
 	s, live := p.Roster.Get(peerID)
 	p.Unlock()
 	if live {
-		p.idleness.Look(s)
-		p.lookSoon(s, "")
+		p.idleness.Check(s)
+		p.scheduleCheck(s, "")
 	}
 }
 
-// lookSoon schedules one check of the CLI's own store after an event in the session. The
+// scheduleCheck schedules one check of the CLI's own store after an event in the session. The
 // store lists children that began before any hook saw them, their titles and ends. Events
 // until the check share it. Without events there is no check. store is the folder of the
 // CLI's store, "" if unknown.
-func (p *children) lookSoon(s *session.Session, store string) {
+func (p *children) scheduleCheck(s *session.Session, store string) {
 	p.Lock()
 	defer p.Unlock()
 	if filepath.IsAbs(store) {

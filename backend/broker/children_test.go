@@ -77,7 +77,7 @@ func TestCHT_10_ChildrenFromBeforeTheBrokerAreFoundInTheStore(t *testing.T) {
 	app := b.join(api.Register{Name: "app", SessionID: "s1", CLIDataDir: folder})
 	b.childrenOf("app", "c1 busy find the bug\n")
 	describe("c1", `{"agentType":"general-purpose","description":"find the cause"}`)
-	b.broker.LookAtChildren(app.ID)
+	b.broker.CheckChildren(app.ID)
 	b.childrenOf("app", "c1 busy find the cause\n")
 
 	describe("c1", `{"agentType":"general-purpose","description":"find the bug","finished":true}`)
@@ -87,12 +87,12 @@ func TestCHT_10_ChildrenFromBeforeTheBrokerAreFoundInTheStore(t *testing.T) {
 	b.hook(session.HookCall{Event: session.EventChildStart, SessionID: "s1", ChildID: "c2", ChildTitle: "explorer"}, true)
 	b.childrenOf("app", "c1 done find the bug\nc2 busy explorer\n")
 	describe("c2", `{"agentType":"explorer","description":"look around"}`)
-	b.broker.LookAtChildren(app.ID)
+	b.broker.CheckChildren(app.ID)
 	b.childrenOf("app", "c1 done find the bug\nc2 busy look around\n")
 
 	describe("c1", `{"other":"form"}`)
 	describe("c2", `{"other":"form"}`)
-	b.broker.LookAtChildren(app.ID)
+	b.broker.CheckChildren(app.ID)
 	b.hook(session.HookCall{Event: session.EventChildStop, SessionID: "s1", ChildID: "c2"}, true)
 	const both = "c1 done find the bug\nc2 done look around\n"
 	changes, stop := b.broker.Watch()

@@ -17,9 +17,9 @@ func (b *bench) costOf(id string) session.Cost {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for _, one := range costs.Sessions {
-		if one.ID == id {
-			return one.Total
+	for _, cost := range costs.Sessions {
+		if cost.ID == id {
+			return cost.Total
 		}
 	}
 	return session.Cost{}
@@ -46,30 +46,30 @@ func TestCTX_03_ATextCountsOnceWhenItWasHandedOver(t *testing.T) {
 		t.Errorf("leased text counts: %+v", got)
 	}
 	client := b.dial(api.RoleHook)
-	given, err := client.Hook(t.Context(), session.HookCall{Kind: bridge.Claude, Event: session.EventPrompt, HostEvent: "UserPromptSubmit", SessionID: "h1"})
-	if err != nil || given.Lease == nil || given.Text != reply.Text {
-		t.Fatalf("the hook got %+v, %v", given, err)
+	hookReply, err := client.Hook(t.Context(), session.HookCall{Kind: bridge.Claude, Event: session.EventPrompt, HostEvent: "UserPromptSubmit", SessionID: "h1"})
+	if err != nil || hookReply.Lease == nil || hookReply.Text != reply.Text {
+		t.Fatalf("the hook got %+v, %v", hookReply, err)
 	}
-	if err := client.Nack(t.Context(), given.Lease.ID); err != nil {
+	if err := client.Nack(t.Context(), hookReply.Lease.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.costOf(web.ID); got.Mail != 0 {
 		t.Errorf("text that was given back counts: %+v", got)
 	}
-	given, err = client.Hook(t.Context(), session.HookCall{Kind: bridge.Claude, Event: session.EventPrompt, HostEvent: "UserPromptSubmit", SessionID: "h1"})
-	if err != nil || given.Lease == nil {
-		t.Fatalf("the hook got %+v, %v", given, err)
+	hookReply, err = client.Hook(t.Context(), session.HookCall{Kind: bridge.Claude, Event: session.EventPrompt, HostEvent: "UserPromptSubmit", SessionID: "h1"})
+	if err != nil || hookReply.Lease == nil {
+		t.Fatalf("the hook got %+v, %v", hookReply, err)
 	}
 	for range 2 { // the second time it did not hear the answer
-		if err := client.Ack(t.Context(), api.Ack{Lease: *given.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook}); err != nil {
+		if err := client.Ack(t.Context(), api.Ack{Lease: *hookReply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := b.costOf(web.ID), tokensOf(given.Text); got != want {
+	if got, want := b.costOf(web.ID), tokensOf(hookReply.Text); got != want {
 		t.Errorf("counted %+v, the text has %+v", got, want)
 	}
 	b.restart()
-	if got, want := b.costOf(web.ID), tokensOf(given.Text); got != want {
+	if got, want := b.costOf(web.ID), tokensOf(hookReply.Text); got != want {
 		t.Errorf("the next broker counts %+v, want %+v", got, want)
 	}
 }
@@ -81,10 +81,10 @@ func TestCTX_03_NoticesCountForThemselves(t *testing.T) {
 	if _, err := author.Decide(t.Context(), api.DecideArgs{Topic: "port", Text: "4777"}); err != nil {
 		t.Fatal(err)
 	}
-	given := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "h1"}, true)
-	want := session.Cost{Notices: int64(len(given.Text))}.Tokens()
+	reply := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "h1"}, true)
+	want := session.Cost{Notices: int64(len(reply.Text))}.Tokens()
 	if got := b.costOf(web.ID); got != want || want.Notices == 0 {
-		t.Errorf("counted %+v, want %+v for %q", got, want, given.Text)
+		t.Errorf("counted %+v, want %+v for %q", got, want, reply.Text)
 	}
 }
 
@@ -96,8 +96,8 @@ func TestCTX_03_AcksOfAnEarlierBrokersTextsCountOnce(t *testing.T) {
 		b.join(api.Register{Name: "web", SessionID: "h1"})
 		peer := b.join(api.Register{Name: "api", Kind: bridge.Codex, SessionID: "h2"})
 		peer.mustSend(api.SendArgs{To: "web", Body: "the port is 4777", MessageID: "m-1"})
-		given := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "h1"}, false)
-		ack := api.Ack{Lease: *given.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook}
+		reply := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "h1"}, false)
+		ack := api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook}
 		if journal {
 			if err := (ipc.Journal{Dir: b.home.ReadJournal()}).Keep(ack, 1); err != nil {
 				t.Fatal(err)
@@ -110,7 +110,7 @@ func TestCTX_03_AcksOfAnEarlierBrokersTextsCountOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, want := b.costOf(web.ID), tokensOf(given.Text); got != want {
+		if got, want := b.costOf(web.ID), tokensOf(reply.Text); got != want {
 			t.Errorf("journal %t: counted %+v, want %+v", journal, got, want)
 		}
 	}
@@ -125,8 +125,8 @@ func TestCTX_03_AProcessReportsTotalsOfItsOwn(t *testing.T) {
 	}
 	note := api.CostReport{Agent: bridge.Claude, Costs: []api.HostCost{{SessionID: "h1", Cost: session.Cost{Notes: 40}}}}
 	early := api.CostReport{Agent: bridge.Claude, Costs: []api.HostCost{{SessionID: "h9", Cost: session.Cost{Notes: 80}}}}
-	for _, one := range []api.CostReport{note, early} {
-		if err := b.dial(api.RoleHook).ReportCost(t.Context(), one); err != nil {
+	for _, report := range []api.CostReport{note, early} {
+		if err := b.dial(api.RoleHook).ReportCost(t.Context(), report); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,8 +141,8 @@ func TestCTX_03_AProcessReportsTotalsOfItsOwn(t *testing.T) {
 	if got, want := b.costOf(web.ID), (session.Cost{Tools: 1002, Notes: 110}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
-	late := b.join(api.Register{Name: "late", SessionID: "h9"})
-	if got, want := b.costOf(late.ID), (session.Cost{Notes: 20}); got != want {
+	peer := b.join(api.Register{Name: "late", SessionID: "h9"})
+	if got, want := b.costOf(peer.ID), (session.Cost{Notes: 20}); got != want {
 		t.Errorf("the session that was unknown at its note: %+v, want %+v", got, want)
 	}
 	for name, wrong := range map[string]api.CostReport{

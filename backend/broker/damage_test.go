@@ -50,9 +50,9 @@ func TestSTO_18_OneBadRowShutsOutNobody(t *testing.T) {
 			}
 			bob.mustSend(api.SendArgs{To: "alice", Body: "hello"})
 			wantBodies(t, "alice reads", alice.read(), "hello")
-			made, err := bob.Decide(t.Context(), api.DecideArgs{ID: "d2", Topic: "db", Text: "SQLite", Scope: &all})
-			if err != nil || made.Decision.Supersedes == nil || *made.Decision.Supersedes != "odd" {
-				t.Errorf("decide on the same topic: %+v, %v", made, err)
+			result, err := bob.Decide(t.Context(), api.DecideArgs{ID: "d2", Topic: "db", Text: "SQLite", Scope: &all})
+			if err != nil || result.Decision.Supersedes == nil || *result.Decision.Supersedes != "odd" {
+				t.Errorf("decide on the same topic: %+v, %v", result, err)
 			}
 			found, err := alice.Decisions(t.Context(), api.DecisionsArgs{})
 			if err != nil || len(found) != 2 {

@@ -49,12 +49,12 @@ func (c *chatter) exchange(n int) (last api.SendResult) {
 	c.t.Helper()
 	for range n {
 		c.sent++
-		from, to := c.web, c.api
+		from, peer := c.web, c.api
 		if c.sent%2 == 0 {
-			from, to = to, from
+			from, peer = peer, from
 		}
-		last = from.mustSend(api.SendArgs{To: to.Name, Body: fmt.Sprintf("answer %d", c.sent)})
-		to.read()
+		last = from.mustSend(api.SendArgs{To: peer.Name, Body: fmt.Sprintf("answer %d", c.sent)})
+		peer.read()
 	}
 	return last
 }
@@ -184,19 +184,19 @@ func TestQUI_02_PausedMailWaitsAndWakesNobody(t *testing.T) {
 	var paused []api.SendResult
 	for i := range 3 {
 		sent := c.api.mustSend(api.SendArgs{To: "web", Body: fmt.Sprintf("paused %d", i)})
-		if to := sent.Recipients[0]; to.Wake || !to.Online || !strings.HasPrefix(to.Note, reason) {
-			t.Errorf("the sender is told %+v", to)
+		if recipient := sent.Recipients[0]; recipient.Wake || !recipient.Online || !strings.HasPrefix(recipient.Note, reason) {
+			t.Errorf("the sender is told %+v", recipient)
 		}
 		paused = append(paused, sent)
 	}
 	c.wantWaiting(paused[0], reason)
 	again := c.api.mustSend(api.SendArgs{To: "web", Body: "paused 0", MessageID: paused[0].ID, Again: true})
-	if to := again.Recipients[0]; to.Wake || !strings.HasPrefix(to.Note, reason) {
-		t.Errorf("the sender is told of the first again %+v", to)
+	if recipient := again.Recipients[0]; recipient.Wake || !strings.HasPrefix(recipient.Note, reason) {
+		t.Errorf("the sender is told of the first again %+v", recipient)
 	}
 	back := c.web.mustSend(api.SendArgs{To: "api", Body: "paused back"})
-	if to := back.Recipients[0]; to.Wake || !strings.Contains(to.Note, "between web and api") {
-		t.Errorf("the other sender is told %+v", to)
+	if recipient := back.Recipients[0]; recipient.Wake || !strings.Contains(recipient.Note, "between web and api") {
+		t.Errorf("the other sender is told %+v", recipient)
 	}
 	wantBodies(t, "the inbox of web", c.web.look())
 	wantBodies(t, "the inbox of api", c.api.read())
@@ -221,8 +221,8 @@ func TestQUI_02_PausedMailWaitsAndWakesNobody(t *testing.T) {
 	waiting = c.wakeHook(false)
 	eventually(t, "the hook waits", func() bool { return c.bench.waits(c.web.ID, false) })
 	c.wantWaiting(paused[2], reason)
-	if to := c.api.mustSend(api.SendArgs{To: "web", Body: "paused 3"}).Recipients[0]; to.Wake || to.Note == "" {
-		t.Errorf("after a restart the sender is told %+v", to)
+	if recipient := c.api.mustSend(api.SendArgs{To: "web", Body: "paused 3"}).Recipients[0]; recipient.Wake || recipient.Note == "" {
+		t.Errorf("after a restart the sender is told %+v", recipient)
 	}
 	wantBodies(t, "the inbox of web after a restart", c.web.look())
 
@@ -240,8 +240,8 @@ func TestQUI_02_PausedMailWaitsAndWakesNobody(t *testing.T) {
 		t.Errorf("the first is %s", stage)
 	}
 	c.wantCard("after it", 0)
-	if to := c.web.mustSend(api.SendArgs{To: "api", Body: "goes on"}).Recipients[0]; to.Note != "" {
-		t.Errorf("after it the sender is told %+v", to)
+	if recipient := c.web.mustSend(api.SendArgs{To: "api", Body: "goes on"}).Recipients[0]; recipient.Note != "" {
+		t.Errorf("after it the sender is told %+v", recipient)
 	}
 }
 
@@ -363,8 +363,8 @@ func TestQUI_02_ADamagedFileOfPausesIsLeftAsItIs(t *testing.T) {
 	}
 	c.start()
 	c.join()
-	if to := c.api.mustSend(api.SendArgs{To: "web", Body: "hello"}).Recipients[0]; to.Note != "" {
-		t.Errorf("the sender is told %+v", to)
+	if recipient := c.api.mustSend(api.SendArgs{To: "web", Body: "hello"}).Recipients[0]; recipient.Note != "" {
+		t.Errorf("the sender is told %+v", recipient)
 	}
 	wantBodies(t, "the inbox of web", c.web.read(), "hello")
 	_, err = c.decide("web", "docs", api.ExchangePause)
@@ -397,15 +397,15 @@ func TestQUI_02_APauseFollowsASessionToItsLastingID(t *testing.T) {
 		_, live := c.broker.Roster.Get(before.ID)
 		return !live
 	})
-	late := c.bench.join(api.Register{Name: "late"})
-	late.mustSend(api.SendArgs{To: "web", Body: "before"})
+	peer := c.bench.join(api.Register{Name: "late"})
+	peer.mustSend(api.SendArgs{To: "web", Body: "before"})
 	if _, err := c.decide("web", "late", api.ExchangePause); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := late.Peers(t.Context(), api.Caller{SessionID: "s9"}); err != nil {
+	if _, err := peer.Peers(t.Context(), api.Caller{SessionID: "s9"}); err != nil {
 		t.Fatal(err)
 	}
-	late.mustSend(api.SendArgs{To: "web", Body: "after", Caller: api.Caller{SessionID: "s9"}})
+	peer.mustSend(api.SendArgs{To: "web", Body: "after", Caller: api.Caller{SessionID: "s9"}})
 	wantBodies(t, "the inbox of web", c.web.look())
 	if got, err := c.decide("web", "s9", api.ExchangeResume); err != nil || !got.Changed || got.Waiting != 2 {
 		t.Errorf("%+v, %v", got, err)

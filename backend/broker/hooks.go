@@ -26,10 +26,10 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 	if err != nil || s == nil {
 		return session.HookReply{}, err
 	}
-	p.children.lookSoon(s, call.CLIDataDir)
+	p.children.scheduleCheck(s, call.CLIDataDir)
 	p.Exchanges.Heard(s, call)
 	if p.prompts != nil {
-		p.prompts.Heard(call)
+		p.prompts.HandleHook(call)
 	}
 	if call.IsOfPromptsOnly() {
 		return session.HookReply{}, nil
@@ -52,7 +52,7 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 	if call.Event.EndsTurn() && p.TurnEnded(s) {
 		return session.HookReply{}, nil
 	}
-	if !call.TakesMail() {
+	if !call.AcceptsMail() {
 		return session.HookReply{Busy: p.IsBusy(s)}, nil
 	}
 	return p.handOver(ctx, l, s, call, wakes)
@@ -96,7 +96,7 @@ func (p *hooks) noteSign(ctx context.Context, s *session.Session, call session.H
 		p.activity.markActive(s)
 		return nil
 	}
-	err = p.activity.consumeHanded(ctx, s, nextActivity(call.HostEvent))
+	err = p.activity.consumeHandedOver(ctx, s, nextActivity(call.HostEvent))
 	if len(overtaken) > 0 {
 		p.wakes.watchWake(s, overtaken, 0)
 	}
@@ -136,7 +136,7 @@ func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call 
 	if wakes {
 		first = p.leases.mayWakeNow(s)
 	}
-	lease, given, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {
+	lease, presentation, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {
 		fresh := p.Boxes[s.ID].Unannounced(p.Boxes.ForHooks(s, free))
 		starts := mayWake
 		if wakes {
@@ -154,11 +154,11 @@ func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call 
 	if err != nil {
 		return session.HookReply{}, err
 	}
-	if call.Event.EndsTurn() && given.Text != "" {
+	if call.Event.EndsTurn() && presentation.Text != "" {
 		p.Lock()
 		p.idleness.SetBusyLocked(s, true) // the text starts or continues a turn
 		p.Unlock()
 		p.changed()
 	}
-	return session.HookReply{Text: given.Text, Lease: lease, Busy: p.IsBusy(s)}, nil
+	return session.HookReply{Text: presentation.Text, Lease: lease, Busy: p.IsBusy(s)}, nil
 }

@@ -195,7 +195,7 @@ func TestRWM_21_ASessionIsBusyInTheTurnOfAPromptThatWasTypedMeanwhile(t *testing
 			t.Errorf("nobody could say that there is no next turn, and it is %s", got)
 		}
 		registry("busy", time.Now().Add(time.Minute))
-		b.broker.LookAtChildren(app.ID)
+		b.broker.CheckChildren(app.ID)
 		if got := b.stateOf(app.ID); got != "busy" {
 			t.Errorf("claude says that it is busy, and it is %s", got)
 		}

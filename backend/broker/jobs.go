@@ -167,11 +167,11 @@ func (b *Broker) Deliver(ctx context.Context, from bridge.Address, peerID string
 		if id, box := b.Boxes.Of(peerID); box != nil {
 			peerID = id
 		}
-		to, err := b.Roster.ByID(peerID)
+		recipient, err := b.Roster.ByID(peerID)
 		if err != nil { // no session has that id any more: the message waits under it
-			to = session.Recipient{ID: peerID, Name: args.To, Direct: true}
+			recipient = session.Recipient{ID: peerID, Name: args.To, Direct: true}
 		}
-		return []session.Recipient{to}, nil
+		return []session.Recipient{recipient}, nil
 	})
 	return err
 }

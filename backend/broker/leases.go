@@ -25,9 +25,9 @@ type leases struct {
 func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Lease, mail.Presentation, error) {
 	p.importAcks(ctx)
 	for {
-		given, taken, stale, err := p.tryLease(ctx, l, s, limit, first, take)
+		lease, taken, stale, err := p.tryLease(ctx, l, s, limit, first, take)
 		if !stale || err != nil {
-			return given, taken, err
+			return lease, taken, err
 		}
 	}
 }
@@ -36,7 +36,7 @@ func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit i
 // from it, a lease began or ended or the session's id changed. What was read may then
 // have been shown. It reads past leased and announced mail, so that mail behind it does
 // not wait.
-func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (given *session.Lease, taken mail.Presentation, stale bool, err error) {
+func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (lease *session.Lease, taken mail.Presentation, stale bool, err error) {
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
 	if box == nil {
@@ -45,7 +45,7 @@ func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limi
 	}
 	reading := box.Reading()
 	p.Unlock()
-	unread, err := p.Exchanges.Waiting(ctx, id, limit+reading.Beside(), first)
+	unread, err := p.Exchanges.Waiting(ctx, id, limit+reading.Hidden(), first)
 	if err != nil {
 		return nil, taken, false, err
 	}

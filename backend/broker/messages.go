@@ -45,8 +45,8 @@ func (p *messages) sendOwner(ctx context.Context, peerID string, args api.SendAr
 		if peerID == "" {
 			return p.Roster.Resolve(session.Everyone, bridge.OwnerID)
 		}
-		to, err := p.Roster.ByID(peerID)
-		return []session.Recipient{to}, err
+		recipient, err := p.Roster.ByID(peerID)
+		return []session.Recipient{recipient}, err
 	})
 }
 
@@ -194,7 +194,7 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) map[str
 	var woken []mail.Mark
 	arrivals := map[string]arrival{}
 	for _, m := range stored {
-		p.idleness.LookAt(m.Recipient)
+		p.idleness.CheckPeer(m.Recipient)
 	}
 	p.Lock()
 	for _, m := range stored {
@@ -202,9 +202,9 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) map[str
 		if !live {
 			continue
 		}
-		one := arrival{waits: p.Exchanges.WaitsLocked(m, p.nowMillis()), by: p.announceLocked(s, m)}
-		arrivals[m.Recipient] = one
-		if one.by == mail.ViaPlugin {
+		item := arrival{waits: p.Exchanges.WaitsLocked(m, p.nowMillis()), by: p.announceLocked(s, m)}
+		arrivals[m.Recipient] = item
+		if item.by == mail.ViaPlugin {
 			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: p.nowMillis(), Via: mail.ViaPlugin, Evidence: "its plugin was asked to start a turn"})
 		}
 	}
@@ -216,19 +216,19 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) map[str
 
 // announceLocked signals one arrival to all that wait for it. It returns the transport of
 // the wake that it requested, "" for none.
-func (p *messages) announceLocked(s *session.Session, m bridge.Message) (by mail.Via) {
+func (p *messages) announceLocked(s *session.Session, m bridge.Message) (via mail.Via) {
 	p.Boxes[s.ID].Signal()
-	by = p.Exchanges.WakeNowLocked(s, m, p.nowMillis())
-	if by == mail.ViaQueue {
+	via = p.Exchanges.WakeNowLocked(s, m, p.nowMillis())
+	if via == mail.ViaQueue {
 		p.queues.queueWakeLocked(s)
 	}
-	event := api.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: by != ""}
+	event := api.MailEvent{Session: s.ID, SessionID: s.SessionID, Wake: via != ""}
 	for _, l := range p.Conns {
 		if l.Sessions[s.ID] {
 			l.Conn.Push(api.EventMail, event)
 		}
 	}
-	return by
+	return via
 }
 
 // sendResult returns the answer to a send. arrivals is empty for a message that was sent
@@ -243,11 +243,11 @@ func (p *messages) sendResult(stored []bridge.Message, arrivals map[string]arriv
 			r.Note = p.Exchanges.WaitsLocked(m, p.nowMillis())
 		}
 		if s, ok := p.Roster.Get(m.Recipient); ok {
-			one, isNew := arrivals[m.Recipient]
+			arrival, isNew := arrivals[m.Recipient]
 			if !isNew {
-				one.by = p.Exchanges.WakeNowLocked(s, m, p.nowMillis())
+				arrival.by = p.Exchanges.WakeNowLocked(s, m, p.nowMillis())
 			}
-			r.Online, r.Wake, r.Note = true, one.by != "", cmp.Or(r.Note, one.waits)
+			r.Online, r.Wake, r.Note = true, arrival.by != "", cmp.Or(r.Note, arrival.waits)
 		}
 		result.Recipients = append(result.Recipients, r)
 	}

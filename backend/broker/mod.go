@@ -103,8 +103,8 @@ func (p *mods) modNext(ctx context.Context, l *link, s *session.Session, shown s
 // records the handover before it returns. Therefore no broker offers the message again
 // until its outcome is known.
 func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prompt *api.ModPrompt, held bool, err error) {
-	lease, given, err := p.leases.lease(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
-		at := slices.IndexFunc(free, p.Boxes.KeptForMod(s))
+	lease, presentation, err := p.leases.lease(ctx, l, s, hookScan, mail.MayBeForMod, func(free []mail.Delivery) mail.Presentation {
+		at := slices.IndexFunc(free, p.Boxes.ReservedForMod(s))
 		if at < 0 {
 			return mail.Presentation{}
 		}
@@ -118,14 +118,14 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 		return nil, held, err
 	}
 	now := p.nowMillis()
-	mark := mail.Mark{MessageID: given.Shown[0].ID, Recipient: lease.Recipient, At: now, Via: mail.ViaMod, Evidence: mail.ViaMod.Evidence("")}
+	mark := mail.Mark{MessageID: presentation.Shown[0].ID, Recipient: lease.Recipient, At: now, Via: mail.ViaMod, Evidence: mail.ViaMod.Evidence("")}
 	err = p.opts.DB.Record(context.WithoutCancel(ctx), bridge.StageHanded, []mail.Mark{mark})
 	p.Lock()
 	defer p.Unlock()
 	box := p.Boxes[s.ID]
 	if err != nil {
 		if box != nil {
-			box.Mod.NotGiven()
+			box.Mod.UndoGive()
 		}
 		return nil, false, err
 	}
@@ -137,7 +137,7 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 	}
 	p.changed()
 	return &api.ModPrompt{
-		ID: mark.MessageID, Recipient: lease.Recipient, SessionID: s.SessionID, Text: given.Shown[0].Body, Until: now + p.opts.Pace.Settle.Milliseconds(),
+		ID: mark.MessageID, Recipient: lease.Recipient, SessionID: s.SessionID, Text: presentation.Shown[0].Body, Until: now + p.opts.Pace.Settle.Milliseconds(),
 	}, false, nil
 }
 
@@ -146,14 +146,14 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 // begin.
 func (p *mods) modFreeLocked(l *link, s *session.Session) bool {
 	box := p.Boxes[s.ID]
-	woken := box.Hooks.HasBegun(box.LastActive(), p.nowMillis(), p.opts.Pace.Confirm.Milliseconds())
+	woken := box.Hooks.TurnMayStart(box.LastActive(), p.nowMillis(), p.opts.Pace.Confirm.Milliseconds())
 	return p.Boxes.HasMod(s) && box.Mod.Is(&l.Mod) && box.Mod.State() == wake.ModFree && !s.Busy && !woken
 }
 
 // doubtTurn checks whether the turn that messages wait for is still running. A turn that
 // a person interrupted may end without a report.
 func (p *mods) doubtTurn(s *session.Session) {
-	p.idleness.Look(s)
+	p.idleness.Check(s)
 	p.Lock()
 	defer p.Unlock()
 	if box := p.Boxes[s.ID]; box != nil && !s.Busy && p.nowMillis() >= box.LastActive()+p.opts.Pace.Settle.Milliseconds() {
@@ -178,7 +178,7 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	default:
 	}
 	ctx = context.WithoutCancel(ctx) // record the event even if the caller has disconnected
-	given, err := p.ledger.GivenToMod(ctx, report.Recipient)
+	given, err := p.ledger.HandedToMod(ctx, report.Recipient)
 	if err != nil {
 		return api.Empty{}, err
 	}
@@ -260,7 +260,7 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 	awaited, quiet := box.Mod.Awaited(), !s.Busy && !box.Mod.InTurn() && now >= box.LastActive()+settle
 	folder, cwd, asked, tries := s.CLIDataDir, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
 	p.Unlock()
-	given, err := p.ledger.GivenToMod(ctx, id)
+	given, err := p.ledger.HandedToMod(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -333,14 +333,14 @@ func TestCHT_20_WhatTheOwnerDidNotTypeIsNoPrompt(t *testing.T) {
 
 func TestCHT_20_AModOfAnotherConversationGetsNothing(t *testing.T) {
 	b := newBench(t)
-	one, two := b.claude("one", "s1", ""), b.claude("two", "s2", "")
+	peer, two := b.claude("one", "s1", ""), b.claude("two", "s2", "")
 	first, second := b.mod("s1"), b.mod("s2")
 	firsts, seconds := first.prompts(), second.prompts()
 	b.chat(chat.Request{Session: two.ID, Body: "for two", MessageID: "m-2"})
 	if got := <-seconds; got.Text != "for two" || got.SessionID != "s2" {
 		t.Errorf("the second is given %+v", got)
 	}
-	b.chat(chat.Request{Session: one.ID, Body: "for one", MessageID: "m-1"})
+	b.chat(chat.Request{Session: peer.ID, Body: "for one", MessageID: "m-1"})
 	if got := <-firsts; got.Text != "for one" || got.SessionID != "s1" {
 		t.Errorf("the first is given %+v", got)
 	}

@@ -15,9 +15,9 @@ func (b *Broker) Needs(gather func(context.Context) (needs.Facts, error)) { b.ga
 // needs serves the owner's command line and desktop app (NED-01). It refuses callers that
 // an agent started, because the facts include requests and runs of other sessions.
 func (b *Broker) needs(ctx context.Context, l *link, _ api.Empty) (needs.Facts, error) {
-	by, err := b.Asker(ctx, l.Conn, api.Caller{})
+	asker, err := b.Asker(ctx, l.Conn, api.Caller{})
 	if err == nil {
-		err = by.OnlyOwner("is told what needs him")
+		err = asker.OnlyOwner("is told what needs him")
 	}
 	if err != nil {
 		return needs.Facts{}, err

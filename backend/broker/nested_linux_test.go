@@ -385,15 +385,15 @@ func TestRWM_03_TheOwnersWordsReachTheSessionThatTheyAreFor(t *testing.T) {
 
 // Two agents in containers of their own have the same process number there.
 func TestRWM_04_AgentsInContainersAreDifferentSessions(t *testing.T) {
-	const one, two = "thread-one", "thread-two"
+	const thread, two = "thread-one", "thread-two"
 	b := newBench(t)
 	apart := func(id, cwd string) node {
 		agent := agentOf("codex", server(bridge.Codex, "", cwd), hookOf(bridge.Codex, session.EventStart, id, cwd), hookOf(bridge.Codex, session.EventTool, id, cwd))
 		agent.Apart = true
 		return agent
 	}
-	b.grow(apart(one, "/src/one"))
-	first, live := b.bound(bridge.Codex, one)
+	b.grow(apart(thread, "/src/one"))
+	first, live := b.bound(bridge.Codex, thread)
 	if !live || first.Cwd != "/src/one" || first.AgentPID <= 2 {
 		t.Fatalf("the first session is %+v, live: %v", first, live)
 	}
@@ -401,7 +401,7 @@ func TestRWM_04_AgentsInContainersAreDifferentSessions(t *testing.T) {
 	writer.mustSend(api.SendArgs{To: first.Name, Body: "for the first one"})
 	said := b.grow(apart(two, "/src/two"))
 	second, live := b.bound(bridge.Codex, two)
-	if again, stays := b.bound(bridge.Codex, one); !stays || again.ID != first.ID || again.Cwd != "/src/one" {
+	if again, stays := b.bound(bridge.Codex, thread); !stays || again.ID != first.ID || again.Cwd != "/src/one" {
 		t.Errorf("the first session became %+v, live: %v", again, stays)
 	}
 	if !live || second.ID == first.ID || second.Cwd != "/src/two" || second.AgentPID == first.AgentPID || said[two] != "" {
@@ -411,15 +411,15 @@ func TestRWM_04_AgentsInContainersAreDifferentSessions(t *testing.T) {
 
 // A client that states the process of another session's agent does not get that session.
 func TestRWM_04_AStatedProcessNumberIsNoProof(t *testing.T) {
-	const one, two = "thread-one", "thread-two"
+	const thread, two = "thread-one", "thread-two"
 	b := newBench(t)
-	b.grow(agentOf("codex", server(bridge.Codex, "", "/src/one"), hookOf(bridge.Codex, session.EventStart, one, "/src/one")))
-	first, _ := b.bound(bridge.Codex, one)
+	b.grow(agentOf("codex", server(bridge.Codex, "", "/src/one"), hookOf(bridge.Codex, session.EventStart, thread, "/src/one")))
+	first, _ := b.bound(bridge.Codex, thread)
 	liar := b.dial(api.RoleHook)
 	reply, err := liar.Hook(t.Context(), session.HookCall{
 		Kind: bridge.Codex, Event: session.EventStart, HostEvent: "SessionStart", Source: "startup", SessionID: two, Cwd: "/src/two", Ancestors: []int{first.AgentPID},
 	})
-	if again, live := b.bound(bridge.Codex, one); err != nil || !live || again.Cwd != "/src/one" || reply.Text != "" {
+	if again, live := b.bound(bridge.Codex, thread); err != nil || !live || again.Cwd != "/src/one" || reply.Text != "" {
 		t.Errorf("the session is %+v, live: %v; the answer is %+v, %v", again, live, reply, err)
 	}
 	b.join(api.Register{Kind: bridge.Codex, Name: "liar", AgentPID: first.AgentPID, HostKnown: true})

@@ -90,11 +90,11 @@ func sentAcross(d mail.Delivery) api.SendResult {
 	return api.SendResult{ID: d.ID, ConversationID: mail.Thread(d.ConversationID), Recipients: []api.Recipient{{Name: d.Recipient, Note: fact.Evidence}}}
 }
 
-// TakeFrom stores letters from a paired PC, in order and in one commit, and notifies
+// StoreFrom stores letters from a paired PC, in order and in one commit, and notifies
 // their sessions. It resolves recipients by this PC's own rules and does not store a
 // letter twice. shift is how far that PC's clock is behind. It returns for each letter
 // why it is not stored, nil if it is.
-func (b *Broker) TakeFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error {
+func (b *Broker) StoreFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error {
 	failed := make([]error, len(letters))
 	var messages []bridge.Message
 	var places []int // of messages in letters
@@ -175,14 +175,14 @@ func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.
 	for _, rev := range slices.Backward(newest) { // oldest first, as they were made
 		news = append(news, decision.News{Revision: rev, Newest: true})
 	}
-	_, err = b.Tell(ctx, news)
+	_, err = b.NotifyDecisions(ctx, news)
 	return fresh, err
 }
 
-// Tell notifies connected sessions of decisions of other PCs, once each. It notifies the
+// NotifyDecisions notifies connected sessions of decisions of other PCs, once each. It notifies the
 // sessions that know a decision of its withdrawal. heard holds the ids for which there
 // was a session.
-func (b *Broker) Tell(ctx context.Context, news []decision.News) (heard map[string]bool, err error) {
+func (b *Broker) NotifyDecisions(ctx context.Context, news []decision.News) (heard map[string]bool, err error) {
 	list, heard, err := b.decisions.notices().OfNews(ctx, news, b.decisions.inScope)
 	if err != nil {
 		return nil, err

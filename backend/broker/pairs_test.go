@@ -173,7 +173,7 @@ func TestHUB_06_SessionsAreToldOnceOfWhatWasDecidedAtTheSameTime(t *testing.T) {
 	nobody.Beside = &decision.Revision{ID: "d2", Author: bridge.Address{Name: "planner"}}
 	tell := func(want bool) {
 		t.Helper()
-		heard, err := b.broker.Tell(t.Context(), []decision.News{nobody})
+		heard, err := b.broker.NotifyDecisions(t.Context(), []decision.News{nobody})
 		if err != nil || heard["d1"] != want {
 			t.Errorf("heard = %v, %v; want %v", heard, err, want)
 		}
@@ -208,7 +208,7 @@ func TestHUB_06_WhoComesLaterHearsThatAnotherDecidedAtTheSameTime(t *testing.T) 
 		of("d1", "db", "planner", true, 1, ""), of("d2", "db", "desk/api", false, 2, ""),
 		of("d3", "style", "planner", true, 3, ""), of("d4", "style", "desk/api", false, 4, "d3"), // it knew the other one
 		of("d5", "editor", "desk/api", false, 5, ""), of("d6", "editor", "planner", true, 6, ""), // ours is in force
-	}, store.TeamPlace{Team: "hub crew", Stream: "one", Sequence: 6})
+	}, store.TeamPosition{Team: "hub crew", Stream: "one", Sequence: 6})
 	if err != nil || len(refused) > 0 {
 		t.Fatal(refused, err)
 	}
@@ -218,7 +218,7 @@ func TestHUB_06_WhoComesLaterHearsThatAnotherDecidedAtTheSameTime(t *testing.T) 
 	}
 	tell := func() {
 		t.Helper()
-		if _, err := b.broker.Tell(t.Context(), news); err != nil {
+		if _, err := b.broker.NotifyDecisions(t.Context(), news); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -204,7 +204,7 @@ func TestMSG_06_WhatWentToAQueueStaysThere(t *testing.T) {
 	b := newBench(t)
 	first := b.host(bridge.Codex, "1:boot:100", "")
 	message := bridge.Message{ID: "q1", Recipient: first.ID, From: bridge.OwnerAddress(), To: "host", ConversationID: "q1", Body: ownersWords, CreatedAt: 1}
-	if err := b.db.AppendHanded(t.Context(), message, mail.ViaQueue, ""); err != nil {
+	if err := b.db.AppendWithHandover(t.Context(), message, mail.ViaQueue, ""); err != nil {
 		t.Fatal(err)
 	}
 	older := bridge.Message{ID: "h1", Recipient: first.ID, From: bridge.OwnerAddress(), To: "host", ConversationID: "h1", Body: "by an older program", CreatedAt: 1}
@@ -250,8 +250,8 @@ func (b *bench) leaves(p peer) {
 func requireStage(t *testing.T, b *bench, message string, want ...bridge.Stage) {
 	t.Helper()
 	got := b.stage(message)
-	for _, one := range want {
-		if got == one {
+	for _, stage := range want {
+		if got == stage {
 			return
 		}
 	}

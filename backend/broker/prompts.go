@@ -20,8 +20,8 @@ type Prompts interface {
 	Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error)
 	// Has reports whether that id is an approval of a prompt.
 	Has(id string) bool
-	// Heard is called with each hook and plugin call of a known session.
-	Heard(call session.HookCall)
+	// HandleHook is called with each hook and plugin call of a known session.
+	HandleHook(call session.HookCall)
 	// Disconnected is called after the last operation of a connection.
 	Disconnected(conn *ipc.Conn)
 }

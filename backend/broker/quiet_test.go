@@ -17,9 +17,9 @@ func TestQUI_01_AMessageThatAsksForNothingWaitsForTheNextTurn(t *testing.T) {
 	stop := session.HookCall{Event: session.EventStop, SessionID: "h1"}
 	b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "h1"}, true)
 
-	asked := web.mustSend(api.SendArgs{To: "api", Body: "which port?", MessageID: "q-1", Reply: mail.ReplyWanted})
-	if asked.ConversationID != "q-1" {
-		t.Errorf("the sender is told the conversation %q", asked.ConversationID)
+	result := web.mustSend(api.SendArgs{To: "api", Body: "which port?", MessageID: "q-1", Reply: mail.ReplyWanted})
+	if result.ConversationID != "q-1" {
+		t.Errorf("the sender is told the conversation %q", result.ConversationID)
 	}
 	box, err := peer.Inbox(t.Context(), api.InboxArgs{MarkRead: true})
 	if err != nil || len(box.Messages) != 1 || box.Messages[0].Reply != mail.ReplyWanted || box.Messages[0].ConversationID != "q-1" {

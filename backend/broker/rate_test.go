@@ -33,8 +33,8 @@ func (b *bench) wakeAgain(peerID string) {
 func (p peer) wantWaits(sent api.SendResult) {
 	p.b.t.Helper()
 	const reason = "waits: app was woken "
-	if to := sent.Recipients[0]; to.Wake || !strings.HasPrefix(to.Note, reason) {
-		p.b.t.Errorf("the sender is told %+v", to)
+	if recipient := sent.Recipients[0]; recipient.Wake || !strings.HasPrefix(recipient.Note, reason) {
+		p.b.t.Errorf("the sender is told %+v", recipient)
 	}
 	status, err := p.SendStatus(p.b.t.Context(), api.SentArgs{MessageID: sent.ID})
 	if err != nil || status.Recipients[0].Stage != bridge.StageDurable || !strings.HasPrefix(status.Recipients[0].Evidence, reason) {
@@ -165,8 +165,8 @@ func TestQUI_03_CHT_04_AQueueWakesOnceForMailWithinTheTime(t *testing.T) {
 	arrived := b.codex("exit 0")
 	app := b.join(api.Register{Name: "app", Kind: bridge.Codex, SessionID: "s1"})
 	b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStop, SessionID: "s1"}, true)
-	one := from.says("one")
-	eventually(t, "the first wake is noted", func() bool { return b.stage(one.ID) == bridge.StageWoken })
+	result := from.says("one")
+	eventually(t, "the first wake is noted", func() bool { return b.stage(result.ID) == bridge.StageWoken })
 	wantAll(t, "the woken turn", b.turnOf(bridge.Codex).Text, "one")
 	two := from.says("two")
 	from.wantWaits(two)

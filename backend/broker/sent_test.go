@@ -45,14 +45,14 @@ func (p peer) wantStatus(what, messageID string, want ...api.SentStage) {
 func TestMSG_12_TheSenderSeesEveryStage(t *testing.T) {
 	b := newBench(t)
 	from := b.join(api.Register{Name: "from"})
-	to := b.join(api.Register{Name: "to", SessionID: "h1"})
+	peer := b.join(api.Register{Name: "to", SessionID: "h1"})
 	open := from.mustSend(api.SendArgs{To: "to", Body: "Which one?"})
 	from.wantStatus("sent", open.ID, api.SentStage{Name: "to", Stage: "durable", Evidence: "committed to the store"})
 	b.hook(session.HookCall{SessionID: "h1", Event: session.EventTool, HostEvent: "PostToolUse"}, true)
 	from.wantStatus("handed over", open.ID, api.SentStage{Name: "to", Stage: "handed", Evidence: "hook PostToolUse"})
 	b.hook(session.HookCall{SessionID: "h1", Event: session.EventPreTool, HostEvent: "PreToolUse"}, true)
 	from.wantStatus("read", open.ID, api.SentStage{Name: "to", Stage: "consumed", Evidence: "next activity: PreToolUse"})
-	reply := to.mustSend(api.SendArgs{To: "from", Body: "That one.", ReplyTo: open.ID})
+	reply := peer.mustSend(api.SendArgs{To: "from", Body: "That one.", ReplyTo: open.ID})
 	from.wantStatus("answered", open.ID, api.SentStage{Name: "to", Stage: "answered", Evidence: "reply " + reply.ID})
 
 	plugin := b.dial(api.RolePlugin)
@@ -115,21 +115,21 @@ func TestMSG_12_EachRecipientHasItsOwnStage(t *testing.T) {
 func TestMSG_12_OnlyTheSenderIsTold(t *testing.T) {
 	b := newBench(t)
 	from := b.join(api.Register{Name: "from"})
-	to := b.join(api.Register{Name: "to"})
+	peer := b.join(api.Register{Name: "to"})
 	sent := from.mustSend(api.SendArgs{To: "to", Body: "for two"})
 	owners, err := b.dial(api.RoleOwner).Send(t.Context(), api.SendArgs{To: "to", Body: "from the owner"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for what, id := range map[string]string{"another's": sent.ID, "the owner's": owners.ID, "nobody's": "m-0"} {
-		_, err := to.SendStatus(t.Context(), api.SentArgs{MessageID: id})
+		_, err := peer.SendStatus(t.Context(), api.SentArgs{MessageID: id})
 		wantCode(t, what, err, bridge.NotFound)
 		if want := `this session has sent no message with the id "` + id + `"`; err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", what, err, want)
 		}
 	}
 	for what, id := range map[string]string{"none": "", "too long": strings.Repeat("m", 129), "odd": "a b"} {
-		_, err := to.SendStatus(t.Context(), api.SentArgs{MessageID: id})
+		_, err := peer.SendStatus(t.Context(), api.SentArgs{MessageID: id})
 		wantCode(t, what, err, bridge.Invalid)
 	}
 }

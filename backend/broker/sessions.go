@@ -36,7 +36,7 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 		return api.Registered{}, err
 	}
 	note, err := p.decisions.note(ctx, p.TargetOf(s))
-	p.children.lookSoon(s, args.CLIDataDir)
+	p.children.scheduleCheck(s, args.CLIDataDir)
 	p.status.askVersion(args.Kind)
 	p.changed()
 	p.Lock()

@@ -34,7 +34,7 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 		result.Self = s.Name
 		p.Unlock()
 	}
-	p.idleness.LookEverywhere()
+	p.idleness.CheckAll()
 	if p.pairs != nil && l.Job == "" {
 		result.Remote = p.pairs.Sessions(ctx)
 	}

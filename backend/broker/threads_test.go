@@ -161,14 +161,14 @@ func TestMSG_03_AServerThatIsProvenKeepsItsThread(t *testing.T) {
 
 func TestMSG_03_AServerWithAnIdentityIsASessionAtOnce(t *testing.T) {
 	b := newBench(t)
-	of := api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: os.Getppid(), HostKnown: true, Threads: true}
-	named := of
+	register := api.Register{Kind: bridge.Codex, Cwd: "/a", AgentPID: os.Getppid(), HostKnown: true, Threads: true}
+	named := register
 	named.Name = "mine"
 	first := b.join(named)
 	if first.ID == "" || first.Name != "mine" {
 		t.Errorf("with a name: %+v", first.Registered)
 	}
-	again := of
+	again := register
 	again.Previous = first.ID
 	first.ends(0)
 	if second := b.join(again); second.ID != first.ID {

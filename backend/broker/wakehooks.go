@@ -27,7 +27,7 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 	if s == nil || args.Call.ChildID != "" {
 		return api.WakeReply{Superseded: true}, nil
 	}
-	superseded, leave := p.takeWaitingPlace(s, args.Standby)
+	superseded, leave := p.becomeWaiter(s, args.Standby)
 	defer leave()
 	for {
 		arrived, ok := p.Arrivals(s)
@@ -48,7 +48,7 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 		select {
 		case <-arrived:
 		case <-doubt:
-			p.idleness.Look(s)
+			p.idleness.Check(s)
 		case <-superseded:
 			return api.WakeReply{Superseded: true}, nil
 		case <-ctx.Done():
@@ -57,8 +57,8 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 	}
 }
 
-// takeWaitingPlace makes the caller the only waiting hook of its role.
-func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (superseded <-chan struct{}, leave func()) {
+// becomeWaiter makes the caller the only waiting hook of its role.
+func (p *wakeHooks) becomeWaiter(s *session.Session, standby bool) (superseded <-chan struct{}, leave func()) {
 	p.Lock()
 	defer p.Unlock()
 	box := p.Boxes[s.ID]
@@ -85,10 +85,10 @@ func (p *wakeHooks) takeWaitingPlace(s *session.Session, standby bool) (supersed
 // mail that was never tried, the standby takes mail whose first wake had no effect. held
 // is set if there is such mail and the session is busy.
 func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
-	p.idleness.Look(s)
+	p.idleness.Check(s)
 	mine, first := p.wakeMail(s, standby)
 	woke := int64(0)
-	lease, given, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {
+	lease, presentation, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {
 		box := p.Boxes[s.ID]
 		free = p.Boxes.ForHooks(s, free)
 		due := mine.And(p.Boxes.Due(s, p.nowMillis()))
@@ -105,14 +105,14 @@ func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, st
 	if err != nil || lease == nil {
 		return api.WakeReply{}, held, err
 	}
-	inText := mail.IDs(given.All())
+	inText := mail.IDs(presentation.All())
 	marks := make([]mail.Mark, 0, len(inText))
 	for _, id := range inText {
 		marks = append(marks, mail.Mark{MessageID: id, Recipient: lease.Recipient, At: p.nowMillis(), Via: mail.ViaWakeHook, Evidence: "its wake hook was given the text"})
 	}
 	p.ledger.Asked(ctx, marks)
 	p.wakes.watchWake(s, inText, woke)
-	return api.WakeReply{Text: given.Text, Lease: lease}, false, nil
+	return api.WakeReply{Text: presentation.Text, Lease: lease}, false, nil
 }
 
 // wakeMail returns the filter for mail that a wake hook of that role may wake s with. due

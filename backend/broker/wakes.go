@@ -35,7 +35,7 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	if !open {
 		return nil, nil
 	}
-	given, err := p.ledger.GivenByHooks(ctx, id)
+	given, err := p.ledger.HandedByHooks(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -40,28 +40,28 @@ func (j *core) checkFolder(access job.Access, folder, pc string) error {
 
 // checkNext refuses a next run that would write in a reserved folder. It permits a
 // message to an active run, which starts no work.
-func (j *core) checkNext(one job.Job, control job.Control) error {
-	if one.Remote != nil || one.State.IsActive() && control.Settings.Access == "" || control.Message == "" && control.Settings.Access == "" {
+func (j *core) checkNext(entry job.Job, control job.Control) error {
+	if entry.Remote != nil || entry.State.IsActive() && control.Settings.Access == "" || control.Message == "" && control.Settings.Access == "" {
 		return nil
 	}
-	return j.checkFolder(cmp.Or(control.Settings.Access, one.Access), one.Workdir, one.PC)
+	return j.checkFolder(cmp.Or(control.Settings.Access, entry.Access), entry.Workdir, entry.PC)
 }
 
 // resume continues a job after its usage limit has passed, if the owner's settings
 // allow it (JOB-16).
-func (j *asks) resume(one job.Job) error {
+func (j *supervision) resume(entry job.Job) error {
 	now := j.opts.Now()
-	if one.LimitUntil == 0 || one.CancelAsked || one.Landing != nil || now.Before(one.LimitUntil.Time()) {
+	if entry.LimitUntil == 0 || entry.CancelAsked || entry.Landing != nil || now.Before(entry.LimitUntil.Time()) {
 		return nil
 	}
 	settings, err := j.opts.Settings()
 	if err != nil || !settings.Enabled {
 		return err
 	}
-	at, resumes := job.ResumeAt(job.Outcome{State: one.State, Until: one.LimitUntil.Time()}, settings.ResumeAtReset)
+	at, resumes := job.ResumeAt(job.Outcome{State: entry.State, Until: entry.LimitUntil.Time()}, settings.ResumeAtReset)
 	if !resumes || now.Before(at) {
 		return nil
 	}
-	_, err = j.say("resume-"+runs.ResultID(one.Name, one.Run), job.Control{Job: one.Name, Message: job.GoOn})
+	_, err = j.say("resume-"+runs.ResultID(entry.Name, entry.Run), job.Control{Job: entry.Name, Message: job.GoOn})
 	return err
 }

@@ -87,8 +87,8 @@ func TestJOB_05_OneJobAtATimeWorksInASession(t *testing.T) {
 	s.mail(1)
 	s.mustSpawn("02", `{"prompt":"y","session_id":"thread-`+first+`"}`)
 	b.started()
-	if said, err := s.say(first, "go on"); err != nil || *said.Delivery != job.InLine {
-		t.Errorf("the first one beside the second: %+v, %v", said, err)
+	if result, err := s.say(first, "go on"); err != nil || *result.Delivery != job.InLine {
+		t.Errorf("the first one beside the second: %+v, %v", result, err)
 	}
 	if len(b.starts) != 0 || b.state(first) != job.Queued {
 		t.Errorf("it is %s", b.state(first))
@@ -115,8 +115,8 @@ func TestJOB_16_AJobOfALimitGoesOnByItselfWhereTheOwnerWantsIt(t *testing.T) {
 		}
 		eventually(t, "the limit to be over", func() bool { return time.Now().After(until) })
 		b.jobs.look()
-		if one, _ := b.jobs.find(first); one.Run != runs || one.State != job.Limit {
-			t.Errorf("it is %s, at run %d", one.State, one.Run)
+		if entry, _ := b.jobs.find(first); entry.Run != runs || entry.State != job.Limit {
+			t.Errorf("it is %s, at run %d", entry.State, entry.Run)
 		}
 	}
 }

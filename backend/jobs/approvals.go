@@ -23,9 +23,9 @@ func (j *approvals) askLocked(r *run, said []job.Approval) {
 		if approval.Job != r.job || bridge.CheckID("the approval", approval.ID) != nil {
 			continue
 		}
-		one, _ := j.book.Get(r.job)
-		if to, has := j.book.AnswersTo(one, len(approval.PassedUp)); has {
-			approval.By = to.Name // the runner knows only the supervisor at the start of the run
+		entry, _ := j.book.Get(r.job)
+		if caller, has := j.book.AnswersTo(entry, len(approval.PassedUp)); has {
+			approval.By = caller.Name // the runner knows only the supervisor at the start of the run
 		}
 		if approval.State == job.ApprovalAsked {
 			if known := r.approvals[approval.ID]; known.State == job.ApprovalAnswered {
@@ -91,10 +91,10 @@ func (j *approvals) open() (list []openQuestion) {
 	defer j.mu.Unlock()
 	for _, r := range j.runs {
 		for _, approval := range r.approvals {
-			one, has := j.book.Get(r.job)
-			to, some := j.book.AnswersTo(one, len(approval.PassedUp))
-			if has && some && !approval.LeavesSandbox && approval.IsOpen(j.opts.Now()) && !r.asked[approval.ID+to.ID] {
-				list = append(list, openQuestion{r, one, approval, to})
+			entry, has := j.book.Get(r.job)
+			caller, some := j.book.AnswersTo(entry, len(approval.PassedUp))
+			if has && some && !approval.LeavesSandbox && approval.IsOpen(j.opts.Now()) && !r.asked[approval.ID+caller.ID] {
+				list = append(list, openQuestion{r, entry, approval, caller})
 			}
 		}
 	}
@@ -133,23 +133,23 @@ func (j *approvals) Answer(id string, decision job.Decision, reason string) (job
 
 // answer decides an approval; the first answer wins. The approval stays in the state
 // answered until the runner confirms the answer.
-func (j *approvals) answer(id string, by broker.Asker, decision job.Decision, reason string) (job.Approval, error) {
+func (j *approvals) answer(id string, asker broker.Asker, decision job.Decision, reason string) (job.Approval, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r, approval, _, err := j.askedOfLocked(id, by)
+	r, approval, _, err := j.askedOfLocked(id, asker)
 	if err == nil {
-		err = job.CheckDecision(by.Job != "", decision)
+		err = job.CheckDecision(asker.Job != "", decision)
 	}
 	if err == nil {
-		err = approval.CheckAnswer(by.Owner && by.Address == bridge.OwnerAddress(), decision)
+		err = approval.CheckAnswer(asker.Owner && asker.Address == bridge.OwnerAddress(), decision)
 	}
 	if err == nil {
-		err = approval.Answer(by.Address.Name, decision, reason, j.opts.Now())
+		err = approval.Answer(asker.Address.Name, decision, reason, j.opts.Now())
 	}
 	if err != nil {
 		return approval, err
 	}
-	order := api.Order{ID: "answer-" + id, Kind: api.OrderAnswer, Approval: id, Decision: decision, By: by.Address.Name, Reason: reason}
+	order := api.Order{ID: "answer-" + id, Kind: api.OrderAnswer, Approval: id, Decision: decision, By: asker.Address.Name, Reason: reason}
 	if err := j.orderLocked(r, order); err != nil {
 		return approval, err
 	}
@@ -160,28 +160,28 @@ func (j *approvals) answer(id string, by broker.Asker, decision job.Decision, re
 
 // passUp forwards an approval to the next supervisor above the current recipient. Above
 // a session there is only the owner (JOB-22).
-func (j *approvals) passUp(id string, by broker.Asker, reason string) error {
-	if err := j.passUpLocked(id, by, reason); err != nil {
+func (j *approvals) passUp(id string, asker broker.Asker, reason string) error {
+	if err := j.passUpLocked(id, asker, reason); err != nil {
 		return err
 	}
 	return j.put(j.tasks.Context())
 }
 
-func (j *approvals) passUpLocked(id string, by broker.Asker, reason string) error {
+func (j *approvals) passUpLocked(id string, asker broker.Asker, reason string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r, approval, one, err := j.askedOfLocked(id, by)
+	r, approval, entry, err := j.askedOfLocked(id, asker)
 	if err != nil {
 		return err
 	}
-	to, has := j.book.AnswersTo(one, len(approval.PassedUp)+1)
+	caller, has := j.book.AnswersTo(entry, len(approval.PassedUp)+1)
 	if !has {
-		to.Name = bridge.OwnerName
+		caller.Name = bridge.OwnerName
 	}
-	if err := approval.PassUp(to.Name, j.opts.Now()); err != nil {
+	if err := approval.PassUp(caller.Name, j.opts.Now()); err != nil {
 		return err
 	}
-	order := api.Order{ID: fmt.Sprintf("pass-up-%d-%s", len(approval.PassedUp), id), Kind: api.OrderPassUp, Approval: id, By: to.Name, Reason: reason}
+	order := api.Order{ID: fmt.Sprintf("pass-up-%d-%s", len(approval.PassedUp), id), Kind: api.OrderPassUp, Approval: id, By: caller.Name, Reason: reason}
 	if err := j.orderLocked(r, order); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (j *approvals) passUpLocked(id string, by broker.Asker, reason string) erro
 
 // askedOfLocked finds an approval that the caller may decide: as the owner, or as its
 // recipient. If the approval is gone, it returns Conflict with the record.
-func (j *approvals) askedOfLocked(id string, by broker.Asker) (*run, job.Approval, job.Job, error) {
+func (j *approvals) askedOfLocked(id string, asker broker.Asker) (*run, job.Approval, job.Job, error) {
 	if err := bridge.CheckID("approval_id", id); err != nil {
 		return nil, job.Approval{}, job.Job{}, err
 	}
@@ -200,16 +200,16 @@ func (j *approvals) askedOfLocked(id string, by broker.Asker) (*run, job.Approva
 	if err != nil {
 		return nil, approval, job.Job{}, err
 	}
-	one, _ := j.book.Get(approval.Job)
-	to, has := j.book.AnswersTo(one, len(approval.PassedUp))
-	if !by.Owner && (!has || mayAct(by, one, to) != nil) {
-		return nil, job.Approval{}, one, bridge.Errorf(bridge.Denied, "only the owner or %s can answer this", cmp.Or(to.Name, "whoever is above"))
+	entry, _ := j.book.Get(approval.Job)
+	caller, has := j.book.AnswersTo(entry, len(approval.PassedUp))
+	if !asker.Owner && (!has || mayAct(asker, entry, caller) != nil) {
+		return nil, job.Approval{}, entry, bridge.Errorf(bridge.Denied, "only the owner or %s can answer this", cmp.Or(caller.Name, "whoever is above"))
 	}
-	if !one.State.IsActive() || one.Run != r.number {
+	if !entry.State.IsActive() || entry.Run != r.number {
 		_ = approval.Withdraw() // an expired approval stays expired
-		return nil, approval, one, bridge.Errorf(bridge.Conflict, "the question is gone: this answer did nothing")
+		return nil, approval, entry, bridge.Errorf(bridge.Conflict, "the question is gone: this answer did nothing")
 	}
-	return r, approval, one, nil
+	return r, approval, entry, nil
 }
 
 // approval is approvalLocked that also covers the jobs on paired PCs.

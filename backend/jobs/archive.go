@@ -26,9 +26,9 @@ func (j *Jobs) archive() (failed error) {
 	j.mu.Unlock()
 	var ready []string
 	for _, name := range names {
-		one, err := j.get(name)
+		entry, err := j.get(name)
 		if err == nil {
-			err = j.said.keep(j.tasks.Context(), one)
+			err = j.said.keep(j.tasks.Context(), entry)
 		}
 		if err != nil { // the job stays: its transcript cannot be read from the archive
 			failed = errors.Join(failed, err)
@@ -66,8 +66,8 @@ func (j *core) archiveEntries(ready []string) (moved []string, failed error) {
 		if !slices.Contains(ready, name) {
 			continue
 		}
-		one, _ := j.book.Get(name)
-		if err := j.files.CopyEntry(one); err != nil {
+		entry, _ := j.book.Get(name)
+		if err := j.files.CopyEntry(entry); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}

@@ -27,11 +27,11 @@ func (b *bench) left(i int, state job.State, finished time.Time) job.Job {
 			b.t.Fatal(err)
 		}
 	}
-	one := job.Job{Name: name, Agent: bridge.Codex, Prompt: "x", Owner: "boss", State: state, Run: 1, ResultSent: true, Line: int64(i)}
+	entry := job.Job{Name: name, Agent: bridge.Codex, Prompt: "x", Owner: "boss", State: state, Run: 1, ResultSent: true, Line: int64(i)}
 	if !finished.IsZero() {
-		one.FinishedAt = job.Millis(finished.UnixMilli())
+		entry.FinishedAt = job.Millis(finished.UnixMilli())
 	}
-	return one
+	return entry
 }
 
 func (b *bench) register(jobs ...job.Job) {
@@ -86,12 +86,12 @@ func TestSTO_07_OldJobsGoToTheArchiveWithAllThatIsTheirs(t *testing.T) {
 
 func TestSTO_07_AnArchivingThatWasInterruptedGoesOn(t *testing.T) {
 	b := prepared(t)
-	one := b.left(1, job.Finished, time.Now())
-	text, err := one.MarshalJSON()
+	entry := b.left(1, job.Finished, time.Now())
+	text, err := entry.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string]string{"archive/jobs/" + one.Name + ".json": string(text), "archive/runs/" + one.Name + ".log": "log of " + one.Name} {
+	for path, text := range map[string]string{"archive/jobs/" + entry.Name + ".json": string(text), "archive/runs/" + entry.Name + ".log": "log of " + entry.Name} {
 		path = filepath.Join(b.home.Dir(), path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -102,8 +102,8 @@ func TestSTO_07_AnArchivingThatWasInterruptedGoesOn(t *testing.T) {
 	}
 	b.register()
 	b.up()
-	eventually(t, "the rest to follow", func() bool { return !b.has("jobs/" + one.Name) })
-	if !b.has("archive/runs/"+one.Name+".jsonl") || b.has("runs/"+one.Name+".log") || !b.has("archive/jobs/"+one.Name+"/spec.json") {
+	eventually(t, "the rest to follow", func() bool { return !b.has("jobs/" + entry.Name) })
+	if !b.has("archive/runs/"+entry.Name+".jsonl") || b.has("runs/"+entry.Name+".log") || !b.has("archive/jobs/"+entry.Name+"/spec.json") {
 		t.Error("something is left")
 	}
 }
@@ -111,24 +111,24 @@ func TestSTO_07_AnArchivingThatWasInterruptedGoesOn(t *testing.T) {
 func TestSTO_07_AnotherJobOfTheSameNameStopsIt(t *testing.T) {
 	b := prepared(t)
 	b.archiveAge = time.Hour
-	one, next := b.left(1, job.Finished, time.Now().Add(-3*time.Hour)), b.left(2, job.Finished, time.Now().Add(-2*time.Hour))
-	other := one
+	entry, next := b.left(1, job.Finished, time.Now().Add(-3*time.Hour)), b.left(2, job.Finished, time.Now().Add(-2*time.Hour))
+	other := entry
 	other.Prompt = "another"
 	text, err := other.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(b.home.ArchiveDir(), "jobs", one.Name+".json")
+	path := filepath.Join(b.home.ArchiveDir(), "jobs", entry.Name+".json")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.register(one, next)
+	b.register(entry, next)
 	b.up()
 	eventually(t, "the next one to go", func() bool { return b.has("archive/jobs/" + next.Name + "/spec.json") })
-	if now, err := os.ReadFile(path); err != nil || string(now) != string(text) || b.entry(one.Name) == nil || !b.has("jobs/"+one.Name) {
+	if now, err := os.ReadFile(path); err != nil || string(now) != string(text) || b.entry(entry.Name) == nil || !b.has("jobs/"+entry.Name) {
 		t.Errorf("one of the two is gone: %s, %v", now, err)
 	}
 }

@@ -8,26 +8,28 @@ import (
 	"bridge/backend/jobs/paired"
 )
 
-// Away returns the jobs that paired PCs run for this PC.
-func (j *Jobs) Away() *paired.Jobs { return j.away }
+// Paired returns the jobs that paired PCs run for this PC.
+func (j *Jobs) Paired() *paired.Jobs { return j.away }
 
-// awayBook gives the jobs on paired PCs access to the registry and to supervisors.
-type awayBook struct{ *core }
+// pairedRegistry gives the jobs on paired PCs access to the registry and to supervisors.
+type pairedRegistry struct{ *core }
 
-func newAway(c *core) *paired.Jobs {
-	book := awayBook{c}
+func newPaired(c *core) *paired.Jobs {
+	book := pairedRegistry{c}
 	return paired.New(paired.Options{Registry: book, Supervisors: book, Files: c.files, Life: c.tasks.Context(), Now: c.opts.Now, Log: c.opts.Log})
 }
 
-func (j awayBook) All() []job.Job                                { return j.all() }
-func (j awayBook) Get(name string) (job.Job, error)              { return j.get(name) }
-func (j awayBook) Change(do func(*job.Registry) error) error     { return j.change(do) }
-func (j awayBook) MayControl(by broker.Asker, one job.Job) error { return j.mayControl(by, one) }
-func (j awayBook) AnswersTo(one job.Job) job.Caller              { return j.answersTo(one) }
+func (j pairedRegistry) All() []job.Job                            { return j.all() }
+func (j pairedRegistry) Get(name string) (job.Job, error)          { return j.get(name) }
+func (j pairedRegistry) Change(do func(*job.Registry) error) error { return j.change(do) }
+func (j pairedRegistry) MayControl(asker broker.Asker, entry job.Job) error {
+	return j.mayControl(asker, entry)
+}
+func (j pairedRegistry) AnswersTo(entry job.Job) job.Caller { return j.answersTo(entry) }
 
 // Show applies a change to a job, and saves it now if atOnce is true, otherwise later. It fails
 // with Storage if the job cannot be recorded. An unknown job is no error.
-func (j awayBook) Show(name string, change func(*job.Job) (atOnce bool), anyway bool) error {
+func (j pairedRegistry) Show(name string, change func(*job.Job) (atOnce bool), anyway bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	present, has := j.book.Get(name)
@@ -36,7 +38,7 @@ func (j awayBook) Show(name string, change func(*job.Job) (atOnce bool), anyway 
 	}
 	shown := present
 	atOnce := change(&shown)
-	update := func(one *job.Job) { *one = shown }
+	update := func(entry *job.Job) { *entry = shown }
 	switch {
 	case atOnce:
 		return j.changeLocked(func(r *job.Registry) error {
@@ -53,10 +55,10 @@ func (j awayBook) Show(name string, change func(*job.Job) (atOnce bool), anyway 
 
 // Deliver sends a message durably to the job's supervisor. It fails if the broker cannot store
 // the message.
-func (j awayBook) Deliver(ctx context.Context, one job.Job, id, conversation, body string) error {
-	return j.results.deliver(ctx, one, id, conversation, body)
+func (j pairedRegistry) Deliver(ctx context.Context, entry job.Job, id, conversation, body string) error {
+	return j.results.deliver(ctx, entry, id, conversation, body)
 }
 
-func (j awayBook) Question(one job.Job, approval job.Approval, to job.Caller) string {
-	return openQuestion{of: one, approval: approval, to: to}.body()
+func (j pairedRegistry) Question(entry job.Job, approval job.Approval, caller job.Caller) string {
+	return openQuestion{of: entry, approval: approval, to: caller}.body()
 }

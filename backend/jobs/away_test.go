@@ -93,10 +93,10 @@ func newTwoPCs(t *testing.T, join pairingtest.Join, can ...string) *twoPCs {
 	p.ends[1].Serve(remotejobs.Dispatch(executor, nil, log))
 	p.laptop.linked = func() {
 		p.requester = remotejobs.NewRequester(remotejobs.RequesterOptions{
-			Transport: lossy{p.ends[0], &p.swallow}, Jobs: p.laptop.jobs.Away(), Log: log, Pace: remotejobs.Pace{Every: 2 * time.Millisecond, Gap: time.Millisecond, Patience: p.patience},
+			Transport: lossy{p.ends[0], &p.swallow}, Jobs: p.laptop.jobs.Paired(), Log: log, Pace: remotejobs.Pace{Every: 2 * time.Millisecond, Gap: time.Millisecond, Patience: p.patience},
 		})
 		p.ends[0].Serve(remotejobs.Dispatch(nil, p.requester, log))
-		p.laptop.jobs.Away().Reach(p.requester)
+		p.laptop.jobs.Paired().Reach(p.requester)
 		p.requester.Run()
 		t.Cleanup(p.requester.Close)
 	}
@@ -360,18 +360,18 @@ func TestRMT_13_WhatAPCDoesNotKnowForTwentySecondsWasNotStarted(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			b, began := prepared(t), time.Now()
-			b.linked = func() { b.jobs.Away().Reach(mute{}) }
+			b.linked = func() { b.jobs.Paired().Reach(mute{}) }
 			b.up()
 			b.join("boss", "s1").mustSpawn("01", `{"prompt":"Count.","host":"desk","cwd":"/x","access":"ask"}`)
-			for i, one := range says {
+			for i, statement := range says {
 				b.down()
-				b.setNow(func() time.Time { return began.Add(one.at) })
+				b.setNow(func() time.Time { return began.Add(statement.at) })
 				b.up()
-				if err := b.jobs.Away().HeardFrom(first, remote.Value{}, one.why); err != nil {
+				if err := b.jobs.Paired().RecordReport(first, remote.Value{}, statement.why); err != nil {
 					t.Fatal(err)
 				}
 				got, err := b.jobs.View(first)
-				if err != nil || got.Status.IsEnded() != one.settled || one.settled && got.Ended != job.EndedNotStarted {
+				if err != nil || got.Status.IsEnded() != statement.settled || statement.settled && got.Ended != job.EndedNotStarted {
 					t.Fatalf("after step %d it is %s, %s, %v", i, got.Status, got.Ended, err)
 				}
 			}
@@ -394,8 +394,8 @@ func TestRMT_12_OnlyItsOwnerSteersAJobAlsoAfterARestart(t *testing.T) {
 		p.restart()
 		p.boss.Close()
 		p.boss = p.laptop.join("boss-again", "s1") // the session that it was, under another connection
-		if said, err := p.boss.say("desk/"+first, "Faster."); err != nil || said.Delivery == nil || *said.Delivery != job.ToRunning {
-			t.Errorf("its owner says %+v, %v", said, err)
+		if result, err := p.boss.say("desk/"+first, "Faster."); err != nil || result.Delivery == nil || *result.Delivery != job.ToRunning {
+			t.Errorf("its owner says %+v, %v", result, err)
 		}
 		if orders := r.orders(); len(orders) != 1 || orders[0].Text != "Faster." {
 			t.Errorf("its runner is told %+v", orders)
@@ -414,9 +414,9 @@ func TestRMT_10_WordsSettingsAndTheEnd(t *testing.T) {
 		})
 		r.finish("There are 12.")
 		p.boss.mail(1)
-		said, err := p.boss.say(first, "Again.")
-		if err != nil || said.Delivery == nil || *said.Delivery != job.Continued {
-			t.Fatalf("it goes on: %+v, %v", said, err)
+		result, err := p.boss.say(first, "Again.")
+		if err != nil || result.Delivery == nil || *result.Delivery != job.Continued {
+			t.Fatalf("it goes on: %+v, %v", result, err)
 		}
 		r = p.desk.started()
 		if r.spec.Run != 2 || r.spec.Prompt != "Again." || r.spec.Session != "thread-"+first || r.spec.Access != job.AccessRead { // RMT-11
@@ -521,8 +521,8 @@ func TestRMT_15_NoResultIsLostWhileTheLinkWasSilent(t *testing.T) {
 		}
 		p.drop.Store(nil)
 		mail := p.boss.mail(3)
-		for i, one := range mail {
-			wantText(t, one.Body, fmt.Sprintf("Result %d.", i+1))
+		for i, message := range mail {
+			wantText(t, message.Body, fmt.Sprintf("Result %d.", i+1))
 		}
 		p.restart()
 		r.finish("Result 4.")
@@ -546,8 +546,8 @@ func TestRMT_12_APCThatIsPairedNoMoreEndsWhatIsKnownOfIt(t *testing.T) {
 	p := newTwoPCs(t, pairingtest.InMemory, remote.Capability)
 	p.working()
 	p.requester.Close()
-	one, _ := p.laptop.jobs.Find(first)
-	if err := p.laptop.jobs.away.HeardFrom(one.Name, remote.Value{}, bridge.Errorf(bridge.Unauthorized, "x")); err != nil {
+	entry, _ := p.laptop.jobs.Find(first)
+	if err := p.laptop.jobs.away.RecordReport(entry.Name, remote.Value{}, bridge.Errorf(bridge.Unauthorized, "x")); err != nil {
 		t.Fatal(err)
 	}
 	if state := p.laptop.state(first); state != job.Interrupted {
@@ -790,12 +790,12 @@ func TestRMT_10_WordsWhoseAnswerComesLateAreFollowed(t *testing.T) {
 		p.working().finish("Result 1.")
 		p.boss.mail(1)
 		p.until("has ended, and that is told", func(api.JobView) bool { return len(p.laptop.jobs.away.Followed()) == 0 })
-		one, err := p.laptop.jobs.get(first)
+		entry, err := p.laptop.jobs.get(first)
 		if err != nil {
 			t.Fatal(err)
 		}
-		later := remote.JobState{Job: one.Remote.Name, Status: job.Finished, Run: 1, Results: 1, Now: time.Now().Add(500 * time.Millisecond).UnixMilli()}
-		if err := p.laptop.jobs.away.HeardFrom(one.Name, remote.Value{State: &later}, nil); err != nil {
+		later := remote.JobState{Job: entry.Remote.Name, Status: job.Finished, Run: 1, Results: 1, Now: time.Now().Add(500 * time.Millisecond).UnixMilli()}
+		if err := p.laptop.jobs.away.RecordReport(entry.Name, remote.Value{State: &later}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.boss.say(first, "more"); err != nil {

@@ -74,7 +74,7 @@ func TestJOB_02_ABrokerThatDiesAsItBeginsARunBeginsItStill(t *testing.T) {
 				claim := orphans.Claim{Runner: job.Process{PID: os.Getppid(), Identity: identity}, Token: spec.Token}
 				b.writeFile(r.folder, "run-2.json", func() ([]byte, error) { return json.Marshal(claim) })
 			}
-			b.rewind(2, func(one *job.Job) { one.CancelAsked, one.ResultSent = tt.cancelled, false })
+			b.rewind(2, func(entry *job.Job) { entry.CancelAsked, entry.ResultSent = tt.cancelled, false })
 			b.up()
 			if tt.claimed {
 				b.notStarted()
@@ -134,14 +134,14 @@ func TestJOB_02_ADeadRunnerOfAnEarlierRunIsNotThisOnes(t *testing.T) {
 	s := b.join("boss", "s1")
 	s.mustSpawn("01", `{"prompt":"x"}`)
 	r := b.started()
-	eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+	eventually(t, "its process to be known", func() bool { entry, _ := b.jobs.get(first); return entry.Host != nil })
 	r.end(answered, "12")
 	end()
 	s.mail(1)
 	begun, release := make(chan job.Job, 1), make(chan struct{})
 	b.start = func(folder string) (int, error) {
-		one, _ := b.jobs.get(first)
-		begun <- one
+		entry, _ := b.jobs.get(first)
+		begun <- entry
 		<-release
 		return os.Getpid(), nil
 	}
@@ -150,9 +150,9 @@ func TestJOB_02_ADeadRunnerOfAnEarlierRunIsNotThisOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case one := <-begun:
-		if one.Run != 2 || one.Host != nil {
-			t.Errorf("as its next runner is started it has %+v", one.Host)
+	case entry := <-begun:
+		if entry.Run != 2 || entry.Host != nil {
+			t.Errorf("as its next runner is started it has %+v", entry.Host)
 		}
 	case <-time.After(testkit.Patience):
 		t.Fatal("it is not continued")
@@ -188,7 +188,7 @@ func TestJOB_05_WordsOfWhichNobodyKnowsAreNotSaidAgain(t *testing.T) {
 			s.mustSpawn("01", `{"prompt":"x"}`)
 			r := b.started()
 			b.writeFile(r.folder, "journal.jsonl", func() ([]byte, error) { return []byte(tt.journal), nil })
-			eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+			eventually(t, "its process to be known", func() bool { entry, _ := b.jobs.get(first); return entry.Host != nil })
 			if _, err := s.say(first, "late words"); err != nil {
 				t.Fatal(err)
 			}
@@ -211,10 +211,10 @@ func TestJOB_05_WordsOfWhichNobodyKnowsAreNotSaidAgain(t *testing.T) {
 // notStartedAgain wants the job to wait for somebody's word.
 func (b *bench) notStartedAgain() {
 	b.t.Helper()
-	eventually(b.t, "its books to be closed", func() bool { one, _ := b.jobs.get(first); return one.ResultSent })
+	eventually(b.t, "its books to be closed", func() bool { entry, _ := b.jobs.get(first); return entry.ResultSent })
 	b.jobs.look()
-	if one, _ := b.jobs.get(first); one.State != job.Interrupted || len(one.QueuedMessages) > 1 {
-		b.t.Errorf("it is %s with %q", one.State, one.QueuedMessages)
+	if entry, _ := b.jobs.get(first); entry.State != job.Interrupted || len(entry.QueuedMessages) > 1 {
+		b.t.Errorf("it is %s with %q", entry.State, entry.QueuedMessages)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestJOB_05_TheSessionOfADeadRunnerIsGoneOnWith(t *testing.T) {
 	s := b.join("boss", "s1")
 	s.mustSpawn("01", `{"prompt":"x"}`)
 	r := b.started()
-	eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+	eventually(t, "its process to be known", func() bool { entry, _ := b.jobs.get(first); return entry.Host != nil })
 	identity, err := proc.Identity(pid)
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +281,7 @@ func TestJOB_05_PRF_03_ThePromptOfALostRunIsNotSentAgain(t *testing.T) {
 			}
 			lost := b.started()
 			b.writeFile(lost.folder, "journal.jsonl", func() ([]byte, error) { return []byte(tt.journal), nil })
-			eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+			eventually(t, "its process to be known", func() bool { entry, _ := b.jobs.get(first); return entry.Host != nil })
 			end()
 			s.mail(1)
 			if _, err := s.say(first, "third"); err != nil {
@@ -308,7 +308,7 @@ func TestJOB_03_AnEnvelopeThatWasHalfPutAsideHindersNoStart(t *testing.T) {
 	if err := os.Link(now, aside); err != nil {
 		t.Fatal(err)
 	}
-	b.rewind(2, func(one *job.Job) { one.ResultSent = false })
+	b.rewind(2, func(entry *job.Job) { entry.ResultSent = false })
 	b.up()
 	again := b.started()
 	again.connect(api.RunnerReport{})

@@ -398,20 +398,20 @@ func (b *bench) entry(name string) map[string]any {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for _, one := range file.Jobs {
-		if one["name"] == name {
-			return one
+	for _, object := range file.Jobs {
+		if object["name"] == name {
+			return object
 		}
 	}
 	return nil
 }
 
 func (b *bench) state(name string) job.State {
-	one, err := b.jobs.find(name)
+	entry, err := b.jobs.find(name)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return one.State
+	return entry.State
 }
 
 func wantCode(t *testing.T, what string, err error, code bridge.Code) {

@@ -97,9 +97,9 @@ func (j *core) publish() {
 		now.agents[name] = agentState{r.step, r.model}
 		now.approvals = slices.AppendSeq(now.approvals, maps.Values(r.approvals))
 	}
-	for _, one := range now.jobs {
-		if one.Mirror != nil && !one.State.IsEnded() {
-			now.approvals = append(now.approvals, j.away.Approvals(one.Name)...)
+	for _, entry := range now.jobs {
+		if entry.Mirror != nil && !entry.State.IsEnded() {
+			now.approvals = append(now.approvals, j.away.Approvals(entry.Name)...)
 		}
 	}
 	slices.SortFunc(now.approvals, func(a, b job.Approval) int {
@@ -114,9 +114,9 @@ func (j *core) all() []job.Job { return j.shown.Load().jobs }
 
 func (j *core) get(name string) (job.Job, error) {
 	host, local := remote.SplitName(name)
-	for _, one := range j.all() {
-		if one.Name == name || host != "" && one.Remote != nil && one.Remote.Host == host && one.Remote.Name == local {
-			return one, nil
+	for _, entry := range j.all() {
+		if entry.Name == name || host != "" && entry.Remote != nil && entry.Remote.Host == host && entry.Remote.Name == local {
+			return entry, nil
 		}
 	}
 	if err := j.checkName(name); err != nil {
@@ -127,14 +127,14 @@ func (j *core) get(name string) (job.Job, error) {
 
 // find returns a job from the registry or the archive.
 func (j *core) find(name string) (job.Job, error) {
-	one, err := j.get(name)
+	entry, err := j.get(name)
 	host, name := remote.SplitName(name)
 	if err == nil || !job.IsName(name) || j.checkName(name) != nil {
-		return one, err
+		return entry, err
 	}
 	kept, readErr := jobfiles.ReadEntry(j.files.Entry(name))
 	if errors.Is(readErr, fs.ErrNotExist) || host != "" && (kept.Remote == nil || kept.Remote.Host != host) {
-		return one, err
+		return entry, err
 	}
 	return kept, readErr
 }

@@ -69,8 +69,8 @@ func TestSEC_03_OnlyTheOwnerAllowsWhatLeavesTheSandbox(t *testing.T) {
 			}
 			_, err := s.answer("allow")
 			wantCode(t, "its supervisor allows", err, bridge.Denied)
-			by := bridge.Address{ID: "s-1", Name: "laptop/s-1"}
-			wantCode(t, "a paired PC allows", b.jobs.AnswerAs(by, "q1", job.Allow, ""), bridge.Denied)
+			address := bridge.Address{ID: "s-1", Name: "laptop/s-1"}
+			wantCode(t, "a paired PC allows", b.jobs.AnswerAs(address, "q1", job.Allow, ""), bridge.Denied)
 			if got := b.jobs.Approvals(); got[0].State != job.ApprovalAsked {
 				t.Errorf("after these it is %s", got[0].State)
 			}
@@ -92,14 +92,14 @@ func TestJOB_07_TheFirstAnswerWinsAndIsDoneWhenTheRunnerSaysSo(t *testing.T) {
 	r := asking(b, s)
 	r.ask(job.ApprovalAsked)
 	wantText(t, s.mail(1)[0].Body, first, "rm -rf build", "q1", "message_subagent")
-	if said, err := s.say(first, "allow"); err != nil || *said.Delivery != job.ToRunning {
-		t.Errorf("plain words: %+v, %v", said, err)
+	if result, err := s.say(first, "allow"); err != nil || *result.Delivery != job.ToRunning {
+		t.Errorf("plain words: %+v, %v", result, err)
 	}
 	if got := b.jobs.Approvals(); len(got) != 1 || got[0].State != job.ApprovalAsked {
 		t.Fatalf("after plain words the approvals are %+v", got)
 	}
-	if said, err := s.answer("deny"); err != nil || *said.Delivery != job.AnswerDone {
-		t.Fatalf("the answer: %+v, %v", said, err)
+	if result, err := s.answer("deny"); err != nil || *result.Delivery != job.AnswerDone {
+		t.Fatalf("the answer: %+v, %v", result, err)
 	}
 	present, err := b.jobs.Answer("q1", job.Allow, "")
 	wantCode(t, "a second answer", err, bridge.Conflict)
@@ -359,8 +359,8 @@ func TestJOB_09_TheRegistryKeepsTheLast200(t *testing.T) {
 		if got := b.entry(name) == nil; got != archived {
 			t.Errorf("%s is in the archive: %t", name, got)
 		}
-		if one, err := b.jobs.View(name); err != nil || one.Status != job.Finished {
-			t.Errorf("%s: %+v, %v", name, one, err)
+		if view, err := b.jobs.View(name); err != nil || view.Status != job.Finished {
+			t.Errorf("%s: %+v, %v", name, view, err)
 		}
 	}
 }
@@ -381,11 +381,11 @@ func TestJOB_10_ALogIsReadByItsBytes(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		one, err := b.jobs.ReadLog(first, 0)
-		if err != nil || len(one.Text) != 128<<10-1 || one.Next != 131071 || one.Size != int64(len(text)) {
-			t.Errorf("the first piece: %d bytes, next %d, size %d, %v", len(one.Text), one.Next, one.Size, err)
+		log, err := b.jobs.ReadLog(first, 0)
+		if err != nil || len(log.Text) != 128<<10-1 || log.Next != 131071 || log.Size != int64(len(text)) {
+			t.Errorf("the first piece: %d bytes, next %d, size %d, %v", len(log.Text), log.Next, log.Size, err)
 		}
-		two, err := b.jobs.ReadLog(first, one.Next)
+		two, err := b.jobs.ReadLog(first, log.Next)
 		if err != nil || two.Text != "ä and the end" || two.Next != two.Size {
 			t.Errorf("the second piece: %+v, %v", two, err)
 		}

@@ -119,12 +119,12 @@ func dieAndGoOn(t *testing.T, action gitwork.Action, n int, before bool) (died b
 	after := y.run(y.main, "rev-parse", "HEAD")
 	status := y.run(y.main, "status", "--porcelain")
 	y.up()
-	var one job.Job
+	var entry job.Job
 	eventually(t, what+": somebody to say what became of it", func() bool {
-		one, _ = y.jobs.get(first)
-		return one.Landing == nil || one.Landing.State != job.LandingBegun
+		entry, _ = y.jobs.get(first)
+		return entry.Landing == nil || entry.Landing.State != job.LandingBegun
 	})
-	y.checkSettled(what, action, one, base, after, status)
+	y.checkSettled(what, action, entry, base, after, status)
 	got, err := y.finish(first, action)
 	if err != nil || !got.Done {
 		t.Fatalf("%s: finished again it says %+v, %v", what, got, err)
@@ -135,14 +135,14 @@ func dieAndGoOn(t *testing.T, action gitwork.Action, n int, before bool) (died b
 }
 
 // checkSettled wants the truth in the book, and the work somewhere.
-func (y *yard) checkSettled(what string, action gitwork.Action, one job.Job, base, after, status string) {
+func (y *yard) checkSettled(what string, action gitwork.Action, entry job.Job, base, after, status string) {
 	y.t.Helper()
 	if now := y.run(y.main, "rev-parse", "HEAD"); now != after {
 		y.t.Errorf("%s: the next broker went on with it by itself", what)
 	}
-	said := job.LandingFailed
-	if one.Landing != nil {
-		said = one.Landing.State
+	state := job.LandingFailed
+	if entry.Landing != nil {
+		state = entry.Landing.State
 	}
 	dropped := y.run(y.main, "branch", "--list", "bridge/discarded/"+first) != ""
 	want := job.LandingFailed
@@ -152,8 +152,8 @@ func (y *yard) checkSettled(what string, action gitwork.Action, one job.Job, bas
 	case status != "":
 		want = job.LandingStaged
 	}
-	if said != want {
-		y.t.Errorf("%s: the book says %s, want %s (%q, %+v)", what, said, want, status, one.Landing)
+	if state != want {
+		y.t.Errorf("%s: the book says %s, want %s (%q, %+v)", what, state, want, status, entry.Landing)
 	}
 	if status != "" && status != "M  a.txt\nA  new.txt" {
 		y.t.Errorf("%s: the checkout is left with %q", what, status)

@@ -147,7 +147,7 @@ func TestJOB_06_AJobWithDamagedOrdersCanBeCancelled(t *testing.T) {
 		t.Errorf("it is told %+v", got)
 	}
 	r.report(r.end(job.Outcome{State: job.Cancelled, Ended: job.EndedCancelled}, ""))
-	eventually(t, "its books to be closed", func() bool { one, _ := b.jobs.get(first); return one.ResultSent })
+	eventually(t, "its books to be closed", func() bool { entry, _ := b.jobs.get(first); return entry.ResultSent })
 	if b.read("jobs/"+first+"/orders.json") != spoilt {
 		t.Error("the damaged file was touched")
 	}
@@ -194,7 +194,7 @@ func TestJOB_07_ADamagedApprovalKeepsNoResult(t *testing.T) {
 	}
 	r.finish("There are 12.")
 	s.mail(2)
-	eventually(t, "its books to be closed", func() bool { one, _ := b.jobs.get(first); return one.ResultSent })
+	eventually(t, "its books to be closed", func() bool { entry, _ := b.jobs.get(first); return entry.ResultSent })
 	if b.read("approvals/q1.json") != spoilt {
 		t.Error("the damaged file was touched")
 	}
@@ -237,7 +237,7 @@ func TestVER_06_TwoJobsOfOneNameStayAndAreNotServed(t *testing.T) {
 	b.down()
 	write(twins[1])
 	b.up()
-	if one, err := b.jobs.get(first); err != nil || one.Prompt != "two" {
-		t.Errorf("mended it is %+v, %v", one, err)
+	if entry, err := b.jobs.get(first); err != nil || entry.Prompt != "two" {
+		t.Errorf("mended it is %+v, %v", entry, err)
 	}
 }

@@ -83,8 +83,8 @@ func TestJOB_18_AFullDiskInAFinishLosesNothing(t *testing.T) {
 					y.write(tree, "old.txt", strings.ToUpper(other))
 					y.write(tree, "sub/new.txt", big)
 				})
-				one, _ := y.jobs.get(first)
-				y.write(one.Worktree.Path, "late.txt", "not parked\n")
+				entry, _ := y.jobs.get(first)
+				y.write(entry.Worktree.Path, "late.txt", "not parked\n")
 				fill(left)
 				got, err := y.finish(first, action)
 				if err == nil && !got.Done {
@@ -146,8 +146,8 @@ func TestJOB_18_AFullHomeInAFinishLosesNothing(t *testing.T) {
 			y.down()
 			y.up()
 			eventually(t, "the book to say it", func() bool {
-				one, _ := y.jobs.get(first)
-				return (one.Landing != nil && one.Landing.State == job.LandingDone) == moved
+				entry, _ := y.jobs.get(first)
+				return (entry.Landing != nil && entry.Landing.State == job.LandingDone) == moved
 			})
 			if got, err = y.finish(first, gitwork.Squash); err != nil || !got.Done || y.read(y.main, "new.txt") != "not committed\n" {
 				t.Errorf("with room again: %+v, %v", got, err)

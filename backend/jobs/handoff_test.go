@@ -177,14 +177,14 @@ func TestJOB_23_AResultBetweenItsMessageAndItsNote(t *testing.T) {
 	boss, heir := b.join("boss", "s1"), b.join("heir", "s2")
 	boss.mustSpawn("01", `{"prompt":"x"}`)
 	r := b.begun()
-	one, err := b.jobs.get(first)
+	entry, err := b.jobs.get(first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	report := r.end(answered, "the answer")
-	body, err := b.jobs.results.body(one)
+	body, err := b.jobs.results.body(entry)
 	if err == nil {
-		err = b.jobs.results.deliver(t.Context(), one, runs.ResultID(first, 1), runs.Conversation(first), body)
+		err = b.jobs.results.deliver(t.Context(), entry, runs.ResultID(first, 1), runs.Conversation(first), body)
 	}
 	if err != nil {
 		t.Fatal(err)

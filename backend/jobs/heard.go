@@ -7,9 +7,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Heard returns the delivery state of a message: queued, delivered once the agent's CLI
+// NoteDelivery returns the delivery state of a message: queued, delivered once the agent's CLI
 // has it, or else unconfirmed (CHT-12).
-func (j *asks) Heard(id string) jobfiles.Way { return j.heard.Of(id) }
+func (j *supervision) NoteDelivery(id string) jobfiles.Way { return j.heard.Of(id) }
 
 // settled records the outcome of a message. If a message came too late for a run, it waits
 // for the next run. A message that may have arrived is never resent automatically.

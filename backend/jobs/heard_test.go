@@ -17,10 +17,10 @@ func TestCHT_12_WordsAreDeliveredWhenTheRunnerSaysSo(t *testing.T) {
 	r.work()
 	say := func(id string) {
 		t.Helper()
-		if said, err := b.jobs.Say(id, job.Control{Job: first, Message: "x"}); err != nil || *said.Delivery != job.ToRunning {
-			t.Fatalf("%s: %+v, %v", id, said, err)
+		if result, err := b.jobs.Say(id, job.Control{Job: first, Message: "x"}); err != nil || *result.Delivery != job.ToRunning {
+			t.Fatalf("%s: %+v, %v", id, result, err)
 		}
-		if got := b.jobs.Heard(id); got.State != chat.Queued || got.At == 0 {
+		if got := b.jobs.NoteDelivery(id); got.State != chat.Queued || got.At == 0 {
 			t.Errorf("%s, just said: %+v", id, got)
 		}
 	}
@@ -35,7 +35,7 @@ func TestCHT_12_WordsAreDeliveredWhenTheRunnerSaysSo(t *testing.T) {
 	} {
 		say(id)
 		r.report(api.RunnerReport{Outcomes: []api.OrderOutcome{{ID: id, Error: tt.outcome}}})
-		if got := b.jobs.Heard(id); got.State != tt.want {
+		if got := b.jobs.NoteDelivery(id); got.State != tt.want {
 			t.Errorf("%s: %+v, want %s", id, got, tt.want)
 		}
 	}
@@ -44,10 +44,10 @@ func TestCHT_12_WordsAreDeliveredWhenTheRunnerSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.report(r.end(job.Outcome{State: job.Cancelled, Ended: job.EndedCancelled}, ""))
-	if got := b.jobs.Heard("dropped"); got.State != chat.Unconfirmed {
+	if got := b.jobs.NoteDelivery("dropped"); got.State != chat.Unconfirmed {
 		t.Errorf("of a cancelled job: %+v", got)
 	}
-	if got := b.jobs.Heard("another"); got.State != chat.Unconfirmed {
+	if got := b.jobs.NoteDelivery("another"); got.State != chat.Unconfirmed {
 		t.Errorf("never said: %+v", got)
 	}
 }

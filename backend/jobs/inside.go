@@ -58,8 +58,8 @@ func (j *core) Prove(name, token string) error {
 	return nil
 }
 
-// standsLocked records the processes of a run.
-func (j *core) standsLocked(r *run, host *job.Host) {
+// recordProcessesLocked records the processes of a run.
+func (j *core) recordProcessesLocked(r *run, host *job.Host) {
 	var runner job.Process
 	if host != nil {
 		runner = job.Process{PID: host.PID, Identity: host.Identity}

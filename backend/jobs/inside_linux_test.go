@@ -318,8 +318,8 @@ func TestJOB_11_JOB_12_TheTableOfWays(t *testing.T) {
 		})
 	}
 	boss.mail(7) // its own, and one from each way to start
-	if one, err := b.jobs.View(second); err != nil || one.Status != job.Starting || one.Progress.Note != "" || one.Access != job.AccessAsk {
-		t.Errorf("the sibling is %+v, %v", one, err)
+	if view, err := b.jobs.View(second); err != nil || view.Status != job.Starting || view.Progress.Note != "" || view.Access != job.AccessAsk {
+		t.Errorf("the sibling is %+v, %v", view, err)
 	}
 }
 
@@ -373,18 +373,18 @@ func TestJOB_11_AnAgentSeesWhatItsOwnJobsAsk(t *testing.T) {
 	r := working(b, s)
 	r.wants("q1", "make")
 	other.mustSpawn("02", `{"prompt":"x","access":"ask"}`)
-	theirs := b.begun()
-	theirs.wants("q2", "make")
+	runner := b.begun()
+	runner.wants("q2", "make")
 	seen := func() (names, asked []string) {
 		got, err := b.dial(api.RoleOwner).Runs(t.Context(), api.RunsArgs{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, one := range got.Jobs {
-			names = append(names, one.Job)
+		for _, view := range got.Jobs {
+			names = append(names, view.Job)
 		}
-		for _, one := range got.Approvals {
-			asked = append(asked, one.ID)
+		for _, approval := range got.Approvals {
+			asked = append(asked, approval.ID)
 		}
 		slices.Sort(names)
 		return names, asked

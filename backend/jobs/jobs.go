@@ -65,8 +65,8 @@ type Agents interface {
 	// Models and Usage return the answers of the CLIs of one kind, or of all for "".
 	Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error)
 	Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error)
-	// KeptUsage returns the last known usage without a request to any CLI.
-	KeptUsage() []api.AgentUsage
+	// CachedUsage returns the last known usage without a request to any CLI.
+	CachedUsage() []api.AgentUsage
 }
 
 // Broker is the part of the broker that jobs use.
@@ -103,7 +103,7 @@ const (
 // Jobs is the set of delegated jobs of one home.
 type Jobs struct {
 	*core
-	*asks
+	*supervision
 	*runners
 	*approvals
 	*standing
@@ -121,7 +121,7 @@ type core struct {
 	began time.Time
 	ready lifecycle.Signal      // a queued job may be able to start
 	shown atomic.Pointer[shown] // for readers
-	heard jobfiles.Heard
+	heard jobfiles.Deliveries
 	parts
 	// checkName refuses a name that more than one job in jobs.json has.
 	checkName func(name string) error
@@ -143,12 +143,12 @@ type core struct {
 }
 
 type parts struct {
-	starts    *starts               // assigns slots, starts runners
+	starts    *scheduler            // assigns slots, starts runners
 	results   *results              // the results of runs, also of those whose runner is gone
 	runners   *runners              // the reports of runners and their orders
 	approvals *approvals            // the approvals that jobs request
 	standing  *standing             // the answers of the owner's standing rules
-	asks      *asks                 // the operations for supervisors
+	asks      *supervision          // the operations for supervisors
 	views     *views                // the views of jobs
 	landings  *landing.Repositories // the repositories of jobs, and how the owner lands their work
 	said      *transcripts          // the transcripts of runs
@@ -175,22 +175,22 @@ func Open(opts Options) (*Jobs, error) {
 			Kept: filepath.Join(opts.Home.ArchiveDir(), "pending-job-writes"), Hold: opts.Hold,
 		},
 	}
-	c.parts = parts{starts: &starts{c}, results: &results{c}, runners: &runners{c}, approvals: &approvals{c}, standing: &standing{c}, asks: &asks{core: c}, views: &views{core: c}, said: &transcripts{c}}
+	c.parts = parts{starts: &scheduler{c}, results: &results{c}, runners: &runners{c}, approvals: &approvals{c}, standing: &standing{c}, asks: &supervision{core: c}, views: &views{core: c}, said: &transcripts{c}}
 	c.tasks = lifecycle.NewTasks(context.Background())
-	c.landings, c.away = newLandings(c), newAway(c)
-	j := &Jobs{core: c, asks: c.asks, runners: c.runners, approvals: c.approvals, standing: c.standing, views: c.views, rest: true}
+	c.landings, c.away = newLandings(c), newPaired(c)
+	j := &Jobs{core: c, supervision: c.asks, runners: c.runners, approvals: c.approvals, standing: c.standing, views: c.views, rest: true}
 	if err := j.read(); err != nil {
 		return nil, err
 	}
-	for _, one := range j.book.All() {
-		if one.Mirror == nil && (one.State.IsActive() || one.IsUnsent()) {
-			j.reopen(one)
+	for _, entry := range j.book.All() {
+		if entry.Mirror == nil && (entry.State.IsActive() || entry.IsUnsent()) {
+			j.reopen(entry)
 		}
 	}
 	if err := c.approvals.load(); err != nil {
 		return nil, err
 	}
-	c.standing.takeUp()
+	c.standing.withdrawRevoked()
 	j.publish()
 	return j, nil
 }
@@ -198,11 +198,11 @@ func Open(opts Options) (*Jobs, error) {
 // Run resumes the work of an earlier broker in background tasks that end at Close.
 func (j *Jobs) Run() {
 	j.tasks.Go(j.starts.loop)
-	j.tasks.Go(j.tellHandoffs)
-	j.tasks.Go(j.lookLoop)
+	j.tasks.Go(j.sendHandoffs)
+	j.tasks.Go(j.pollLoop)
 	j.tasks.Go(func() { j.landings.Run(j.tasks.Context()) })
-	j.tasks.Go(j.said.keepAll)
-	j.kick()
+	j.tasks.Go(j.said.storeAll)
+	j.notifyScheduler()
 }
 
 // Close stops the tasks and saves the registry. Runners and a begun finish continue.
@@ -216,14 +216,14 @@ func (j *Jobs) Close() {
 	}
 }
 
-// kick wakes the scheduler to re-examine the queue.
-func (j *core) kick() {
+// notifyScheduler wakes the scheduler to re-examine the queue.
+func (j *core) notifyScheduler() {
 	j.ready.Notify()
 }
 
-// lookLoop polls for events that send no notification: runners that are gone, and
+// pollLoop polls for events that send no notification: runners that are gone, and
 // results that could not be sent.
-func (j *Jobs) lookLoop() {
+func (j *Jobs) pollLoop() {
 	tick := time.NewTicker(j.opts.Pace.Look)
 	defer tick.Stop()
 	for {
@@ -240,15 +240,15 @@ func (j *Jobs) look() {
 	j.looking.Lock()
 	defer j.looking.Unlock()
 	j.logged("look at the processes of jobs", j.trees.Look())
-	for _, one := range j.all() {
+	for _, entry := range j.all() {
 		switch {
-		case one.Mirror != nil: // its PC supervises it
-		case one.State.IsActive():
-			j.results.lookAtRunner(one)
-		case one.IsUnsent():
-			j.logged("send the result of "+one.Name, j.results.send(j.tasks.Context(), one.Name))
-		case one.State == job.Limit:
-			j.logged("continue "+one.Name, j.resume(one))
+		case entry.Mirror != nil: // its PC supervises it
+		case entry.State.IsActive():
+			j.results.checkRunner(entry)
+		case entry.IsUnsent():
+			j.logged("send the result of "+entry.Name, j.results.send(j.tasks.Context(), entry.Name))
+		case entry.State == job.Limit:
+			j.logged("continue "+entry.Name, j.resume(entry))
 		}
 	}
 	j.logged("ask about an approval", j.put(j.tasks.Context()))

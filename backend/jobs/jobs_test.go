@@ -91,8 +91,8 @@ func TestJOB_02_WhatARunnerTellsIsShown(t *testing.T) {
 		t.Errorf("jobs.json has %v", entry)
 	}
 	r.report(api.RunnerReport{State: &runs.StateFile{Job: first, Run: 1, State: job.Waiting, Wait: &job.Wait{For: job.ForRetry, Until: 5}}})
-	if one, _ := b.jobs.View(first); one.Status != job.Waiting || one.Wait.For != job.ForRetry {
-		t.Errorf("while it waits it is %+v", one)
+	if view, _ := b.jobs.View(first); view.Status != job.Waiting || view.Wait.For != job.ForRetry {
+		t.Errorf("while it waits it is %+v", view)
 	}
 	r.work()
 	if got := b.state(first); got != job.Running {
@@ -144,7 +144,7 @@ func TestJOB_03_ABrokerThatDiesAroundTheResultLosesNothing(t *testing.T) {
 			again := b.runnerIn(r.folder)
 			again.connect(r.end(answered, "There are 12."))
 			s = b.join("boss", "s1")
-			eventually(t, "the books to be closed", func() bool { one, _ := b.jobs.get(first); return one.ResultSent })
+			eventually(t, "the books to be closed", func() bool { entry, _ := b.jobs.get(first); return entry.ResultSent })
 			s.mail(1)
 		})
 	}
@@ -162,8 +162,8 @@ func (b *bench) rewrite(name string, change func(map[string]any)) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for _, one := range file["jobs"].([]any) {
-		if entry := one.(map[string]any); entry["name"] == name {
+	for _, item := range file["jobs"].([]any) {
+		if entry := item.(map[string]any); entry["name"] == name {
 			change(entry)
 		}
 	}
@@ -184,8 +184,8 @@ func TestJOB_02_ARunnerOutlivesTheBroker(t *testing.T) {
 	b.down()
 	report := r.end(answered, "done meanwhile")
 	b.up()
-	one, _ := b.jobs.get(first)
-	b.jobs.results.lookAtRunner(one)
+	entry, _ := b.jobs.get(first)
+	b.jobs.results.checkRunner(entry)
 	if b.state(first) != job.Running {
 		t.Fatalf("with a living runner it is %s", b.state(first))
 	}
@@ -220,7 +220,7 @@ func TestJOB_02_ARunnerThatIsGoneWithoutAnEnvelopeIsInterrupted(t *testing.T) {
 			s := b.join("boss", "s1")
 			s.mustSpawn("01", `{"prompt":"x"}`)
 			b.started()
-			eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+			eventually(t, "its process to be known", func() bool { entry, _ := b.jobs.get(first); return entry.Host != nil })
 			if restart {
 				b.down()
 			}
@@ -233,9 +233,9 @@ func TestJOB_02_ARunnerThatIsGoneWithoutAnEnvelopeIsInterrupted(t *testing.T) {
 			if entry := b.entry(first); entry["status"] != "interrupted" {
 				t.Errorf("jobs.json has %v", entry)
 			}
-			said, err := s.say(first, "Go on.")
-			if err != nil || *said.Delivery != job.Continued {
-				t.Fatalf("continued: %+v, %v", said, err)
+			result, err := s.say(first, "Go on.")
+			if err != nil || *result.Delivery != job.Continued {
+				t.Fatalf("continued: %+v, %v", result, err)
 			}
 			if r := b.started(); r.spec.Run != 2 || !strings.HasSuffix(r.spec.Prompt, "Go on.") {
 				t.Errorf("its next run is asked for %+v", r.spec)
@@ -262,7 +262,7 @@ func TestJOB_02_AnOldLookAtAJobEndsNoRun(t *testing.T) {
 	var old job.Job
 	eventually(t, "its process to be known", func() bool { old, _ = b.jobs.get(first); return old.Host != nil })
 	old.Host = &job.Host{PID: dead, Identity: before}
-	b.jobs.results.lookAtRunner(old)
+	b.jobs.results.checkRunner(old)
 	if state := b.state(first); !state.IsActive() {
 		t.Errorf("it is %s", state)
 	}
@@ -278,7 +278,7 @@ func TestJOB_02_ARunThatEndedIsBegunByNobody(t *testing.T) {
 	s := b.join("boss", "s1")
 	s.mustSpawn("01", `{"prompt":"x"}`)
 	b.started()
-	eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+	eventually(t, "its process to be known", func() bool { entry, _ := b.jobs.get(first); return entry.Host != nil })
 	end()
 	wantText(t, s.mail(1)[0].Body, first+" was interrupted")
 	if err := orphans.Bar(filepath.Join(b.home.Dir(), "jobs", first), 1); !errors.Is(err, fs.ErrExist) {
@@ -339,7 +339,7 @@ func TestJOB_06_WhatADeadRunnerLeftIsEndedByIdentity(t *testing.T) {
 	b.up()
 	s := b.join("boss", "s1")
 	s.mustSpawn("01", `{"prompt":"x"}`)
-	eventually(t, "its process to be known", func() bool { one, _ := b.jobs.get(first); return one.Host != nil })
+	eventually(t, "its process to be known", func() bool { entry, _ := b.jobs.get(first); return entry.Host != nil })
 	end()
 	s.mail(1)
 	eventually(t, "the process that it left to end", func() bool { return !proc.Alive(left) })
@@ -368,9 +368,9 @@ func TestJOB_24_WordsWaitForTheTurnsEndWhereTheAgentTakesNone(t *testing.T) {
 	r := b.started()
 	r.connect(api.RunnerReport{})
 	r.report(api.RunnerReport{State: &runs.StateFile{Job: first, Run: 1, State: job.Running, NextTurn: true}})
-	said, err := s.say(first, "look here")
-	if err != nil || said.Delivery == nil || *said.Delivery != job.InLine {
-		t.Fatalf("%+v, %v", said, err)
+	result, err := s.say(first, "look here")
+	if err != nil || result.Delivery == nil || *result.Delivery != job.InLine {
+		t.Fatalf("%+v, %v", result, err)
 	}
 	if got := r.orders(); len(got) != 1 || got[0].Text != "look here" {
 		t.Errorf("its orders are %+v", got)
@@ -391,7 +391,7 @@ func (small) Models(_ context.Context, kind bridge.AgentKind) (api.ModelsResult,
 	return api.ModelsResult{Agents: []api.AgentModels{{Agent: kind, AsOf: 7, Models: []api.Model{{ID: "small"}}}}}, nil
 }
 
-func (small) KeptUsage() []api.AgentUsage { return nil }
+func (small) CachedUsage() []api.AgentUsage { return nil }
 
 func (small) Usage(_ context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
 	return api.UsageResult{Agents: []api.AgentUsage{{Agent: kind, AsOf: 7, Limits: []api.Limit{}, Note: "not told by this CLI"}}}, nil
@@ -428,9 +428,9 @@ func TestJOB_05_WordsReachARunningJobOnce(t *testing.T) {
 	r := b.started()
 	r.connect(api.RunnerReport{})
 	r.work()
-	said, err := s.say(first, "look here")
-	if err != nil || said.Delivery == nil || *said.Delivery != job.ToRunning {
-		t.Fatalf("%+v, %v", said, err)
+	result, err := s.say(first, "look here")
+	if err != nil || result.Delivery == nil || *result.Delivery != job.ToRunning {
+		t.Fatalf("%+v, %v", result, err)
 	}
 	if _, err := s.say(first, "look here"); err != nil { // the same id
 		t.Fatal(err)
@@ -536,9 +536,9 @@ func TestJOB_05_SettingsCountFromTheNextTurn(t *testing.T) {
 			if !running {
 				r.finish("12")
 			}
-			said, err := s.JobMessage(t.Context(), api.JobMessageArgs{ID: "a", Args: job.MessageArgs{Job: first, Title: "better", Model: "big", Access: "read"}})
-			if err != nil || said.Delivery != nil {
-				t.Fatalf("%+v, %v", said, err)
+			result, err := s.JobMessage(t.Context(), api.JobMessageArgs{ID: "a", Args: job.MessageArgs{Job: first, Title: "better", Model: "big", Access: "read"}})
+			if err != nil || result.Delivery != nil {
+				t.Fatalf("%+v, %v", result, err)
 			}
 			if running {
 				before := r.state(job.Running)
@@ -621,9 +621,9 @@ func TestJOB_06_ACancelledJobGoesOnWithNoWords(t *testing.T) {
 func TestSTO_08_AJobThatARestoreEndedIsToldOnce(t *testing.T) {
 	b := newBench(t)
 	boss := b.join("boss", "s1")
-	one := boss.mustSpawn("01", `{"prompt":"p"}`)
+	spawned := boss.mustSpawn("01", `{"prompt":"p"}`)
 	<-b.starts
-	eventually(t, "the start", func() bool { present, _ := b.jobs.get(one.Job); return present.Host != nil })
+	eventually(t, "the start", func() bool { present, _ := b.jobs.get(spawned.Job); return present.Host != nil })
 	b.down()
 	registry := filepath.Join(b.home.Dir(), "jobs.json")
 	data, err := os.ReadFile(registry)
@@ -637,7 +637,7 @@ func TestSTO_08_AJobThatARestoreEndedIsToldOnce(t *testing.T) {
 	if data, err = file.Encode(); err != nil {
 		t.Fatal(err)
 	}
-	damaged := filepath.Join(b.home.Dir(), "jobs", one.Job, "envelope.json")
+	damaged := filepath.Join(b.home.Dir(), "jobs", spawned.Job, "envelope.json")
 	for path, text := range map[string]string{registry: string(data), damaged: "half"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -646,7 +646,7 @@ func TestSTO_08_AJobThatARestoreEndedIsToldOnce(t *testing.T) {
 	b.up()
 	boss = b.join("boss", "s1")
 	mail := boss.mail(1)
-	if !strings.Contains(mail[0].Body, "was interrupted") || mail[0].ID != "result-"+one.Job+"-1" {
+	if !strings.Contains(mail[0].Body, "was interrupted") || mail[0].ID != "result-"+spawned.Job+"-1" {
 		t.Errorf("the mail is %+v", mail[0])
 	}
 	kept, err := filepath.Glob(filepath.Join(filepath.Dir(damaged), "envelope-before-1-*.json"))
@@ -656,10 +656,10 @@ func TestSTO_08_AJobThatARestoreEndedIsToldOnce(t *testing.T) {
 	if text, err := os.ReadFile(kept[0]); err != nil || string(text) != "half" {
 		t.Errorf("it was kept as %q, %v", text, err)
 	}
-	if _, err := boss.say(one.Job, "go on"); err != nil {
+	if _, err := boss.say(spawned.Job, "go on"); err != nil {
 		t.Errorf("it cannot be continued: %v", err)
 	}
-	if folder := <-b.starts; filepath.Base(folder) != one.Job {
+	if folder := <-b.starts; filepath.Base(folder) != spawned.Job {
 		t.Errorf("%s was started", folder)
 	}
 }

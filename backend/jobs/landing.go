@@ -24,7 +24,7 @@ func (j landingBook) Changed()                          { j.opts.Broker.Changed(
 func (j landingBook) Update(name string, change func(*job.Job) error) error {
 	return j.change(func(book *job.Registry) error {
 		var refused error
-		_, err := book.Update(name, func(one *job.Job) { refused = change(one) })
+		_, err := book.Update(name, func(entry *job.Job) { refused = change(entry) })
 		if err == nil {
 			err = refused
 		}
@@ -41,15 +41,15 @@ func newLandings(c *core) *landing.Repositories {
 
 // Finish lands or drops the work of a worktree job that has ended. It fails with Unsupported
 // for a job on another PC, and otherwise as Finish of package landing does.
-func (j *asks) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error) {
-	if one, err := j.find(args.Job); err == nil && one.Remote != nil {
-		return api.JobFinished{}, bridge.Errorf(bridge.Unsupported, "the work of %s is on %s: its owner lands or drops it there", one.Name, one.Remote.Host)
+func (j *supervision) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error) {
+	if entry, err := j.find(args.Job); err == nil && entry.Remote != nil {
+		return api.JobFinished{}, bridge.Errorf(bridge.Unsupported, "the work of %s is on %s: its owner lands or drops it there", entry.Name, entry.Remote.Host)
 	}
 	return j.landings.Finish(ctx, args)
 }
 
 // finishJob is Finish for the owner's command. It refuses a caller that an agent started.
-func (j *asks) finishJob(ctx context.Context, conn *ipc.Conn, args api.JobFinishArgs) (api.JobFinished, error) {
+func (j *supervision) finishJob(ctx context.Context, conn *ipc.Conn, args api.JobFinishArgs) (api.JobFinished, error) {
 	if err := j.onlyOwner(ctx, conn, "finishes the work of a job"); err != nil {
 		return api.JobFinished{}, err
 	}
@@ -59,8 +59,8 @@ func (j *asks) finishJob(ctx context.Context, conn *ipc.Conn, args api.JobFinish
 // Diff returns the changes that a job made. It fails with NotFound for an unknown job and for
 // one outside a git repository. For a job on a paired PC it fails if that PC does not answer.
 func (j *views) Diff(ctx context.Context, name string) (landing.Diff, error) {
-	if one, err := j.find(name); err == nil && one.Mirror != nil {
-		return j.away.Diff(ctx, one)
+	if entry, err := j.find(name); err == nil && entry.Mirror != nil {
+		return j.away.Diff(ctx, entry)
 	}
 	return j.landings.Diff(ctx, name)
 }

@@ -111,8 +111,8 @@ func (y *yard) carryOut(r *runner, work func(tree string)) {
 		if err != nil {
 			y.t.Fatal(err)
 		}
-		one := made.Record()
-		record = &one
+		worktree := made.Record()
+		record = &worktree
 	}
 	w := gitwork.Recorded(*record)
 	if _, err := y.git.Again(y.t.Context(), w, r.spec.Job); err != nil {
@@ -150,16 +150,16 @@ func (y *yard) finish(name string, action gitwork.Action) (api.JobFinished, erro
 // reclaimed waits for a look at the worktrees that takes the job's away.
 func (y *yard) reclaimed(name string) job.Job {
 	y.t.Helper()
-	var one job.Job
+	var entry job.Job
 	eventually(y.t, "the worktree of "+name+" to be taken away", func() bool {
 		var err error
-		one, err = y.jobs.get(name)
-		return err == nil && !one.Worktree.IsThere()
+		entry, err = y.jobs.get(name)
+		return err == nil && !entry.Worktree.Exists()
 	})
-	if _, err := os.Lstat(one.Worktree.Path); err == nil {
-		y.t.Errorf("%s is still there", one.Worktree.Path)
+	if _, err := os.Lstat(entry.Worktree.Path); err == nil {
+		y.t.Errorf("%s is still there", entry.Worktree.Path)
 	}
-	return one
+	return entry
 }
 
 func TestJOB_08_AWorktreeJobIsToldWhereItWorks(t *testing.T) {
@@ -184,8 +184,8 @@ func TestJOB_08_AWorktreeJobIsToldWhereItWorks(t *testing.T) {
 	if entry["path"] != path || entry["branch"] != "bridge/"+first || entry["repoRoot"] != y.main || entry["branchHead"] == entry["base"] {
 		t.Errorf("jobs.json has %v", entry)
 	}
-	if one, _ := y.jobs.View(first); one.Workdir != filepath.Join(path, "src") || one.Branch != "bridge/"+first {
-		t.Errorf("it is shown as %+v", one)
+	if view, _ := y.jobs.View(first); view.Workdir != filepath.Join(path, "src") || view.Branch != "bridge/"+first {
+		t.Errorf("it is shown as %+v", view)
 	}
 	if _, err := s.say(first, "more"); err != nil {
 		t.Fatal(err)
@@ -204,11 +204,11 @@ func TestJOB_08_ARunnerThatDiedHasItsWorktreeInTheBook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := y.git.Add(t.Context(), repository, first, y.home.Worktrees())
+	worktree, err := y.git.Add(t.Context(), repository, first, y.home.Worktrees())
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := made.Record()
+	record := worktree.Record()
 	state := runs.StateFile{Job: first, Run: 1, State: job.Running, Worktree: &record, Runner: job.Process{PID: 1 << 22, Identity: "-:1"}}
 	data, err := state.Encode()
 	if err == nil {
@@ -217,8 +217,8 @@ func TestJOB_08_ARunnerThatDiedHasItsWorktreeInTheBook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.write(made.Path, "left.txt", "left\n")
-	wantText(t, s.mail(1)[0].Body, "was interrupted", "bridge/"+first, made.Path)
+	y.write(worktree.Path, "left.txt", "left\n")
+	wantText(t, s.mail(1)[0].Body, "was interrupted", "bridge/"+first, worktree.Path)
 	if got, err := y.finish(first, gitwork.Squash); err != nil || !got.Done || y.read(y.main, "left.txt") != "left\n" {
 		t.Errorf("what it left is finished as %+v, %v", got, err)
 	}
@@ -268,11 +268,11 @@ func TestJOB_18_TheOwnerLandsTheWork(t *testing.T) {
 			if subject := y.run(y.main, "log", "-1", "--format=%s|%an"); subject != "Mend a|Olga Owner" {
 				t.Errorf("its commit is %q", subject)
 			}
-			one := y.reclaimed(first)
-			if one.Worktree.Bytes == 0 || one.Landing.State != job.LandingDone || one.Landing.Commit != head || one.Landing.Run != 1 {
-				t.Errorf("the book has %+v, %+v", one.Worktree, one.Landing)
+			entry := y.reclaimed(first)
+			if entry.Worktree.Bytes == 0 || entry.Landing.State != job.LandingDone || entry.Landing.Commit != head || entry.Landing.Run != 1 {
+				t.Errorf("the book has %+v, %+v", entry.Worktree, entry.Landing)
 			}
-			if y.run(y.main, "rev-parse", "bridge/"+first) != one.Landing.Head {
+			if y.run(y.main, "rev-parse", "bridge/"+first) != entry.Landing.Head {
 				t.Error("its branch is gone")
 			}
 			if again, err := y.finish(first, action); err != nil || !again.Done || y.run(y.main, "rev-parse", "HEAD") != head {
@@ -348,7 +348,7 @@ func TestJOB_18_WhatIsDiscardedStaysForThirtyDays(t *testing.T) {
 	if err != nil || !got.Done || got.Branch != "bridge/discarded/"+first {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	one := y.reclaimed(first)
+	entry := y.reclaimed(first)
 	if y.run(y.main, "show", got.Branch+":new.txt") != "not committed" || y.run(y.main, "status", "--porcelain") != "" {
 		t.Error("the branch has not all of it")
 	}
@@ -366,24 +366,24 @@ func TestJOB_18_WhatIsDiscardedStaysForThirtyDays(t *testing.T) {
 		y.setNow(func() time.Time { return now })
 	}
 	pass(30*24*time.Hour - time.Minute)
-	y.jobs.landings.LookAt(t.Context(), first)
-	if y.run(y.main, "rev-parse", got.Branch) != one.Landing.Head {
+	y.jobs.landings.Settle(t.Context(), first)
+	if y.run(y.main, "rev-parse", got.Branch) != entry.Landing.Head {
 		t.Error("a minute before 30 days it is gone")
 	}
-	kept, err := y.finish(first, gitwork.Keep)
-	if err != nil || kept.Branch != "bridge/"+first {
-		t.Fatalf("kept again: %+v, %v", kept, err)
+	jobFinished, err := y.finish(first, gitwork.Keep)
+	if err != nil || jobFinished.Branch != "bridge/"+first {
+		t.Fatalf("kept again: %+v, %v", jobFinished, err)
 	}
 	pass(time.Hour)
-	y.jobs.landings.LookAt(t.Context(), first)
-	if y.run(y.main, "rev-parse", kept.Branch) != one.Landing.Head {
+	y.jobs.landings.Settle(t.Context(), first)
+	if y.run(y.main, "rev-parse", jobFinished.Branch) != entry.Landing.Head {
 		t.Error("what the owner keeps is gone")
 	}
 	if _, err := y.finish(first, gitwork.Discard); err != nil {
 		t.Fatal(err)
 	}
 	pass(30*24*time.Hour + time.Minute)
-	y.jobs.landings.LookAt(t.Context(), first)
+	y.jobs.landings.Settle(t.Context(), first)
 	if branches := y.run(y.main, "branch", "--list", "bridge/*"); branches != "" {
 		t.Errorf("after 30 days there are %s", branches)
 	}
@@ -401,7 +401,7 @@ func TestJOB_18_ADiscardedBranchThatWentOnStays(t *testing.T) {
 	y.run(y.main, "commit", "-q", "--allow-empty", "-m", "the owner's own")
 	y.run(y.main, "checkout", "-q", "main")
 	y.setNow(func() time.Time { return time.Now().Add(31 * 24 * time.Hour) })
-	y.jobs.landings.LookAt(t.Context(), first)
+	y.jobs.landings.Settle(t.Context(), first)
 	if subject := y.run(y.main, "log", "-1", "--format=%s", got.Branch); subject != "the owner's own" {
 		t.Errorf("its last commit is %q", subject)
 	}
@@ -415,9 +415,9 @@ func TestJOB_08_WhatIsNotLandedStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{first, second} {
-		y.jobs.landings.LookAt(t.Context(), name)
-		if one, _ := y.jobs.get(name); !one.Worktree.IsThere() || y.read(one.Worktree.Path, "a.txt") == "" {
-			t.Errorf("%s has %+v", name, one.Worktree)
+		y.jobs.landings.Settle(t.Context(), name)
+		if entry, _ := y.jobs.get(name); !entry.Worktree.Exists() || y.read(entry.Worktree.Path, "a.txt") == "" {
+			t.Errorf("%s has %+v", name, entry.Worktree)
 		}
 	}
 	if view, _ := y.jobs.View(first); view.Worktree == nil || view.Worktree.Bytes == 0 || view.Worktree.Stays == "" {
@@ -427,7 +427,7 @@ func TestJOB_08_WhatIsNotLandedStays(t *testing.T) {
 		t.Errorf("JOB-19: there are %d worktrees with %d bytes", count, bytes)
 	}
 	y.setNow(func() time.Time { return time.Now().Add(2 * time.Hour) })
-	y.jobs.landings.LookAt(t.Context(), second) // nobody went on with what changed nothing
+	y.jobs.landings.Settle(t.Context(), second) // nobody went on with what changed nothing
 	y.reclaimed(second)
 }
 
@@ -437,7 +437,7 @@ func TestJOB_08_WhatGitIgnoresKeepsALandedWorktree(t *testing.T) {
 	if _, err := y.finish(first, gitwork.Squash); err != nil {
 		t.Fatal(err)
 	}
-	y.jobs.landings.LookAt(t.Context(), first)
+	y.jobs.landings.Settle(t.Context(), first)
 	view, err := y.jobs.View(first)
 	if err != nil || view.Worktree.Stays != "it holds 1 file or folder that git ignores, and only the owner can drop them" || y.read(view.Worktree.Path, "build.log") != "ignored\n" {
 		t.Errorf("it is shown as %+v, %v", view.Worktree, err)
@@ -452,12 +452,12 @@ func TestJOB_18_WhatTheOwnerLandsByHimselfCounts(t *testing.T) {
 	y := newYard(t)
 	y.give("01", y.mend)
 	y.run(y.main, "merge", "-q", "--squash", "bridge/"+first)
-	y.jobs.landings.LookAt(t.Context(), first)
-	if one, _ := y.jobs.get(first); !one.Worktree.IsThere() {
+	y.jobs.landings.Settle(t.Context(), first)
+	if entry, _ := y.jobs.get(first); !entry.Worktree.Exists() {
 		t.Fatal("before the commit it is taken away")
 	}
 	y.run(y.main, "commit", "-qm", "by hand")
-	y.jobs.landings.LookAt(t.Context(), first)
+	y.jobs.landings.Settle(t.Context(), first)
 	y.reclaimed(first)
 }
 
@@ -472,8 +472,8 @@ func TestJOB_08_AReclaimedJobGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	y.carryOut(y.started(), func(tree string) { y.write(tree, "more.txt", "more\n") })
-	if one, _ := y.jobs.get(first); !one.Worktree.IsThere() {
-		t.Errorf("the book has %+v", one.Worktree)
+	if entry, _ := y.jobs.get(first); !entry.Worktree.Exists() {
+		t.Errorf("the book has %+v", entry.Worktree)
 	}
 	if got, err := y.finish(first, gitwork.Squash); err != nil || !got.Done || y.read(y.main, "more.txt") != "more\n" {
 		t.Errorf("finished again: %+v, %v", got, err)
@@ -597,7 +597,7 @@ func TestRWM_19_AReadThatRacesTheCleanUpIsRight(t *testing.T) {
 	})
 	y.up()
 	y.give("01", y.mend)
-	one, err := y.jobs.get(first)
+	entry, err := y.jobs.get(first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -616,23 +616,23 @@ func TestRWM_19_AReadThatRacesTheCleanUpIsRight(t *testing.T) {
 		}
 		if moment == gitwork.RemovalUnlocked { // git has removed all of its files but some
 			saved := filepath.Join(t.TempDir(), "git")
-			if err := os.Rename(filepath.Join(one.Worktree.Path, ".git"), saved); err != nil {
+			if err := os.Rename(filepath.Join(entry.Worktree.Path, ".git"), saved); err != nil {
 				t.Fatal(err)
 			}
 			if got := fmt.Sprint(y.changes()); got != want {
 				t.Errorf("%s, without its .git: %s, want %s", moment, got, want)
 			}
-			if err := os.Rename(saved, filepath.Join(one.Worktree.Path, ".git")); err != nil {
+			if err := os.Rename(saved, filepath.Join(entry.Worktree.Path, ".git")); err != nil {
 				t.Fatal(err)
 			}
-			text := y.read(one.Worktree.Path, "a.txt")
-			if err := os.Remove(filepath.Join(one.Worktree.Path, "a.txt")); err != nil {
+			text := y.read(entry.Worktree.Path, "a.txt")
+			if err := os.Remove(filepath.Join(entry.Worktree.Path, "a.txt")); err != nil {
 				t.Fatal(err)
 			}
 			if got := fmt.Sprint(y.changes()); got != want {
 				t.Errorf("%s, without a file: %s, want %s", moment, got, want)
 			}
-			y.write(one.Worktree.Path, "a.txt", text)
+			y.write(entry.Worktree.Path, "a.txt", text)
 		}
 		if got := fmt.Sprint(y.changes()); got != want {
 			t.Errorf("%s: %s, want %s", moment, got, want)
@@ -650,18 +650,18 @@ func TestRWM_19_AReadThatTheCleanUpOvertakesIsRight(t *testing.T) {
 	y := newYard(t)
 	y.give("01", y.mend)
 	want := fmt.Sprint(y.changes())
-	one, err := y.jobs.get(first)
+	entry, err := y.jobs.get(first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.run(y.main, "worktree", "unlock", one.Worktree.Path)
+	y.run(y.main, "worktree", "unlock", entry.Worktree.Path)
 	for _, damage := range []struct {
 		name string
 		do   func()
 	}{
-		{"without its .git", func() { _ = os.Remove(filepath.Join(one.Worktree.Path, ".git")) }},
+		{"without its .git", func() { _ = os.Remove(filepath.Join(entry.Worktree.Path, ".git")) }},
 		{"without git's record", func() { y.run(y.main, "worktree", "prune") }},
-		{"without its files", func() { _ = os.RemoveAll(one.Worktree.Path) }},
+		{"without its files", func() { _ = os.RemoveAll(entry.Worktree.Path) }},
 	} {
 		damage.do()
 		if got := fmt.Sprint(y.changes()); got != want {
@@ -711,25 +711,25 @@ func TestRWM_14_AWorktreeThatWasWithdrawnIsOnlyPlanned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := y.git.Add(t.Context(), repository, first, y.home.Worktrees())
+	worktree, err := y.git.Add(t.Context(), repository, first, y.home.Worktrees())
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := made.Record()
+	record := worktree.Record()
 	state := r.state(job.Starting)
 	state.Worktree = &record
 	r.report(api.RunnerReport{State: state})
-	if err := y.git.Withdraw(t.Context(), made, true, true); err != nil {
+	if err := y.git.Withdraw(t.Context(), worktree, true, true); err != nil {
 		t.Fatal(err)
 	}
 	state = r.state(job.Failed)
-	state.Worktree = &job.Worktree{RepoRoot: made.Main, Path: made.Path, Cwd: made.Folder, Branch: made.Branch}
+	state.Worktree = &job.Worktree{RepoRoot: worktree.Main, Path: worktree.Path, Cwd: worktree.Folder, Branch: worktree.Branch}
 	report := r.end(job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}, "")
 	report.State = state
 	r.report(report)
-	one, err := y.jobs.get(first)
-	if err != nil || one.Worktree.IsMade() {
-		t.Errorf("the book has %+v, %v", one.Worktree, err)
+	entry, err := y.jobs.get(first)
+	if err != nil || entry.Worktree.IsMade() {
+		t.Errorf("the book has %+v, %v", entry.Worktree, err)
 	}
 	if _, err := s.say(first, "again"); err != nil {
 		t.Fatal(err)
@@ -750,28 +750,28 @@ func TestRWM_19_ACleanUpInTheMiddleOfAReadIsSeen(t *testing.T) {
 			if err := os.Remove(large); err != nil {
 				t.Error(err)
 			}
-			y.jobs.landings.LookAt(context.WithoutCancel(t.Context()), first)
+			y.jobs.landings.Settle(context.WithoutCancel(t.Context()), first)
 		})
 	})
 	y.up()
 	y.give("01", y.mend)
-	one, err := y.jobs.get(first)
+	entry, err := y.jobs.get(first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprint(y.changes())
-	large = filepath.Join(one.Worktree.Path, "large") // keeps the worktree, and is left out
+	large = filepath.Join(entry.Worktree.Path, "large") // keeps the worktree, and is left out
 	if err := os.WriteFile(large, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(large, 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	y.run(y.main, "merge", "-q", one.Worktree.Branch)
+	y.run(y.main, "merge", "-q", entry.Worktree.Branch)
 	if got := fmt.Sprint(y.changes()); got != want {
 		t.Errorf("it reads %s, want %s", got, want)
 	}
-	if _, err := os.Lstat(one.Worktree.Path); err == nil {
+	if _, err := os.Lstat(entry.Worktree.Path); err == nil {
 		t.Error("the worktree was not taken away meanwhile")
 	}
 }

@@ -225,8 +225,8 @@ func TestSEC_08_WhatKillsItsRunnerIsNobodyAndGone(t *testing.T) {
 			if now, err := proc.Identity(pid); err == nil && now == identity {
 				t.Error("it outlives its job")
 			}
-			if one, err := b.jobs.get(first); err != nil || one.State != job.Interrupted {
-				t.Errorf("the job is %s, %v", one.State, err)
+			if entry, err := b.jobs.get(first); err != nil || entry.State != job.Interrupted {
+				t.Errorf("the job is %s, %v", entry.State, err)
 			}
 			mark, err := orphans.MarkOf(started.folder, 1)
 			if _, statErr := os.Stat(mark.Cgroup); err != nil || (mark.Cgroup != "") != (how == byCgroup) || statErr == nil {

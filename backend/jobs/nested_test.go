@@ -208,8 +208,8 @@ func TestJOB_11_JOB_22_AJobSteersItsOwnChildrenAlone(t *testing.T) {
 	for by, want := range map[string][]string{"boss": {siblingName, jobName}, "job": {childName}, "child": {}, "sibling": {}, "another session": {otherName}} {
 		got, err := who[by].Jobs(t.Context(), api.Caller{})
 		names := []string{}
-		for _, one := range got.Jobs {
-			names = append(names, one.Job)
+		for _, view := range got.Jobs {
+			names = append(names, view.Job)
 		}
 		if err != nil || !slices.Equal(names, want) {
 			t.Errorf("%s sees %q, %v; want %q", by, names, err, want)
@@ -282,8 +282,8 @@ func TestJOB_22_AnOrphanAnswersToWhoIsAbove(t *testing.T) {
 	wantCode(t, "while its parent goes on", err, bridge.Denied)
 	f.job.finish("done")
 	f.boss.mail(1)
-	if said, err := f.boss.say(childName, "words"); err != nil || *said.Delivery != job.ToRunning {
-		t.Errorf("after its parent's end: %+v, %v", said, err)
+	if result, err := f.boss.say(childName, "words"); err != nil || *result.Delivery != job.ToRunning {
+		t.Errorf("after its parent's end: %+v, %v", result, err)
 	}
 	if _, err := f.inChild.Send(t.Context(), api.SendArgs{To: "boss", Body: "hello"}); err != nil {
 		t.Errorf("it writes to whom it answers to: %v", err)

@@ -13,7 +13,7 @@ var errNoAgents = bridge.Errorf(bridge.Unsupported, "this Bridge asks no agents 
 
 // models returns the models that the CLIs report (JOB-21). A slow CLI delays only its
 // own caller.
-func (j *asks) models(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (api.ModelsResult, error) {
+func (j *supervision) models(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (api.ModelsResult, error) {
 	if err := mayAsk(ctx, j.opts.Broker, conn, args); err != nil {
 		return api.ModelsResult{}, err
 	}
@@ -21,7 +21,7 @@ func (j *asks) models(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (
 }
 
 // usage returns the account limits that the CLIs report.
-func (j *asks) usage(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (api.UsageResult, error) {
+func (j *supervision) usage(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (api.UsageResult, error) {
 	if err := mayAsk(ctx, j.opts.Broker, conn, args); err != nil {
 		return api.UsageResult{}, err
 	}
@@ -30,7 +30,7 @@ func (j *asks) usage(ctx context.Context, conn *ipc.Conn, args api.AgentArgs) (a
 
 // AgentModels returns the models that the CLIs of one kind report, or of all for "". It fails
 // with Unsupported without Agents, and with NotFound if the CLI of that kind is not installed.
-func (j *asks) AgentModels(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
+func (j *supervision) AgentModels(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
 	if j.opts.Agents == nil {
 		return api.ModelsResult{}, errNoAgents
 	}
@@ -38,19 +38,19 @@ func (j *asks) AgentModels(ctx context.Context, kind bridge.AgentKind) (api.Mode
 }
 
 // AgentUsage returns the account limits that the CLIs report. It fails as AgentModels does.
-func (j *asks) AgentUsage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
+func (j *supervision) AgentUsage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
 	if j.opts.Agents == nil {
 		return api.UsageResult{}, errNoAgents
 	}
 	return j.opts.Agents.Usage(ctx, kind)
 }
 
-// KeptUsage returns the last known account limits without a request to any CLI.
-func (j *asks) KeptUsage() []api.AgentUsage {
+// CachedUsage returns the last known account limits without a request to any CLI.
+func (j *supervision) CachedUsage() []api.AgentUsage {
 	if j.opts.Agents == nil {
 		return nil
 	}
-	return j.opts.Agents.KeptUsage()
+	return j.opts.Agents.CachedUsage()
 }
 
 // mayAsk refuses a connection without a session.

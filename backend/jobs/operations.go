@@ -18,44 +18,44 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// asks is the part that serves the operations, mainly those of supervisors.
-type asks struct {
+// supervision is the part that serves the operations, mainly those of supervisors.
+type supervision struct {
 	*core
 }
 
 // answersTo returns the current supervisor of a job. See job.Registry.AnswersTo.
-func (j *core) answersTo(one job.Job) job.Caller {
+func (j *core) answersTo(entry job.Job) job.Caller {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.answersToLocked(one)
+	return j.answersToLocked(entry)
 }
 
-func (j *core) answersToLocked(one job.Job) job.Caller {
-	if present, has := j.book.Get(one.Name); has { // if absent, it is in the archive
-		one = present
+func (j *core) answersToLocked(entry job.Job) job.Caller {
+	if present, has := j.book.Get(entry.Name); has { // if absent, it is in the archive
+		entry = present
 	}
-	to, _ := j.book.AnswersTo(one, 0)
-	return to
+	caller, _ := j.book.AnswersTo(entry, 0)
+	return caller
 }
 
 // mayControl refuses every caller except the job's supervisor and the owner. It refuses
 // siblings, the job itself and a job above that handed it off. It also refuses a
 // session that reused the supervisor's name (JOB-11).
-func (j *core) mayControl(by broker.Asker, one job.Job) error {
+func (j *core) mayControl(asker broker.Asker, entry job.Job) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return mayAct(by, one, j.answersToLocked(one))
+	return mayAct(asker, entry, j.answersToLocked(entry))
 }
 
 // mayAct is mayControl for a job whose supervisor is to.
-func mayAct(by broker.Asker, one job.Job, to job.Caller) error {
+func mayAct(asker broker.Asker, entry job.Job, caller job.Caller) error {
 	switch {
-	case by.Owner, to.IsJob && by.Job == to.Name:
+	case asker.Owner, caller.IsJob && asker.Job == caller.Name:
 		return nil
-	case one.PC == "" && !to.IsJob && !by.InJob && to.ID != "" && by.Same != nil && by.Same(to.ID):
+	case entry.PC == "" && !caller.IsJob && !asker.InJob && caller.ID != "" && asker.Same != nil && asker.Same(caller.ID):
 		return nil
 	}
-	return bridge.Errorf(bridge.Denied, "%s works for %s: only %s or the owner can steer it", one.Name, to.Name, to.Name)
+	return bridge.Errorf(bridge.Denied, "%s works for %s: only %s or the owner can steer it", entry.Name, caller.Name, caller.Name)
 }
 
 // errInJob refuses operations that jobs and native children may not use. errInChild
@@ -66,7 +66,7 @@ var (
 )
 
 // Register registers the operations of jobs and of their runners.
-func (j *asks) Register(m *mux.Mux) {
+func (j *supervision) Register(m *mux.Mux) {
 	mux.Handle(m, api.OpRunnerHello, j.runners.hello)
 	mux.Handle(m, api.OpRunnerReport, j.runners.report)
 	mux.Handle(m, api.OpRunnerWait, j.runners.wait)
@@ -86,32 +86,32 @@ func (j *asks) Register(m *mux.Mux) {
 }
 
 // controlled returns a job that the caller may control.
-func (j *asks) controlled(ctx context.Context, conn *ipc.Conn, caller api.Caller, name string) (job.Job, error) {
-	by, err := j.opts.Broker.Asker(ctx, conn, caller)
+func (j *supervision) controlled(ctx context.Context, conn *ipc.Conn, caller api.Caller, name string) (job.Job, error) {
+	asker, err := j.opts.Broker.Asker(ctx, conn, caller)
 	if err != nil {
 		return job.Job{}, err
 	}
-	one, err := j.find(name)
+	entry, err := j.find(name)
 	if err != nil {
-		return one, err
+		return entry, err
 	}
-	if by.InJob && by.Job == "" {
-		return one, errInChild
+	if asker.InJob && asker.Job == "" {
+		return entry, errInChild
 	}
-	return one, j.mayControl(by, one)
+	return entry, j.mayControl(asker, entry)
 }
 
 // spawn records a job and returns immediately (JOB-01). If the same session repeats the
 // name, spawn returns the same job.
-func (j *asks) spawn(ctx context.Context, conn *ipc.Conn, args api.SpawnArgs) (api.Spawned, error) {
-	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
+func (j *supervision) spawn(ctx context.Context, conn *ipc.Conn, args api.SpawnArgs) (api.Spawned, error) {
+	asker, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
 	if err != nil {
 		return api.Spawned{}, err
 	}
-	if by.InJob && by.Job == "" {
+	if asker.InJob && asker.Job == "" {
 		return api.Spawned{}, errInChild
 	}
-	if present, err := j.get(args.Name); err == nil && j.mayControl(by, present) == nil {
+	if present, err := j.get(args.Name); err == nil && j.mayControl(asker, present) == nil {
 		return j.spawned(present), nil
 	}
 	if err := j.checkName(args.Name); err != nil {
@@ -129,59 +129,59 @@ func (j *asks) spawn(ctx context.Context, conn *ipc.Conn, args api.SpawnArgs) (a
 		return api.Spawned{}, err
 	}
 	if request.Host != "" {
-		if by.InJob {
+		if asker.InJob {
 			return api.Spawned{}, errInJob
 		}
-		return j.away.Spawn(ctx, by, request, args)
+		return j.away.Spawn(ctx, asker, request, args)
 	}
-	caller, err := j.place(by, &request)
+	caller, err := j.place(asker, &request)
 	if err != nil {
 		return api.Spawned{}, err
 	}
-	one, err := j.take(ctx, request, args.Name, caller, j.opts.Home.Worktrees())
+	entry, err := j.take(ctx, request, args.Name, caller, j.opts.Home.Worktrees())
 	if err != nil {
 		return api.Spawned{}, err
 	}
-	return j.spawned(one), nil
+	return j.spawned(entry), nil
 }
 
 // take records a job. If the job uses a worktree, its checkout goes below the folder worktrees.
-func (j *asks) take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (one job.Job, err error) {
+func (j *supervision) take(ctx context.Context, request job.Request, name string, caller job.Caller, worktrees string) (entry job.Job, err error) {
 	if j.opts.Agents != nil {
 		if err := j.opts.Agents.Check(ctx, request); err != nil {
-			return one, err
+			return entry, err
 		}
 	}
-	if err := j.checkFolder(request.Access, request.Cwd, by.PC); err != nil {
-		return one, err
+	if err := j.checkFolder(request.Access, request.Cwd, caller.PC); err != nil {
+		return entry, err
 	}
 	worktree, err := j.landings.Place(ctx, request, name, worktrees)
 	if err != nil {
-		return one, err
+		return entry, err
 	}
 	err = j.change(func(r *job.Registry) (err error) {
-		one, err = r.Spawn(request, name, by, j.opts.Now())
+		entry, err = r.Spawn(request, name, caller, j.opts.Now())
 		if err == nil && worktree != nil {
-			one, err = r.Update(name, func(one *job.Job) { one.Worktree = worktree })
+			entry, err = r.Update(name, func(entry *job.Job) { entry.Worktree = worktree })
 		}
 		return err
 	})
 	if err == nil {
-		j.kick()
+		j.notifyScheduler()
 	}
-	return one, err
+	return entry, err
 }
 
 // place fills in the request's missing folder and returns the caller. If the caller is
 // a job, its recorded folder counts, not the one that its session reports. A link that
 // leads out of that folder counts as outside.
-func (j *asks) place(by broker.Asker, request *job.Request) (job.Caller, error) {
-	caller := job.Caller{Name: by.Address.Name, ID: by.Address.ID}
-	if by.Job == "" {
-		request.Cwd = cmp.Or(request.Cwd, by.Cwd)
+func (j *supervision) place(asker broker.Asker, request *job.Request) (job.Caller, error) {
+	caller := job.Caller{Name: asker.Address.Name, ID: asker.Address.ID}
+	if asker.Job == "" {
+		request.Cwd = cmp.Or(request.Cwd, asker.Cwd)
 		return caller, nil
 	}
-	parent, err := j.get(by.Job)
+	parent, err := j.get(asker.Job)
 	if err != nil {
 		return caller, err
 	}
@@ -201,40 +201,40 @@ func (j *asks) place(by broker.Asker, request *job.Request) (job.Caller, error) 
 	return caller, nil
 }
 
-func (j *asks) spawned(one job.Job) api.Spawned {
-	if one.Mirror != nil {
-		return j.away.Spawned(one)
+func (j *supervision) spawned(entry job.Job) api.Spawned {
+	if entry.Mirror != nil {
+		return j.away.Spawned(entry)
 	}
-	answer := api.Spawned{Job: one.Name, Title: one.Title, Status: one.State, Workdir: one.Place()}
-	if one.Worktree != nil {
-		answer.Branch = one.Worktree.Branch
+	answer := api.Spawned{Job: entry.Name, Title: entry.Title, Status: entry.State, Workdir: entry.Folder()}
+	if entry.Worktree != nil {
+		answer.Branch = entry.Worktree.Branch
 	}
 	return answer
 }
 
 // message sends a message to a job, changes the settings of its next turn, or answers
 // its approval (JOB-05, JOB-07).
-func (j *asks) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageArgs) (api.JobMessaged, error) {
+func (j *supervision) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageArgs) (api.JobMessaged, error) {
 	control, err := args.Args.Check()
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
-	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
+	asker, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
 	if control.ApprovalID != "" { // it may be passed up to a supervisor who does not control the job
 		if _, is := j.away.Approval(control.ApprovalID); is {
-			return j.away.Decide(ctx, by, control)
+			return j.away.Decide(ctx, asker, control)
 		}
-		return j.decide(control, by)
+		return j.decide(control, asker)
 	}
-	one, err := j.controlled(ctx, conn, args.Caller, args.Args.Job)
+	entry, err := j.controlled(ctx, conn, args.Caller, args.Args.Job)
 	if err == nil {
 		err = bridge.CheckID("the message's id", args.ID)
 	}
 	if err == nil {
-		err = checkTurn(j, by, one, control)
+		err = checkTurn(j, asker, entry, control)
 	}
 	if err != nil {
 		return api.JobMessaged{}, err
@@ -243,11 +243,11 @@ func (j *asks) message(ctx context.Context, conn *ipc.Conn, args api.JobMessageA
 }
 
 // checkTurn refuses a turn that the job could not spawn now: see job.Registry.CheckTurn.
-func checkTurn(j *asks, by broker.Asker, one job.Job, control job.Control) error {
-	if by.Job == "" {
+func checkTurn(j *supervision, asker broker.Asker, entry job.Job, control job.Control) error {
+	if asker.Job == "" {
 		return nil
 	}
-	caller, err := j.place(by, &job.Request{Cwd: one.Workdir})
+	caller, err := j.place(asker, &job.Request{Cwd: entry.Workdir})
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func checkTurn(j *asks, by broker.Asker, one job.Job, control job.Control) error
 	return j.book.CheckTurn(control, caller)
 }
 
-func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, error) {
+func (j *supervision) decide(control job.Control, asker broker.Asker) (api.JobMessaged, error) {
 	j.mu.Lock()
 	_, approval, err := j.approvals.approvalLocked(control.ApprovalID)
 	j.mu.Unlock()
@@ -264,16 +264,16 @@ func (j *asks) decide(control job.Control, by broker.Asker) (api.JobMessaged, er
 		err = bridge.Errorf(bridge.NotFound, "%s has no approval %q", control.Job, control.ApprovalID)
 	}
 	if err != nil { // an unrelated caller learns no more than that
-		if one, has := j.find(control.Job); has == nil && j.mayControl(by, one) != nil {
-			err = j.mayControl(by, one)
+		if entry, has := j.find(control.Job); has == nil && j.mayControl(asker, entry) != nil {
+			err = j.mayControl(asker, entry)
 		}
 	}
 	switch {
 	case err != nil:
 	case control.Decision == job.PassUp:
-		err = j.approvals.passUp(control.ApprovalID, by, control.Reason)
+		err = j.approvals.passUp(control.ApprovalID, asker, control.Reason)
 	default:
-		_, err = j.approvals.answer(control.ApprovalID, by, control.Decision, control.Reason)
+		_, err = j.approvals.answer(control.ApprovalID, asker, control.Decision, control.Reason)
 	}
 	if err != nil {
 		return api.JobMessaged{}, err
@@ -288,30 +288,30 @@ var errUnsent = bridge.Errorf(bridge.Busy, "the job has just ended and its resul
 
 // say sends a message and settings to a job that is not in the archive. If a message
 // crosses the end of a run, it waits. The next run starts after the result is sent.
-func (j *asks) say(id string, control job.Control) (delivery job.Delivery, err error) {
+func (j *supervision) say(id string, control job.Control) (delivery job.Delivery, err error) {
 	for range 3 {
-		if delivery, err = j.sayOnce(id, control); !errors.Is(err, errUnsent) {
+		if delivery, err = j.deliverOnce(id, control); !errors.Is(err, errUnsent) {
 			break
 		}
 	}
 	return delivery, err
 }
 
-func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, err error) {
-	one, err := j.registered(control.Job)
+func (j *supervision) deliverOnce(id string, control job.Control) (delivery job.Delivery, err error) {
+	entry, err := j.registered(control.Job)
 	if err != nil {
 		return "", err
 	}
-	if err := j.allowed(); err != nil && !one.State.IsActive() {
+	if err := j.allowed(); err != nil && !entry.State.IsActive() {
 		return "", err
 	}
-	if err := j.checkNext(one, control); err != nil {
+	if err := j.checkNext(entry, control); err != nil {
 		return "", err
 	}
-	if err := j.runners.canHear(one.Name); err != nil {
+	if err := j.runners.canHear(entry.Name); err != nil {
 		return "", err
 	}
-	if err := j.results.sendFirst(one.Name); err != nil {
+	if err := j.results.sendFirst(entry.Name); err != nil {
 		return "", err
 	}
 	j.mu.Lock()
@@ -325,17 +325,17 @@ func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, e
 		}
 		delivery, err = book.Message(control.Job, control.Message, control.Settings, j.opts.Now())
 		if err == nil && delivery != job.ToRunning { // otherwise the run's orders record the id
-			_, err = book.Update(control.Job, func(one *job.Job) { one.NoteSaid(id) })
+			_, err = book.Update(control.Job, func(entry *job.Job) { entry.NoteSaid(id) })
 		}
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
-	defer j.kick()
-	one, _ = j.book.Get(control.Job)
+	defer j.notifyScheduler()
+	entry, _ = j.book.Get(control.Job)
 	r := j.runs[control.Job]
-	if r == nil || !one.State.IsActive() {
+	if r == nil || !entry.State.IsActive() {
 		return delivery, nil
 	}
 	if control.Settings != (job.Settings{}) {
@@ -347,7 +347,7 @@ func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, e
 		return delivery, nil
 	}
 	order := api.Order{ID: id, Kind: api.OrderMessage, Text: control.Message}
-	stop := one.StoppedFor()
+	stop := entry.StoppedFor()
 	if stop != "" && control.Message == job.GoOn {
 		order = api.Order{ID: id, Kind: api.OrderGoOn}
 	}
@@ -361,85 +361,85 @@ func (j *asks) sayOnce(id string, control job.Control) (delivery job.Delivery, e
 // wasSaidLocked reports whether a job already received the message with this id, from
 // any broker. A repeated message has no effect.
 func (j *core) wasSaidLocked(name, id string) bool {
-	one, _ := j.book.Get(name)
+	entry, _ := j.book.Get(name)
 	r := j.runs[name]
-	return slices.Contains(one.Said, id) || r != nil && slices.Contains(r.said, id)
+	return slices.Contains(entry.Said, id) || r != nil && slices.Contains(r.said, id)
 }
 
 // cancelJob cancels a job: immediately if it waits for a slot, otherwise through its runner.
-func (j *asks) cancelJob(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (api.JobStatus, error) {
-	one, err := j.controlled(ctx, conn, args.Caller, args.Job)
+func (j *supervision) cancelJob(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (api.JobStatus, error) {
+	entry, err := j.controlled(ctx, conn, args.Caller, args.Job)
 	if err != nil {
 		return api.JobStatus{}, err
 	}
-	return j.Cancel(one.Name)
+	return j.Cancel(entry.Name)
 }
 
 var cancelOrder = api.Order{ID: "cancel", Kind: api.OrderCancel}
 
 // progress records a job's progress report from a process that has the job's secret.
-func (j *asks) progress(_ context.Context, conn *ipc.Conn, args api.JobProgressArgs) (api.Empty, error) {
+func (j *supervision) progress(_ context.Context, conn *ipc.Conn, args api.JobProgressArgs) (api.Empty, error) {
 	if inside := j.opts.Broker.JobOf(conn); inside != args.Job || j.Prove(args.Job, args.Token) != nil {
 		return api.Empty{}, bridge.Errorf(bridge.Denied, "report_progress is for delegated jobs while they run")
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	at := j.opts.Now()
-	j.noteLocked(args.Job, func(one *job.Job) { one.SetProgress(one.Progress().With(args.Args, at)) })
+	j.noteLocked(args.Job, func(entry *job.Job) { entry.SetProgress(entry.Progress().With(args.Args, at)) })
 	return api.Empty{}, nil
 }
 
 // MaySend fails with Denied if a job writes to anyone but its supervisor and the recipients in
 // its send_to (JOB-12). It fails with NotFound for an unknown job.
-func (j *asks) MaySend(name, to string) error {
-	one, err := j.get(name)
+func (j *supervision) MaySend(name, to string) error {
+	entry, err := j.get(name)
 	if err != nil {
 		return err
 	}
-	above := j.answersTo(one)
-	if !job.MaySend(to, above.Name, one.SendTo) {
+	above := j.answersTo(entry)
+	if !job.MaySend(to, above.Name, entry.SendTo) {
 		return bridge.Errorf(bridge.Denied, "%s may write to %s only, and to whom its send_to names; %q is not among them", name, above.Name, to)
 	}
 	return nil
 }
 
 // setSlots sets how many of the caller's jobs run at once; 0 only reads it (JOB-09).
-func (j *asks) setSlots(ctx context.Context, conn *ipc.Conn, args api.JobSlotsArgs) (api.JobSlots, error) {
-	by, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
+func (j *supervision) setSlots(ctx context.Context, conn *ipc.Conn, args api.JobSlotsArgs) (api.JobSlots, error) {
+	asker, err := j.opts.Broker.Asker(ctx, conn, args.Caller)
 	if err != nil {
 		return api.JobSlots{}, err
 	}
-	if by.InJob {
+	if asker.InJob {
 		return api.JobSlots{}, errInJob
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if args.Limit != 0 {
-		if err := j.book.SetSlots(by.Address.ID, args.Limit); err != nil {
+		if err := j.book.SetSlots(asker.Address.ID, args.Limit); err != nil {
 			return api.JobSlots{}, err
 		}
-		j.slots[by.Address.ID] = args.Limit
-		j.kick()
+		j.slots[asker.Address.ID] = args.Limit
+		j.notifyScheduler()
 	}
 	var answer api.JobSlots
-	answer.Limit, answer.Running, answer.Queued = j.book.Slots(by.Address.ID)
+	answer.Limit, answer.Running, answer.Queued = j.book.Slots(asker.Address.ID)
 	return answer, nil
 }
 
-func (j *asks) status(name string) api.JobStatus {
-	one, _ := j.get(name)
-	return api.JobStatus{Job: name, Status: one.State}
+func (j *supervision) status(name string) api.JobStatus {
+	entry, _ := j.get(name)
+	return api.JobStatus{Job: name, Status: entry.State}
 }
 
 // list returns the jobs of the calling session, or all jobs for the owner.
-func (j *asks) list(ctx context.Context, conn *ipc.Conn, caller api.Caller) (api.JobsResult, error) {
-	by, err := j.opts.Broker.Asker(ctx, conn, caller)
+func (j *supervision) list(ctx context.Context, conn *ipc.Conn, caller api.Caller) (api.JobsResult, error) {
+	asker, err := j.opts.Broker.Asker(ctx, conn, caller)
 	if err != nil {
 		return api.JobsResult{}, err
 	}
 	result := api.JobsResult{Jobs: []api.JobView{}}
 	for _, view := range j.views.Views() {
-		if one, err := j.get(view.Job); err == nil && j.mayControl(by, one) == nil {
+		if entry, err := j.get(view.Job); err == nil && j.mayControl(asker, entry) == nil {
 			result.Jobs = append(result.Jobs, view)
 		}
 	}
@@ -447,29 +447,29 @@ func (j *asks) list(ctx context.Context, conn *ipc.Conn, caller api.Caller) (api
 }
 
 // result returns the result of a job to its supervisor.
-func (j *asks) result(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (api.JobResult, error) {
-	one, err := j.controlled(ctx, conn, args.Caller, args.Job)
+func (j *supervision) result(ctx context.Context, conn *ipc.Conn, args api.JobArgs) (api.JobResult, error) {
+	entry, err := j.controlled(ctx, conn, args.Caller, args.Job)
 	if err != nil {
 		return api.JobResult{}, err
 	}
 	answer := api.JobResult{
-		JobStatus: api.JobStatus{Job: one.Name, Status: one.State}, Ended: one.State.IsEnded(), Sent: one.ResultSent,
+		JobStatus: api.JobStatus{Job: entry.Name, Status: entry.State}, Ended: entry.State.IsEnded(), Sent: entry.ResultSent,
 		Evidence: runs.Evidence{Files: []runs.Changed{}, Commands: []runs.Command{}},
 	}
-	if !answer.Ended || one.Run == 0 {
-		view := j.views.view(one, j.shown.Load().agents[one.Name])
+	if !answer.Ended || entry.Run == 0 {
+		view := j.views.view(entry, j.shown.Load().agents[entry.Name])
 		answer.Wait, answer.Progress, answer.Step = view.Wait, view.Progress, view.Step
 		return answer, nil
 	}
-	answer.Message = runs.ResultID(one.Name, one.Run)
-	envelope, _, err := j.files.ReadEnvelope(one.Name)
+	answer.Message = runs.ResultID(entry.Name, entry.Run)
+	envelope, _, err := j.files.ReadEnvelope(entry.Name)
 	if err != nil {
 		answer.Error = err.Error()
 		return answer, nil //nolint:nilerr // the answer says it
 	}
 	answer.Result, answer.Error, answer.Evidence = envelope.Result, envelope.Error, envelope.Evidence
 	if size, err := envelope.EncodedBytes(); err == nil && size > bridge.MaxFrameBytes-64<<10 { // the result exceeds the frame limit
-		answer.Result = envelope.Begin("an answer", j.files.Envelope(one.Name))
+		answer.Result = envelope.Begin("an answer", j.files.Envelope(entry.Name))
 	}
 	return answer, nil
 }

@@ -18,15 +18,15 @@ func (j *core) onlyOwner(ctx context.Context, conn *ipc.Conn, does string) error
 }
 
 // runsOf serves `bridge runs`.
-func (j *asks) runsOf(ctx context.Context, conn *ipc.Conn, args api.RunsArgs) (api.Runs, error) {
-	by, err := j.opts.Broker.Asker(ctx, conn, api.Caller{})
+func (j *supervision) runsOf(ctx context.Context, conn *ipc.Conn, args api.RunsArgs) (api.Runs, error) {
+	asker, err := j.opts.Broker.Asker(ctx, conn, api.Caller{})
 	if err != nil {
 		return api.Runs{}, err
 	}
 	runs := api.Runs{Jobs: []api.JobView{}, Approvals: []job.Approval{}}
 	shown := map[string]bool{}
 	for _, view := range j.views.Recent(max(0, args.Ended)) {
-		if one, err := j.find(view.Job); err == nil && j.mayControl(by, one) == nil {
+		if entry, err := j.find(view.Job); err == nil && j.mayControl(asker, entry) == nil {
 			runs.Jobs = append(runs.Jobs, view)
 			shown[view.Job] = true
 		}
@@ -40,30 +40,30 @@ func (j *asks) runsOf(ctx context.Context, conn *ipc.Conn, args api.RunsArgs) (a
 }
 
 // runLog serves `bridge watch`.
-func (j *asks) runLog(ctx context.Context, conn *ipc.Conn, args api.RunLogArgs) (api.RunLog, error) {
-	by, err := j.opts.Broker.Asker(ctx, conn, api.Caller{})
+func (j *supervision) runLog(ctx context.Context, conn *ipc.Conn, args api.RunLogArgs) (api.RunLog, error) {
+	asker, err := j.opts.Broker.Asker(ctx, conn, api.Caller{})
 	if err != nil {
 		return api.RunLog{}, err
 	}
-	one, err := j.find(args.Job)
+	entry, err := j.find(args.Job)
 	if err == nil {
-		err = j.mayControl(by, one)
+		err = j.mayControl(asker, entry)
 	}
 	if err != nil {
 		return api.RunLog{}, err
 	}
-	view, err := j.views.View(one.Name) // read before the log, so that the log contains the end
+	view, err := j.views.View(entry.Name) // read before the log, so that the log contains the end
 	if err != nil {
 		return api.RunLog{}, err
 	}
-	log, err := j.views.ReadLog(one.Name, args.From)
+	log, err := j.views.ReadLog(entry.Name, args.From)
 	return api.RunLog{View: view, Text: log.Text, Next: log.Next, Size: log.Size}, err
 }
 
 // Approve serves `bridge approve`. It fails with Denied inside an agent, and with Invalid for a
 // bad decision or for Picks. It fails with NotFound for an unknown approval, and with Conflict
 // if the approval was answered or has ended.
-func (j *asks) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
+func (j *supervision) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs) (job.Approval, error) {
 	if err := j.onlyOwner(ctx, conn, "answers by this command"); err != nil {
 		return job.Approval{}, err
 	}
@@ -88,9 +88,9 @@ func (j *asks) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveArgs
 // identifies the message: a repeat reaches a run only once. It fails with NotFound for an
 // unknown job, with Conflict for an archived one, and with Busy while the last result is being
 // sent.
-func (j *asks) Say(id string, control job.Control) (api.JobMessaged, error) {
-	if one, err := j.registered(control.Job); err == nil && one.Mirror != nil {
-		return j.away.Say(j.tasks.Context(), one, id, control)
+func (j *supervision) Say(id string, control job.Control) (api.JobMessaged, error) {
+	if entry, err := j.registered(control.Job); err == nil && entry.Mirror != nil {
+		return j.away.Say(j.tasks.Context(), entry, id, control)
 	}
 	delivery, err := j.say(id, control)
 	if err != nil {
@@ -106,24 +106,24 @@ func (j *asks) Say(id string, control job.Control) (api.JobMessaged, error) {
 // Cancel cancels a job and all jobs below it for the owner (JOB-06, JOB-22). It fails with
 // NotFound for an unknown job, with Conflict for an archived one, and with Storage if the
 // change cannot be recorded.
-func (j *asks) Cancel(name string) (api.JobStatus, error) {
-	one, err := j.registered(name)
+func (j *supervision) Cancel(name string) (api.JobStatus, error) {
+	entry, err := j.registered(name)
 	if err != nil {
 		return api.JobStatus{}, err
 	}
-	if one.Mirror != nil {
-		return j.away.Stop(j.tasks.Context(), one)
+	if entry.Mirror != nil {
+		return j.away.Stop(j.tasks.Context(), entry)
 	}
 	ending, err := j.cancelTree(name)
-	for _, one := range ending {
-		if err == nil && one.State.IsEnded() {
-			err = j.results.passOn(j.tasks.Context(), one.Name)
+	for _, entry := range ending {
+		if err == nil && entry.State.IsEnded() {
+			err = j.results.passOn(j.tasks.Context(), entry.Name)
 		}
 	}
 	return j.status(name), err
 }
 
-func (j *asks) cancelTree(name string) (ending []job.Job, err error) {
+func (j *supervision) cancelTree(name string) (ending []job.Job, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	err = j.changeLocked(func(book *job.Registry) (err error) {
@@ -133,8 +133,8 @@ func (j *asks) cancelTree(name string) (ending []job.Job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range ending {
-		if r := j.runs[one.Name]; r != nil && one.State.IsActive() {
+	for _, entry := range ending {
+		if r := j.runs[entry.Name]; r != nil && entry.State.IsActive() {
 			err = errors.Join(err, j.orderLocked(r, cancelOrder))
 		}
 	}
@@ -143,9 +143,9 @@ func (j *asks) cancelTree(name string) (ending []job.Job, err error) {
 
 // registered returns a controllable job. It fails with Conflict for an archived one.
 func (j *core) registered(name string) (job.Job, error) {
-	one, err := j.get(name)
+	entry, err := j.get(name)
 	if err == nil {
-		return one, nil
+		return entry, nil
 	}
 	if _, kept := j.find(name); kept != nil {
 		return job.Job{}, err

@@ -320,12 +320,12 @@ func TestRMT_09_RealFoldersAndLinks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			one, _ := b.owned().Job(name, laptop)
-			if tt.at != "" && one.Workdir != tt.at {
-				t.Errorf("it works in %s", one.Workdir)
+			entry, _ := b.owned().Job(name, laptop)
+			if tt.at != "" && entry.Workdir != tt.at {
+				t.Errorf("it works in %s", entry.Workdir)
 			}
-			if tt.worktree && one.Worktree.Path != root+"/repo/worktrees/repo-"+name {
-				t.Errorf("its checkout is %s", one.Worktree.Path)
+			if tt.worktree && entry.Worktree.Path != root+"/repo/worktrees/repo-"+name {
+				t.Errorf("its checkout is %s", entry.Worktree.Path)
 			}
 		})
 	}
@@ -354,8 +354,8 @@ func TestRMT_09_AFolderThatIsSwappedForALinkGainsNothing(t *testing.T) {
 		switch err := b.spawnPaired(laptop, name, root+"/at", root, nil); bridge.CodeOf(err) {
 		case "":
 			taken++
-			if one, _ := b.owned().Job(name, laptop); one.Workdir != root+"/real" {
-				t.Fatalf("a job works in %s", one.Workdir)
+			if entry, _ := b.owned().Job(name, laptop); entry.Workdir != root+"/real" {
+				t.Fatalf("a job works in %s", entry.Workdir)
 			}
 		case bridge.Denied:
 			refused++

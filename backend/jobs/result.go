@@ -22,24 +22,24 @@ type results struct{ *core }
 
 // close ends a run that has no runner to end it, or that never began. The broker writes
 // the envelope then.
-func (j *results) close(one job.Job, outcome job.Outcome, problem string) error {
-	if err := j.files.WriteEnvelope(one, outcome, problem, j.opts.Now()); err != nil {
+func (j *results) close(entry job.Job, outcome job.Outcome, problem string) error {
+	if err := j.files.WriteEnvelope(entry, outcome, problem, j.opts.Now()); err != nil {
 		return err
 	}
-	return j.finish(one.Name, one.Run)
+	return j.finish(entry.Name, entry.Run)
 }
 
 // makeSure writes an ended run's missing envelope, as after a restore or file damage.
 // The result is on disk before it is sent.
-func (j *results) makeSure(one job.Job) error {
-	if !j.files.HasNoResult(one) {
+func (j *results) makeSure(entry job.Job) error {
+	if !j.files.HasNoResult(entry) {
 		return nil
 	}
-	outcome, problem := job.Outcome{State: one.State, Ended: one.Ended, Until: one.LimitUntil.Time()}, ""
-	if one.State == job.Finished {
+	outcome, problem := job.Outcome{State: entry.State, Ended: entry.Ended, Until: entry.LimitUntil.Time()}, ""
+	if entry.State == job.Finished {
 		outcome, problem = job.Outcome{State: job.Failed, Ended: job.EndFailed}, "It had finished, but its result is gone or damaged."
 	}
-	return j.files.WriteEnvelope(one, outcome, problem, j.opts.Now())
+	return j.files.WriteEnvelope(entry, outcome, problem, j.opts.Now())
 }
 
 // finish records the result of that run durably. Then it sends the result message and
@@ -51,20 +51,20 @@ func (j *results) finish(name string, number int) error {
 	}
 	at := j.opts.Now()
 	state, _ := j.files.ReadState(name) // the broker may have missed its last report
-	prompted, unread := jobfiles.PromptBegun(j.files.Folder(name), number)
+	prompted, unread := jobfiles.PromptStarted(j.files.Folder(name), number)
 	if unread != nil {
 		j.logged("read whether "+name+" had its prompt", unread)
 		prompted = true // an unclear outcome is never retried
 	}
 	err = j.change(func(r *job.Registry) error {
-		one, has := r.Get(name)
-		if !has || one.Run != number || one.State.IsEnded() {
+		entry, has := r.Get(name)
+		if !has || entry.Run != number || entry.State.IsEnded() {
 			return errSame
 		}
 		if state.Run == number {
-			if _, err := r.Update(name, func(one *job.Job) {
-				jobfiles.NoteWorktree(one, state.Worktree)
-				one.SessionID = cmp.Or(state.Session, one.SessionID)
+			if _, err := r.Update(name, func(entry *job.Job) {
+				jobfiles.NoteWorktree(entry, state.Worktree)
+				entry.SessionID = cmp.Or(state.Session, entry.SessionID)
 			}); err != nil {
 				return err
 			}
@@ -79,19 +79,19 @@ func (j *results) finish(name string, number int) error {
 	if err != nil {
 		return err
 	}
-	j.kick()
-	defer j.landings.LookSoon()
+	j.notifyScheduler()
+	defer j.landings.RequestPoll()
 	return j.send(j.tasks.Context(), name)
 }
 
 // send sends the result message of an ended run under its unique id, and records that
 // it is durable (JOB-03). It also closes the run's approvals and records.
 func (j *results) send(ctx context.Context, name string) error {
-	one, err := j.get(name)
-	if err != nil || !one.State.IsEnded() {
+	entry, err := j.get(name)
+	if err != nil || !entry.State.IsEnded() {
 		return err
 	}
-	left := j.leftOf(one)
+	left := j.leftOf(entry)
 	r := left.run
 	if r != nil {
 		if err := j.approvals.withdrawAll(r); err != nil {
@@ -101,16 +101,16 @@ func (j *results) send(ctx context.Context, name string) error {
 	if err := j.passOn(ctx, name); err != nil {
 		return err
 	}
-	if !one.ResultSent && one.Run > 0 && !j.isDelivered(r) {
-		j.logged("keep the transcript of "+name, j.said.keep(ctx, one)) // a failed transcript is stored later
-		if err := j.makeSure(one); err != nil {
+	if !entry.ResultSent && entry.Run > 0 && !j.isDelivered(r) {
+		j.logged("keep the transcript of "+name, j.said.keep(ctx, entry)) // a failed transcript is stored later
+		if err := j.makeSure(entry); err != nil {
 			return err
 		}
-		body, err := j.body(one)
+		body, err := j.body(entry)
 		if err != nil {
 			return err
 		}
-		if err := j.deliver(ctx, one, runs.ResultID(one.Name, one.Run), runs.Conversation(one.Name), body+runs.UnclearBody(left.unclear)); err != nil {
+		if err := j.deliver(ctx, entry, runs.ResultID(entry.Name, entry.Run), runs.Conversation(entry.Name), body+runs.UnclearBody(left.unclear)); err != nil {
 			return err
 		}
 	}
@@ -121,23 +121,23 @@ func (j *results) send(ctx context.Context, name string) error {
 		return nil
 	}
 	err = j.change(func(book *job.Registry) error {
-		first, err := book.MarkSent(one.Name, one.Run)
+		first, err := book.MarkSent(entry.Name, entry.Run)
 		if err == nil && !first {
 			return errSame // another call was faster, or the job already continues
 		}
 		if err == nil {
-			_, err = book.Update(one.Name, func(present *job.Job) { present.NoteSaid(left.said...) })
+			_, err = book.Update(entry.Name, func(present *job.Job) { present.NoteSaid(left.said...) })
 		}
 		for _, words := range left.late {
 			if err == nil {
-				_, err = book.Message(one.Name, words, job.Settings{}, j.opts.Now())
+				_, err = book.Message(entry.Name, words, job.Settings{}, j.opts.Now())
 			}
 		}
 		return err
 	})
 	if err == nil {
 		j.forget(r)
-		j.kick()
+		j.notifyScheduler()
 	}
 	return err
 }
@@ -145,8 +145,8 @@ func (j *results) send(ctx context.Context, name string) error {
 // sendFirst sends the pending result of an ended run. A message that came too late for
 // the run then continues the job.
 func (j *results) sendFirst(name string) error {
-	one, err := j.get(name)
-	if err == nil && one.IsUnsent() {
+	entry, err := j.get(name)
+	if err == nil && entry.IsUnsent() {
 		err = j.send(j.tasks.Context(), name)
 	}
 	return err
@@ -163,20 +163,20 @@ type leftover struct {
 
 // leftOf returns the leftover of the ended run. If the job was cancelled, no message
 // continues it.
-func (j *results) leftOf(one job.Job) leftover {
-	begun, err := jobfiles.BegunToSay(j.files.Folder(one.Name), one.Run)
-	j.logged("read what "+one.Name+" was told", err)
+func (j *results) leftOf(entry job.Job) leftover {
+	begun, err := jobfiles.StartedDeliveries(j.files.Folder(entry.Name), entry.Run)
+	j.logged("read what "+entry.Name+" was told", err)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := j.runs[one.Name]
-	if r == nil || r.number != one.Run {
+	r := j.runs[entry.Name]
+	if r == nil || r.number != entry.Run {
 		return leftover{}
 	}
 	r.begun = begun
 	left := leftover{run: r, said: slices.Clone(r.said)}
-	if one.State != job.Cancelled && !one.CancelAsked {
+	if entry.State != job.Cancelled && !entry.CancelAsked {
 		if left.unread = j.runners.mendLocked(r) != nil; !left.unread {
-			left.late = r.unsaid()
+			left.late = r.undelivered()
 		}
 	} else {
 		for _, order := range r.orders { // they are never sent again
@@ -211,25 +211,25 @@ func (j *results) forget(r *run) {
 	r.signal()
 }
 
-func (j *results) body(one job.Job) (string, error) {
-	envelope, size, err := j.files.ReadEnvelope(one.Name)
+func (j *results) body(entry job.Job) (string, error) {
+	envelope, size, err := j.files.ReadEnvelope(entry.Name)
 	if errors.Is(err, runs.ErrManual) {
-		return runs.ManualBody(one.Name, j.files.Envelope(one.Name), size), nil
+		return runs.ManualBody(entry.Name, j.files.Envelope(entry.Name), size), nil
 	}
-	return envelope.Body(j.files.Envelope(one.Name)), err
+	return envelope.Body(j.files.Envelope(entry.Name)), err
 }
 
 // deliver sends a message to the job's supervisor, and repeats if the supervisor
 // changes meanwhile. For a job of a paired PC it does nothing: that PC polls.
-func (j *results) deliver(ctx context.Context, one job.Job, id, conversation, body string) error {
-	if one.PC != "" {
+func (j *results) deliver(ctx context.Context, entry job.Job, id, conversation, body string) error {
+	if entry.PC != "" {
 		return nil
 	}
-	from := one.Sender()
+	from := entry.Sender()
 	for {
-		to := j.answersTo(one)
-		err := j.opts.Broker.Deliver(ctx, from, to.ID, api.SendArgs{To: to.Name, MessageID: id, ConversationID: conversation, Body: body})
-		if again := j.answersTo(one); err != nil || again == to {
+		caller := j.answersTo(entry)
+		err := j.opts.Broker.Deliver(ctx, from, caller.ID, api.SendArgs{To: caller.Name, MessageID: id, ConversationID: conversation, Body: body})
+		if again := j.answersTo(entry); err != nil || again == caller {
 			return err
 		}
 	}
@@ -242,9 +242,9 @@ func (j *results) passOn(ctx context.Context, name string) error {
 		if child.Parent != name {
 			continue
 		}
-		to := j.answersTo(child)
+		caller := j.answersTo(child)
 		for run := 1; run <= child.Run; run++ {
-			if _, err := j.opts.Broker.GiveOn(ctx, runs.ResultID(child.Name, run), to.ID); err != nil {
+			if _, err := j.opts.Broker.GiveOn(ctx, runs.ResultID(child.Name, run), caller.ID); err != nil {
 				return err
 			}
 		}
@@ -252,83 +252,83 @@ func (j *results) passOn(ctx context.Context, name string) error {
 	return nil
 }
 
-// lookAtRunner ends the run of a runner that is gone: with its recorded result, or as
+// checkRunner ends the run of a runner that is gone: with its recorded result, or as
 // interrupted. The process identity decides, never the age (JOB-02).
-func (j *results) lookAtRunner(one job.Job) {
+func (j *results) checkRunner(entry job.Job) {
 	j.mu.Lock()
-	r := j.runs[one.Name]
-	mayBeGone := r != nil && r.number == one.Run && !r.launching && r.conn == nil
+	r := j.runs[entry.Name]
+	mayBeGone := r != nil && r.number == entry.Run && !r.launching && r.conn == nil
 	j.mu.Unlock()
 	if !mayBeGone {
 		return
 	}
-	present, err := j.get(one.Name) // the caller's copy may predate the record of the runner
-	if err != nil || present.Run != one.Run || !present.State.IsActive() || !j.isGone(present) {
+	present, err := j.get(entry.Name) // the caller's copy may predate the record of the runner
+	if err != nil || present.Run != entry.Run || !present.State.IsActive() || !j.isGone(present) {
 		return
 	}
-	one = present
-	if !j.bar(one) {
+	entry = present
+	if !j.bar(entry) {
 		return
 	}
-	j.reap(one)
-	err = j.finish(one.Name, one.Run)
-	if err != nil && j.files.HasNoResult(one) {
+	j.reap(entry)
+	err = j.finish(entry.Name, entry.Run)
+	if err != nil && j.files.HasNoResult(entry) {
 		outcome := job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}
-		if one.CancelAsked {
+		if entry.CancelAsked {
 			outcome = job.Outcome{State: job.Cancelled, Ended: job.EndedCancelled}
 		}
-		err = j.close(one, outcome, "")
+		err = j.close(entry, outcome, "")
 	}
-	j.logged("end "+one.Name+", whose runner is gone", err)
+	j.logged("end "+entry.Name+", whose runner is gone", err)
 }
 
 // bar prevents a late runner from claiming a run that ends without it, and reports
 // whether the run may end. If a runner claimed the run just now, the run continues.
-func (j *results) bar(one job.Job) bool {
-	err := orphans.Bar(j.files.Folder(one.Name), one.Run)
+func (j *results) bar(entry job.Job) bool {
+	err := orphans.Bar(j.files.Folder(entry.Name), entry.Run)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return j.isGone(one)
+		return j.isGone(entry)
 	case errors.Is(err, fs.ErrNotExist):
 		return true // without its folder no run can begin
 	}
-	j.logged("bar "+one.Name+" to a runner that comes late", err)
+	j.logged("bar "+entry.Name+" to a runner that comes late", err)
 	return err == nil
 }
 
 // isGone reports whether the runner of an active job has ended.
-func (j *results) isGone(one job.Job) bool {
+func (j *results) isGone(entry job.Job) bool {
 	pid, identity := 0, ""
-	if one.Host != nil {
-		pid, identity = one.Host.PID, one.Host.Identity
+	if entry.Host != nil {
+		pid, identity = entry.Host.PID, entry.Host.Identity
 	}
-	if claim, err := orphans.ClaimOf(j.files.Folder(one.Name), one.Run); err == nil && claim.Runner.PID > 0 { // it was faster than the recorded runner
+	if claim, err := orphans.ClaimOf(j.files.Folder(entry.Name), entry.Run); err == nil && claim.Runner.PID > 0 { // it was faster than the recorded runner
 		pid, identity = claim.Runner.PID, claim.Runner.Identity
 	}
-	if state, err := j.files.ReadState(one.Name); err == nil && state.Run == one.Run && state.Runner.PID > 0 {
+	if state, err := j.files.ReadState(entry.Name); err == nil && state.Run == entry.Run && state.Runner.PID > 0 {
 		pid, identity = state.Runner.PID, state.Runner.Identity
 	}
 	if pid == 0 || identity == "" {
 		// A broker died during the start of the runner: the runner may still report.
-		return j.opts.Now().Sub(j.began) > j.opts.Pace.Grace && !proc.Alive(pid) && !orphans.Drives(j.files.Folder(one.Name), one.Run, job.Process{})
+		return j.opts.Now().Sub(j.began) > j.opts.Pace.Grace && !proc.Alive(pid) && !orphans.Drives(j.files.Folder(entry.Name), entry.Run, job.Process{})
 	}
-	return !orphans.Drives(j.files.Folder(one.Name), one.Run, job.Process{PID: pid, Identity: identity})
+	return !orphans.Drives(j.files.Folder(entry.Name), entry.Run, job.Process{PID: pid, Identity: identity})
 }
 
 // reap ends the processes that a dead runner left (JOB-06).
-func (j *results) reap(one job.Job) {
-	left, err := orphans.End(j.tasks.Context(), j.files.Folder(one.Name), j.trees.Seen(one.Name)...)
+func (j *results) reap(entry job.Job) {
+	left, err := orphans.End(j.tasks.Context(), j.files.Folder(entry.Name), j.trees.Seen(entry.Name)...)
 	if len(left) > 0 {
-		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", one.Name, "processes", left)
+		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", entry.Name, "processes", left)
 	}
-	mark, markErr := orphans.MarkOf(j.files.Folder(one.Name), one.Run)
+	mark, markErr := orphans.MarkOf(j.files.Folder(entry.Name), entry.Run)
 	if err == nil && markErr == nil { // for a runner that had not recorded its state
 		err = sandbox.RemoveCgroup(mark)
 	}
-	j.logged("end the processes that "+one.Name+" left", err)
+	j.logged("end the processes that "+entry.Name+" left", err)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if r := j.runs[one.Name]; r != nil && r.number == one.Run {
+	if r := j.runs[entry.Name]; r != nil && r.number == entry.Run {
 		r.isLeft = err != nil
 	}
 }

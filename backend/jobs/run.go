@@ -31,7 +31,7 @@ type run struct {
 	late []string
 	// said are the ids of all messages that it was sent, also those with a known outcome.
 	said      []string
-	begun     map[string]bool // orders that began, once the run has ended, from jobfiles.BegunToSay
+	begun     map[string]bool // orders that began, once the run has ended, from jobfiles.StartedDeliveries
 	approvals map[string]job.Approval
 	agents    []job.Process   // as its runner recorded them
 	asked     map[string]bool // the recipients to whom this process sent each approval
@@ -55,8 +55,8 @@ func newRun(name string, number int, token string) *run {
 	}
 }
 
-// unsaid returns the messages that the run has not received.
-func (r *run) unsaid() []string {
+// undelivered returns the messages that the run has not received.
+func (r *run) undelivered() []string {
 	words := slices.Clone(r.late)
 	for _, order := range r.orders {
 		if order.Kind == api.OrderMessage && !r.begun[order.ID] {
@@ -171,25 +171,25 @@ func (j *runners) canHear(name string) error {
 
 // reopen restores the run of a job that was active when the last broker ended. A
 // damaged file affects only this job.
-func (j *core) reopen(one job.Job) {
-	r := newRun(one.Name, one.Run, "")
-	j.runs[one.Name] = r
-	spec, err := j.files.ReadSpec(one.Name)
-	if err == nil && spec.Run == one.Run {
+func (j *core) reopen(entry job.Job) {
+	r := newRun(entry.Name, entry.Run, "")
+	j.runs[entry.Name] = r
+	spec, err := j.files.ReadSpec(entry.Name)
+	if err == nil && spec.Run == entry.Run {
 		r.token = spec.Token
 	}
-	if state, err := j.files.ReadState(one.Name); err == nil && state.Run == one.Run {
+	if state, err := j.files.ReadState(entry.Name); err == nil && state.Run == entry.Run {
 		r.agents = state.Processes
 		if state.Runner.PID > 0 {
-			one.Host = &job.Host{PID: state.Runner.PID, Identity: state.Runner.Identity}
+			entry.Host = &job.Host{PID: state.Runner.PID, Identity: state.Runner.Identity}
 		}
 	}
-	j.standsLocked(r, one.Host)
+	j.recordProcessesLocked(r, entry.Host)
 	if r.unread = j.readOrders(r); r.unread != nil {
-		j.opts.Log.Error("jobs: one cannot be told anything", "job", one.Name, "err", r.unread)
+		j.opts.Log.Error("jobs: one cannot be told anything", "job", entry.Name, "err", r.unread)
 	}
 	asked := slices.ContainsFunc(r.orders, func(o api.Order) bool { return o.Kind == api.OrderCancel })
-	if one.CancelAsked && !asked { // the broker died between the registry and the order
+	if entry.CancelAsked && !asked { // the broker died between the registry and the order
 		r.orders = append(r.orders, cancelOrder)
 	}
 }

@@ -23,7 +23,7 @@ type runners struct{ *core }
 // hello binds a connection to the run that its runner drives. If a broker died, the
 // runner reconnects this way with a full report.
 func (j *runners) hello(ctx context.Context, conn *ipc.Conn, args api.RunnerHello) (api.RunnerReported, error) {
-	one, err := j.get(args.Job)
+	entry, err := j.get(args.Job)
 	if err != nil {
 		return api.RunnerReported{}, err
 	}
@@ -34,11 +34,11 @@ func (j *runners) hello(ctx context.Context, conn *ipc.Conn, args api.RunnerHell
 	if r == nil { // its records are closed: nothing waits for it
 		return api.RunnerReported{Taken: true}, nil
 	}
-	if pid := conn.PeerPID(); pid > 0 && (one.Host == nil || one.Host.PID != pid) {
+	if pid := conn.PeerPID(); pid > 0 && (entry.Host == nil || entry.Host.PID != pid) {
 		j.mu.Lock()
-		j.noteLocked(one.Name, func(present *job.Job) {
+		j.noteLocked(entry.Name, func(present *job.Job) {
 			j.setHost(present, pid, identityOf(pid))
-			j.standsLocked(r, present.Host)
+			j.recordProcessesLocked(r, present.Host)
 		})
 		j.mu.Unlock()
 	}
@@ -63,8 +63,8 @@ func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if one, _ := j.book.Get(args.Job); one.Host != nil && conn.PeerPID() > 0 && one.Host.PID != conn.PeerPID() && orphans.Runs(job.Process{PID: one.Host.PID, Identity: one.Host.Identity}) {
-		return nil, bridge.Errorf(bridge.Denied, "%s is driven by process %d: no other speaks for it", args.Job, one.Host.PID)
+	if entry, _ := j.book.Get(args.Job); entry.Host != nil && conn.PeerPID() > 0 && entry.Host.PID != conn.PeerPID() && orphans.Runs(job.Process{PID: entry.Host.PID, Identity: entry.Host.Identity}) {
+		return nil, bridge.Errorf(bridge.Denied, "%s is driven by process %d: no other speaks for it", args.Job, entry.Host.PID)
 	}
 	r := j.runs[args.Job]
 	if r == nil || r.number != args.Run {
@@ -73,8 +73,8 @@ func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
 	r.conn, r.given = conn, map[string]bool{}
 	if r.token != spec.Token { // its spec could not be read when this broker started
 		r.token = spec.Token
-		one, _ := j.book.Get(args.Job)
-		j.standsLocked(r, one.Host)
+		entry, _ := j.book.Get(args.Job)
+		j.recordProcessesLocked(r, entry.Host)
 	}
 	j.bound[conn] = r
 	r.signal()
@@ -114,7 +114,7 @@ func (j *runners) report(ctx context.Context, conn *ipc.Conn, args api.RunnerRep
 // take makes the parts of a report durable that must survive.
 func (j *runners) take(ctx context.Context, r *run, report api.RunnerReport) (api.RunnerReported, error) {
 	j.mu.Lock()
-	err := j.takeLocked(r, report)
+	err := j.handleReportLocked(r, report)
 	j.approvals.askLocked(r, report.Approvals)
 	j.mu.Unlock()
 	if err != nil {
@@ -130,7 +130,7 @@ func (j *runners) take(ctx context.Context, r *run, report api.RunnerReport) (ap
 	return api.RunnerReported{Taken: true}, nil
 }
 
-func (j *runners) takeLocked(r *run, report api.RunnerReport) error {
+func (j *runners) handleReportLocked(r *run, report api.RunnerReport) error {
 	if err := j.settleLocked(r, report.Outcomes); err != nil {
 		return err
 	}
@@ -177,12 +177,12 @@ func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
 // immediately, the rest later.
 func (j *runners) stateLocked(r *run, state runs.StateFile) error {
 	r.step, r.model, r.nextTurn = state.Step, cmp.Or(state.Model, r.model), state.NextTurn
-	one, has := j.book.Get(r.job)
+	entry, has := j.book.Get(r.job)
 	if !slices.Equal(r.agents, state.Processes) {
 		r.agents = slices.Clone(state.Processes)
-		j.standsLocked(r, one.Host)
+		j.recordProcessesLocked(r, entry.Host)
 	}
-	if !has || one.Run != r.number || !one.State.IsActive() {
+	if !has || entry.Run != r.number || !entry.State.IsActive() {
 		return nil
 	}
 	update := func(present *job.Job) {
@@ -192,9 +192,9 @@ func (j *runners) stateLocked(r *run, state runs.StateFile) error {
 		jobfiles.NoteWorktree(present, state.Worktree)
 		present.Tokens, present.CostUSD = max(state.Tokens, present.Tokens), max(state.CostUSD, present.CostUSD)
 	}
-	moves := state.State == job.Running && one.State != job.Running || state.State == job.Waiting && !sameWait(one.Wait, state.Wait)
-	placed := jobfiles.NoteWorktree(&one, state.Worktree)
-	if !moves && !placed && cmp.Or(state.Session, one.SessionID) == one.SessionID {
+	moves := state.State == job.Running && entry.State != job.Running || state.State == job.Waiting && !sameWait(entry.Wait, state.Wait)
+	placed := jobfiles.NoteWorktree(&entry, state.Worktree)
+	if !moves && !placed && cmp.Or(state.Session, entry.SessionID) == entry.SessionID {
 		j.noteLocked(r.job, update)
 		return nil
 	}

@@ -18,8 +18,8 @@ type Rules interface {
 	Allow(request rule.Request, by string) (rule.Rule, bool)
 	// Make creates a durable rule from the owner's choice.
 	Make(request rule.Request, wish rule.Wish) (rule.Rule, error)
-	// TakeBack revokes a rule.
-	TakeBack(id string) (rule.Rule, rules.Undone, error)
+	// Revoke revokes a rule.
+	Revoke(id string) (rule.Rule, rules.Undone, error)
 	// Holds reports whether an answer by that rule is still valid.
 	Holds(id string) bool
 }
@@ -29,11 +29,11 @@ type Rules interface {
 type standing struct{ *core }
 
 // requestOf returns the request of a job's approval, in the folder that rules apply to.
-func requestOf(one job.Job, approval job.Approval) rule.Request {
-	if one.Worktree != nil && one.Worktree.RepoRoot != "" {
-		return rule.RequestOf(approval, one.Worktree.RepoRoot, one.Workdir)
+func requestOf(entry job.Job, approval job.Approval) rule.Request {
+	if entry.Worktree != nil && entry.Worktree.RepoRoot != "" {
+		return rule.RequestOf(approval, entry.Worktree.RepoRoot, entry.Workdir)
 	}
-	return rule.RequestOf(approval, one.Workdir, one.Workdir)
+	return rule.RequestOf(approval, entry.Workdir, entry.Workdir)
 }
 
 // answerLocked answers an open approval if a rule allows its request.
@@ -42,15 +42,15 @@ func (j *standing) answerLocked(r *run, id string) {
 	if j.opts.Rules == nil || !approval.IsOpen(j.opts.Now()) || r.unread != nil {
 		return
 	}
-	one, has := j.book.Get(r.job)
-	if !has || one.Run != r.number || !one.State.IsActive() || one.CancelAsked {
+	entry, has := j.book.Get(r.job)
+	if !has || entry.Run != r.number || !entry.State.IsActive() || entry.CancelAsked {
 		return
 	}
-	used, allowed := j.opts.Rules.Allow(requestOf(one, approval), r.job)
+	used, allowed := j.opts.Rules.Allow(requestOf(entry, approval), r.job)
 	if !allowed {
 		return
 	}
-	by, reason := job.ByRule+used.ID, "Allowed by your rule: "+clip(used.Says())+"."
+	by, reason := job.ByRule+used.ID, "Allowed by your rule: "+clip(used.Sentence())+"."
 	if approval.Answer(by, job.Allow, reason, j.opts.Now()) != nil {
 		return
 	}
@@ -92,7 +92,7 @@ func (j *standing) AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, err
 		return job.Approval{}, err
 	}
 	if approval, err = j.approvals.Answer(id, job.Allow, ""); err != nil {
-		if _, _, undone := j.opts.Rules.TakeBack(made.ID); undone != nil {
+		if _, _, undone := j.opts.Rules.Revoke(made.ID); undone != nil {
 			j.opts.Log.Error("a rule could not be taken back whose answer came too late", "rule", made.ID, "err", undone)
 		}
 		return approval, err
@@ -109,8 +109,8 @@ func (j *standing) asked(id string) (job.Approval, rule.Request, error) {
 	if err == nil && !approval.IsOpen(j.opts.Now()) {
 		err = approval.Answer(bridge.OwnerName, job.Allow, "", j.opts.Now()) // the error has the reason
 	}
-	one, _ := j.book.Get(approval.Job)
-	return approval, requestOf(one, approval), err
+	entry, _ := j.book.Get(approval.Job)
+	return approval, requestOf(entry, approval), err
 }
 
 // FromNowOn returns the rule that the owner may create from an approval, and its folder.
@@ -118,11 +118,11 @@ func (j *standing) FromNowOn(approval job.Approval) (offer rule.Offer, folder st
 	if j.opts.Rules == nil {
 		return rule.Offer{Why: "no standing rules are kept here"}, ""
 	}
-	one, err := j.get(approval.Job)
-	if err != nil || one.Mirror != nil {
+	entry, err := j.get(approval.Job)
+	if err != nil || entry.Mirror != nil {
 		return rule.Offer{Why: "a rule is made on the PC that runs the job"}, ""
 	}
-	request := requestOf(one, approval)
+	request := requestOf(entry, approval)
 	return rule.OfferFor(request), request.Folder
 }
 
@@ -138,10 +138,10 @@ func (j *standing) answerOpen() {
 	j.publish()
 }
 
-// takeUp withdraws answers by rules that were revoked while this broker did not run or
+// withdrawRevoked withdraws answers by rules that were revoked while this broker did not run or
 // was ending. It also answers the approvals of that time. It is called once, before any
 // runner connects.
-func (j *standing) takeUp() {
+func (j *standing) withdrawRevoked() {
 	if j.opts.Rules == nil {
 		return
 	}

@@ -173,8 +173,8 @@ func TestNED_04_ARuleAnswersWhatWaitsAndWhatWasAskedWithoutABroker(t *testing.T)
 		t.Errorf("what waited beside it: %+v", got)
 	}
 	b.down()
-	asked := job.NewApproval(job.Approval{ID: "q3", Job: r.spec.Job, Run: 1, Agent: "codex", By: "boss", Kind: "command", What: "shell", Detail: "go test ./c", Cwd: r.spec.Folder}, time.Now())
-	data, err := json.Marshal(asked)
+	approval := job.NewApproval(job.Approval{ID: "q3", Job: r.spec.Job, Run: 1, Agent: "codex", By: "boss", Kind: "command", What: "shell", Detail: "go test ./c", Cwd: r.spec.Folder}, time.Now())
+	data, err := json.Marshal(approval)
 	if err != nil || os.WriteFile(b.jobs.files.Approval("q3"), data, 0o600) != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestNED_04_TakenBackAtOnce(t *testing.T) {
 	applied := b.approval("q4")
 	applied.State = job.ApprovalApplied
 	r.tells(applied)
-	_, undone, err := b.rules.TakeBack(made.ID)
+	_, undone, err := b.rules.Revoke(made.ID)
 	if err != nil || !slices.Equal(undone.Asked, []string{"q3"}) || !slices.Equal(undone.Handed, []string{"q2"}) {
 		t.Fatalf("taken back: %+v, %v; want q3 asked again and q2 handed over", undone, err)
 	}
@@ -366,16 +366,16 @@ func TestNED_04_ARuleOfAPairedPCsJobIsMadeThere(t *testing.T) {
 	s := b.join("boss", "s1")
 	r := working(b, s)
 	r.wants("q1", "go test ./a")
-	asked := b.approval("q1")
-	offer, folder := b.jobs.FromNowOn(asked)
+	approval := b.approval("q1")
+	offer, folder := b.jobs.FromNowOn(approval)
 	if !offer.Exact || offer.Least != 2 || folder != r.spec.Folder {
 		t.Errorf("of a job here: %+v in %s", offer, folder)
 	}
 	b.jobs.mu.Lock()
-	b.jobs.noteLocked(first, func(one *job.Job) { one.Mirror = &job.Mirror{PC: "other"} })
+	b.jobs.noteLocked(first, func(entry *job.Job) { entry.Mirror = &job.Mirror{PC: "other"} })
 	b.jobs.publish()
 	b.jobs.mu.Unlock()
-	if offer, folder := b.jobs.FromNowOn(asked); offer.Exact || len(offer.Words) > 0 || offer.Why == "" || folder != "" {
+	if offer, folder := b.jobs.FromNowOn(approval); offer.Exact || len(offer.Words) > 0 || offer.Why == "" || folder != "" {
 		t.Errorf("of one on a paired PC: %+v in %s", offer, folder)
 	}
 }

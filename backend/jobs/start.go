@@ -19,11 +19,11 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// starts is the part that assigns slots and starts runners.
-type starts struct{ *core }
+// scheduler is the part that assigns slots and starts runners.
+type scheduler struct{ *core }
 
-func (j *starts) loop() {
-	j.takeUp()
+func (j *scheduler) loop() {
+	j.resumeStarts()
 	for {
 		select {
 		case <-j.ready:
@@ -35,23 +35,23 @@ func (j *starts) loop() {
 }
 
 // startNext assigns slots to the queued jobs that may run now, and starts their runners.
-func (j *starts) startNext() {
+func (j *scheduler) startNext() {
 	if err := j.allowed(); err != nil {
-		if slices.ContainsFunc(j.all(), func(one job.Job) bool { return one.State == job.Queued }) {
+		if slices.ContainsFunc(j.all(), func(entry job.Job) bool { return entry.State == job.Queued }) {
 			j.logged("start the next job", err)
 		}
 		return
 	}
 	started, err := j.giveSlots()
 	j.logged("start the next job", err)
-	for _, one := range started {
-		j.beginOrEnd(one)
+	for _, entry := range started {
+		j.beginOrEnd(entry)
 	}
 }
 
 // giveSlots begins the runs of the jobs that may run now. From then on a message goes
 // to the run, although its runner may not have begun.
-func (j *starts) giveSlots() (started []job.Job, err error) {
+func (j *scheduler) giveSlots() (started []job.Job, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	err = j.changeLocked(func(r *job.Registry) error {
@@ -63,43 +63,43 @@ func (j *starts) giveSlots() (started []job.Job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range started {
-		r := newRun(one.Name, one.Run, "")
+	for _, entry := range started {
+		r := newRun(entry.Name, entry.Run, "")
 		r.launching = true
-		j.runs[one.Name] = r
+		j.runs[entry.Name] = r
 	}
 	return started, nil
 }
 
-// takeUp starts the runs during whose start an earlier broker died. If that broker
+// resumeStarts starts the runs during whose start an earlier broker died. If that broker
 // already started a runner, only one of the two runners claims the run.
-func (j *starts) takeUp() {
-	for _, one := range j.all() {
-		if one.State != job.Starting || one.Host != nil || one.Remote != nil {
+func (j *scheduler) resumeStarts() {
+	for _, entry := range j.all() {
+		if entry.State != job.Starting || entry.Host != nil || entry.Remote != nil {
 			continue
 		}
-		if _, err := orphans.ClaimOf(j.files.Folder(one.Name), one.Run); errors.Is(err, fs.ErrNotExist) {
-			j.beginOrEnd(one)
+		if _, err := orphans.ClaimOf(j.files.Folder(entry.Name), entry.Run); errors.Is(err, fs.ErrNotExist) {
+			j.beginOrEnd(entry)
 		}
 	}
 }
 
-func (j *starts) beginOrEnd(one job.Job) {
-	if err := j.begin(one); err != nil {
-		j.opts.Log.Warn("a job could not be started", "job", one.Name, "err", err)
+func (j *scheduler) beginOrEnd(entry job.Job) {
+	if err := j.begin(entry); err != nil {
+		j.opts.Log.Warn("a job could not be started", "job", entry.Name, "err", err)
 		outcome := job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}
-		j.logged("end "+one.Name, j.results.close(one, outcome, err.Error()))
+		j.logged("end "+entry.Name, j.results.close(entry, outcome, err.Error()))
 	}
 }
 
 // begin starts the runner of a job that has a slot. It keeps an earlier broker's files
 // for that run, because its runner may be starting.
-func (j *starts) begin(one job.Job) error {
+func (j *scheduler) begin(entry job.Job) error {
 	j.mu.Lock()
-	r := j.runs[one.Name]
-	if r == nil || r.number != one.Run {
-		r = newRun(one.Name, one.Run, "")
-		j.runs[one.Name] = r
+	r := j.runs[entry.Name]
+	if r == nil || r.number != entry.Run {
+		r = newRun(entry.Name, entry.Run, "")
+		j.runs[entry.Name] = r
 	}
 	isLaidOut := r.token != ""
 	r.token, r.launching = cmp.Or(r.token, rand.Text()), true
@@ -109,27 +109,27 @@ func (j *starts) begin(one job.Job) error {
 		defer j.mu.Unlock()
 		r.launching = false
 	}()
-	if one.Worktree != nil { // no clean-up may remove it while the runner uses it
+	if entry.Worktree != nil { // no clean-up may remove it while the runner uses it
 		if err := j.landings.Wait(j.tasks.Context()); err != nil {
 			return err
 		}
 	}
 	if !isLaidOut {
-		if err := j.layOut(one, r); err != nil {
+		if err := j.layOut(entry, r); err != nil {
 			return err
 		}
 	}
 	j.mu.Lock()
-	j.standsLocked(r, nil) // its processes are known by their mark before its runner is recorded
+	j.recordProcessesLocked(r, nil) // its processes are known by their mark before its runner is recorded
 	j.mu.Unlock()
-	pid, err := j.opts.Start(j.files.Folder(one.Name))
+	pid, err := j.opts.Start(j.files.Folder(entry.Name))
 	if err != nil {
 		return err
 	}
 	identity := identityOf(pid)
 	return j.change(func(book *job.Registry) error {
-		present, err := book.Update(one.Name, func(present *job.Job) { j.setHost(present, pid, identity) })
-		j.standsLocked(r, present.Host)
+		present, err := book.Update(entry.Name, func(present *job.Job) { j.setHost(present, pid, identity) })
+		j.recordProcessesLocked(r, present.Host)
 		return err
 	})
 }
@@ -146,23 +146,23 @@ func identityOf(pid int) string {
 // ended is the identity that identityOf returns for a process that is gone.
 const ended = "ended"
 
-func (j *core) setHost(one *job.Job, pid int, identity string) {
-	one.Host = &job.Host{PID: pid, StartedAt: job.Millis(j.opts.Now().UnixMilli()), Identity: identity}
+func (j *core) setHost(entry *job.Job, pid int, identity string) {
+	entry.Host = &job.Host{PID: pid, StartedAt: job.Millis(j.opts.Now().UnixMilli()), Identity: identity}
 }
 
 // layOut writes the runner's spec. It moves an earlier run's files with the same names
 // aside.
-func (j *starts) layOut(one job.Job, r *run) error {
-	folder := j.files.Folder(one.Name)
+func (j *scheduler) layOut(entry job.Job, r *run) error {
+	folder := j.files.Folder(entry.Name)
 	if err := disk.MakeDir(folder); err != nil {
 		return err
 	}
-	if err := j.files.PutAside(one, j.opts.Now()); err != nil {
+	if err := j.files.PutAside(entry, j.opts.Now()); err != nil {
 		return err
 	}
-	worktree := one.Worktree
+	worktree := entry.Worktree
 	if !worktree.IsMade() {
-		if _, err := os.Stat(one.Workdir); err != nil {
+		if _, err := os.Stat(entry.Workdir); err != nil {
 			return fmt.Errorf("its folder: %w", err)
 		}
 		if worktree != nil {
@@ -174,14 +174,14 @@ func (j *starts) layOut(one job.Job, r *run) error {
 		return err
 	}
 	spec := runs.SpecFile{
-		Job: one.Name, Run: one.Run, Kind: one.Agent, ACPAgent: one.ACPAgent, PromptID: uuid.NewString(), Prompt: one.NextPrompt(),
-		Title: one.Title, Model: one.Model, Effort: one.Effort, Session: one.SessionID, Folder: one.Workdir, Access: one.Access,
-		TimeoutSec: one.TimeoutSec, BudgetUSD: one.BudgetUSD, Supervisor: one.Owner, Depth: one.Depth, SendTo: one.SendTo,
-		Token: r.token, Worktree: worktree, QueuedAt: one.QueuedAt, ToolOnly: settings.AllowToolLevelOnly,
-		Unlinked: one.PC != "",
+		Job: entry.Name, Run: entry.Run, Kind: entry.Agent, ACPAgent: entry.ACPAgent, PromptID: uuid.NewString(), Prompt: entry.NextPrompt(),
+		Title: entry.Title, Model: entry.Model, Effort: entry.Effort, Session: entry.SessionID, Folder: entry.Workdir, Access: entry.Access,
+		TimeoutSec: entry.TimeoutSec, BudgetUSD: entry.BudgetUSD, Supervisor: entry.Owner, Depth: entry.Depth, SendTo: entry.SendTo,
+		Token: r.token, Worktree: worktree, QueuedAt: entry.QueuedAt, ToolOnly: settings.AllowToolLevelOnly,
+		Unlinked: entry.PC != "",
 	}
-	if one.Worktree != nil {
-		spec.Worktrees = filepath.Dir(one.Worktree.Path)
+	if entry.Worktree != nil {
+		spec.Worktrees = filepath.Dir(entry.Worktree.Path)
 	}
 	data, err := spec.Encode()
 	if err != nil {

@@ -24,9 +24,9 @@ func (s session) tell(id string, args job.MessageArgs) (api.JobMessaged, error) 
 func (s session) shown() api.JobView {
 	s.b.t.Helper()
 	got, err := s.Jobs(s.b.t.Context(), api.Caller{})
-	for _, one := range got.Jobs {
-		if one.Job == first {
-			return one
+	for _, view := range got.Jobs {
+		if view.Job == first {
+			return view
 		}
 	}
 	s.b.t.Fatalf("%s sees %+v, %v", s.Name, got, err)
@@ -54,9 +54,9 @@ func TestJOB_05_SettingsAloneBeginNothing(t *testing.T) {
 			if state == job.Finished {
 				r.finish("12")
 			}
-			said, err := s.tell("a", job.MessageArgs{Title: "better", Model: "big", Effort: "high", Access: "ask"})
-			if err != nil || said.Delivery != nil || said.Status != state {
-				t.Fatalf("%+v, %v", said, err)
+			result, err := s.tell("a", job.MessageArgs{Title: "better", Model: "big", Effort: "high", Access: "ask"})
+			if err != nil || result.Delivery != nil || result.Status != state {
+				t.Fatalf("%+v, %v", result, err)
 			}
 			if got := s.shown(); got.Title != "better" || got.Status != state {
 				t.Errorf("it is shown as %+v", got)
@@ -126,9 +126,9 @@ func TestJOB_05_EveryEndContinuesInItsOwnSessionInLine(t *testing.T) {
 					s.mustSpawn("03", `{"prompt":"z"}`)
 					want, status = job.InLine, job.Queued
 				}
-				said, err := s.say(first, "more")
-				if err != nil || said.Delivery == nil || *said.Delivery != want {
-					t.Fatalf("%+v, %v; want %s", said, err, want)
+				result, err := s.say(first, "more")
+				if err != nil || result.Delivery == nil || *result.Delivery != want {
+					t.Fatalf("%+v, %v; want %s", result, err, want)
 				}
 				if again, err := s.say(first, "and"); err != nil || again.Delivery == nil {
 					t.Errorf("more words: %+v, %v", again, err)
@@ -196,21 +196,21 @@ func TestJOB_05_WordsToTheArchiveSaySo(t *testing.T) {
 var stops = []job.WaitFor{job.ForBudget, job.ForTime, job.ForRepeat, job.ForSilence}
 
 // stopped is a job whose runner says that it waits for somebody's word.
-func stopped(b *bench, s session, what job.WaitFor) *runner {
+func stopped(b *bench, s session, waitFor job.WaitFor) *runner {
 	b.t.Helper()
 	s.mustSpawn("01", `{"prompt":"x","budget_usd":1,"timeout_sec":60}`)
 	r := b.begun()
 	if r.spec.BudgetUSD != 1 || r.spec.TimeoutSec != 60 {
 		b.t.Fatalf("its runner is asked for %+v", r.spec)
 	}
-	r.stop(what)
+	r.stop(waitFor)
 	return r
 }
 
-func (r *runner) stop(what job.WaitFor) {
+func (r *runner) stop(waitFor job.WaitFor) {
 	r.b.t.Helper()
 	state := r.state(job.Waiting)
-	state.Wait = &job.Wait{For: what, ID: "stop-1"}
+	state.Wait = &job.Wait{For: waitFor, ID: "stop-1"}
 	r.report(api.RunnerReport{State: state})
 }
 
@@ -233,21 +233,21 @@ func TestJOB_17_AStoppedJobWaitsForAWord(t *testing.T) {
 		}, api.OrderCancel},
 		"the owner cancels it": {func(b *bench, _ session) error { _, err := b.jobs.Cancel(first); return err }, api.OrderCancel},
 	}
-	for _, what := range stops {
+	for _, stop := range stops {
 		for who, word := range words {
-			t.Run(fmt.Sprintf("JOB-17 %s, %s", what, who), func(t *testing.T) {
+			t.Run(fmt.Sprintf("JOB-17 %s, %s", stop, who), func(t *testing.T) {
 				b := newBench(t)
 				s, other := b.join("boss", "s1"), b.join("other", "s2")
-				r := stopped(b, s, what)
-				if got := s.shown(); got.Status != job.Waiting || got.Wait == nil || got.Wait.For != what {
+				r := stopped(b, s, stop)
+				if got := s.shown(); got.Status != job.Waiting || got.Wait == nil || got.Wait.For != stop {
 					t.Fatalf("it is shown as %+v", got)
 				}
 				held := job.InLine
-				if what == job.ForSilence {
+				if stop == job.ForSilence {
 					held = job.ToRunning // nothing of it was stopped
 				}
-				if said, err := s.tell("words", job.MessageArgs{Message: "look here"}); err != nil || *said.Delivery != held {
-					t.Errorf("other words: %+v, %v; want %s", said, err, held)
+				if result, err := s.tell("words", job.MessageArgs{Message: "look here"}); err != nil || *result.Delivery != held {
+					t.Errorf("other words: %+v, %v; want %s", result, err, held)
 				}
 				_, err := other.tell("x", job.MessageArgs{})
 				wantCode(t, "another session lets it go on", err, bridge.Denied)
@@ -257,7 +257,7 @@ func TestJOB_17_AStoppedJobWaitsForAWord(t *testing.T) {
 				b.down() // before its runner has heard of it
 				b.up()
 				r.connect(api.RunnerReport{})
-				r.stop(what)
+				r.stop(stop)
 				orders := r.orders()
 				if len(orders) != 2 || orders[0].Kind != api.OrderMessage || orders[0].Text != "look here" || orders[1].Kind != word.want {
 					t.Errorf("its runner is told %+v", orders)
@@ -406,8 +406,8 @@ func TestJOB_22_EachUnreadResultGoesUp(t *testing.T) {
 	boss.mustSpawn("03", `{"prompt":"z"}`)
 	b.begun()
 	boss.mustSpawn("04", `{"prompt":"z"}`)
-	if said, err := boss.say(jobName, "go on"); err != nil || *said.Delivery != job.InLine {
-		t.Fatalf("%+v, %v", said, err)
+	if result, err := boss.say(jobName, "go on"); err != nil || *result.Delivery != job.InLine {
+		t.Fatalf("%+v, %v", result, err)
 	}
 	child.finish("the second answer")
 	b.begun()
@@ -468,9 +468,9 @@ func TestJOB_23_AHandOffIsItsOwnersAlone(t *testing.T) {
 	}
 	_, err = other.handOff("h1", "heir")
 	wantCode(t, "another session with its id", err, bridge.NotFound)
-	b.jobs.tellHandoffs()
+	b.jobs.sendHandoffs()
 	heir.mail(1)
-	b.jobs.tellHandoffs()
+	b.jobs.sendHandoffs()
 	heir.mail(0)
 }
 

@@ -10,21 +10,21 @@ import (
 // transcripts is the part that stores the transcripts of runs.
 type transcripts struct{ *core }
 
-// keepAll stores the transcripts that runs wrote while no broker was there, or one died.
-func (j *transcripts) keepAll() {
-	for _, one := range j.all() {
-		if one.State.IsEnded() && !j.tasks.HasEnded() {
-			j.logged("keep the transcript of "+one.Name, j.keep(j.tasks.Context(), one))
+// storeAll stores the transcripts that runs wrote while no broker was there, or one died.
+func (j *transcripts) storeAll() {
+	for _, entry := range j.all() {
+		if entry.State.IsEnded() && !j.tasks.HasEnded() {
+			j.logged("keep the transcript of "+entry.Name, j.keep(j.tasks.Context(), entry))
 		}
 	}
 }
 
 // keep stores the new part of a job's transcript.
-func (j *transcripts) keep(ctx context.Context, one job.Job) error {
+func (j *transcripts) keep(ctx context.Context, entry job.Job) error {
 	if j.opts.Transcripts == nil {
 		return nil
 	}
 	j.keeping.Lock()
 	defer j.keeping.Unlock()
-	return jobfiles.Keep(ctx, j.opts.Transcripts, j.opts.Home.Dir(), one)
+	return jobfiles.Keep(ctx, j.opts.Transcripts, j.opts.Home.Dir(), entry)
 }

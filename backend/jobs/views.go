@@ -23,8 +23,8 @@ type views struct {
 // Views lists every job, the newest first.
 func (j *views) Views() []api.JobView {
 	now, views := j.shown.Load(), []api.JobView{}
-	for _, one := range slices.Backward(now.jobs) {
-		views = append(views, j.view(one, now.agents[one.Name]))
+	for _, entry := range slices.Backward(now.jobs) {
+		views = append(views, j.view(entry, now.agents[entry.Name]))
 	}
 	return views
 }
@@ -53,34 +53,34 @@ func (j *views) Recent(most int) []api.JobView {
 
 // View returns one job, from the registry or the archive. It fails as Find does.
 func (j *views) View(name string) (api.JobView, error) {
-	one, err := j.find(name)
+	entry, err := j.find(name)
 	if err != nil {
 		return api.JobView{}, err
 	}
-	return j.view(one, j.shown.Load().agents[name]), nil
+	return j.view(entry, j.shown.Load().agents[name]), nil
 }
 
-func (j *views) view(one job.Job, agent agentState) api.JobView {
+func (j *views) view(entry job.Job, agent agentState) api.JobView {
 	view := api.JobView{
-		Job: one.Name, By: one.Owner, Agent: one.Agent, ACPAgent: one.ACPAgent, Title: one.Title, Status: one.State, Wait: one.Wait, Model: one.Model,
-		Effort: one.Effort, Access: one.Access, Layer: one.Layer, Workdir: one.Place(), Session: one.SessionID,
-		Tokens: one.Tokens, CostUSD: one.CostUSD, StartedAt: int64(one.StartedAt), EndedAt: int64(one.FinishedAt),
-		Progress: api.JobProgress{Percent: one.Percent, ETAMinutes: jobfiles.Minutes(one.ETAAt.Time(), j.opts.Now()), Note: one.ProgressNote},
-		Ended:    one.Ended, Remote: one.Remote,
+		Job: entry.Name, By: entry.Owner, Agent: entry.Agent, ACPAgent: entry.ACPAgent, Title: entry.Title, Status: entry.State, Wait: entry.Wait, Model: entry.Model,
+		Effort: entry.Effort, Access: entry.Access, Layer: entry.Layer, Workdir: entry.Folder(), Session: entry.SessionID,
+		Tokens: entry.Tokens, CostUSD: entry.CostUSD, StartedAt: int64(entry.StartedAt), EndedAt: int64(entry.FinishedAt),
+		Progress: api.JobProgress{Percent: entry.Percent, ETAMinutes: jobfiles.Minutes(entry.ETAAt.Time(), j.opts.Now()), Note: entry.ProgressNote},
+		Ended:    entry.Ended, Remote: entry.Remote,
 	}
-	if one.Mirror != nil {
-		view.Branch, view.Step, view.Doubt = one.Mirror.Branch, one.Mirror.Step, j.away.Doubt(one)
+	if entry.Mirror != nil {
+		view.Branch, view.Step, view.Doubt = entry.Mirror.Branch, entry.Mirror.Step, j.away.Doubt(entry)
 	}
-	if one.Worktree != nil {
-		view.Branch, view.Worktree = one.Worktree.Branch, j.landings.View(one)
+	if entry.Worktree != nil {
+		view.Branch, view.Worktree = entry.Worktree.Branch, j.landings.View(entry)
 	}
-	if len(one.QueuedMessages) > 0 {
-		view.Next = one.QueuedMessages[0]
+	if len(entry.QueuedMessages) > 0 {
+		view.Next = entry.QueuedMessages[0]
 	}
 	switch {
-	case one.State == job.Queued:
+	case entry.State == job.Queued:
 		view.StartedAt, view.EndedAt, view.Ended = 0, 0, ""
-	case one.Mirror == nil && one.State.IsActive():
+	case entry.Mirror == nil && entry.State.IsActive():
 		view.Step, view.Model = agent.step, cmp.Or(agent.model, view.Model)
 	}
 	return view
@@ -98,11 +98,11 @@ type Detail struct {
 // Detail returns all data of one job, from the registry or the archive. It fails as Find does.
 // If the result cannot be read, Problem holds the reason.
 func (j *views) Detail(name string) (Detail, error) {
-	one, err := j.find(name)
+	entry, err := j.find(name)
 	if err != nil {
 		return Detail{}, err
 	}
-	detail := Detail{JobView: j.view(one, j.shown.Load().agents[name]), Prompt: one.Prompt}
+	detail := Detail{JobView: j.view(entry, j.shown.Load().agents[name]), Prompt: entry.Prompt}
 	envelope, _, err := j.files.ReadEnvelope(name)
 	switch {
 	case err == nil:
@@ -117,11 +117,11 @@ func (j *views) Detail(name string) (Detail, error) {
 // Turns returns the newest turns of one job, oldest first, from the registry or the
 // archive. It fails with NotFound if there is no such job.
 func (j *views) Turns(name string) ([]jobfiles.Turn, error) {
-	one, err := j.find(name)
+	entry, err := j.find(name)
 	if err != nil {
 		return nil, err
 	}
-	return j.files.Turns(one), nil
+	return j.files.Turns(entry), nil
 }
 
 // unreadable returns why a result is not shown, and where it is.
@@ -139,8 +139,8 @@ func (j *views) ReadLog(name string, from int64) (jobfiles.Log, error) {
 	if !job.IsName(name) {
 		return jobfiles.Log{}, bridge.Errorf(bridge.NotFound, "there is no run named %q", name)
 	}
-	if one, err := j.find(name); err == nil && one.Mirror != nil {
-		return j.away.ReadLog(j.tasks.Context(), one, from)
+	if entry, err := j.find(name); err == nil && entry.Mirror != nil {
+		return j.away.ReadLog(j.tasks.Context(), entry, from)
 	}
 	log, err := jobfiles.ReadLog(name, from, j.files.Home, j.files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -32,9 +32,9 @@ func TestJOB_05_WordsForAJobThatIsAboutToBegin(t *testing.T) {
 	b.started()
 	<-held
 	eventually(t, "the places of both", func() bool { return b.state(second.Job) == job.Starting && b.state(third.Job) == job.Starting })
-	said, err := boss.say(third.Job, "and count them")
-	if err != nil || said.Delivery == nil || *said.Delivery != job.ToRunning {
-		t.Fatalf("the words came to %+v, %v", said, err)
+	result, err := boss.say(third.Job, "and count them")
+	if err != nil || result.Delivery == nil || *result.Delivery != job.ToRunning {
+		t.Fatalf("the words came to %+v, %v", result, err)
 	}
 	release <- struct{}{}
 	b.started()
@@ -66,8 +66,8 @@ func TestJOB_03_WordsThatCrossTheEndOfARunDoNotTakeItsResult(t *testing.T) {
 		b.fails.Store(false)
 	}
 	b.meanwhile.Store(&meanwhile)
-	if said, err := boss.say(spawned.Job, "go on"); err != nil || said.Delivery == nil || *said.Delivery != job.Continued {
-		t.Fatalf("the words came to %+v, %v", said, err)
+	if result, err := boss.say(spawned.Job, "go on"); err != nil || result.Delivery == nil || *result.Delivery != job.Continued {
+		t.Fatalf("the words came to %+v, %v", result, err)
 	}
 	if mail := boss.mail(1); mail[0].ID != runs.ResultID(spawned.Job, 1) {
 		t.Errorf("the mail is %+v", mail)
@@ -127,8 +127,8 @@ func TestRMT_10_WordsAreSaidOnceByTheirIDAlsoAfterARestart(t *testing.T) {
 	again.work()
 	again.finish("Yes.")
 	eventually(t, "it has ended", func() bool {
-		one, err := b.jobs.get(first)
-		return err == nil && one.State == job.Finished && !one.IsUnsent()
+		entry, err := b.jobs.get(first)
+		return err == nil && entry.State == job.Finished && !entry.IsUnsent()
 	})
 	for _, id := range []string{"m-1", "m-2"} {
 		say(id, "again "+id)

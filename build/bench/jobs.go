@@ -346,8 +346,8 @@ func (d *delegation) crowd(ctx context.Context) error {
 		}
 		folders = append(folders, folder)
 	}
-	for _, one := range begun {
-		if _, err := until(ctx, one); err != nil {
+	for _, name := range begun {
+		if _, err := until(ctx, name); err != nil {
 			return err
 		}
 	}

@@ -277,7 +277,7 @@ func streamed(ctx context.Context, path, to string, wire *slowWire) error {
 	go func() {
 		conn, err := listener.Accept()
 		if err == nil {
-			err = errors.Join(takeStream(conn, to), conn.Close())
+			err = errors.Join(acceptStream(conn, to), conn.Close())
 		}
 		taken <- err
 	}()
@@ -308,7 +308,7 @@ func streamed(ctx context.Context, path, to string, wire *slowWire) error {
 	return errors.Join(err, conn.Close(), <-taken)
 }
 
-func takeStream(conn net.Conn, to string) error {
+func acceptStream(conn net.Conn, to string) error {
 	buf := make([]byte, 256<<10)
 	if to == "" {
 		_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{conn}, buf)

@@ -152,10 +152,10 @@ func openAll(pcs []enrolledPC, folder string) ([]*hub.Hub, error) {
 	hubs, problems := make([]*hub.Hub, len(pcs)), make([]error, senders)
 	var running sync.WaitGroup
 	var next atomic.Int64
-	for one := range problems {
+	for worker := range problems {
 		running.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(pcs) && problems[one] == nil; i = int(next.Add(1)) - 1 {
-				hubs[i], problems[one] = pcs[i].open(filepath.Join(folder, pcs[i].Name, "said.json"))
+			for i := int(next.Add(1)) - 1; i < len(pcs) && problems[worker] == nil; i = int(next.Add(1)) - 1 {
+				hubs[i], problems[worker] = pcs[i].open(filepath.Join(folder, pcs[i].Name, "said.json"))
 			}
 		})
 	}
@@ -175,10 +175,10 @@ func up(h *hub.Hub) (n int) {
 func (pc enrolledPC) open(numbers string) (*hub.Hub, error) {
 	return hub.Open(hub.Options{
 		Team: teamName, Self: pc.identity.ID, Hub: pc.Hub, URLs: pc.URLs, Login: pc.login, Sign: pc.identity.Sign, Numbers: numbers,
-		Word:    func() hub.Word { return hub.Word{Release: "bench", Capabilities: []string{remote.MessagesCapability}} },
-		Handle:  func(remote.PC, remote.Frame) {},
-		Stored:  func(context.Context, remote.PC, remote.Frame, time.Time) error { return nil },
-		Changed: func(remote.PC) {},
-		Now:     time.Now, Log: slog.New(slog.DiscardHandler),
+		Word: func() hub.Announcement {
+			return hub.Announcement{Release: "bench", Capabilities: []string{remote.MessagesCapability}}
+		},
+		Stored: func(context.Context, remote.PC, remote.Frame, time.Time) error { return nil },
+		Handle: func(remote.PC, remote.Frame) {}, Changed: func(remote.PC) {}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 }

@@ -115,8 +115,8 @@ func (d *delegation) giveAll(ctx context.Context, desks []*delegation, repositor
 			}
 		}
 	}
-	for _, one := range begun {
-		if _, err := until(ctx, one); err != nil {
+	for _, name := range begun {
+		if _, err := until(ctx, name); err != nil {
 			return "", err
 		}
 	}

@@ -159,12 +159,12 @@ func roundTrips(ctx context.Context, rounds int) (taken times, err error) {
 		return nil, err
 	}
 	defer conn.Close()
-	one := []byte{1}
+	data := []byte{1}
 	return repeat(nil, rounds, func() error {
-		if _, err := conn.Write(one); err != nil {
+		if _, err := conn.Write(data); err != nil {
 			return err
 		}
-		_, err := io.ReadFull(conn, one)
+		_, err := io.ReadFull(conn, data)
 		return err
 	})
 }

@@ -55,8 +55,8 @@ func (l *lab) prompts(ctx context.Context) (err error) {
 		cmd := exec.CommandContext(ctx, programs.hook, "claude", "PermissionRequest", "--home", b.home.Dir())
 		cmd.Env = append(os.Environ(), "CLAUDE_CODE_ENTRYPOINT=cli")
 		cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":"`+hostSession+`","cwd":%q,"hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":%q}}`, l.dir, command))
-		var said strings.Builder
-		cmd.Stdout = &said
+		var builder strings.Builder
+		cmd.Stdout = &builder
 		before := time.Now()
 		if err := cmd.Start(); err != nil {
 			return err
@@ -70,8 +70,8 @@ func (l *lab) prompts(ctx context.Context) (err error) {
 		if err := post("/api/approvals/"+id, map[string]string{"decision": "allow"}); err != nil {
 			return err
 		}
-		if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), `"allow"`) {
-			return fmt.Errorf("the hook said %q: %w", said.String(), err)
+		if err := cmd.Wait(); err != nil || !strings.Contains(builder.String(), `"allow"`) {
+			return fmt.Errorf("the hook said %q: %w", builder.String(), err)
 		}
 		applied = append(applied, time.Since(before))
 	}
@@ -135,9 +135,9 @@ func (w *watching) card(ctx context.Context, command string) (id string, err err
 		if err := errors.Join(json.NewDecoder(body).Decode(&state), body.Close()); err != nil {
 			return "", err
 		}
-		for _, one := range state.Approvals {
-			if one.Detail == command && one.State == "asked" {
-				return one.ID, nil
+		for _, approval := range state.Approvals {
+			if approval.Detail == command && approval.State == "asked" {
+				return approval.ID, nil
 			}
 		}
 		if err := w.next(); err != nil {

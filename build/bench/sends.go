@@ -96,7 +96,7 @@ func (l *lab) oneSends(ctx context.Context, b *running) (rawRate float64, err er
 			return 0, err
 		}
 		raw, rawRate = append(raw, taken...), max(rawRate, rate)
-		for _, one := range []struct {
+		for _, row := range []struct {
 			taken *times
 			work  func() error
 		}{
@@ -105,7 +105,7 @@ func (l *lab) oneSends(ctx context.Context, b *running) (rawRate float64, err er
 			{&toLive, func() error { return tool.send("live") }},
 			{&pings, func() error { _, err := tool.request("ping", map[string]any{}); return err }},
 		} {
-			if *one.taken, err = repeat(*one.taken, per, one.work); err != nil {
+			if *row.taken, err = repeat(*row.taken, per, row.work); err != nil {
 				return 0, err
 			}
 		}
@@ -257,20 +257,20 @@ func (l *lab) pushes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, one := range []struct {
+	for _, item := range []struct {
 		what  string
 		apart time.Duration // a lane from the next
 	}{
 		{"push to a live session, 1,000/s", time.Second / pushRate},
 		{"the same, eight at once", 0},
 	} {
-		joined, err := l.pushAll(ctx, clients, names, one.apart)
+		joined, err := l.pushAll(ctx, clients, names, item.apart)
 		if err != nil {
 			return err
 		}
 		p50, p99 := joined.at(0.5), joined.at(0.99)
-		l.add(row{what: one.what + ": the middle one", measured: p50.String(), value: millis(p50), goal: "p50 < 1 ms", bound: 1})
-		l.add(row{what: one.what, measured: fmt.Sprintf("%s p50, %s p99", p50, p99), value: millis(p99), goal: "p99 < 10 ms", bound: 10})
+		l.add(row{what: item.what + ": the middle one", measured: p50.String(), value: millis(p50), goal: "p50 < 1 ms", bound: 1})
+		l.add(row{what: item.what, measured: fmt.Sprintf("%s p50, %s p99", p50, p99), value: millis(p99), goal: "p99 < 10 ms", bound: 10})
 	}
 	return nil
 }
@@ -301,7 +301,7 @@ func (l *lab) pushAll(ctx context.Context, clients []*ipc.Client, names []string
 
 // pushLane sends n messages in a steady rhythm and times each until its signal
 // arrived. A lane has one message under way at a time.
-func pushLane(ctx context.Context, from, to *ipc.Client, name string, n int, every time.Duration) (times, error) {
+func pushLane(ctx context.Context, from, client *ipc.Client, name string, n int, every time.Duration) (times, error) {
 	var taken times
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -311,7 +311,7 @@ func pushLane(ctx context.Context, from, to *ipc.Client, name string, n int, eve
 		if err := sendTo(ctx, from, name); err != nil {
 			return nil, err
 		}
-		if err := mailSignal(to); err != nil {
+		if err := mailSignal(client); err != nil {
 			return nil, err
 		}
 		taken = append(taken, time.Since(before))
@@ -321,8 +321,8 @@ func pushLane(ctx context.Context, from, to *ipc.Client, name string, n int, eve
 
 // mailSignal waits for the signal of a message; a session hears of other things,
 // too.
-func mailSignal(to *ipc.Client) error {
-	for event := range to.Events() {
+func mailSignal(client *ipc.Client) error {
+	for event := range client.Events() {
 		if event.Name == api.EventMail {
 			return nil
 		}

@@ -50,7 +50,7 @@ func (w *slowWire) serve() {
 }
 
 // carry brings what comes from one end to the other, in time, and then its end.
-func (w *slowWire) carry(from, to net.Conn) {
+func (w *slowWire) carry(from, conn net.Conn) {
 	under := make(chan late, 1<<14) // a second of small pieces
 	go func() {
 		defer close(under)
@@ -67,14 +67,14 @@ func (w *slowWire) carry(from, to net.Conn) {
 	}()
 	for piece := range under {
 		time.Sleep(time.Until(piece.due))
-		n, err := to.Write(piece.data)
+		n, err := conn.Write(piece.data)
 		w.carried.Add(int64(n))
 		if err != nil {
 			break
 		}
 	}
 	time.Sleep(w.delay)
-	_ = to.Close() // both ends hear of it
+	_ = conn.Close() // both ends hear of it
 	for range under {
 		continue // the reader ends by the closed connection
 	}

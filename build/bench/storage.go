@@ -207,8 +207,8 @@ func (l *lab) searches(ctx context.Context, b *running, v *vocabulary) error {
 	}
 	measure := func(path string, asked []string) (taken times, err error) {
 		for range rounds {
-			for _, one := range asked {
-				if taken, err = repeat(taken, 1, func() error { return get(path + url.QueryEscape(one)) }); err != nil {
+			for _, query := range asked {
+				if taken, err = repeat(taken, 1, func() error { return get(path + url.QueryEscape(query)) }); err != nil {
 					return nil, err
 				}
 			}

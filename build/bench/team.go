@@ -141,7 +141,7 @@ func paced(ctx context.Context, taken times, n int, do func() error) (_ times, e
 
 // published is what the hub itself does with what it syncs.
 type published struct {
-	one   times   // of one publisher
+	plain times   // of one publisher
 	paced times   // the same, with pauses
 	rate  float64 // of 16 at once
 }
@@ -165,7 +165,7 @@ func (l *lab) rawHub(ctx context.Context, h *hubProcess) (p published, err error
 	if l.quick {
 		per = 50
 	}
-	if p.one, err = repeat(nil, per, put); err != nil {
+	if p.plain, err = repeat(nil, per, put); err != nil {
 		return p, err
 	}
 	if p.paced, err = paced(ctx, nil, 50, put); err != nil {
@@ -253,7 +253,7 @@ func (l *lab) byHub(ctx context.Context, laptop *running, far *ipc.Client, raw p
 	for _, against := range []struct {
 		what       string
 		here, sync time.Duration
-	}{{"one right after the other", local.at(0.5), raw.one.at(0.5)}, {"with the same pauses", slow.at(0.5), raw.paced.at(0.5)}} {
+	}{{"one right after the other", local.at(0.5), raw.plain.at(0.5)}, {"with the same pauses", slow.at(0.5), raw.paced.at(0.5)}} {
 		l.add(row{
 			what:     "a message by the hub, send to durable there, against a durable send here and the hub's sync, " + against.what,
 			measured: fmt.Sprintf("%s p50, %s p99; here %s, sync %s", across.at(0.5), across.at(0.99), against.here, against.sync),
@@ -291,7 +291,7 @@ func (l *lab) manyByHub(ctx context.Context, laptop *running, far, owner *ipc.Cl
 			_, problems[i] = repeat(nil, per, func() error { return sendTo(ctx, client, "desk/far") })
 		})
 	}
-	running.Go(func() { problems[senders] = allThere(ctx, far, owner, before+senders*per, senders*per) })
+	running.Go(func() { problems[senders] = waitForSignals(ctx, far, owner, before+senders*per, senders*per) })
 	running.Wait()
 	rate := float64(senders*per) / time.Since(start).Seconds()
 	l.add(row{
@@ -302,9 +302,9 @@ func (l *lab) manyByHub(ctx context.Context, laptop *running, far, owner *ipc.Cl
 	return errors.Join(problems...)
 }
 
-// allThere waits for the signals of so many messages. Where they come faster than they
+// waitForSignals waits for the signals of so many messages. Where they come faster than they
 // are read, and some are passed over, it asks until so many are unread.
-func allThere(ctx context.Context, far, owner *ipc.Client, unread, signals int) error {
+func waitForSignals(ctx context.Context, far, owner *ipc.Client, unread, signals int) error {
 	for heard := 0; heard < signals; {
 		event, more := <-far.Events()
 		if !more {

@@ -88,8 +88,8 @@ func readBlock(line string) (name string, b block, count int, err error) {
 // unlistedBlocks returns what ran in a file and has no block: the expressions of cases of
 // a switch in a covered block, and the values of package variables and constants.
 func unlistedBlocks(set *token.FileSet, file *ast.File, covered []block) (found []block) {
-	add := func(from, to token.Pos) {
-		begin, end := set.Position(from), set.Position(to)
+	add := func(from, pos token.Pos) {
+		begin, end := set.Position(from), set.Position(pos)
 		found = append(found, block{begin.Line, begin.Column, end.Line, end.Column})
 	}
 	for _, declared := range file.Decls {

@@ -45,14 +45,14 @@ type screen struct {
 func newScreen(t *testing.T) *screen {
 	t.Helper()
 	dir := t.TempDir()
-	number, told, err := os.Pipe()
+	number, file, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1280x900x24", "-nolisten", "tcp", "-fbdir", dir)
-	server.ExtraFiles = []*os.File{told}
+	server.ExtraFiles = []*os.File{file}
 	spawn(t, server)
-	told.Close()
+	file.Close()
 	line, err := bufio.NewReader(number).ReadString('\n')
 	if err != nil {
 		t.Fatalf("Xvfb told no display: %v", err)

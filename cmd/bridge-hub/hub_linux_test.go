@@ -195,8 +195,8 @@ func (s *sender) run(ctx context.Context, js jetstream.JetStream, to string, wor
 	}
 }
 
-// takeAll takes what waits in a PC's inbox until nothing does, by what each said.
-func (p *pc) takeAll(t *testing.T, js jetstream.JetStream) map[string]int {
+// readAll takes what waits in a PC's inbox until nothing does, by what each said.
+func (p *pc) readAll(t *testing.T, js jetstream.JetStream) map[string]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
@@ -253,7 +253,7 @@ func TestHUB_05_AKilledHubLosesNothingThatItAcknowledged(t *testing.T) {
 	stop()
 	workers.Wait()
 	_, bertsJS := bert.connect(t)
-	got := bert.takeAll(t, bertsJS)
+	got := bert.readAll(t, bertsJS)
 	lost := 0
 	for body := range s.acked {
 		if got[body] == 0 {

@@ -163,7 +163,7 @@ func TestHUB_07_ANodeWhoseDiskIsFull(t *testing.T) {
 	f.until("all that was acknowledged arrives", func() bool { return f.missing() == 0 })
 	_, inbox := dora.connect(t)
 	lay := map[string]bool{}
-	for text := range dora.takeAll(t, inbox) {
+	for text := range dora.readAll(t, inbox) {
 		lay[strings.TrimRight(text, " x")] = true
 	}
 	for _, which := range rounds {

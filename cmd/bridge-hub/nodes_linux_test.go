@@ -324,7 +324,7 @@ func (p *pc) watch(t *testing.T) *watcher {
 	w.hub, err = teamhub.Open(teamhub.Options{
 		Team: "crew", Self: p.identity.ID, Hub: p.member.Hub, URLs: p.member.URLs, Sign: p.identity.Sign, Numbers: filepath.Join(t.TempDir(), "said.json"),
 		Login: []nats.Option{nats.Nkey(key, pair.Sign), nats.Secure(link.Pinned(p.member.Hub)), nats.TLSHandshakeFirst()},
-		Word:  func() teamhub.Word { return teamhub.Word{Release: "1.0"} }, Handle: func(remote.PC, remote.Frame) {},
+		Word:  func() teamhub.Announcement { return teamhub.Announcement{Release: "1.0"} }, Handle: func(remote.PC, remote.Frame) {},
 		Changed: func(remote.PC) {
 			select {
 			case w.changed <- struct{}{}:

@@ -62,11 +62,11 @@ func deceivedHome(t *testing.T) (name string) {
 			}
 			args = append(args, calls[i].(string), string(arguments))
 		}
-		var said strings.Builder
-		if err := session(args, &said); err != nil || strings.Contains(said.String(), "refused") {
-			t.Fatalf("%v: %v\n%s", calls, err, said.String())
+		var builder strings.Builder
+		if err := session(args, &builder); err != nil || strings.Contains(builder.String(), "refused") {
+			t.Fatalf("%v: %v\n%s", calls, err, builder.String())
 		}
-		return said.String()
+		return builder.String()
 	}
 	option := func(label string) any { return map[string]string{"label": label, "consequence": misleading} }
 	said := call("boss",
@@ -269,9 +269,9 @@ func TestSEC_06_NoRequestLooksLikeAnother(t *testing.T) {
 }
 
 // sameJSON compares two documents by what they mean.
-func sameJSON(t *testing.T, one, other string) bool {
+func sameJSON(t *testing.T, text, other string) bool {
 	var a, b any
-	if err := errors.Join(json.Unmarshal([]byte(one), &a), json.Unmarshal([]byte(other), &b)); err != nil {
+	if err := errors.Join(json.Unmarshal([]byte(text), &a), json.Unmarshal([]byte(other), &b)); err != nil {
 		t.Error(err)
 		return false
 	}

@@ -259,9 +259,9 @@ func (f *five) writes() (written *sync.WaitGroup) {
 	for _, p := range f.pcs {
 		var calls []string
 		for n := range each {
-			for _, to := range f.pcs {
-				if to != p {
-					calls = append(calls, "send", fmt.Sprintf(`{"to":"%s/reader","message":"%s to %s #%03d"}`, to.name, p.name, to.name, n))
+			for _, pc := range f.pcs {
+				if pc != p {
+					calls = append(calls, "send", fmt.Sprintf(`{"to":"%s/reader","message":"%s to %s #%03d"}`, pc.name, p.name, pc.name, n))
 				}
 			}
 			if n%5 == 4 {
@@ -304,8 +304,8 @@ func (m *onMachine) history(topic string) (list []string) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	for _, one := range found {
-		list = append(list, fmt.Sprintf("%s %q %v", one.ID, one.Text, one.Current))
+	for _, revision := range found {
+		list = append(list, fmt.Sprintf("%s %q %v", revision.ID, revision.Text, revision.Current))
 	}
 	return list
 }
@@ -313,10 +313,10 @@ func (m *onMachine) history(topic string) (list []string) {
 var jobName = regexp.MustCompile(`claude-job-[0-9a-f]{8}`)
 
 // gives has a session on one PC give another PC a job that asks before it does anything.
-func (m *onMachine) gives(to *onMachine) (job string) {
+func (m *onMachine) gives(machine *onMachine) (job string) {
 	m.Helper()
 	prompt, _ := json.Marshal("say begins\nrun echo once>>made\nsay all done") // it always can be
-	said := m.as("boss", "spawn_claude", fmt.Sprintf(`{"host":%q,"cwd":%q,"access":"ask","prompt":%s}`, to.name, to.work(), prompt))
+	said := m.as("boss", "spawn_claude", fmt.Sprintf(`{"host":%q,"cwd":%q,"access":"ask","prompt":%s}`, machine.name, machine.work(), prompt))
 	if job = jobName.FindString(said); job == "" {
 		m.Fatalf("%s: %s", m.name, said)
 	}

@@ -280,9 +280,9 @@ func userService(t *testing.T, s served) {
 	s.says("Wrote "+s.status().File, 0, "service", "install")
 	s.says("installed already", 1, "service", "install")
 	s.says("this service", 0, "service", "start")
-	begun := s.until("serving", isServing)
+	service := s.until("serving", isServing)
 	s.says("this service", 0, "service", "restart")
-	first := s.until("serving after a restart", func(status serviceStatus) bool { return isServing(status) && status.PID != begun.PID })
+	first := s.until("serving after a restart", func(status serviceStatus) bool { return isServing(status) && status.PID != service.PID })
 
 	// A crash: systemd starts it again, and what was sent before is there.
 	s.session("peers", "{}")

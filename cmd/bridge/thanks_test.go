@@ -33,11 +33,11 @@ func thanks(output io.Writer) (err error) {
 	defer cancel()
 	from, to := &thanker{name: "web", session: "h1"}, &thanker{name: "api", session: "h2"}
 	both := []*thanker{from, to}
-	for _, one := range both {
-		if err := one.join(ctx); err != nil {
+	for _, agent := range both {
+		if err := agent.join(ctx); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, one.tools.Close()) }()
+		defer func() { err = errors.Join(err, agent.tools.Close()) }()
 	}
 	for {
 		woken, answer, err := from.thank(ctx, to)
@@ -55,22 +55,22 @@ func thanks(output io.Writer) (err error) {
 }
 
 // join connects the session and ends a turn of it.
-func (one *thanker) join(ctx context.Context) (err error) {
-	one.tools, err = client.NewStdioMCPClient("bridge", nil, "mcp", "--agent", "claude", "--name", one.name, "--session", one.session, "--cwd", "/")
+func (agent *thanker) join(ctx context.Context) (err error) {
+	agent.tools, err = client.NewStdioMCPClient("bridge", nil, "mcp", "--agent", "claude", "--name", agent.name, "--session", agent.session, "--cwd", "/")
 	if err != nil {
 		return err
 	}
 	request := mcp.InitializeRequest{}
 	request.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
-	if _, err := one.tools.Initialize(ctx, request); err != nil {
+	if _, err := agent.tools.Initialize(ctx, request); err != nil {
 		return err
 	}
-	return one.hook(ctx, "Stop", "").Run()
+	return agent.hook(ctx, "Stop", "").Run()
 }
 
 // hook is a call of the session's hook.
-func (one *thanker) hook(ctx context.Context, event, prompt string) *exec.Cmd {
-	call, _ := json.Marshal(map[string]string{"session_id": one.session, "cwd": "/", "prompt": prompt}) // strings always encode
+func (agent *thanker) hook(ctx context.Context, event, prompt string) *exec.Cmd {
+	call, _ := json.Marshal(map[string]string{"session_id": agent.session, "cwd": "/", "prompt": prompt}) // strings always encode
 	cmd := exec.CommandContext(ctx, "bridge", "hook", "claude", event)
 	cmd.Stdin = bytes.NewReader(call)
 	return cmd
@@ -78,7 +78,7 @@ func (one *thanker) hook(ctx context.Context, event, prompt string) *exec.Cmd {
 
 // thank sends thanks to the other session while its hook waits. woken is false if the
 // answer says that it is not woken yet. A woken session has a turn.
-func (one *thanker) thank(ctx context.Context, to *thanker) (woken bool, answer string, err error) {
+func (agent *thanker) thank(ctx context.Context, to *thanker) (woken bool, answer string, err error) {
 	wake := to.hook(ctx, "Wake", "")
 	var text, sent bytes.Buffer
 	wake.Stderr = &text
@@ -88,7 +88,7 @@ func (one *thanker) thank(ctx context.Context, to *thanker) (woken bool, answer 
 	if err := to.awaitHook(ctx); err != nil {
 		return false, "", err
 	}
-	if err := callTool(ctx, one.tools, "send", `{"to":"`+to.name+`","message":"thanks"}`, &sent); err != nil {
+	if err := callTool(ctx, agent.tools, "send", `{"to":"`+to.name+`","message":"thanks"}`, &sent); err != nil {
 		return false, "", err
 	}
 	if strings.Contains(sent.String(), "waits: ") {
@@ -109,14 +109,14 @@ func (one *thanker) thank(ctx context.Context, to *thanker) (woken bool, answer 
 }
 
 // awaitHook waits until the session's hook is known to wait.
-func (one *thanker) awaitHook(ctx context.Context) error {
+func (agent *thanker) awaitHook(ctx context.Context) error {
 	for ctx.Err() == nil {
 		status, err := brokerOf("--home", os.Getenv("BRIDGE_HOME"))
 		if err != nil {
 			return err
 		}
 		for _, peer := range status.Peers {
-			if peer.Name == one.name && peer.Wake == delivery.WakeOpen {
+			if peer.Name == agent.name && peer.Wake == delivery.WakeOpen {
 				return nil
 			}
 		}

@@ -162,15 +162,15 @@ test('CHT-09 a receipt is followed until the message was read, by events alone',
 
 test('CHT-18 CHT-19 diagnostics say what is open, which mail wakes, and what to do', async ({ page }) => {
   const { peers } = await stateOf(page);
-  const [one] = peers;
-  if (one === undefined) throw new Error('the dashboard under test has no sessions');
-  const show = { ...one, agent: 'codex', autoWake: false, wakeOnDirect: true, sessionId: 'thread-1' };
+  const [session] = peers;
+  if (session === undefined) throw new Error('the dashboard under test has no sessions');
+  const show = { ...session, agent: 'codex', autoWake: false, wakeOnDirect: true, sessionId: 'thread-1' };
   await page.route('**/api/state', async (route) => {
     const response = await route.fetch();
     const state = (await response.json()) as object;
     const detail = 'it could not be woken while idle: this codex is too old to know the command `queue`.';
     const reach = {
-      ...one.reach,
+      ...session.reach,
       owner: 'if that fails as it did last time, it waits as mail for the next turn.',
       wokenBy: 'only mail to exactly its name or id; auto-wake is off',
       obstacle: 'It could not be woken.',
@@ -183,7 +183,7 @@ test('CHT-18 CHT-19 diagnostics say what is open, which mail wakes, and what to 
       },
     });
   });
-  await open(page, `sessions/${encodeURIComponent(one.name)}`);
+  await open(page, `sessions/${encodeURIComponent(session.name)}`);
   await expect(page.getByText('It could not be woken.')).toBeVisible();
   await expect(page.locator('main code', { hasText: 'queue' })).toBeVisible();
   await expect(page.locator('main form')).toContainText('if that fails as it did last time');
@@ -195,8 +195,8 @@ test('CHT-19 MSG-11 a session says why its queue refused and which versions were
   page,
 }) => {
   const { peers } = await stateOf(page);
-  const [one] = peers;
-  if (one === undefined) throw new Error('the dashboard under test has no sessions');
+  const [session] = peers;
+  if (session === undefined) throw new Error('the dashboard under test has no sessions');
   const queue =
     "codex's queue did not take what it was given last: this codex is too old to know the command `queue`.";
   const version = 'codex 0.150.0 is older than 0.160.1, the oldest that Bridge was tried with.';
@@ -204,20 +204,20 @@ test('CHT-19 MSG-11 a session says why its queue refused and which versions were
     const response = await route.fetch();
     const state = (await response.json()) as object;
     const shown = {
-      ...one,
+      ...session,
       agent: 'codex',
       state: 'idle',
       transport: 'tools only',
       wake: 'failed',
       sessionId: 'thread-1',
-      reach: { ...one.reach, obstacle: 'Only its inbox is open.' },
+      reach: { ...session.reach, obstacle: 'Only its inbox is open.' },
     };
     const problem = `${queue} ${version}`;
     const detail = `No hook has reported from this session yet. ${problem}`;
     const cli = '0.150.0; tried with 0.160.1 to 0.169.0';
     await route.fulfill({ response, json: { ...state, peers: [{ ...shown, detail, problem, cli }] } });
   });
-  await open(page, `sessions/${encodeURIComponent(one.name)}`);
+  await open(page, `sessions/${encodeURIComponent(session.name)}`);
   await expect(page.getByText('Only its inbox is open.')).toBeVisible();
   await expect(page.getByText('too old to know the command')).toBeVisible();
   await expect(page.getByText('older than 0.160.1')).toBeVisible();

@@ -9,7 +9,7 @@ for (const width of [1440, 360]) {
       const state = (await (await page.request.get('/api/state')).json()) as {
         peers: { id: string; name: string }[];
       };
-      const peer = state.peers.find((one) => one.name === name);
+      const peer = state.peers.find((other) => other.name === name);
       const day = { tools: 1230, notes: 148, mail: 400, notices: 22, total: 1800 };
       await route.fulfill({
         json: {

@@ -75,7 +75,7 @@ test('RMT-01 a code of a terminal is typed on the page, and stays out of address
   expect(process.exitCode).toBe(0);
   const log = await readFile(join(fresh.home, '.bridge', 'logs', 'bridge.log'), 'utf8').catch(() => '');
   for (const text of [...urls, log])
-    for (const one of [code, code.replace('-', ''), typed]) expect(text).not.toContain(one);
+    for (const form of [code, code.replace('-', ''), typed]) expect(text).not.toContain(form);
 });
 
 test('RMT-06 what the other PC may do is said in words, saved in config.json and taken back', async ({

@@ -80,8 +80,8 @@ test('NED-02 a question of a session’s model is answered by keyboard alone, or
   const { page, begin, home } = fresh;
   await begin('--agent', 'claude', '--name', 'claude-web', '--session', 's1');
   await choose(page, 'always');
-  const one = { ...CALL, tool_input: { questions: [QUESTIONS[0]] } };
-  const asked = hook(home, 'PermissionRequest', one);
+  const call = { ...CALL, tool_input: { questions: [QUESTIONS[0]] } };
+  const asked = hook(home, 'PermissionRequest', call);
   const card = page.locator('[data-approval].open');
   await expect(card.getByRole('radio')).toHaveCount(2);
   await page.keyboard.press('2'); // goes to the second answer

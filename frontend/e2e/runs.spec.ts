@@ -354,10 +354,10 @@ test('JOB-18 what does not fit is named, and nothing is done', async ({ jobs, pa
       access: 'edit',
       worktree: true,
     });
-  const [one, other] = [await give('One'), await give('Other')];
-  await jobs.reaches(one, 'finished');
+  const [first, other] = [await give('One'), await give('Other')];
+  await jobs.reaches(first, 'finished');
   await jobs.reaches(other, 'finished');
-  await page.goto(`/#/runs/${one}/changes`);
+  await page.goto(`/#/runs/${first}/changes`);
   await page.getByRole('button', { name: 'Squash…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Squash', exact: true }).click();
   await expect(page.getByText(/Squashed into one commit/)).toBeVisible();

@@ -56,5 +56,5 @@ test('RWM-18 what is approved is what was asked, byte for byte', async ({ jobs, 
   const job = await jobs.give([`ask ${REQUEST}`, 'answer Done.']);
   await jobs.reaches(job, 'waiting');
   const state = await stateOf(page);
-  expect(state.approvals.find((one) => one.job === job)?.detail).toBe(REQUEST);
+  expect(state.approvals.find((approval) => approval.job === job)?.detail).toBe(REQUEST);
 });

@@ -220,7 +220,7 @@ func codexChild(id string, done bool, at int64) session.Child {
 }
 
 // one is the store of a session with one thread below it.
-func one(status string) func(folder string) []string {
+func endsAs(status string) func(folder string) []string {
 	return func(folder string) []string { return []string{codexThreadRows(folder, "c-1", "r", "r", status)} }
 }
 
@@ -235,49 +235,49 @@ var codexStores = []struct {
 }{
 	{"none", func(string) []string { return nil }, nil, nil, ""},
 	{
-		"at work", one("open"),
+		"at work", endsAs("open"),
 		map[string]string{"c-1": started},
 		[]session.Child{codexChild("c-1", false, second(1))},
 		"",
 	},
 	{
-		"its turn is over", one("open"),
+		"its turn is over", endsAs("open"),
 		map[string]string{"c-1": started + ended + said},
 		[]session.Child{codexChild("c-1", true, second(2))},
 		"",
 	},
 	{
-		"aborted", one("open"),
+		"aborted", endsAs("open"),
 		map[string]string{"c-1": started + rolloutLine("turn_aborted", 3)},
 		[]session.Child{codexChild("c-1", true, second(3))},
 		"",
 	},
 	{
-		"asked again", one("open"),
+		"asked again", endsAs("open"),
 		map[string]string{"c-1": started + ended + rolloutLine("task_started", 4)},
 		[]session.Child{codexChild("c-1", false, second(4))},
 		"",
 	},
 	{
-		"at work for long", one("open"),
+		"at work for long", endsAs("open"),
 		map[string]string{"c-1": started + ended + started + strings.Repeat(strings.Repeat("x", 1000)+"\n", 100)},
 		[]session.Child{codexChild("c-1", false, 1_000)},
 		"",
 	},
 	{
-		"closed", one("closed"),
+		"closed", endsAs("closed"),
 		nil,
 		[]session.Child{codexChild("c-1", true, 2_000)},
 		"",
 	},
 	{
-		"closed while it was at work", one("closed"),
+		"closed while it was at work", endsAs("closed"),
 		map[string]string{"c-1": started},
 		[]session.Child{codexChild("c-1", true, second(1))},
 		"",
 	},
 	{
-		"only words of an end", one("open"),
+		"only words of an end", endsAs("open"),
 		map[string]string{"c-1": started + strings.Replace(ended, "event_msg", "response_item", 1)},
 		[]session.Child{codexChild("c-1", false, second(1))},
 		"",

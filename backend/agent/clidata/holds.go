@@ -72,8 +72,8 @@ func holdsText(value any, m bridge.Message, depth int) bool {
 		}
 		return holdsJSON(v, m, depth)
 	case []any:
-		for _, one := range v {
-			if holdsText(one, m, depth-1) {
+		for _, item := range v {
+			if holdsText(item, m, depth-1) {
 				return true
 			}
 		}
@@ -81,8 +81,8 @@ func holdsText(value any, m bridge.Message, depth int) bool {
 		if id, _ := v["id"].(string); id == m.ID && v["body"] == m.Body {
 			return true // the form of the tool `inbox`
 		}
-		for _, one := range v {
-			if holdsText(one, m, depth-1) {
+		for _, item := range v {
+			if holdsText(item, m, depth-1) {
 				return true
 			}
 		}

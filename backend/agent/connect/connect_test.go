@@ -40,9 +40,9 @@ func TestMSG_11_WhatIsNotThereIsListedAndNothingIsMade(t *testing.T) {
 	if len(list) != len(bridge.Kinds()) {
 		t.Fatalf("%d kinds", len(list))
 	}
-	for _, one := range list {
-		if one.Found || one.Connected || one.Detail == "" || one.Missing == nil {
-			t.Errorf("%+v", one)
+	for _, agent := range list {
+		if agent.Found || agent.Connected || agent.Detail == "" || agent.Missing == nil {
+			t.Errorf("%+v", agent)
 		}
 	}
 	if _, err := os.Stat(a.Home.Dir()); !os.IsNotExist(err) {

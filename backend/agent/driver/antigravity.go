@@ -74,9 +74,9 @@ func antigravityArgv(spec job.Spec, floor job.Floor) []string {
 	if spec.Access == job.AccessEdit && floor == job.FloorSandbox {
 		argv = append(argv, "--dangerously-skip-permissions")
 	}
-	for _, one := range []struct{ flag, value string }{{"--conversation=", spec.Session}, {"--model=", spec.Model}, {"--effort=", spec.Effort}} {
-		if one.value != "" {
-			argv = append(argv, one.flag+one.value)
+	for _, row := range []struct{ flag, value string }{{"--conversation=", spec.Session}, {"--model=", spec.Model}, {"--effort=", spec.Effort}} {
+		if row.value != "" {
+			argv = append(argv, row.flag+row.value)
 		}
 	}
 	return argv
@@ -174,7 +174,7 @@ func (a *antigravity) ends(line antigravityLine) {
 	case line.Status != "SUCCESS":
 		failed := run.Refusal{Message: strings.TrimSpace(line.Status + " " + line.Error)}
 		end = job.TurnEnded{Message: failed.Message}
-		if end.Why, end.Status = run.Trouble(failed); line.Error == "" && !empty {
+		if end.Why, end.Status = run.ClassifyError(failed); line.Error == "" && !empty {
 			end.Message += ": " + line.Response
 		}
 	case empty && len(line.Denied) > 0:

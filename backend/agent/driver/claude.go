@@ -237,7 +237,7 @@ func (c *claude) system(line claudeLine) {
 		c.Put(job.Retrying{
 			Until: time.Now().Add( //nolint:forbidigo // what the CLI said counts from now
 				time.Duration(line.RetryMillis) * time.Millisecond), Attempt: line.Attempt,
-			Why: claudeTrouble(line.Error, line.ErrorStatus, true), Message: line.Error,
+			Why: claudeEndReason(line.Error, line.ErrorStatus, true), Message: line.Error,
 		})
 	}
 }
@@ -385,7 +385,7 @@ func (c *claude) why(result claudeResult) job.EndReason {
 	case result.Terminal == "prompt_too_long":
 		return job.EndContext
 	case result.IsError:
-		return claudeTrouble(c.trouble, result.Status, c.retried && c.resets.IsZero())
+		return claudeEndReason(c.trouble, result.Status, c.retried && c.resets.IsZero())
 	case strings.TrimSpace(result.Result) == "":
 		return job.EndEmpty
 	case result.StopReason == "max_tokens":
@@ -394,9 +394,9 @@ func (c *claude) why(result claudeResult) job.EndReason {
 	return job.EndAnswer
 }
 
-// claudeTrouble maps Claude Code's name of an API error. A 429 without a retry
+// claudeEndReason maps Claude Code's name of an API error. A 429 without a retry
 // means a used-up account; one with a retry means an overloaded provider.
-func claudeTrouble(kind string, status int, retried bool) job.EndReason {
+func claudeEndReason(kind string, status int, retried bool) job.EndReason {
 	switch {
 	case kind == "billing_error":
 		return job.EndLimit

@@ -387,10 +387,10 @@ func codexVerdict(question job.Question, answer job.Answer) any {
 }
 
 func codexChoices(question job.Question, answer job.Answer) any {
-	var asked codexUserInput
-	json.Unmarshal(question.Input, &asked) //nolint:errcheck // it was read before
+	var input codexUserInput
+	json.Unmarshal(question.Input, &input) //nolint:errcheck // it was read before
 	answers := map[string]any{}
-	for i, q := range asked.Questions {
+	for i, q := range input.Questions {
 		if answer.Allow && i < len(answer.Choices) {
 			answers[q.ID] = map[string]any{"answers": answer.Choices[i]}
 		}

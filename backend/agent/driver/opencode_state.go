@@ -92,7 +92,7 @@ func openCodeShell(spec job.Spec, floor job.Floor) (string, error) {
 	for i, word := range line {
 		line[i] = bridge.QuotePOSIX(word)
 	}
-	caches, err := run.OwnCaches(spec, env)
+	caches, err := run.PrivateCaches(spec, env)
 	if err != nil {
 		return "", err
 	}

@@ -45,8 +45,8 @@ type Book struct {
 	Where agent.Lookup
 	Now   func() time.Time
 
-	models kept[list]
-	usage  kept[api.AgentUsage]
+	models cache[list]
+	usage  cache[api.AgentUsage]
 }
 
 // list holds a CLI's models; whole means that it accepts no others.
@@ -82,12 +82,12 @@ func (b *Book) Check(ctx context.Context, request job.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	told, err := b.listOf(ctx, request.Kind, spec.Command[0])
+	answer, err := b.listOf(ctx, request.Kind, spec.Command[0])
 	knows := func(m api.Model) bool { return m.ID == request.Model }
-	if err != nil || !told.value.whole || slices.ContainsFunc(told.value.models, knows) {
+	if err != nil || !answer.value.whole || slices.ContainsFunc(answer.value.models, knows) {
 		return nil // an unavailable list refuses no model
 	}
-	return bridge.Errorf(bridge.NotFound, "%s has no model %q: %s", request.Kind, request.Model, offers(told.value.models))
+	return bridge.Errorf(bridge.NotFound, "%s has no model %q: %s", request.Kind, request.Model, offers(answer.value.models))
 }
 
 // offers returns a few models as text.
@@ -116,17 +116,17 @@ func (b *Book) listOf(ctx context.Context, kind bridge.AgentKind, program string
 // fails with NotFound for a missing kind.
 func (b *Book) Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
 	agents, err := gather(ctx, b, kind, func(kind bridge.AgentKind, program string) api.AgentModels {
-		one := api.AgentModels{Agent: kind, AsOf: b.Now().UnixMilli(), Models: []api.Model{}, Note: notTold}
+		models := api.AgentModels{Agent: kind, AsOf: b.Now().UnixMilli(), Models: []api.Model{}, Note: notTold}
 		if askers[kind].models == nil {
-			return one
+			return models
 		}
-		told, err := b.listOf(ctx, kind, program)
-		one.AsOf, one.Note = told.asOf.UnixMilli(), told.value.note
-		one.Models = append(one.Models, told.value.models[:min(mostModels, len(told.value.models))]...)
+		answer, err := b.listOf(ctx, kind, program)
+		models.AsOf, models.Note = answer.asOf.UnixMilli(), answer.value.note
+		models.Models = append(models.Models, answer.value.models[:min(mostModels, len(answer.value.models))]...)
 		if err != nil {
-			one.Note = "it did not tell: " + err.Error()
+			models.Note = "it did not tell: " + err.Error()
 		}
-		return one
+		return models
 	})
 	return api.ModelsResult{Agents: agents}, err
 }
@@ -135,27 +135,27 @@ func (b *Book) Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsRes
 // kinds on this PC. It fails with NotFound for a missing kind.
 func (b *Book) Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
 	agents, err := gather(ctx, b, kind, func(kind bridge.AgentKind, program string) api.AgentUsage {
-		one := api.AgentUsage{Agent: kind, AsOf: b.Now().UnixMilli(), Limits: []api.Limit{}, Note: notTold}
+		usage := api.AgentUsage{Agent: kind, AsOf: b.Now().UnixMilli(), Limits: []api.Limit{}, Note: notTold}
 		ask := askers[kind].usage
 		if ask == nil {
-			return one
+			return usage
 		}
-		told, err := b.usage.get(ctx, string(kind)+"\x00"+program, keepUsage, b.Now, func(ctx context.Context) (api.AgentUsage, error) {
+		answer, err := b.usage.get(ctx, string(kind)+"\x00"+program, keepUsage, b.Now, func(ctx context.Context) (api.AgentUsage, error) {
 			return ask(ctx, program, b.environment())
 		})
-		one.AsOf, one.Plan, one.Note = told.asOf.UnixMilli(), told.value.Plan, told.value.Note
-		one.Limits = append(one.Limits, told.value.Limits...)
+		usage.AsOf, usage.Plan, usage.Note = answer.asOf.UnixMilli(), answer.value.Plan, answer.value.Note
+		usage.Limits = append(usage.Limits, answer.value.Limits...)
 		if err != nil {
-			one.Note = "it did not tell: " + err.Error()
+			usage.Note = "it did not tell: " + err.Error()
 		}
-		return one
+		return usage
 	})
 	return api.UsageResult{Agents: agents}, err
 }
 
-// KeptUsage returns the CLIs' last answers, of any age, without a query: a mere
+// CachedUsage returns the CLIs' last answers, of any age, without a query: a mere
 // view must start no program.
-func (b *Book) KeptUsage() []api.AgentUsage {
+func (b *Book) CachedUsage() []api.AgentUsage {
 	told := map[bridge.AgentKind]api.AgentUsage{}
 	b.usage.each(func(key string, found answer[api.AgentUsage]) {
 		name, _, _ := strings.Cut(key, "\x00")
@@ -166,8 +166,8 @@ func (b *Book) KeptUsage() []api.AgentUsage {
 	})
 	kept := []api.AgentUsage{}
 	for _, kind := range bridge.Kinds() {
-		if one, ok := told[kind]; ok {
-			kept = append(kept, one)
+		if usage, ok := told[kind]; ok {
+			kept = append(kept, usage)
 		}
 	}
 	return kept
@@ -181,16 +181,16 @@ func gather[R any](ctx context.Context, b *Book, kind bridge.AgentKind, ask func
 		return nil, err
 	}
 	kinds, programs := []bridge.AgentKind{}, []string{}
-	for _, one := range bridge.Kinds() {
-		if kind != "" && kind != one {
+	for _, agentKind := range bridge.Kinds() {
+		if kind != "" && kind != agentKind {
 			continue
 		}
 		where := b.Where
-		where.Configured = settings.Bin(one)
-		program, err := agent.Locate(one, where)
+		where.Configured = settings.Bin(agentKind)
+		program, err := agent.Locate(agentKind, where)
 		switch {
 		case err == nil:
-			kinds, programs = append(kinds, one), append(programs, program)
+			kinds, programs = append(kinds, agentKind), append(programs, program)
 		case kind != "":
 			return nil, err
 		}
@@ -211,8 +211,8 @@ type answer[T any] struct {
 	asOf  time.Time
 }
 
-// kept caches answers by their source.
-type kept[T any] struct {
+// cache caches answers by their source.
+type cache[T any] struct {
 	mu      sync.Mutex // guards the fields below
 	answers map[string]answer[T]
 	asking  map[string]chan struct{} // closed when the answer has arrived
@@ -220,7 +220,7 @@ type kept[T any] struct {
 
 // get returns an answer that is recent enough, or waits within ctx for a new one. The
 // query continues if the caller gives up, so that the next caller gets its answer.
-func (k *kept[T]) get(ctx context.Context, key string, keep time.Duration, now func() time.Time, ask func(context.Context) (T, error)) (answer[T], error) {
+func (k *cache[T]) get(ctx context.Context, key string, keep time.Duration, now func() time.Time, ask func(context.Context) (T, error)) (answer[T], error) {
 	for {
 		k.mu.Lock()
 		found, has := k.answers[key]
@@ -245,7 +245,7 @@ func (k *kept[T]) get(ctx context.Context, key string, keep time.Duration, now f
 }
 
 // each calls with for every cached answer.
-func (k *kept[T]) each(with func(key string, found answer[T])) {
+func (k *cache[T]) each(with func(key string, found answer[T])) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for key, found := range k.answers {
@@ -253,7 +253,7 @@ func (k *kept[T]) each(with func(key string, found answer[T])) {
 	}
 }
 
-func (k *kept[T]) beginLocked(ctx context.Context, key string, now func() time.Time, ask func(context.Context) (T, error)) chan struct{} {
+func (k *cache[T]) beginLocked(ctx context.Context, key string, now func() time.Time, ask func(context.Context) (T, error)) chan struct{} {
 	if k.answers == nil {
 		k.answers, k.asking = map[string]answer[T]{}, map[string]chan struct{}{}
 	}

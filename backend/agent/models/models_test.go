@@ -84,22 +84,22 @@ func TestJOB_21_WhatWasToldOfLimitsIsToldAgainWithoutAsking(t *testing.T) {
 	b, asked := pc(t, bridge.Claude, bridge.Codex)
 	now := time.UnixMilli(1795000000000)
 	b.Now = func() time.Time { return now }
-	if got := b.KeptUsage(); len(got) != 0 || got == nil || asked(bridge.Claude) != 0 {
+	if got := b.CachedUsage(); len(got) != 0 || got == nil || asked(bridge.Claude) != 0 {
 		t.Errorf("before the first question: %+v, asked %d times", got, asked(bridge.Claude))
 	}
-	told, err := b.Usage(t.Context(), bridge.Claude)
+	result, err := b.Usage(t.Context(), bridge.Claude)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Hour)
-	if diff := cmp.Diff(told.Agents, b.KeptUsage()); diff != "" {
+	if diff := cmp.Diff(result.Agents, b.CachedUsage()); diff != "" {
 		t.Errorf("an hour later:\n%s", diff)
 	}
 	if claude, codex := asked(bridge.Claude), asked(bridge.Codex); claude != 1 || codex != 0 {
 		t.Errorf("claude was started %d times, codex %d times", claude, codex)
 	}
 	b.usage.answers["codex\x00/bin/codex"] = answer[api.AgentUsage]{err: context.DeadlineExceeded, asOf: now}
-	if got := b.KeptUsage(); len(got) != 1 || got[0].Agent != bridge.Claude {
+	if got := b.CachedUsage(); len(got) != 1 || got[0].Agent != bridge.Claude {
 		t.Errorf("beside a failure: %+v", got)
 	}
 }
@@ -134,7 +134,7 @@ func TestJOB_21_AnswersAreKept(t *testing.T) {
 		{keepModels, fmt.Errorf("broken"), []time.Duration{0, time.Minute - 1, time.Minute}, 2},
 	}
 	for _, tt := range tests {
-		var k kept[int]
+		var k cache[int]
 		asked := 0
 		start := time.Now()
 		for _, at := range tt.at {
@@ -154,7 +154,7 @@ func TestJOB_21_AnswersAreKept(t *testing.T) {
 
 func TestJOB_21_AQuestionIsAskedOnceAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var k kept[int]
+		var k cache[int]
 		asked := 0
 		slow := func(ctx context.Context) (int, error) {
 			asked++

@@ -174,11 +174,11 @@ func (w *walk) wordsWhileIdle(ctx context.Context) *fault {
 	}
 	ctx, cancel := w.within(ctx)
 	defer cancel()
-	said, err := w.write(ctx, words{Body: text})
+	written, err := w.write(ctx, words{Body: text})
 	if err != nil {
 		return &fault{step, "Bridge takes them", err.Error()}
 	}
-	return w.arrives(ctx, step, text, said)
+	return w.arrives(ctx, step, text, written)
 }
 
 // hasMod waits until Bridge's mod runs in the session, if this agent has one.
@@ -218,7 +218,7 @@ func (w *walk) wordsAtWork(ctx context.Context) *fault {
 	if err := w.model.AtGate(ctx, "words-work"); err != nil {
 		return w.unasked(step, err)
 	}
-	said, err := w.write(ctx, words{Body: text})
+	written, err := w.write(ctx, words{Body: text})
 	if err != nil {
 		return &fault{step, "Bridge takes them", err.Error()}
 	}
@@ -227,7 +227,7 @@ func (w *walk) wordsAtWork(ctx context.Context) *fault {
 		return &fault{step, "the turn continues", "no request after the tool call\nits screen ends with:\n" + lastLines(w.session.Screen())}
 	}
 	end()
-	return w.arrives(ctx, step, text, said)
+	return w.arrives(ctx, step, text, written)
 }
 
 // arrives waits until the model reads the owner's words, and returns a fault unless it
@@ -281,17 +281,17 @@ func (w *walk) toChild(ctx context.Context) *fault {
 	if _, err := w.page.await(ctx, func(s shown) bool { return s.hasChild(w.peer.Name, asked.Thread) }); err != nil {
 		return &fault{step, "Bridge lists the sub-agent " + asked.Thread, lastLines(err.Error())}
 	}
-	said, err := w.write(ctx, words{Body: text, Child: asked.Thread})
+	written, err := w.write(ctx, words{Body: text, Child: asked.Thread})
 	if err != nil {
 		return &fault{step, "Bridge takes them", err.Error()}
 	}
-	if said.State != "queued" {
-		return &fault{step, "Bridge takes them", said.State + ": " + said.Detail}
+	if written.State != "queued" {
+		return &fault{step, "Bridge takes them", written.State + ": " + written.Detail}
 	}
 	child()
 	request, err := w.model.Wait(ctx, "the words at the sub-agent", func(r scripted.Request) bool { return !r.Aux && r.Count(text) > 0 })
 	if err != nil {
-		return &fault{step, "the sub-agent's model is asked with them", "no request within " + w.Patience.String() + "\nBridge said: " + said.Detail}
+		return &fault{step, "the sub-agent's model is asked with them", "no request within " + w.Patience.String() + "\nBridge said: " + written.Detail}
 	}
 	parent()
 	w.settle(ctx)

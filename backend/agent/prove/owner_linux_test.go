@@ -53,10 +53,10 @@ func pageOf(t *testing.T, states ...string) *page {
 func TestCAN_01_ThePageIsReadAgainAtEachEvent(t *testing.T) {
 	p := pageOf(t, `{}`, `{"approvals":[{"id":"a","detail":"touch x","state":"asked"}]}`, `{"approvals":[{"id":"a","detail":"touch x","state":"applied"}]}`)
 	now, err := p.await(t.Context(), func(s shown) bool {
-		asked, ok := s.prompt("touch x")
-		return ok && asked.State == "applied"
+		approval, ok := s.prompt("touch x")
+		return ok && approval.State == "applied"
 	})
-	if asked, ok := now.prompt("touch x"); err != nil || !ok || asked.ID != "a" {
+	if approval, ok := now.prompt("touch x"); err != nil || !ok || approval.ID != "a" {
 		t.Errorf("%+v, %v", now, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -21,9 +21,9 @@ type approval struct {
 
 // prompt returns the newest prompt whose detail holds the text. ok is false without one.
 func (s shown) prompt(text string) (found approval, ok bool) {
-	for _, asked := range s.Approvals {
-		if strings.Contains(asked.Detail, text) {
-			found, ok = asked, true
+	for _, approval := range s.Approvals {
+		if strings.Contains(approval.Detail, text) {
+			found, ok = approval, true
 		}
 	}
 	return found, ok
@@ -33,8 +33,8 @@ func (s shown) prompt(text string) (found approval, ok bool) {
 // answered, and allows it as the page does.
 func (w *walk) allow(ctx context.Context, step, text string) *fault {
 	now, err := w.page.await(ctx, func(s shown) bool {
-		asked, ok := s.prompt(text)
-		return ok && asked.State == "asked" && asked.OnlyTold == ""
+		approval, ok := s.prompt(text)
+		return ok && approval.State == "asked" && approval.OnlyTold == ""
 	})
 	asked, ok := now.prompt(text)
 	switch {

@@ -106,9 +106,9 @@ type Report struct {
 // Broken returns the broken routes.
 func (r Report) Broken() []Route {
 	var broken []Route
-	for _, one := range r.Routes {
-		if one.State == Broken {
-			broken = append(broken, one.Route)
+	for _, route := range r.Routes {
+		if route.State == Broken {
+			broken = append(broken, route.Route)
 		}
 	}
 	return broken
@@ -172,9 +172,9 @@ func (r Report) Text() string {
 	case r.Version != "":
 		fmt.Fprintf(&b, "  version %s\n", r.Version)
 	}
-	for _, one := range r.Routes {
-		fmt.Fprintf(&b, "  %-24s %s\n", one.Route.Title(), one.words())
-		for _, line := range []struct{ name, text string }{{"step", one.Step}, {"expected", one.Expected}, {"got", one.Got}} {
+	for _, route := range r.Routes {
+		fmt.Fprintf(&b, "  %-24s %s\n", route.Route.Title(), route.words())
+		for _, line := range []struct{ name, text string }{{"step", route.Step}, {"expected", route.Expected}, {"got", route.Got}} {
 			if line.text != "" {
 				fmt.Fprintf(&b, "    %-9s %s\n", line.name+":", strings.ReplaceAll(line.text, "\n", "\n"+strings.Repeat(" ", 14)))
 			}

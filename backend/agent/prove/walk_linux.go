@@ -226,9 +226,9 @@ func (w *walk) identify(ctx context.Context) *fault {
 		if err != nil {
 			return &fault{stepTool, expected, err.Error()}
 		}
-		for _, one := range seen {
-			if one.SessionID != nil && *one.SessionID == request.Session {
-				w.peer = one
+		for _, peer := range seen {
+			if peer.SessionID != nil && *peer.SessionID == request.Session {
+				w.peer = peer
 				w.settle(ctx)
 				return nil
 			}
@@ -253,12 +253,12 @@ func listed(peers []api.Peer) string {
 		return "no session"
 	}
 	var names []string
-	for _, one := range peers {
+	for _, peer := range peers {
 		id := "no id"
-		if one.SessionID != nil {
-			id = "the id " + *one.SessionID
+		if peer.SessionID != nil {
+			id = "the id " + *peer.SessionID
 		}
-		names = append(names, fmt.Sprintf("%s (%s) with %s", one.Name, one.Agent, id))
+		names = append(names, fmt.Sprintf("%s (%s) with %s", peer.Name, peer.Agent, id))
 	}
 	return strings.Join(names, ", ")
 }

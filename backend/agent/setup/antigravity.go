@@ -48,7 +48,7 @@ func connectAntigravity(_ context.Context, in Input, _ *installed) (layout, erro
 	settings := document{
 		path:    filepath.Join(in.Home, ".gemini", "antigravity-cli", "settings.json"),
 		format:  jsonFile{},
-		adds:    "Lets sessions use Bridge's own tools " + in.whatIsAsked() + ".",
+		adds:    "Lets sessions use Bridge's own tools " + in.askedText() + ".",
 		verdict: in.verdict,
 	}
 	for _, tool := range in.unasked() {

@@ -28,7 +28,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 	settings := document{
 		path:    filepath.Join(folder, "settings.json"),
 		format:  jsonFile{},
-		adds:    "Adds hooks that tell Bridge when a session starts, works, asks for permission and stops and that bring it its mail, and lets the session use Bridge's own tools " + in.whatIsAsked() + " (permissions.allow: mcp__bridge__<tool>).",
+		adds:    "Adds hooks that tell Bridge when a session starts, works, asks for permission and stops and that bring it its mail, and lets the session use Bridge's own tools " + in.askedText() + " (permissions.allow: mcp__bridge__<tool>).",
 		unread:  unreadByClaude,
 		verdict: in.verdict,
 	}
@@ -69,7 +69,7 @@ func connectClaude(_ context.Context, in Input, before *installed) (layout, erro
 	for _, rule := range denied {
 		settings.parts = append(settings.parts, part{Path: []string{"permissions", "deny"}, Element: true, Value: encode(rule)})
 	}
-	settings.adds += in.whatIsDenied("permissions.deny", true)
+	settings.adds += in.deniedText("permissions.deny", true)
 	want := layout{documents: []document{in.claudeServer(in.claudeConfig(folder)), settings}}
 	want.notes = addNote(want.notes, note)
 	mod, note := in.claudeMod(folder, before)

@@ -91,7 +91,7 @@ func (in Input) codexConfig(path string) document {
 	doc := document{path: path, format: tomlFile{}, adds: "Adds the MCP server bridge.", verdict: in.verdict}
 	if chooses {
 		server["default_tools_approval_mode"] = "prompt"
-		doc.adds = "Adds the MCP server bridge, whose tools run " + in.whatIsAsked() + "."
+		doc.adds = "Adds the MCP server bridge, whose tools run " + in.askedText() + "."
 	}
 	doc.parts = []part{{Path: []string{"mcp_servers", "bridge"}, Value: encode(server)}}
 	if !chooses {

@@ -142,9 +142,9 @@ func (in Input) askCodex(ctx context.Context, home string) ([]codexHook, error) 
 }
 
 // converse exchanges the app-server's JSON lines: initialize, then hooks/list.
-func converse(to *json.Encoder, from *bufio.Reader, cwd string) ([]codexHook, error) {
+func converse(encoder *json.Encoder, from *bufio.Reader, cwd string) ([]codexHook, error) {
 	type object = map[string]any
-	if err := to.Encode(object{"id": 1, "method": "initialize", "params": object{
+	if err := encoder.Encode(object{"id": 1, "method": "initialize", "params": object{
 		"clientInfo":   object{"name": "bridge", "title": "Bridge", "version": "1"},
 		"capabilities": object{"experimentalApi": true},
 	}}); err != nil {
@@ -174,8 +174,8 @@ func converse(to *json.Encoder, from *bufio.Reader, cwd string) ([]codexHook, er
 			return nil, errors.New(reply.Error.Message)
 		case reply.ID == 1:
 			if err := errors.Join(
-				to.Encode(object{"method": "initialized"}),
-				to.Encode(object{"id": 2, "method": "hooks/list", "params": object{"cwds": []string{cwd}}}),
+				encoder.Encode(object{"method": "initialized"}),
+				encoder.Encode(object{"id": 2, "method": "hooks/list", "params": object{"cwds": []string{cwd}}}),
 			); err != nil {
 				return nil, fmt.Errorf("it does not listen: %w", err)
 			}

@@ -65,9 +65,9 @@ func (in Input) deniedLines() (lines []string) {
 	return lines
 }
 
-// whatIsDenied returns the part of an installation's text about the denied actions, or
+// deniedText returns the part of an installation's text about the denied actions, or
 // their removal; "" if there were and are none. where names the place of the rules.
-func (in Input) whatIsDenied(where string, files bool) string {
+func (in Input) deniedText(where string, files bool) string {
 	switch {
 	case !in.deniesOwner && in.deniedOwner:
 		return " Takes out the rules that deny sessions your own commands (" + where + ")."
@@ -152,7 +152,7 @@ func (in Input) codexDenies(folder string) (file []document, note string) {
 	return []document{{
 		path:   path,
 		format: textFile{},
-		adds:   strings.TrimSpace(in.whatIsDenied("decision: forbidden", false)),
+		adds:   strings.TrimSpace(in.deniedText("decision: forbidden", false)),
 		parts:  textPart(in.codexRulesText()),
 		verdict: func(existing any) verdict {
 			if text, _ := existing.(string); strings.HasPrefix(text, codexRulesMark) {
@@ -255,8 +255,8 @@ func opencodeCommands(permission *hujson.Value) (commands *hujson.Object, proble
 // names by opencode's wildcards, or "".
 func wildcardAfter(object *hujson.Object, names []string) string {
 	var seen []string
-	for _, one := range object.Members {
-		literal, isText := one.Name.Value.(hujson.Literal)
+	for _, member := range object.Members {
+		literal, isText := member.Name.Value.(hujson.Literal)
 		if !isText {
 			continue
 		}

@@ -184,7 +184,7 @@ func mergeElement(tree *hujson.Value, p part, doc document, old []part) error {
 // recorded value, or one that the kind's adapter recognizes.
 func replaceable(have any, p part, doc document, old []part) bool {
 	for _, o := range old {
-		if o.samePlace(p) && sameJSON(have, o.Value) {
+		if o.sameMember(p) && sameJSON(have, o.Value) {
 			return true
 		}
 	}

@@ -41,11 +41,11 @@ type part struct {
 }
 
 // wants reports whether d has a part at the place of p.
-func (d document) wants(p part) bool { return slices.ContainsFunc(d.parts, p.samePlace) }
+func (d document) wants(p part) bool { return slices.ContainsFunc(d.parts, p.sameMember) }
 
-// samePlace reports whether two parts are for the same place, with any values: the
+// sameMember reports whether two parts are for the same place, with any values: the
 // member at a path, or the list element with the same role.
-func (p part) samePlace(other part) bool {
+func (p part) sameMember(other part) bool {
 	if p.Element != other.Element || !slices.Equal(p.Path, other.Path) {
 		return false
 	}
@@ -57,7 +57,7 @@ func (p part) samePlace(other part) bool {
 func (d document) written(current []byte, old *installedFile) []part {
 	var parts []part
 	for _, p := range d.parts {
-		recorded := slices.ContainsFunc(old.parts(), p.samePlace)
+		recorded := slices.ContainsFunc(old.parts(), p.sameMember)
 		theirs := slices.ContainsFunc(d.format.present(current, p), func(have any) bool {
 			return (p.Yields || holds(have, p.Value)) && d.verdict(have) != ours
 		})

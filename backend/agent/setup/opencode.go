@@ -41,18 +41,18 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	config := document{
 		path:    opencodeConfig(folder),
 		format:  jsonFile{},
-		adds:    "Adds the MCP server bridge, whose tools run " + in.whatIsAsked() + ".",
+		adds:    "Adds the MCP server bridge, whose tools run " + in.askedText() + ".",
 		verdict: in.verdict,
 		parts: []part{{Path: []string{"mcp", "bridge"}, Value: encode(opencodeServer{
 			Type: "local", Command: append([]string{in.Bridge}, in.mcpArgs(bridge.OpenCode, true)...), Enabled: true, Timeout: 3_600_000,
 		})}},
 	}
-	asks, note := in.opencodeAsks(config.path)
+	asks, note := in.opencodeQuestions(config.path)
 	config.parts = append(config.parts, asks...)
 	denies, noDenies := in.opencodeDenies(config.path)
 	config.parts = append(config.parts, denies...)
 	if len(denies) > 0 || !in.deniesOwner {
-		config.adds += in.whatIsDenied("permission.bash", false)
+		config.adds += in.deniedText("permission.bash", false)
 	}
 	schema := part{Path: []string{"$schema"}, Value: encode("https://opencode.ai/config.json")}
 	isOurs := slices.ContainsFunc(before.file(config.path).parts(), func(p part) bool { return reflect.DeepEqual(p.Path, schema.Path) })
@@ -87,10 +87,10 @@ func connectOpenCode(_ context.Context, in Input, before *installed) (layout, er
 	}}, nil
 }
 
-// opencodeAsks returns the questions before tools that start or steer another
+// opencodeQuestions returns the questions before tools that start or steer another
 // agent's work, because opencode asks about no tool automatically. A person's rule
 // for all tools stays alone, and note reports that.
-func (in Input) opencodeAsks(path string) (asks []part, note string) {
+func (in Input) opencodeQuestions(path string) (asks []part, note string) {
 	var present any
 	if value := opencodePermission(path); value != nil {
 		present = plain(*value)

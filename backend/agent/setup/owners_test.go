@@ -343,12 +343,12 @@ func TestRWM_13_HardLinksStay(t *testing.T) {
 		same := func() {
 			t.Helper()
 			for _, name := range files {
-				one, err := os.Stat(filepath.Join(p.in.Home, name))
+				info, err := os.Stat(filepath.Join(p.in.Home, name))
 				if err != nil {
 					t.Fatal(err)
 				}
 				other, err := os.Stat(filepath.Join(p.in.Home, "dotfiles", strings.ReplaceAll(name, "/", "_")))
-				if err != nil || !os.SameFile(one, other) {
+				if err != nil || !os.SameFile(info, other) {
 					t.Errorf("%s is another file than in dotfiles (%v)", name, err)
 				}
 			}

@@ -177,7 +177,7 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	}
 	for _, file := range before.files() { // parts of an older version that this one does not write
 		if !slices.ContainsFunc(want.documents, func(d document) bool { return d.path == file.Path }) {
-			if err := plan.takeOut(file); err != nil {
+			if err := plan.planRemoval(file); err != nil {
 				return Plan{}, err
 			}
 		}
@@ -196,7 +196,7 @@ func PlanRemoval(kind bridge.AgentKind, state string) (Plan, error) {
 	before := m.Kinds[kind]
 	plan := Plan{Kind: kind, state: state, recorded: before == nil}
 	for _, file := range before.files() {
-		if err := plan.takeOut(file); err != nil {
+		if err := plan.planRemoval(file); err != nil {
 			return Plan{}, err
 		}
 	}
@@ -286,9 +286,9 @@ func (p *Plan) bringIn(doc document, before *installed) error {
 // containers that only they needed.
 func (p *Plan) withoutUnwanted(current []byte, doc document, old *installedFile) ([]byte, error) {
 	var unwanted []part
-	for _, one := range old.parts() {
-		if !doc.wants(one) {
-			unwanted = append(unwanted, one)
+	for _, part := range old.parts() {
+		if !doc.wants(part) {
+			unwanted = append(unwanted, part)
 		}
 	}
 	if current == nil || len(unwanted) == 0 {
@@ -335,8 +335,8 @@ func (p *Plan) original(current []byte, doc document, old *installedFile) ([]byt
 	return without, nil
 }
 
-// takeOut plans the edit that removes Bridge's parts from one file.
-func (p *Plan) takeOut(file installedFile) error {
+// planRemoval plans the edit that removes Bridge's parts from one file.
+func (p *Plan) planRemoval(file installedFile) error {
 	current, target, mode, err := readConfig(file.Path)
 	if err != nil {
 		return err

@@ -210,7 +210,7 @@ func removeTables(current []byte, gone, anew []part) ([]byte, error) {
 	}
 	for _, p := range slices.Concat(gone, anew) {
 		left, isLeft := tomlValue(values, p.Path)
-		if isLeft && (!slices.ContainsFunc(anew, p.samePlace) || !onlyTables(left)) {
+		if isLeft && (!slices.ContainsFunc(anew, p.sameMember) || !onlyTables(left)) {
 			return nil, bridge.Errorf(bridge.Conflict, "its %s is not written as a table of its own: take it out by hand", strings.Join(p.Path, "."))
 		}
 	}

@@ -37,8 +37,8 @@ func (in Input) unasked() []string {
 	return FreeTools()
 }
 
-// whatIsAsked is the part of an install's text that says so.
-func (in Input) whatIsAsked() string {
+// askedText is the part of an install's text that says so.
+func (in Input) askedText() string {
 	const steering = "those that start or steer the work of another agent (spawn_*, ask_*, message_subagent, cancel_subagent, handoff_subagents, max_subagents)"
 	if in.allowsJobs {
 		return "without asking, also " + steering + ". " + JobsConsent

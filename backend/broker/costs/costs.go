@@ -66,8 +66,8 @@ func Open(file File, now func() time.Time, log *slog.Logger) *Counter {
 		at := row{day.Day, day.Session}
 		c.rows[at] = c.rows[at].Plus(day.Cost)
 	}
-	for _, one := range stored.Reported {
-		c.reported[one.ID] = one
+	for _, cost := range stored.Reported {
+		c.reported[cost.ID] = cost
 	}
 	return c
 }
@@ -79,9 +79,9 @@ func (c *Counter) Add(of string, cost session.Cost) {
 	c.addLocked(of, cost)
 }
 
-// TakeBack removes a text from the counts of a session, the newest day first: the session
+// Subtract removes a text from the counts of a session, the newest day first: the session
 // was not shown it.
-func (c *Counter) TakeBack(of string, cost session.Cost) {
+func (c *Counter) Subtract(of string, cost session.Cost) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, at := range c.sortedLocked() {
@@ -204,9 +204,9 @@ func (c *Counter) storedLocked() config.Costs {
 		c.rows[row{day.Day, day.Session}] = day.Cost
 	}
 	oldest := c.now().AddDate(0, 0, -KeptDays).UnixMilli()
-	for _, one := range c.reported {
-		if one.At >= oldest {
-			stored.Reported = append(stored.Reported, one)
+	for _, cost := range c.reported {
+		if cost.At >= oldest {
+			stored.Reported = append(stored.Reported, cost)
 		}
 	}
 	slices.SortFunc(stored.Reported, func(x, y config.ReportedCost) int {
@@ -214,8 +214,8 @@ func (c *Counter) storedLocked() config.Costs {
 	})
 	stored.Reported = stored.Reported[:min(len(stored.Reported), mostReported)]
 	clear(c.reported)
-	for _, one := range stored.Reported {
-		c.reported[one.ID] = one
+	for _, cost := range stored.Reported {
+		c.reported[cost.ID] = cost
 	}
 	return stored
 }

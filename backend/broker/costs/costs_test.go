@@ -42,7 +42,7 @@ func TestCTX_03_CountsAreKeptByDayAndSession(t *testing.T) {
 	c.Add("claude:h1", session.Cost{Notes: 40})
 	now = noon.AddDate(0, 0, 1)
 	c.Add("web", session.Cost{Mail: 5})
-	c.TakeBack("web", session.Cost{Mail: 15}) // 5 of today, 10 of the day before
+	c.Subtract("web", session.Cost{Mail: 15}) // 5 of today, 10 of the day before
 	c.Move("claude:h1", "web")
 	c.Move("web", "web")
 	want := []config.DayCost{{Day: "2026-02-03", Session: "web", Cost: session.Cost{Notes: 40, Mail: 90, Notices: 8}}}
@@ -130,8 +130,8 @@ func TestCTX_03_ARepeatedReportCountsOnce(t *testing.T) {
 				c = openAt(home, &now)
 			default: // a crash: the processes report to the next broker
 				c = openAt(home, &now)
-				for one, total := range maps.All(totals) {
-					c.Report("web", one, total)
+				for text, total := range maps.All(totals) {
+					c.Report("web", text, total)
 				}
 			}
 		}

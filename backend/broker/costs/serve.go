@@ -34,15 +34,15 @@ func (s Service) report(_ context.Context, l *presence.Link, report api.CostRepo
 	if err := report.Check(); err != nil {
 		return api.Empty{}, err
 	}
-	for _, one := range report.Costs {
-		of := s.sessionOf(l, report.Agent, one.SessionID)
+	for _, cost := range report.Costs {
+		of := s.sessionOf(l, report.Agent, cost.SessionID)
 		switch {
 		case of == "":
 			return api.Empty{}, bridge.Errorf(bridge.Unavailable, "the connection has no session yet")
 		case report.Reporter == "":
-			s.Add(of, one.Cost)
+			s.Add(of, cost.Cost)
 		default:
-			s.Report(of, report.Reporter+"/"+one.SessionID, one.Cost)
+			s.Report(of, report.Reporter+"/"+cost.SessionID, cost.Cost)
 		}
 	}
 	return api.Empty{}, nil
@@ -123,7 +123,7 @@ func (s Service) Dropped(ctx context.Context, id string, messages []string) (tak
 	for _, message := range messages {
 		cost = cost.Plus(s.sizeOf(ctx, id, message, func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }))
 	}
-	return func() { s.TakeBack(id, cost) }
+	return func() { s.Subtract(id, cost) }
 }
 
 // rebuilt returns the size of the texts with these messages, as a hook shows them. It leaves
@@ -163,21 +163,21 @@ func (s Service) Costs() api.Costs {
 	bytes := map[string]session.Cost{}
 	found := map[string]*api.SessionCost{}
 	for _, day := range s.Days() {
-		one := found[day.Session]
-		if one == nil {
-			one = &api.SessionCost{ID: day.Session}
-			found[day.Session] = one
+		cost := found[day.Session]
+		if cost == nil {
+			cost = &api.SessionCost{ID: day.Session}
+			found[day.Session] = cost
 		}
 		bytes[day.Session] = bytes[day.Session].Plus(day.Cost)
-		one.Days = append(one.Days, api.DayTokens{Day: day.Day, Cost: day.Tokens()})
+		cost.Days = append(cost.Days, api.DayTokens{Day: day.Day, Cost: day.Tokens()})
 	}
 	answer := api.Costs{BytesPerToken: session.BytesPerToken, KeptDays: KeptDays, Sessions: []api.SessionCost{}}
 	s.Presence.Lock()
 	defer s.Presence.Unlock()
-	for id, one := range found {
+	for id, cost := range found {
 		if known, ok := s.Presence.Roster.Known(id); ok {
-			one.Name, one.Agent, one.Total = known.Name, known.Kind, bytes[id].Tokens()
-			answer.Sessions = append(answer.Sessions, *one)
+			cost.Name, cost.Agent, cost.Total = known.Name, known.Kind, bytes[id].Tokens()
+			answer.Sessions = append(answer.Sessions, *cost)
 		}
 	}
 	slices.SortFunc(answer.Sessions, func(x, y api.SessionCost) int {

@@ -16,8 +16,8 @@ import (
 )
 
 // Register serves api.OpExchange for the owner alone.
-func (s *Service) Register(m *mux.Mux, who mux.Askers) {
-	mux.Handle(m, api.OpExchange, mux.ForOwner(who, "pauses and resumes the messages of two sessions", s.Decide))
+func (s *Service) Register(m *mux.Mux, askers mux.Askers) {
+	mux.Handle(m, api.OpExchange, mux.ForOwner(askers, "pauses and resumes the messages of two sessions", s.Decide))
 }
 
 // Decide pauses or resumes the messages of two sessions to each other. To resume a pair

@@ -17,8 +17,8 @@ func (all Boxes) HasMod(s *session.Session) bool {
 	return s.Kind == bridge.Claude && !s.Channel && box != nil && box.Mod.IsIn(s.SessionID)
 }
 
-// KeptForMod returns a filter for the mail of s that is reserved for its mod: no hook takes it.
-func (all Boxes) KeptForMod(s *session.Session) func(mail.Delivery) bool {
+// ReservedForMod returns a filter for the mail of s that is reserved for its mod: no hook takes it.
+func (all Boxes) ReservedForMod(s *session.Session) func(mail.Delivery) bool {
 	if !all.HasMod(s) {
 		return func(mail.Delivery) bool { return false }
 	}
@@ -27,7 +27,7 @@ func (all Boxes) KeptForMod(s *session.Session) func(mail.Delivery) bool {
 
 // ForHooks returns free without mail reserved for a mod or awaited by a call.
 func (all Boxes) ForHooks(s *session.Session, free []mail.Delivery) []mail.Delivery {
-	return all[s.ID].Unawaited(slices.DeleteFunc(free, all.KeptForMod(s)))
+	return all[s.ID].Unawaited(slices.DeleteFunc(free, all.ReservedForMod(s)))
 }
 
 // Facts returns the properties of a session on which its transports depend.

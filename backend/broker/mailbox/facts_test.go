@@ -42,7 +42,7 @@ func TestCHT_03_CHT_20_OnlyAModOfThePresentConversationGetsTheOwnersMail(t *test
 			if got := all.HasMod(s); got != tt.mod {
 				t.Errorf("a mod: %t", got)
 			}
-			reserved := all.KeptForMod(s)
+			reserved := all.ReservedForMod(s)
 			if reserved(owned("o")) != tt.mod || reserved(deliveries("a")[0]) {
 				t.Errorf("the owner's mail is reserved: %t, other mail: %t", reserved(owned("o")), reserved(deliveries("a")[0]))
 			}

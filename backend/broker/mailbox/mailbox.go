@@ -114,9 +114,9 @@ func (h *Holder) Find(id string) *Lease { return h.leases[id] }
 // Keep adds the mail that an earlier broker leased to the holder. Boxes reserve it once
 // the holder joins a session.
 func (h *Holder) Keep(earlier []session.Lease) {
-	for _, one := range earlier {
-		if h.leases[one.ID] == nil {
-			h.add(&Lease{Lease: one, kept: true})
+	for _, lease := range earlier {
+		if h.leases[lease.ID] == nil {
+			h.add(&Lease{Lease: lease, kept: true})
 		}
 	}
 }
@@ -175,13 +175,13 @@ func (b *Box) TakeOver(other *Box) {
 }
 
 // Lease leases the mail that the presentation shows and announces to the holder.
-func (b *Box) Lease(to *Holder, s *session.Session, taken mail.Presentation) *Lease {
+func (b *Box) Lease(holder *Holder, s *session.Session, taken mail.Presentation) *Lease {
 	lease := &Lease{
 		Lease:     session.Lease{ID: uuid.NewString(), Recipient: s.ID, Messages: mail.IDs(taken.Shown), Process: s.Process},
 		announced: mail.IDs(taken.Announced),
 		cost:      taken.Cost(),
 	}
-	to.add(lease)
+	holder.add(lease)
 	b.hold(lease)
 	return lease
 }
@@ -189,9 +189,9 @@ func (b *Box) Lease(to *Holder, s *session.Session, taken mail.Presentation) *Le
 // TakeCost returns the size of the text of a lease, once. It returns false if the box does
 // not know the lease.
 func (b *Box) TakeCost(lease string) (cost session.Cost, ok bool) {
-	for _, one := range b.leases {
-		if one.ID == lease && !one.kept {
-			cost, one.cost = one.cost, session.Cost{}
+	for _, item := range b.leases {
+		if item.ID == lease && !item.kept {
+			cost, item.cost = item.cost, session.Cost{}
 			return cost, true
 		}
 	}
@@ -218,9 +218,9 @@ func (b *Box) Reading() Reading {
 	return Reading{released: b.released, leased: len(b.leases), announced: len(b.announced)}
 }
 
-// Beside returns how many unread messages may not be given out. A reader reads that many
+// Hidden returns how many unread messages may not be given out. A reader reads that many
 // more, so that mail behind them does not wait.
-func (r Reading) Beside() int { return r.leased + r.announced }
+func (r Reading) Hidden() int { return r.leased + r.announced }
 
 // IsStale reports whether a lease began or ended since r: mail that was read may have
 // been shown.

@@ -32,8 +32,8 @@ func TestMSG_06_WhatIsLeasedIsGivenToNobodyElse(t *testing.T) {
 		t.Errorf("a reading before the lease is stale: %t, %d leased", box.IsStale(before), box.Leased())
 	}
 	reading := box.Reading()
-	if reading.Beside() != 2 || box.IsStale(reading) {
-		t.Errorf("a reading beside the lease: %d", reading.Beside())
+	if reading.Hidden() != 2 || box.IsStale(reading) {
+		t.Errorf("a reading beside the lease: %d", reading.Hidden())
 	}
 	holder.End()
 	if got := free(box, "a", "b"); len(got) != 2 || !box.IsStale(reading) || holder.Find(lease.ID) != nil {
@@ -53,7 +53,7 @@ func TestMSG_06_AnAcknowledgedLeaseEndsAndItsAnnouncementsCount(t *testing.T) {
 	if !box.Announced()["long"] || box.Leased() != 0 || len(box.Unannounced(deliveries("long"))) != 0 {
 		t.Errorf("announced %v, %d leased", box.Announced(), box.Leased())
 	}
-	if box.Reading().Beside() != 1 {
+	if box.Reading().Hidden() != 1 {
 		t.Error("mail behind an announced message waits for it")
 	}
 	other := box.Lease(&Holder{}, s, mail.Presentation{Shown: deliveries("long")})

@@ -119,18 +119,18 @@ type Askers interface {
 
 // CheckOwner fails with Denied if an agent started the caller: only the owner may do what does
 // names, as in "decides about other PCs" (JOB-11).
-func CheckOwner(ctx context.Context, who Askers, conn *ipc.Conn, does string) error {
-	by, err := who.Asker(ctx, conn, api.Caller{})
+func CheckOwner(ctx context.Context, askers Askers, conn *ipc.Conn, does string) error {
+	asker, err := askers.Asker(ctx, conn, api.Caller{})
 	if err != nil {
 		return err
 	}
-	return by.OnlyOwner(does)
+	return asker.OnlyOwner(does)
 }
 
 // ForOwner returns a method for Handle that serves the owner alone, see [CheckOwner].
-func ForOwner[A, R any](who Askers, does string, method func(context.Context, A) (R, error)) func(context.Context, *ipc.Conn, A) (R, error) {
+func ForOwner[A, R any](askers Askers, does string, method func(context.Context, A) (R, error)) func(context.Context, *ipc.Conn, A) (R, error) {
 	return func(ctx context.Context, conn *ipc.Conn, args A) (R, error) {
-		if err := CheckOwner(ctx, who, conn, does); err != nil {
+		if err := CheckOwner(ctx, askers, conn, does); err != nil {
 			var none R
 			return none, err
 		}

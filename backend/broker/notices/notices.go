@@ -27,13 +27,13 @@ func (m Maker) Missing(ctx context.Context, target decision.Target) ([]decision.
 	if err != nil {
 		return nil, err
 	}
-	told, err := m.DB.Delivered(ctx, target.SessionKey())
+	receipts, err := m.DB.Delivered(ctx, target.SessionKey())
 	if err != nil {
 		return nil, err
 	}
-	news, rest := decision.CatchUp(history, told, target)
-	if slices.ContainsFunc(news, func(n decision.News) bool { return decision.Placed{Revision: n.Revision}.IsImported() }) {
-		beside, err := m.DB.Remote().BesideOwn(ctx)
+	news, rest := decision.CatchUp(history, receipts, target)
+	if slices.ContainsFunc(news, func(n decision.News) bool { return decision.OrderedRevision{Revision: n.Revision}.IsImported() }) {
+		beside, err := m.DB.Remote().ConcurrentOwn(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -42,8 +42,8 @@ func (m Maker) Missing(ctx context.Context, target decision.Target) ([]decision.
 		}
 	}
 	var missing []decision.Notification
-	for _, one := range news {
-		missing = append(missing, one.Notifications(m.NewID(), m.Now(), []decision.Target{target})...)
+	for _, notice := range news {
+		missing = append(missing, notice.Notifications(m.NewID(), m.Now(), []decision.Target{target})...)
 	}
 	return append(missing, decision.WithoutMessage(rest, target.SessionKey(), m.Now())...), nil
 }
@@ -53,15 +53,15 @@ func (m Maker) Missing(ctx context.Context, target decision.Target) ([]decision.
 // the decisions for which there was a session.
 func (m Maker) OfNews(ctx context.Context, news []decision.News, inScope func(decision.Scope) []decision.Target) (notices []decision.Notification, heard map[string]bool, err error) {
 	heard = map[string]bool{}
-	for _, one := range news {
-		targets := inScope(one.Scope)
-		if one.Withdrawn && one.Newest {
-			if targets, err = m.unaware(ctx, one.Topic, targets); err != nil {
+	for _, notice := range news {
+		targets := inScope(notice.Scope)
+		if notice.Withdrawn && notice.Newest {
+			if targets, err = m.unaware(ctx, notice.Topic, targets); err != nil {
 				return nil, nil, err
 			}
 		}
-		list := one.Notifications(m.NewID(), m.Now(), targets)
-		notices, heard[one.ID] = append(notices, list...), len(list) > 0
+		list := notice.Notifications(m.NewID(), m.Now(), targets)
+		notices, heard[notice.ID] = append(notices, list...), len(list) > 0
 	}
 	return notices, heard, nil
 }
@@ -71,8 +71,8 @@ func (m Maker) OfNews(ctx context.Context, news []decision.News, inScope func(de
 func (m Maker) unaware(ctx context.Context, topic string, targets []decision.Target) (unaware []decision.Target, err error) {
 	history, err := m.DB.Decisions(ctx, decision.Lookup{Topic: topic, History: true})
 	for _, target := range targets {
-		told, toldErr := m.DB.Delivered(ctx, target.SessionKey())
-		if err = errors.Join(err, toldErr); err == nil && decision.MissedWithdrawal(history, told, target) {
+		receipts, toldErr := m.DB.Delivered(ctx, target.SessionKey())
+		if err = errors.Join(err, toldErr); err == nil && decision.MissedWithdrawal(history, receipts, target) {
 			unaware = append(unaware, target)
 		}
 	}

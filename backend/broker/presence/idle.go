@@ -29,12 +29,12 @@ func (p Idleness) SetBusyLocked(s *session.Session, busy bool) {
 	}
 }
 
-// Look checks claude's own registry for a session's state (RWM-21, seen with claude
+// Check checks claude's own registry for a session's state (RWM-21, seen with claude
 // 2.1.329 and 2.1.332). A turn that a person interrupts ends without a hook. A turn from
 // a prompt typed in the turn before begins without one. Look trusts the registry if
 // it is newer than the session's last sign. If the registry reports idle, Look checks
 // it once more after a pause.
-func (p Idleness) Look(s *session.Session) {
+func (p Idleness) Check(s *session.Session) {
 	p.Lock()
 	busy, doubtful := s.Busy, p.Boxes[s.ID] != nil && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
 	folder, pid, host := s.CLIDataDir, s.AgentPID, s.SessionID
@@ -87,8 +87,8 @@ func (p Idleness) ReportedIdle(s *session.Session) {
 		p.Believe(s, host, false, math.MaxInt64)
 		return
 	}
-	p.Look(s)
-	p.Soon(p.Doubt, func(context.Context) { p.Look(s) })
+	p.Check(s)
+	p.Soon(p.Doubt, func(context.Context) { p.Check(s) })
 }
 
 // HasNextTurn reports whether a prompt was typed during the turn that just ended, so that
@@ -103,27 +103,27 @@ func (p Idleness) HasNextTurn(s *session.Session) bool {
 	}
 	_, known := clidata.ClaudeWaits(folder, pid, host)
 	if known { // a person may have withdrawn the prompt
-		p.Soon(p.Doubt, func(context.Context) { p.Look(s) })
+		p.Soon(p.Doubt, func(context.Context) { p.Check(s) })
 	}
 	return known
 }
 
-// LookAt calls Look for the session of a peer id, if that session is live.
-func (p Idleness) LookAt(peerID string) {
+// CheckPeer calls Look for the session of a peer id, if that session is live.
+func (p Idleness) CheckPeer(peerID string) {
 	p.Lock()
 	s, live := p.Roster.Get(peerID)
 	p.Unlock()
 	if live {
-		p.Look(s)
+		p.Check(s)
 	}
 }
 
-// LookEverywhere calls Look for all live sessions.
-func (p Idleness) LookEverywhere() {
+// CheckAll calls Look for all live sessions.
+func (p Idleness) CheckAll() {
 	p.Lock()
 	sessions := p.Roster.Live()
 	p.Unlock()
 	for _, s := range sessions {
-		p.Look(s)
+		p.Check(s)
 	}
 }

@@ -87,7 +87,7 @@ func (p Callers) agents() []int {
 // checkLeft fails with Denied for a process that has ended or that an agent has marked.
 // It also fails for one that may have left the session of one of these agents.
 func checkLeft(peer job.Process, agents []int) error {
-	look, err := proc.LookAt(peer.PID)
+	look, err := proc.Inspect(peer.PID)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
@@ -108,8 +108,8 @@ func checkLeft(peer job.Process, agents []int) error {
 	}
 	for _, pid := range agents {
 		agent, agentErr := proc.Find(pid)
-		theirs, lookErr := proc.LookAt(pid)
-		if errors.Join(agentErr, lookErr) == nil && theirs.Cgroup == look.Cgroup && !agent.StartedAfter(top) {
+		details, lookErr := proc.Inspect(pid)
+		if errors.Join(agentErr, lookErr) == nil && details.Cgroup == look.Cgroup && !agent.StartedAfter(top) {
 			return bridge.Errorf(bridge.Denied, "this command has no terminal, and the program that started it has ended: an agent's session may have left it behind. Run it in a terminal")
 		}
 	}

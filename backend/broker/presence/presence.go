@@ -107,7 +107,7 @@ func (p *Presence) ForgetLocked(l *Link, serverEnded bool) {
 	l.Leases.End()
 	for id := range l.Sessions {
 		p.handOnLocked(l, id)
-		if s, live := p.Roster.Get(id); live && serverEnded && !(servers{p}).isHeldLocked(id) && (servers{p}).keepLocked(l, s) {
+		if s, live := p.Roster.Get(id); live && serverEnded && !(servers{p}).isHeldLocked(id) && (servers{p}).retainLocked(l, s) {
 			p.opts.Changed()
 		}
 		p.LeaveUnlessHeldLocked(id)

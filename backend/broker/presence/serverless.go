@@ -77,8 +77,8 @@ func (l *Link) mayStay(s *session.Session) bool {
 	return s.Host == session.HostOwn && s.HooksSeen && !s.Plugin && !s.Ended && s.SessionID != "" && l.agent.PID > 1 && l.agent.PID == s.AgentPID
 }
 
-// keepLocked keeps a session whose last server was l, and reports whether it did.
-func (p servers) keepLocked(l *Link, s *session.Session) bool {
+// retainLocked keeps a session whose last server was l, and reports whether it did.
+func (p servers) retainLocked(l *Link, s *session.Session) bool {
 	if !l.mayStay(s) {
 		return false
 	}

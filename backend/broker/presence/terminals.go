@@ -40,7 +40,7 @@ func (p terminals) look(args api.Register) (found seen) {
 	case args.Kind == bridge.Codex && args.Host() == session.HostServer:
 		found.clients = p.opts.Terminals(args.Cwd, args.CLIDataDir)
 	case args.Kind == bridge.OpenCode && args.HostKnown:
-		look, err := proc.LookAt(args.AgentPID)
+		look, err := proc.Inspect(args.AgentPID)
 		found.alone = err == nil && look.Terminal && !agent.IsServer(args.Kind, args.AgentPID)
 	}
 	return found
@@ -270,14 +270,14 @@ func (p terminals) takeOverLocked(s *session.Session, clients agent.Terminals) (
 		p.leaveScreenLocked(other)
 		if strings.HasPrefix(s.Name, name+"-") { // it has another name only because this one was taken
 			p.Roster.Rename(s, name)
-			p.tellJoinedLocked(s)
+			p.notifyJoinedLocked(s)
 			renamed = true
 		}
 	}
 	return renamed
 }
 
-func (p terminals) tellJoinedLocked(s *session.Session) {
+func (p terminals) notifyJoinedLocked(s *session.Session) {
 	for _, l := range p.Conns {
 		if l.Sessions[s.ID] {
 			l.Conn.Push(api.EventJoined, Joined(s))

@@ -112,9 +112,9 @@ func (p *Presence) EndThread(s *session.Session) {
 	p.LeaveUnlessHeldLocked(s.ID)
 }
 
-// begunLocked returns the session of a thread that its terminal has begun and no hook has
+// startedLocked returns the session of a thread that its terminal has begun and no hook has
 // reported yet: the first of several in one folder.
-func (p terminals) begunLocked(call session.HookCall) (found *session.Session) {
+func (p terminals) startedLocked(call session.HookCall) (found *session.Session) {
 	for _, s := range p.Roster.ByProcess(call.Kind, call.Ancestors) {
 		if s.Host == session.HostServer && s.SessionID == "" && s.Cwd == call.Cwd && call.Event != session.EventEnd && (found == nil || s.Since < found.Since) {
 			found = s
@@ -126,7 +126,7 @@ func (p terminals) begunLocked(call session.HookCall) (found *session.Session) {
 // promoteLocked turns the provisional server below the hook's agent process into the
 // hook's session. It is a second thread of one codex process.
 func (p *Presence) promoteLocked(call session.HookCall) (*session.Session, bool) {
-	if s := (terminals{p}).begunLocked(call); s != nil {
+	if s := (terminals{p}).startedLocked(call); s != nil {
 		p.bindLocked(s, call.SessionID)
 		return s, true
 	}

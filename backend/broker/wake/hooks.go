@@ -10,8 +10,8 @@ import (
 // maxHookTries is how often one message may be given to wake hooks.
 const maxHookTries = 2
 
-// Place is where a wake hook waits. It is closed when a newer hook takes the place.
-type Place chan struct{}
+// Slot is where a wake hook waits. It is closed when a newer hook takes the place.
+type Slot chan struct{}
 
 // HookState is the state of one message that a wake hook or the channel was given.
 type HookState int
@@ -28,7 +28,7 @@ const (
 type Hooks struct {
 	// places holds the hooks that wait in the background, by role: false is the first,
 	// true the standby.
-	places map[bool]Place
+	places map[bool]Slot
 	tries  tries
 	// open is set if the host may hold mail whose outcome no sign of the session has
 	// shown yet.
@@ -66,19 +66,19 @@ func (h *Hooks) Waits() bool { return len(h.places) > 0 }
 func (h *Hooks) WaitsAs(standby bool) bool { return h.places[standby] != nil }
 
 // Wait gives the caller the place of its role and supersedes an older hook there.
-func (h *Hooks) Wait(standby bool) Place {
+func (h *Hooks) Wait(standby bool) Slot {
 	if h.places == nil {
-		h.places = map[bool]Place{}
+		h.places = map[bool]Slot{}
 	}
 	if h.WaitsAs(standby) {
 		close(h.places[standby])
 	}
-	h.places[standby] = make(Place)
+	h.places[standby] = make(Slot)
 	return h.places[standby]
 }
 
 // Leave gives up a place. It returns false if a newer hook has it.
-func (h *Hooks) Leave(standby bool, place Place) bool {
+func (h *Hooks) Leave(standby bool, place Slot) bool {
 	if h.places[standby] != place {
 		return false
 	}
@@ -127,9 +127,9 @@ func (h *Hooks) Handed(via mail.Via) { h.open = h.open || via.IsWake() }
 // Open reports whether the outcome of some wake is unknown.
 func (h *Hooks) Open() bool { return h.open }
 
-// HasBegun reports whether mail was given to the host after the session's last sign, less
+// TurnMayStart reports whether mail was given to the host after the session's last sign, less
 // than within milliseconds ago. Its turn may be about to begin.
-func (h *Hooks) HasBegun(lastActive, now, within int64) bool {
+func (h *Hooks) TurnMayStart(lastActive, now, within int64) bool {
 	return h.begun > lastActive && now-h.begun < within
 }
 

@@ -36,9 +36,9 @@ func (l Ledger) Asked(ctx context.Context, marks []mail.Mark) {
 	}
 }
 
-// GivenByHooks returns the unread mail that wake hooks or the channel gave to the host.
+// HandedByHooks returns the unread mail that wake hooks or the channel gave to the host.
 // The values are times in Unix milliseconds.
-func (l Ledger) GivenByHooks(ctx context.Context, peerID string) (map[string]int64, error) {
+func (l Ledger) HandedByHooks(ctx context.Context, peerID string) (map[string]int64, error) {
 	byWake := func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }
 	unread, err := l.DB.Unread(ctx, peerID, scan, byWake)
 	given := map[string]int64{}
@@ -50,9 +50,9 @@ func (l Ledger) GivenByHooks(ctx context.Context, peerID string) (map[string]int
 	return given, err
 }
 
-// GivenToMod returns the unread mail that was given to a mod and whose outcome is
+// HandedToMod returns the unread mail that was given to a mod and whose outcome is
 // unknown.
-func (l Ledger) GivenToMod(ctx context.Context, peerID string) ([]mail.Delivery, error) {
+func (l Ledger) HandedToMod(ctx context.Context, peerID string) ([]mail.Delivery, error) {
 	byMod := func(d mail.Delivery) bool { return d.Handed.Via == mail.ViaMod }
 	unread, err := l.DB.Unread(ctx, peerID, scan, byMod)
 	return slices.DeleteFunc(unread, func(d mail.Delivery) bool { return !byMod(d) }), err

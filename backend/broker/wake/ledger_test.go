@@ -51,9 +51,9 @@ func (l Ledger) unread(t *testing.T, message string) (d mail.Delivery, isUnread 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range all {
-		if one.ID == message {
-			return one, true
+	for _, delivery := range all {
+		if delivery.ID == message {
+			return delivery, true
 		}
 	}
 	return mail.Delivery{}, false
@@ -65,15 +65,15 @@ func TestMSG_06_CHT_20_UnreadMailIsFoundByTheTransportThatGaveIt(t *testing.T) {
 		l.record(t, bridge.StageHanded, message, 5, via)
 	}
 	l.record(t, bridge.StageConsumed, "read", 6, mail.ViaActivity)
-	given, err := l.GivenByHooks(t.Context(), "p1")
+	given, err := l.HandedByHooks(t.Context(), "p1")
 	if want := map[string]int64{"hook": 5, "channel": 5}; err != nil || !maps.Equal(given, want) {
 		t.Errorf("by hooks %v, %v, want %v", given, err, want)
 	}
-	byMod, err := l.GivenToMod(t.Context(), "p1")
+	byMod, err := l.HandedToMod(t.Context(), "p1")
 	if err != nil || len(byMod) != 1 || byMod[0].ID != "mod" {
 		t.Errorf("to the mod %v, %v", mail.IDs(byMod), err)
 	}
-	if given, err := l.GivenByHooks(t.Context(), "p9"); err != nil || len(given) != 0 {
+	if given, err := l.HandedByHooks(t.Context(), "p9"); err != nil || len(given) != 0 {
 		t.Errorf("of another session %v, %v", given, err)
 	}
 }
@@ -88,10 +88,10 @@ func TestMSG_06_GivenMailIsFoundBehindALongBacklog(t *testing.T) {
 	l, _ := ledgerAt(t, messages...)
 	l.record(t, bridge.StageHanded, last, 5, mail.ViaWakeHook)
 	l.record(t, bridge.StageHanded, byMod, 5, mail.ViaMod)
-	if given, err := l.GivenByHooks(t.Context(), "p1"); err != nil || given[last] != 5 {
+	if given, err := l.HandedByHooks(t.Context(), "p1"); err != nil || given[last] != 5 {
 		t.Errorf("by hooks %v, %v", given, err)
 	}
-	if given, err := l.GivenToMod(t.Context(), "p1"); err != nil || len(given) != 1 || given[0].ID != byMod {
+	if given, err := l.HandedToMod(t.Context(), "p1"); err != nil || len(given) != 1 || given[0].ID != byMod {
 		t.Errorf("to the mod %v, %v", mail.IDs(given), err)
 	}
 }
@@ -195,7 +195,7 @@ func TestMSG_06_AProcessThatHasNotConnectedYetIsExpected(t *testing.T) {
 		t.Error("a process that has connected is expected")
 	}
 	none := Running([]proc.Named{reused}, nil)
-	if handed := (mail.Fact{At: 1, Process: reused.Name}); none.FollowOn(handed) != (&mail.Processes{}).FollowOn(handed) {
+	if fact := (mail.Fact{At: 1, Process: reused.Name}); none.HandedEarlier(fact) != (&mail.Processes{}).HandedEarlier(fact) {
 		t.Error("an ended process counts as running")
 	}
 }

@@ -91,8 +91,8 @@ func (m *Mod) Give(message string) {
 	m.tries.add(message)
 }
 
-// NotGiven reverts Give: the message was not sent.
-func (m *Mod) NotGiven() { m.out = "" }
+// UndoGive reverts Give: the message was not sent.
+func (m *Mod) UndoGive() { m.out = "" }
 
 // Resolved ends the wait for the outcome of a message.
 func (m *Mod) Resolved(message string) {

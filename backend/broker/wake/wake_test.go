@@ -157,7 +157,7 @@ func TestCHT_20_ATurnMayBeAboutToBegin(t *testing.T) {
 		lastActive, now int64
 		want            bool
 	}{{99, 119, true}, {99, 120, false}, {100, 119, false}} {
-		if got := h.HasBegun(tt.lastActive, tt.now, 20); got != tt.want {
+		if got := h.TurnMayStart(tt.lastActive, tt.now, 20); got != tt.want {
 			t.Errorf("last sign %d, now %d: %t", tt.lastActive, tt.now, got)
 		}
 	}
@@ -307,7 +307,7 @@ func TestCHT_20_WhatHooksAndTheModTellOfATurn(t *testing.T) {
 	if m.Give("c"); !m.Lost(mod) || m.Lost(mod) || m.Awaited() != "" {
 		t.Error("a mod that has gone may still report")
 	}
-	m.NotGiven()
+	m.UndoGive()
 	state("it has gone", ModAbsent)
 	m.Hello(mod, "s2", false)
 	if m.Moved("s1"); mod.Moved {

@@ -252,8 +252,8 @@ func within(spans []span, r rune) bool { return indexWithin(spans, r) >= 0 }
 
 // indexWithin returns the index of the span with r, or -1.
 func indexWithin(spans []span, r rune) int {
-	for i, one := range spans {
-		if r >= one.from && r <= one.to {
+	for i, span := range spans {
+		if r >= span.from && r <= span.to {
 			return i
 		}
 	}

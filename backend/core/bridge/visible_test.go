@@ -54,9 +54,9 @@ func TestSEC_06_EveryCodePointIsOneOrTheOther(t *testing.T) {
 			continue
 		}
 		form := ""
-		for _, one := range lone {
-			if r >= one.From && r <= one.To {
-				form = one.Form
+		for _, test := range lone {
+			if r >= test.From && r <= test.To {
+				form = test.Form
 			}
 		}
 		given := string(r)

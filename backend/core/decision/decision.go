@@ -206,9 +206,9 @@ func ProjectOf(folder string) Scope { return Scope{Project: normalizeProject(fol
 
 // ScopeOrProject returns the requested scope, or the project of the session's folder
 // (DEC-06).
-func ScopeOrProject(asked *Scope, folder string) (Scope, error) {
-	if asked != nil {
-		return *asked, nil
+func ScopeOrProject(scope *Scope, folder string) (Scope, error) {
+	if scope != nil {
+		return *scope, nil
 	}
 	if folder == "" {
 		return Scope{}, bridge.Errorf(bridge.Invalid, "this session's project folder is not known: give a scope")

@@ -539,7 +539,7 @@ func TestDEC_06_ARequestBecomesARevision(t *testing.T) {
 }
 
 func TestHUB_06_ADecisionSaysWhetherItIsInForce(t *testing.T) {
-	replaced, beside := "d-0", &Revision{Author: bridge.Address{Name: "desk/api"}}
+	replaced, revision := "d-0", &Revision{Author: bridge.Address{Name: "desk/api"}}
 	for _, tt := range []struct {
 		name             string
 		of               News
@@ -548,8 +548,8 @@ func TestHUB_06_ADecisionSaysWhetherItIsInForce(t *testing.T) {
 	}{
 		{"alone", News{Revision: Revision{Current: true}}, false, false, false},
 		{"after another", News{Revision: Revision{Current: true, Supersedes: &replaced}}, false, false, true},
-		{"beside another, in force", News{Revision: Revision{Current: true, Supersedes: &replaced}, Beside: beside}, true, false, false},
-		{"beside another, not in force", News{Revision: Revision{}, Beside: beside}, false, true, false},
+		{"beside another, in force", News{Revision: Revision{Current: true, Supersedes: &replaced}, Beside: revision}, true, false, false},
+		{"beside another, not in force", News{Revision: Revision{}, Beside: revision}, false, true, false},
 	} {
 		tt.of.Scope = AllSessions()
 		body := tt.of.Body()

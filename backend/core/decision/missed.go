@@ -9,30 +9,30 @@ import (
 // one when it catches up (SEC-12).
 const MaxImportedNotices = 20
 
-// Told has the receipts of a session: the ids of decisions, each with the id of the
+// Receipts has the receipts of a session: the ids of decisions, each with the id of the
 // message about it. The message id is "" if the session received the decision only as
 // part of a number.
-type Told map[string]string
+type Receipts map[string]string
 
 // Has reports whether the session has a receipt for a decision.
-func (t Told) Has(id string) bool {
+func (t Receipts) Has(id string) bool {
 	_, has := t[id]
 	return has
 }
 
 // HasMessage reports whether a message notified the session of a decision.
-func (t Told) HasMessage(id string) bool { return t[id] != "" }
+func (t Receipts) HasMessage(id string) bool { return t[id] != "" }
 
 // Missed returns the decisions without a receipt, oldest first: all of this PC's, and
 // the newest [MaxImportedNotices] of other PCs. rest are the older ones of other PCs.
 // current has the newest first.
-func Missed(current []Revision, told Told) (missed, rest []Revision) {
+func Missed(current []Revision, receipts Receipts) (missed, rest []Revision) {
 	imported := 0
 	for _, revision := range current {
-		if told.Has(revision.ID) {
+		if receipts.Has(revision.ID) {
 			continue
 		}
-		if (Placed{Revision: revision}).IsImported() {
+		if (OrderedRevision{Revision: revision}).IsImported() {
 			if imported++; imported > MaxImportedNotices {
 				rest = append(rest, revision)
 				continue
@@ -47,9 +47,9 @@ func Missed(current []Revision, told Told) (missed, rest []Revision) {
 // CatchUp returns the news for a session when it connects, oldest first: the decisions in force
 // that reach it, and the withdrawals of decisions that it received. rest are decisions of other
 // PCs that it receives only as a number. history has all revisions, newest first.
-func CatchUp(history []Revision, told Told, target Target) (news []News, rest []Revision) {
-	missed, rest := Missed(Applicable(history, target), told)
-	for _, revision := range Withdrawals(history, told, target) {
+func CatchUp(history []Revision, receipts Receipts, target Target) (news []News, rest []Revision) {
+	missed, rest := Missed(Applicable(history, target), receipts)
+	for _, revision := range Withdrawals(history, receipts, target) {
 		news = append(news, News{Revision: revision, Newest: true})
 	}
 	for _, revision := range missed {

@@ -21,7 +21,7 @@ func TestSEC_12_AFloodOfAnotherPCIsToldAsANumber(t *testing.T) {
 			current = append(current, revision(fmt.Sprintf("own-%02d", i), "api"))
 		}
 	}
-	missed, rest := Missed(current, Told{"other-00": "m", "own-99": "m"})
+	missed, rest := Missed(current, Receipts{"other-00": "m", "own-99": "m"})
 	var own, others []string
 	for _, r := range missed {
 		if strings.HasPrefix(r.ID, "own") {
@@ -50,10 +50,10 @@ func TestSEC_12_AFloodOfAnotherPCIsToldAsANumber(t *testing.T) {
 	}
 }
 
-func toldOf(list []Revision) Told {
-	told := Told{}
+func toldOf(list []Revision) Receipts {
+	receipts := Receipts{}
 	for _, r := range list {
-		told[r.ID] = "m"
+		receipts[r.ID] = "m"
 	}
-	return told
+	return receipts
 }

@@ -71,9 +71,9 @@ func (n News) Body() string {
 }
 
 // Notice returns the message about r for a session. It wakes no session.
-func Notice(r Revision, messageID string, to Target) bridge.Message {
+func Notice(r Revision, messageID string, target Target) bridge.Message {
 	return bridge.Message{
-		ID: messageID, Recipient: to.ID, From: r.Author, To: r.Scope.Target(), ConversationID: bridge.DecisionConversation + r.ID,
+		ID: messageID, Recipient: target.ID, From: r.Author, To: r.Scope.Target(), ConversationID: bridge.DecisionConversation + r.ID,
 		Hop: bridge.DecisionHop, Body: NotificationBody(r), CreatedAt: r.CreatedAt,
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // placed makes revisions of one topic as they were recorded, the oldest first.
-func placed(t *testing.T, recorded ...Placed) map[string][]Placed {
+func placed(t *testing.T, recorded ...OrderedRevision) map[string][]OrderedRevision {
 	t.Helper()
 	for i := range recorded {
 		recorded[i].Topic, recorded[i].Place, recorded[i].Scope = "db", int64(i+1), AllSessions()
@@ -18,22 +18,22 @@ func placed(t *testing.T, recorded ...Placed) map[string][]Placed {
 	return Topics(NewestFirst(recorded))
 }
 
-func one(id, author string, createdAt, sequence int64) Placed {
-	return Placed{Revision: Revision{ID: id, Author: bridge.Address{Name: author}, CreatedAt: createdAt}, Sequence: sequence}
+func revised(id, author string, createdAt, sequence int64) OrderedRevision {
+	return OrderedRevision{Revision: Revision{ID: id, Author: bridge.Address{Name: author}, CreatedAt: createdAt}, Sequence: sequence}
 }
 
 func TestHUB_06_TheStreamsOrderIsThatOfATopic(t *testing.T) {
 	tests := []struct {
 		name     string
-		recorded []Placed
+		recorded []OrderedRevision
 		want     string // the oldest first, each with what it replaced
 	}{
-		{"the times count without a stream", []Placed{one("a", "api", 20, 0), one("b", "desk/api", 10, 0)}, "[b: a:]"},
-		{"the stream counts before the times", []Placed{one("a", "api", 20, 1), one("b", "desk/api", 10, 2)}, "[a: b:a]"},
-		{"and before the order in which they came", []Placed{one("a", "api", 20, 2), one("b", "desk/api", 30, 1)}, "[b: a:b]"},
-		{"what the stream lacks comes after what is older", []Placed{one("b", "desk/api", 10, 3), one("c", "desk/api", 40, 4), one("a", "api", 20, 0)}, "[b: a: c:a]"},
-		{"and after all that comes before that in the stream", []Placed{one("b", "desk/api", 90, 3), one("c", "desk/api", 10, 4), one("a", "api", 20, 0)}, "[b: c:b a:]"},
-		{"what only this PC decided is as it was recorded", []Placed{one("a", "api", 20, 2), one("b", "api", 10, 1)}, "[a: b:]"},
+		{"the times count without a stream", []OrderedRevision{revised("a", "api", 20, 0), revised("b", "desk/api", 10, 0)}, "[b: a:]"},
+		{"the stream counts before the times", []OrderedRevision{revised("a", "api", 20, 1), revised("b", "desk/api", 10, 2)}, "[a: b:a]"},
+		{"and before the order in which they came", []OrderedRevision{revised("a", "api", 20, 2), revised("b", "desk/api", 30, 1)}, "[b: a:b]"},
+		{"what the stream lacks comes after what is older", []OrderedRevision{revised("b", "desk/api", 10, 3), revised("c", "desk/api", 40, 4), revised("a", "api", 20, 0)}, "[b: a: c:a]"},
+		{"and after all that comes before that in the stream", []OrderedRevision{revised("b", "desk/api", 90, 3), revised("c", "desk/api", 10, 4), revised("a", "api", 20, 0)}, "[b: c:b a:]"},
+		{"what only this PC decided is as it was recorded", []OrderedRevision{revised("a", "api", 20, 2), revised("b", "api", 10, 1)}, "[a: b:]"},
 	}
 	for _, tt := range tests {
 		t.Run("HUB-06 "+tt.name, func(t *testing.T) {
@@ -57,24 +57,24 @@ func TestHUB_06_TheStreamsOrderIsThatOfATopic(t *testing.T) {
 }
 
 func TestHUB_06_WhatWasDecidedAtTheSameTime(t *testing.T) {
-	follows := func(p Placed, id string) Placed { p.Follows = id; return p }
+	follows := func(p OrderedRevision, id string) OrderedRevision { p.Follows = id; return p }
 	tests := []struct {
 		name   string
-		stream []Placed
+		stream []OrderedRevision
 		beside string // of each, the one of this PC
 	}{
-		{"each knew the one before", []Placed{one("a", "api", 1, 1), follows(one("b", "desk/api", 2, 2), "a")}, "[- -]"},
-		{"neither knew the other, this PC's first", []Placed{one("a", "api", 1, 1), one("b", "desk/api", 2, 2)}, "[- a]"},
-		{"neither knew the other, this PC's last", []Placed{one("b", "desk/api", 2, 1), one("a", "api", 1, 2)}, "[a -]"},
-		{"two others", []Placed{one("b", "desk/api", 2, 1), one("c", "tower/api", 1, 2)}, "[- -]"},
-		{"one owner alone", []Placed{one("a", "api", 1, 1), one("a2", "api", 2, 2)}, "[- -]"},
+		{"each knew the one before", []OrderedRevision{revised("a", "api", 1, 1), follows(revised("b", "desk/api", 2, 2), "a")}, "[- -]"},
+		{"neither knew the other, this PC's first", []OrderedRevision{revised("a", "api", 1, 1), revised("b", "desk/api", 2, 2)}, "[- a]"},
+		{"neither knew the other, this PC's last", []OrderedRevision{revised("b", "desk/api", 2, 1), revised("a", "api", 1, 2)}, "[a -]"},
+		{"two others", []OrderedRevision{revised("b", "desk/api", 2, 1), revised("c", "tower/api", 1, 2)}, "[- -]"},
+		{"one owner alone", []OrderedRevision{revised("a", "api", 1, 1), revised("a2", "api", 2, 2)}, "[- -]"},
 	}
 	for _, tt := range tests {
 		t.Run("HUB-06 "+tt.name, func(t *testing.T) {
 			var got []string
 			for i, rev := range tt.stream {
 				beside := "-"
-				if own := BesideOwn(tt.stream, i); own != nil && rev.IsImported() {
+				if own := ConcurrentOwn(tt.stream, i); own != nil && rev.IsImported() {
 					beside = own.ID
 				}
 				got = append(got, beside)
@@ -87,8 +87,8 @@ func TestHUB_06_WhatWasDecidedAtTheSameTime(t *testing.T) {
 }
 
 func TestHUB_06_WhatGoesToTheTeam(t *testing.T) {
-	topic := placed(t, one("old", "api", 10, 0), one("newer", "api", 50, 0), one("b", "desk/api", 20, 7), one("late", "api", 15, 0))["db"]
-	private := one("private", "api", 60, 0)
+	topic := placed(t, revised("old", "api", 10, 0), revised("newer", "api", 50, 0), revised("b", "desk/api", 20, 7), revised("late", "api", 15, 0))["db"]
+	private := revised("private", "api", 60, 0)
 	private.Topic, private.Scope, private.Place = "db", ProjectOf("/src"), 5
 	topic = append(topic, private)
 	var got []string
@@ -102,24 +102,27 @@ func TestHUB_06_WhatGoesToTheTeam(t *testing.T) {
 }
 
 func TestHUB_06_WhatEachDecisionForTheTeamFollows(t *testing.T) {
-	scoped := func(p Placed) Placed { p.Scope = ProjectOf("/src"); return p }
-	unread := func(p Placed) Placed { p.Unread = Unreadable{Why: "its scope cannot be read"}; return p }
+	scoped := func(p OrderedRevision) OrderedRevision { p.Scope = ProjectOf("/src"); return p }
+	unread := func(p OrderedRevision) OrderedRevision {
+		p.Unread = Unreadable{Why: "its scope cannot be read"}
+		return p
+	}
 	for _, tt := range []struct {
 		name     string
-		recorded []Placed
+		recorded []OrderedRevision
 		since    int64
 		want     string
 	}{
-		{"the last of this PC before it", []Placed{one("a", "api", 10, 0), one("b", "api", 20, 0)}, 0, "[a: b:a]"},
-		{"the last of the stream before it", []Placed{one("a", "api", 10, 1), one("b", "desk/api", 20, 2), one("c", "api", 30, 0)}, 0, "[c:b]"},
-		{"not one of another PC that the stream lacks", []Placed{one("a", "api", 10, 1), one("b", "desk/api", 20, 0), one("c", "api", 30, 0)}, 0, "[c:a]"},
-		{"not one for a project", []Placed{scoped(one("a", "api", 10, 0)), one("b", "api", 30, 0)}, 0, "[b:]"},
-		{"not one that cannot be read", []Placed{unread(one("a", "api", 10, 0)), one("b", "api", 30, 0)}, 0, "[b:]"},
-		{"the last before this PC took part, decided later by another", []Placed{one("a", "api", 10, 0), one("b", "desk/api", 20, 1)}, 1, "[]"},
-		{"the first after it took part", []Placed{one("a", "api", 10, 0), one("b", "desk/api", 20, 1)}, 0, "[a:]"},
-		{"decided later by another, which the stream lacks", []Placed{one("a", "api", 10, 0), one("b", "desk/api", 20, 0)}, 1, "[a:]"},
-		{"decided earlier by another", []Placed{one("a", "api", 30, 0), one("b", "desk/api", 20, 1)}, 1, "[a:]"},
-		{"decided later by this PC, in the stream", []Placed{one("a", "api", 10, 0), one("b", "api", 20, 1)}, 1, "[a:]"},
+		{"the last of this PC before it", []OrderedRevision{revised("a", "api", 10, 0), revised("b", "api", 20, 0)}, 0, "[a: b:a]"},
+		{"the last of the stream before it", []OrderedRevision{revised("a", "api", 10, 1), revised("b", "desk/api", 20, 2), revised("c", "api", 30, 0)}, 0, "[c:b]"},
+		{"not one of another PC that the stream lacks", []OrderedRevision{revised("a", "api", 10, 1), revised("b", "desk/api", 20, 0), revised("c", "api", 30, 0)}, 0, "[c:a]"},
+		{"not one for a project", []OrderedRevision{scoped(revised("a", "api", 10, 0)), revised("b", "api", 30, 0)}, 0, "[b:]"},
+		{"not one that cannot be read", []OrderedRevision{unread(revised("a", "api", 10, 0)), revised("b", "api", 30, 0)}, 0, "[b:]"},
+		{"the last before this PC took part, decided later by another", []OrderedRevision{revised("a", "api", 10, 0), revised("b", "desk/api", 20, 1)}, 1, "[]"},
+		{"the first after it took part", []OrderedRevision{revised("a", "api", 10, 0), revised("b", "desk/api", 20, 1)}, 0, "[a:]"},
+		{"decided later by another, which the stream lacks", []OrderedRevision{revised("a", "api", 10, 0), revised("b", "desk/api", 20, 0)}, 1, "[a:]"},
+		{"decided earlier by another", []OrderedRevision{revised("a", "api", 30, 0), revised("b", "desk/api", 20, 1)}, 1, "[a:]"},
+		{"decided later by this PC, in the stream", []OrderedRevision{revised("a", "api", 10, 0), revised("b", "api", 20, 1)}, 1, "[a:]"},
 	} {
 		for i := range tt.recorded {
 			if tt.recorded[i].Place = int64(i + 1); tt.recorded[i].Scope.Project == "" {
@@ -137,7 +140,7 @@ func TestHUB_06_WhatEachDecisionForTheTeamFollows(t *testing.T) {
 }
 
 func TestHUB_06_TheStreamHasWhatHasASequence(t *testing.T) {
-	all := []Placed{one("a", "api", 10, 1), one("b", "api", 20, 0), one("c", "desk/api", 30, 2)}
+	all := []OrderedRevision{revised("a", "api", 10, 1), revised("b", "api", 20, 0), revised("c", "desk/api", 30, 2)}
 	got := InStream(all)
 	if len(got) != 2 || got[0].ID != "a" || got[1].ID != "c" || all[1].ID != "b" {
 		t.Errorf("%+v of %+v", got, all)

@@ -63,13 +63,13 @@ func Newest(history []Revision) []Revision {
 // is the newest of its topic, and the session's last message on that topic was a
 // decision. A session that never received a decision does not receive its withdrawal.
 // history has all revisions, the newest of each topic first.
-func Withdrawals(history []Revision, told Told, target Target) (missed []Revision) {
+func Withdrawals(history []Revision, receipts Receipts, target Target) (missed []Revision) {
 	topics := map[string][]Revision{}
 	for _, revision := range history {
 		topics[revision.Topic] = append(topics[revision.Topic], revision)
 	}
 	for _, revision := range Newest(history) {
-		if MissedWithdrawal(topics[revision.Topic], told, target) {
+		if MissedWithdrawal(topics[revision.Topic], receipts, target) {
 			missed = append(missed, revision)
 		}
 	}
@@ -80,13 +80,13 @@ func Withdrawals(history []Revision, told Told, target Target) (missed []Revisio
 // MissedWithdrawal reports whether a session must receive the withdrawal of a topic's
 // newest revision. A session outside the scope receives it only if it received exactly
 // the withdrawn decision.
-func MissedWithdrawal(newestFirst []Revision, told Told, target Target) bool {
+func MissedWithdrawal(newestFirst []Revision, receipts Receipts, target Target) bool {
 	newest := newestFirst[0]
-	if !newest.Withdrawn || told.Has(newest.ID) {
+	if !newest.Withdrawn || receipts.Has(newest.ID) {
 		return false
 	}
 	for _, revision := range newestFirst[1:] {
-		if told.HasMessage(revision.ID) {
+		if receipts.HasMessage(revision.ID) {
 			replaced := newest.Supersedes != nil && *newest.Supersedes == revision.ID
 			return !revision.Withdrawn && (replaced || newest.Scope.Reaches(target))
 		}
@@ -97,7 +97,7 @@ func MissedWithdrawal(newestFirst []Revision, told Told, target Target) bool {
 // FromPC returns the revisions from the PC with that name, in order.
 func FromPC(revisions []Revision, pc string) []Revision {
 	return slices.DeleteFunc(slices.Clone(revisions), func(r Revision) bool {
-		host := Placed{Revision: r}.host()
+		host := OrderedRevision{Revision: r}.host()
 		return host == "" || !strings.EqualFold(host, pc)
 	})
 }

@@ -99,14 +99,14 @@ func TestPGE_04_WhatARevisionMayReplace(t *testing.T) {
 
 func TestPGE_04_AWithdrawnTopicHasNothingInForce(t *testing.T) {
 	for _, author := range []string{"planner", "laptop/planner"} { // two ways of ordering
-		all := []Placed{
+		all := []OrderedRevision{
 			{Revision: Revision{ID: "d2", Topic: "db", CreatedAt: 2, Withdrawn: true}},
 			{Revision: Revision{ID: "d1", Topic: "db", CreatedAt: 1, Author: bridge.Address{Name: author}}},
 		}
 		if got := NewestFirst(all); got[0].ID != "d2" || got[0].Current || got[1].Current {
 			t.Errorf("by %s: %+v", author, got)
 		}
-		again := append([]Placed{{Revision: Revision{ID: "d3", Topic: "db", CreatedAt: 3}}}, all...)
+		again := append([]OrderedRevision{{Revision: Revision{ID: "d3", Topic: "db", CreatedAt: 3}}}, all...)
 		if got := NewestFirst(again); got[0].ID != "d3" || !got[0].Current || got[1].Current {
 			t.Errorf("decided again, by %s: %+v", author, got)
 		}
@@ -125,18 +125,18 @@ func TestPGE_04_WhoIsToldOfAWithdrawal(t *testing.T) {
 	topic := []Revision{rev("d4", true, shop, "d3"), rev("d3", false, shop, "d2"), rev("d2", true, shop, "d1"), rev("d1", false, shop, "")}
 	for _, tt := range []struct {
 		name string
-		told Told
+		told Receipts
 		cwd  string
 		want bool
 	}{
-		{"told of what was withdrawn", Told{"d3": "m3"}, "/shop", true},
-		{"and elsewhere since", Told{"d3": "m3"}, "/other", true},
-		{"told of an earlier decision", Told{"d1": "m1"}, "/shop", true},
-		{"of an earlier one, and elsewhere since", Told{"d1": "m1"}, "/other", false},
-		{"told of the earlier withdrawal last", Told{"d1": "m1", "d2": "m2"}, "/shop", false},
-		{"told of the withdrawal", Told{"d3": "m3", "d4": "m4"}, "/shop", false},
-		{"counted only", Told{"d3": ""}, "/shop", false},
-		{"never told", Told{}, "/shop", false},
+		{"told of what was withdrawn", Receipts{"d3": "m3"}, "/shop", true},
+		{"and elsewhere since", Receipts{"d3": "m3"}, "/other", true},
+		{"told of an earlier decision", Receipts{"d1": "m1"}, "/shop", true},
+		{"of an earlier one, and elsewhere since", Receipts{"d1": "m1"}, "/other", false},
+		{"told of the earlier withdrawal last", Receipts{"d1": "m1", "d2": "m2"}, "/shop", false},
+		{"told of the withdrawal", Receipts{"d3": "m3", "d4": "m4"}, "/shop", false},
+		{"counted only", Receipts{"d3": ""}, "/shop", false},
+		{"never told", Receipts{}, "/shop", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Withdrawals(topic, tt.told, Target{ID: "p", Cwd: tt.cwd})
@@ -149,7 +149,7 @@ func TestPGE_04_WhoIsToldOfAWithdrawal(t *testing.T) {
 			}
 		})
 	}
-	if got := Withdrawals(topic[1:], Told{"d3": "m3"}, Target{Cwd: "/shop"}); len(got) != 0 {
+	if got := Withdrawals(topic[1:], Receipts{"d3": "m3"}, Target{Cwd: "/shop"}); len(got) != 0 {
 		t.Errorf("a topic that is in force: %+v", got)
 	}
 }
@@ -167,15 +167,15 @@ func TestSEC_12_WhatCameFromOnePC(t *testing.T) {
 }
 
 func TestPGE_04_TheNoticeOfAWithdrawal(t *testing.T) {
-	beside := &Revision{Author: bridge.Address{Name: "desk/api"}}
+	revision := &Revision{Author: bridge.Address{Name: "desk/api"}}
 	rev := Revision{Topic: `say "no"`, Text: "Withdrawn: too slow", Scope: AllSessions(), Author: bridge.OwnerAddress(), Withdrawn: true}
 	for _, tt := range []struct {
 		news News
 		want string
 	}{
 		{News{Revision: rev}, `Decision on "say \"no\"" withdrawn, for all sessions by `},
-		{News{Revision: rev, Beside: beside, Newest: true}, "came later in the team's order and counts"},
-		{News{Revision: rev, Beside: beside}, "not in force: desk/api decided"},
+		{News{Revision: rev, Beside: revision, Newest: true}, "came later in the team's order and counts"},
+		{News{Revision: rev, Beside: revision}, "not in force: desk/api decided"},
 	} {
 		body := tt.news.Body()
 		if !strings.Contains(body, tt.want) || !strings.Contains(body, ":\n\nWithdrawn: too slow\n\nThe tool `decisions` ") {

@@ -80,12 +80,12 @@ func (t *Talks) Sent(from, to string, at int64) {
 		return
 	}
 	pair := PairOf(from, to)
-	one := t.of[pair]
-	if one == nil {
-		one = t.begin(pair)
+	talk := t.of[pair]
+	if talk == nil {
+		talk = t.begin(pair)
 	}
-	one.sent = append(one.sent, message{from, at})
-	one.sent = one.sent[max(0, len(one.sent)-mostKept):]
+	talk.sent = append(talk.sent, message{from, at})
+	talk.sent = talk.sent[max(0, len(talk.sent)-mostKept):]
 }
 
 // begin returns the talk of a new pair. If there are too many pairs, it forgets the one
@@ -96,8 +96,8 @@ func (t *Talks) begin(pair Pair) *talk {
 	}
 	if len(t.of) >= mostPairs {
 		oldest, first := Pair{}, true
-		for other, one := range t.of {
-			if first || one.last() < t.of[oldest].last() {
+		for other, talk := range t.of {
+			if first || talk.last() < t.of[oldest].last() {
 				oldest, first = other, false
 			}
 		}
@@ -137,9 +137,9 @@ func (t *talk) isMutual() bool {
 // Reset starts the counts of a session's pairs anew, after words of the owner to it or a
 // call of a tool. It reports whether a card of the last Over disappears by that.
 func (t *Talks) Reset(id string) (changed bool) {
-	for pair, one := range t.of {
+	for pair, talk := range t.of {
 		if pair.Has(id) {
-			changed = changed || one.asked != 0
+			changed = changed || talk.asked != 0
 			delete(t.of, pair)
 		}
 	}
@@ -151,7 +151,7 @@ func (t *Talks) Forget(pair Pair) { delete(t.of, pair) }
 
 // Move gives the messages of a session to its new peer id.
 func (t *Talks) Move(old, id string) {
-	for pair, one := range t.of {
+	for pair, talk := range t.of {
 		moved := pair.Moved(old, id)
 		if moved == pair {
 			continue
@@ -160,16 +160,16 @@ func (t *Talks) Move(old, id string) {
 		if moved.A == moved.B {
 			continue
 		}
-		for i := range one.sent {
-			if one.sent[i].from == old {
-				one.sent[i].from = id
+		for i := range talk.sent {
+			if talk.sent[i].from == old {
+				talk.sent[i].from = id
 			}
 		}
 		if had := t.of[moved]; had != nil {
-			one.sent, one.asked = slices.Concat(had.sent, one.sent), cmp.Or(had.asked, one.asked)
-			slices.SortStableFunc(one.sent, func(a, b message) int { return cmp.Compare(a.at, b.at) })
+			talk.sent, talk.asked = slices.Concat(had.sent, talk.sent), cmp.Or(had.asked, talk.asked)
+			slices.SortStableFunc(talk.sent, func(a, b message) int { return cmp.Compare(a.at, b.at) })
 		}
-		t.of[moved] = one
+		t.of[moved] = talk
 	}
 }
 
@@ -177,11 +177,11 @@ func (t *Talks) Move(old, id string) {
 // which they became too many. It returns none if most is 0.
 func (t *Talks) Over(now int64, most int) []Exchange {
 	over := []Exchange{}
-	for pair, one := range t.of {
-		if one.judge(now, most) {
-			over = append(over, Exchange{Pair: pair, Messages: len(one.sent), Since: one.asked})
+	for pair, talk := range t.of {
+		if talk.judge(now, most) {
+			over = append(over, Exchange{Pair: pair, Messages: len(talk.sent), Since: talk.asked})
 		}
-		if len(one.sent) == 0 {
+		if len(talk.sent) == 0 {
 			delete(t.of, pair)
 		}
 	}

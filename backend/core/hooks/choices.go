@@ -55,13 +55,13 @@ func claudeChoices(raw json.RawMessage) []bridge.Choice {
 	}
 	choices := make([]bridge.Choice, 0, len(asked))
 	texts := map[string]bool{}
-	for _, one := range asked {
-		isChoice := one.Kind == "" || one.Kind == "choice"
-		if !isChoice || texts[one.Question] {
+	for _, row := range asked {
+		isChoice := row.Kind == "" || row.Kind == "choice"
+		if !isChoice || texts[row.Question] {
 			return nil
 		}
-		texts[one.Question] = true
-		choices = append(choices, bridge.Choice{Question: one.Question, Header: one.Header, Options: one.Options, Several: one.MultiSelect, Words: true})
+		texts[row.Question] = true
+		choices = append(choices, bridge.Choice{Question: row.Question, Header: row.Header, Options: row.Options, Several: row.MultiSelect, Words: true})
 	}
 	return tellable(choices)
 }
@@ -92,9 +92,9 @@ func opencodeQuestion(call session.HookCall, raw json.RawMessage) Prompt {
 		Options  []bridge.ChoiceOption `json:"options"`
 	}
 	if decodeKnown(raw, &asked) {
-		for _, one := range asked {
+		for _, row := range asked {
 			p.Choices = append(p.Choices, bridge.Choice{
-				Question: one.Question, Header: one.Header, Options: one.Options, Several: one.Multiple, Words: one.Custom == nil || *one.Custom,
+				Question: row.Question, Header: row.Header, Options: row.Options, Several: row.Multiple, Words: row.Custom == nil || *row.Custom,
 			})
 		}
 	}

@@ -115,8 +115,8 @@ func parseCommandHook(kind bridge.AgentKind, host string, stdin []byte) (session
 		call.Tool = claudeCall(string(in.ToolName), in.ToolInput)
 		call.Works = event == session.EventTool && isWork(string(in.ToolName), "mcp__bridge__")
 	case session.EventToolBatch:
-		for _, one := range in.ToolCalls[:min(len(in.ToolCalls), maxBatch)] {
-			call.Results = append(call.Results, one.result())
+		for _, toolCall := range in.ToolCalls[:min(len(in.ToolCalls), maxBatch)] {
+			call.Results = append(call.Results, toolCall.result())
 		}
 	default:
 	}

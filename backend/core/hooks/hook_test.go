@@ -141,7 +141,7 @@ func checkConformance(t *testing.T, adapter Adapter, sample hookSample) {
 	answer := adapter.FormatHook(call, mail)
 	if carries := bytes.Contains(answer, []byte("line one")); carries && call.ChildID != "" {
 		t.Errorf("%s: a native child gets the main session's mail: %s", sample.Event, answer)
-	} else if !carries && call.TakesMail() {
+	} else if !carries && call.AcceptsMail() {
 		t.Errorf("%s: mail is lost: %s", sample.Event, answer)
 	}
 	if bytes.Contains(answer, []byte("line one")) && !holdsString(t, answer, mail) {

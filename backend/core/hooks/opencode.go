@@ -53,7 +53,7 @@ func (opencode) ParseHook(event string, stdin []byte) (session.HookCall, error) 
 }
 
 func (opencode) FormatHook(call session.HookCall, text string) []byte {
-	if silent(call, text) || !call.TakesMail() {
+	if silent(call, text) || !call.AcceptsMail() {
 		return nothing()
 	}
 	return Encode(map[string]string{"text": text})

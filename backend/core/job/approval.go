@@ -221,17 +221,17 @@ func (a *Approval) Withdraw() error {
 	return a.move(ApprovalWithdrawn, ApprovalAsked, ApprovalAnswered, ApprovalDelivered)
 }
 
-func (a *Approval) move(to ApprovalState, from ...ApprovalState) error {
-	if a.State == to {
+func (a *Approval) move(approvalState ApprovalState, from ...ApprovalState) error {
+	if a.State == approvalState {
 		return nil
 	}
 	for _, state := range from {
 		if a.State == state {
-			a.State = to
+			a.State = approvalState
 			return nil
 		}
 	}
-	return bridge.Errorf(bridge.Conflict, "the approval is %s: it cannot be %s", a.State, to)
+	return bridge.Errorf(bridge.Conflict, "the approval is %s: it cannot be %s", a.State, approvalState)
 }
 
 // Public returns the approval without the fields of its answer's address.

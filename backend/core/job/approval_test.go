@@ -15,12 +15,12 @@ func TestJOB_07_TenMinutesAndTheFirstAnswerWins(t *testing.T) {
 	ask := func() Approval {
 		return NewApproval(Approval{ID: "a", Job: "codex-job-00000001", By: "alice", Detail: "rm x"}, noon)
 	}
-	late := ask()
-	if err := late.Answer("alice", Allow, "", noon.Add(10*time.Minute)); bridge.CodeOf(err) != bridge.Conflict {
+	approval := ask()
+	if err := approval.Answer("alice", Allow, "", noon.Add(10*time.Minute)); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("an answer after ten minutes: %v", err)
 	}
-	if late.State != ApprovalExpired || late.Decision != Deny {
-		t.Errorf("it is %s, %s; want expired, denied", late.State, late.Decision)
+	if approval.State != ApprovalExpired || approval.Decision != Deny {
+		t.Errorf("it is %s, %s; want expired, denied", approval.State, approval.Decision)
 	}
 	first := ask()
 	if err := first.Answer("alice", Deny, "not here", noon.Add(10*time.Minute-time.Millisecond)); err != nil {
@@ -188,10 +188,10 @@ func TestApprovalFilesOfTheFieldKeepWhatIsNotOurs(t *testing.T) {
 // into the journal, a line of which is bounded.
 func TestSEC_11_AQuestionIsBoundedInAllItsParts(t *testing.T) {
 	long := strings.Repeat("é", 1<<20)
-	for name, asked := range map[string]Approval{
+	for name, approval := range map[string]Approval{
 		"a long tool": {What: long}, "a long command": {What: "shell", Detail: long}, "a long reason": {What: "shell", Why: long}, "a long folder": {What: "shell", Cwd: long},
 	} {
-		data, err := NewApproval(asked, time.Now()).MarshalJSON()
+		data, err := NewApproval(approval, time.Now()).MarshalJSON()
 		if err != nil || len(data) > 1<<18 {
 			t.Errorf("%s: %d bytes, %v", name, len(data), err)
 		}

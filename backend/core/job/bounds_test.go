@@ -254,7 +254,7 @@ func TestJOB_08_WhereAJobWorks(t *testing.T) {
 	}{
 		{Job{Workdir: "/r"}, "/r"}, {Job{Workdir: "/r", Worktree: &Worktree{}}, "/r"}, {Job{Workdir: "/r", Worktree: &Worktree{Cwd: "/w/a"}}, "/w/a"},
 	} {
-		if got := tt.of.Place(); got != tt.want {
+		if got := tt.of.Folder(); got != tt.want {
 			t.Errorf("%+v works in %q", tt.of, got)
 		}
 	}
@@ -344,8 +344,8 @@ func TestVER_05_JobsOfOneNameAreNotServed(t *testing.T) {
 	if err != nil || strings.Count(string(out), `"codex-job-00000001"`) != 2 || strings.Count(string(out), `"agent":"codex"`) != 4 {
 		t.Errorf("it is written as %s, %v", out, err)
 	}
-	one := decodeJobs(t, `{"agent":"codex","status":"done"},{"name":"codex-job-00000002","agent":"codex","status":"done"}`)
-	if len(one.Jobs) != 1 || one.Jobs[0].Name != "codex-job-00000002" {
-		t.Errorf("one without a name is served: %+v", one.Jobs)
+	item := decodeJobs(t, `{"agent":"codex","status":"done"},{"name":"codex-job-00000002","agent":"codex","status":"done"}`)
+	if len(item.Jobs) != 1 || item.Jobs[0].Name != "codex-job-00000002" {
+		t.Errorf("one without a name is served: %+v", item.Jobs)
 	}
 }

@@ -192,20 +192,20 @@ func checkAnswer(number int, choice bridge.Choice, chosen []string) error {
 		return bridge.Errorf(bridge.Invalid, "question %d: choose one answer, not %d: %s", number, len(chosen), offers(choice))
 	}
 	words := 0
-	for i, one := range chosen {
-		if slices.Contains(chosen[:i], one) {
-			return bridge.Errorf(bridge.Invalid, "question %d: %q is chosen twice", number, one)
+	for i, text := range chosen {
+		if slices.Contains(chosen[:i], text) {
+			return bridge.Errorf(bridge.Invalid, "question %d: %q is chosen twice", number, text)
 		}
-		if hasLabel(choice, one) {
+		if hasLabel(choice, text) {
 			continue
 		}
 		if words++; !choice.Words || words > 1 {
-			return noSuchAnswer(number, choice, one)
+			return noSuchAnswer(number, choice, text)
 		}
-		if strings.TrimSpace(one) == "" {
+		if strings.TrimSpace(text) == "" {
 			return bridge.Errorf(bridge.Invalid, "question %d: an answer in words must not be empty", number)
 		}
-		if err := bridge.CheckText(fmt.Sprintf("the answer to question %d", number), one, MaxAnswerChars); err != nil {
+		if err := bridge.CheckText(fmt.Sprintf("the answer to question %d", number), text, MaxAnswerChars); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ func TestNED_02_WhatIsPickedAtATerminalIsAnAnswerForEachQuestion(t *testing.T) {
 		}
 		return list
 	}
-	one := bridge.Choice{Question: "One?", Options: options("Red", "Blue")}
+	choice := bridge.Choice{Question: "One?", Options: options("Red", "Blue")}
 	some := bridge.Choice{Question: "Some?", Options: options("Red", "Blue", "a, b"), Several: true, Words: true}
 	free := bridge.Choice{Question: "Why?", Words: true}
 	numbers := bridge.Choice{Question: "How many?", Options: options("2", "1", "7", "4")}
@@ -29,15 +29,15 @@ func TestNED_02_WhatIsPickedAtATerminalIsAnAnswerForEachQuestion(t *testing.T) {
 		want    [][]string
 		refused string // all of what the error says, else ""
 	}{
-		{"a number", []bridge.Choice{one}, []job.Pick{option("2")}, [][]string{{"Blue"}}, ""},
-		{"a name", []bridge.Choice{one}, []job.Pick{option("Red")}, [][]string{{"Red"}}, ""},
-		{"a name as words", []bridge.Choice{one}, []job.Pick{words("Red")}, [][]string{{"Red"}}, ""},
-		{"other words where none are taken", []bridge.Choice{one}, []job.Pick{words("Green")}, nil, `question 1 offers no answer "Green": One? (1 Red, 2 Blue)`},
-		{"number 0", []bridge.Choice{one}, []job.Pick{option("0")}, nil, `question 1 offers no answer "0": One? (1 Red, 2 Blue)`},
-		{"a number too high", []bridge.Choice{one}, []job.Pick{option("3")}, nil, `question 1 offers no answer "3": One? (1 Red, 2 Blue)`},
-		{"another case", []bridge.Choice{one}, []job.Pick{option("red")}, nil, `question 1 offers no answer "red": One? (1 Red, 2 Blue)`},
-		{"two of one", []bridge.Choice{one}, []job.Pick{option("1"), option("2")}, nil, "question 1: choose one answer, not 2: One? (1 Red, 2 Blue)"},
-		{"numbers with a comma of one", []bridge.Choice{one}, []job.Pick{option("1,2")}, nil, `question 1 offers no answer "1,2": One? (1 Red, 2 Blue)`},
+		{"a number", []bridge.Choice{choice}, []job.Pick{option("2")}, [][]string{{"Blue"}}, ""},
+		{"a name", []bridge.Choice{choice}, []job.Pick{option("Red")}, [][]string{{"Red"}}, ""},
+		{"a name as words", []bridge.Choice{choice}, []job.Pick{words("Red")}, [][]string{{"Red"}}, ""},
+		{"other words where none are taken", []bridge.Choice{choice}, []job.Pick{words("Green")}, nil, `question 1 offers no answer "Green": One? (1 Red, 2 Blue)`},
+		{"number 0", []bridge.Choice{choice}, []job.Pick{option("0")}, nil, `question 1 offers no answer "0": One? (1 Red, 2 Blue)`},
+		{"a number too high", []bridge.Choice{choice}, []job.Pick{option("3")}, nil, `question 1 offers no answer "3": One? (1 Red, 2 Blue)`},
+		{"another case", []bridge.Choice{choice}, []job.Pick{option("red")}, nil, `question 1 offers no answer "red": One? (1 Red, 2 Blue)`},
+		{"two of one", []bridge.Choice{choice}, []job.Pick{option("1"), option("2")}, nil, "question 1: choose one answer, not 2: One? (1 Red, 2 Blue)"},
+		{"numbers with a comma of one", []bridge.Choice{choice}, []job.Pick{option("1,2")}, nil, `question 1 offers no answer "1,2": One? (1 Red, 2 Blue)`},
 		{"several numbers", []bridge.Choice{some}, []job.Pick{option("1, 2")}, [][]string{{"Red", "Blue"}}, ""},
 		{"several flags and words", []bridge.Choice{some}, []job.Pick{option("1"), option("Blue"), words("and")}, [][]string{{"Red", "Blue", "and"}}, ""},
 		{"a name with a comma", []bridge.Choice{some}, []job.Pick{option("a, b")}, [][]string{{"a, b"}}, ""},
@@ -49,10 +49,10 @@ func TestNED_02_WhatIsPickedAtATerminalIsAnAnswerForEachQuestion(t *testing.T) {
 		{"its name as words", []bridge.Choice{numbers}, []job.Pick{words("1")}, [][]string{{"1"}}, ""},
 		{"a number that is only a name", []bridge.Choice{numbers}, []job.Pick{option("7")}, [][]string{{"7"}}, ""},
 		{"a number that names the same", []bridge.Choice{numbers}, []job.Pick{option("4")}, [][]string{{"4"}}, ""},
-		{"one for each", []bridge.Choice{one, some, free}, []job.Pick{option("2"), option("1,3"), words("so")}, [][]string{{"Blue"}, {"Red", "a, b"}, {"so"}}, ""},
-		{"too few", []bridge.Choice{one, free}, []job.Pick{option("2")}, nil, "it asks 2 questions, and these are 1 answer: give one for each, in their order: One? (1 Red, 2 Blue); Why? (words of your own)"},
-		{"too many", []bridge.Choice{one, free}, []job.Pick{option("2"), words("a"), words("b")}, nil, "it asks 2 questions, and these are 3 answers: give one for each, in their order: One? (1 Red, 2 Blue); Why? (words of your own)"},
-		{"nothing", []bridge.Choice{one}, nil, nil, "question 1: choose an answer: One? (1 Red, 2 Blue)"},
+		{"one for each", []bridge.Choice{choice, some, free}, []job.Pick{option("2"), option("1,3"), words("so")}, [][]string{{"Blue"}, {"Red", "a, b"}, {"so"}}, ""},
+		{"too few", []bridge.Choice{choice, free}, []job.Pick{option("2")}, nil, "it asks 2 questions, and these are 1 answer: give one for each, in their order: One? (1 Red, 2 Blue); Why? (words of your own)"},
+		{"too many", []bridge.Choice{choice, free}, []job.Pick{option("2"), words("a"), words("b")}, nil, "it asks 2 questions, and these are 3 answers: give one for each, in their order: One? (1 Red, 2 Blue); Why? (words of your own)"},
+		{"nothing", []bridge.Choice{choice}, nil, nil, "question 1: choose an answer: One? (1 Red, 2 Blue)"},
 		{"no question", nil, []job.Pick{option("1")}, nil, "nothing can be chosen here: allow or deny it"},
 	} {
 		got, err := job.Picked(tt.choices, tt.picks)

@@ -157,8 +157,8 @@ func ParseHandoff(data []byte) (Handoff, error) {
 	case string:
 		handoff.All = jobs == "all"
 	case []any:
-		for _, one := range jobs {
-			name, isText := one.(string)
+		for _, job := range jobs {
+			name, isText := job.(string)
 			if !isText || CheckTarget(name) != nil {
 				return Handoff{}, bridge.Errorf(bridge.Invalid, "jobs must hold names of jobs, or be \"all\"")
 			}

@@ -238,22 +238,22 @@ func DecodeFile(data []byte) (File, error) {
 // are ambiguous, and jobs without a name.
 func (f *File) setAside() {
 	count := map[string]int{}
-	for _, one := range f.Jobs {
-		count[one.Name]++
+	for _, job := range f.Jobs {
+		count[job.Name]++
 	}
 	var raw []json.RawMessage
 	if json.Unmarshal(f.rest["jobs"], &raw) != nil || len(raw) != len(f.Jobs) || len(count) == len(f.Jobs) && count[""] == 0 {
 		return
 	}
 	var served []Job
-	for i, one := range f.Jobs {
-		if one.Name != "" && count[one.Name] == 1 {
-			served = append(served, one)
+	for i, job := range f.Jobs {
+		if job.Name != "" && count[job.Name] == 1 {
+			served = append(served, job)
 			continue
 		}
 		f.aside = append(f.aside, raw[i])
-		if one.Name != "" && !slices.Contains(f.twofold, one.Name) {
-			f.twofold = append(f.twofold, one.Name)
+		if job.Name != "" && !slices.Contains(f.twofold, job.Name) {
+			f.twofold = append(f.twofold, job.Name)
 		}
 	}
 	f.Jobs = served
@@ -284,8 +284,8 @@ func (f File) Encode() ([]byte, error) {
 	for _, raw := range f.aside {
 		list = append(append(list, raw...), ',')
 	}
-	for _, one := range f.Jobs {
-		raw, err := one.MarshalJSON()
+	for _, job := range f.Jobs {
+		raw, err := job.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}

@@ -76,19 +76,19 @@ type Caller struct {
 // unsuitable name, and with Conflict if the name or the agent's session is used. It
 // fails with Denied beyond the owner's limits or those of the parent job, and with Busy
 // if the parent would wait for a job that cannot start now.
-func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) (Job, error) {
+func (r *Registry) Spawn(request Request, name string, caller Caller, at time.Time) (Job, error) {
 	if !IsName(name) {
 		return Job{}, bridge.Errorf(bridge.Invalid, "%q is not the name of a job", name)
 	}
 	if _, has := r.jobs[name]; has {
 		return Job{}, bridge.Errorf(bridge.Conflict, "there is a job named %s already", name)
 	}
-	job := newJob(request, name, by, at)
+	job := newJob(request, name, caller, at)
 	if err := r.limits.CheckAccess(job.Access); err != nil {
 		return Job{}, err
 	}
-	if by.IsJob {
-		if err := r.nest(job, request, by); err != nil {
+	if caller.IsJob {
+		if err := r.nest(job, request, caller); err != nil {
 			return Job{}, err
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) 
 	}
 	// A tree shares one budget, and a waiting job keeps its slot: so no job may wait
 	// for one that waits for a slot.
-	if request.Ask && by.IsJob && job.State == Queued && !slices.Contains(r.startable(), job) {
+	if request.Ask && caller.IsJob && job.State == Queued && !slices.Contains(r.startable(), job) {
 		delete(r.jobs, name)
 		return Job{}, bridge.Errorf(bridge.Busy, "no job can start now, and waiting for one would hold this one's own place: use spawn, or try later")
 	}
@@ -110,13 +110,13 @@ func (r *Registry) Spawn(request Request, name string, by Caller, at time.Time) 
 	return r.copy(job), nil
 }
 
-func newJob(request Request, name string, by Caller, at time.Time) *Job {
+func newJob(request Request, name string, caller Caller, at time.Time) *Job {
 	job := &Job{
 		Name: name, Agent: request.Kind, ACPAgent: request.ACPAgent, Title: request.Title, Model: request.Model,
-		Effort: request.Effort, Access: request.Access, Prompt: request.Prompt, Owner: by.Name, Supervisor: by.ID,
-		Root: by.Name, RootID: by.ID, Depth: 1, State: Queued, QueuedAt: MillisOf(at), SessionID: request.SessionID,
+		Effort: request.Effort, Access: request.Access, Prompt: request.Prompt, Owner: caller.Name, Supervisor: caller.ID,
+		Root: caller.Name, RootID: caller.ID, Depth: 1, State: Queued, QueuedAt: MillisOf(at), SessionID: request.SessionID,
 		Workdir: request.Cwd, SendTo: slices.Clone(request.SendTo), TimeoutSec: int(request.Timeout.Seconds()),
-		BudgetUSD: request.BudgetUSD, PC: by.PC,
+		BudgetUSD: request.BudgetUSD, PC: caller.PC,
 	}
 	if request.Host != "" {
 		job.Remote, job.Mirror = &Remote{Host: request.Host, Name: name}, &Mirror{}
@@ -129,18 +129,18 @@ var accessLevels = []Access{AccessRead, AccessAsk, AccessEdit}
 
 // nest puts a job below its requester. Its depth, access, folder, grants and budget may
 // not exceed those of the parent.
-func (r *Registry) nest(job *Job, request Request, by Caller) error {
-	parent := r.jobs[by.Name]
+func (r *Registry) nest(job *Job, request Request, caller Caller) error {
+	parent := r.jobs[caller.Name]
 	if parent == nil || !parent.State.IsActive() || parent.CancelAsked {
-		return bridge.Errorf(bridge.Denied, "%s does not run: it can delegate nothing", by.Name)
+		return bridge.Errorf(bridge.Denied, "%s does not run: it can delegate nothing", caller.Name)
 	}
 	if parent.PC != "" {
-		return bridge.Errorf(bridge.Denied, "%s works for a paired PC: it can delegate nothing here", by.Name)
+		return bridge.Errorf(bridge.Denied, "%s works for a paired PC: it can delegate nothing here", caller.Name)
 	}
 	if parent.Depth >= r.limits.Depth() {
 		return bridge.Errorf(bridge.Denied, "jobs delegate %d deep at most: do this part yourself", r.limits.Depth())
 	}
-	if err := parent.mayGive(job.Access, by.Inside); err != nil {
+	if err := parent.mayGive(job.Access, caller.Inside); err != nil {
 		return err
 	}
 	if request.Host != "" {
@@ -172,15 +172,15 @@ func (j *Job) mayGive(access Access, inside bool) error {
 
 // CheckTurn checks a job's message to a child job (JOB-22). It fails with Denied if the
 // turn would exceed a job that the sender may spawn now.
-func (r *Registry) CheckTurn(control Control, by Caller) error {
-	job, above := r.jobs[control.Job], r.jobs[by.Name]
+func (r *Registry) CheckTurn(control Control, caller Caller) error {
+	job, above := r.jobs[control.Job], r.jobs[caller.Name]
 	switch {
-	case !by.IsJob || job == nil || above == nil:
+	case !caller.IsJob || job == nil || above == nil:
 		return nil
 	case control.Settings.Access != "":
-		return above.mayGive(control.Settings.Access, by.Inside)
+		return above.mayGive(control.Settings.Access, caller.Inside)
 	case control.Message != "" && job.State.IsEnded():
-		return above.mayGive(job.Access, by.Inside)
+		return above.mayGive(job.Access, caller.Inside)
 	}
 	return nil
 }

@@ -395,8 +395,8 @@ func TestJOB_23_AllAreHandedOverOrNone(t *testing.T) {
 	if third.Owner != "bob" || third.Supervisor != "id-bob" || !cmp.Equal(third.History, want) {
 		t.Errorf("handed over: %+v", third)
 	}
-	if to, _ := r.AnswersTo(third, 0); to.ID != "id-bob" {
-		t.Errorf("it answers to %+v", to)
+	if caller, _ := r.AnswersTo(third, 0); caller.ID != "id-bob" {
+		t.Errorf("it answers to %+v", caller)
 	}
 }
 
@@ -438,7 +438,7 @@ func TestJOB_12_GrantsSurviveContinuationsAndUpdates(t *testing.T) {
 		t.Errorf("after a continuation and an update: %+v, %v", job, err)
 	}
 	job.SendTo[0] = "mallory" // a copy
-	if kept, _ := r.Get(named(1)); kept.SendTo[0] != "bob" {
+	if job, _ := r.Get(named(1)); job.SendTo[0] != "bob" {
 		t.Error("a caller changed the registry's grants")
 	}
 }
@@ -462,8 +462,8 @@ func TestJOB_22_ACancelledJobTakesAllBelowItAlong(t *testing.T) {
 		t.Fatalf("Cancel = %q, %v; want %q", namesOf(all), err, want)
 	}
 	for n, ends := range map[int]bool{1: true, 2: true, 3: true, 4: true, 5: false} {
-		if one, _ := r.Get(named(n)); (one.CancelAsked || one.State == Cancelled) != ends {
-			t.Errorf("%s is %s, to be cancelled %t", one.Name, one.State, one.CancelAsked)
+		if job, _ := r.Get(named(n)); (job.CancelAsked || job.State == Cancelled) != ends {
+			t.Errorf("%s is %s, to be cancelled %t", job.Name, job.State, job.CancelAsked)
 		}
 	}
 }
@@ -488,8 +488,8 @@ func TestJOB_23_WhatIsHandedOverIsBelowNobody(t *testing.T) {
 	must(t, err)
 	second, _ := r.Get(named(2))
 	third, _ := r.Get(named(3))
-	if to, _ := r.AnswersTo(second, 0); to.Name != "bob" || to.IsJob || second.Depth != 1 || third.Depth != 2 || third.RootID != "id-bob" {
-		t.Errorf("it answers to %+v, at depth %d, and below it is depth %d of %s", to, second.Depth, third.Depth, third.RootID)
+	if caller, _ := r.AnswersTo(second, 0); caller.Name != "bob" || caller.IsJob || second.Depth != 1 || third.Depth != 2 || third.RootID != "id-bob" {
+		t.Errorf("it answers to %+v, at depth %d, and below it is depth %d of %s", caller, second.Depth, third.Depth, third.RootID)
 	}
 }
 
@@ -699,9 +699,9 @@ func (m *registryModel) cancel(t *rapid.T) {
 	if err != nil || job.State == Queued && now.State != Cancelled || job.State.IsEnded() && now.State != job.State {
 		t.Fatalf("cancelling a %s job: %s, %v", job.State, now.State, err)
 	}
-	for _, one := range m.r.All() {
-		if below := one.Parent == job.Name; below && !one.State.IsEnded() && !one.CancelAsked {
-			t.Fatalf("%s below goes on: %v", one.Name, after)
+	for _, entry := range m.r.All() {
+		if below := entry.Parent == job.Name; below && !entry.State.IsEnded() && !entry.CancelAsked {
+			t.Fatalf("%s below goes on: %v", entry.Name, after)
 		}
 	}
 }

@@ -58,17 +58,17 @@ func (l *Landing) IsDone(action string) bool {
 // IsMade reports whether the worktree was created, not only requested.
 func (w *Worktree) IsMade() bool { return w != nil && w.Base != "" }
 
-// IsThere reports whether the job has a worktree that was not removed.
-func (w *Worktree) IsThere() bool { return w.IsMade() && w.ReclaimedAt == 0 }
+// Exists reports whether the job has a worktree that was not removed.
+func (w *Worktree) Exists() bool { return w.IsMade() && w.ReclaimedAt == 0 }
 
 // holdsWork reports whether a repository has data that depends on the job's entry: a
 // worktree, or a discarded branch.
 func (j *Job) holdsWork() bool {
-	return j.Worktree.IsThere() || j.Landing.IsDone(discarded) && j.Worktree.IsMade() && j.Worktree.ExpiredAt == 0
+	return j.Worktree.Exists() || j.Landing.IsDone(discarded) && j.Worktree.IsMade() && j.Worktree.ExpiredAt == 0
 }
 
-// Place returns the folder in which the job works.
-func (j *Job) Place() string {
+// Folder returns the folder in which the job works.
+func (j *Job) Folder() string {
 	if j.Worktree != nil && j.Worktree.Cwd != "" {
 		return j.Worktree.Cwd
 	}
@@ -101,11 +101,11 @@ func CommentsText(comments []Comment) (string, error) {
 	}
 	text := strings.Builder{}
 	fmt.Fprintf(&text, "Your user has looked at your changes and has %s. Take up each of them.", bridge.Counted(len(comments), "comment"))
-	for i, one := range comments {
-		if err := one.check(); err != nil {
+	for i, comment := range comments {
+		if err := comment.check(); err != nil {
 			return "", bridge.Errorf(bridge.CodeOf(err), "comment %d: %w", i+1, err)
 		}
-		fmt.Fprintf(&text, "\n\n%s\n%s", one.place(), one.Body)
+		fmt.Fprintf(&text, "\n\n%s\n%s", comment.location(), comment.Body)
 	}
 	return text.String(), bridge.CheckText("the message of all comments", text.String(), MaxPromptChars)
 }
@@ -127,7 +127,7 @@ func (c Comment) check() error {
 	return bridge.CheckText("body", c.Body, MaxCommentChars)
 }
 
-func (c Comment) place() string {
+func (c Comment) location() string {
 	switch {
 	case c.Line == 0:
 		return c.Path + ":"

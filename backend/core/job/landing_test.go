@@ -62,8 +62,8 @@ func TestJOB_08_WhatTheOwnerDoesWithTheWorkDecidesWhetherItGoesOn(t *testing.T) 
 		{&Landing{Action: "discard", State: LandingDone}, false},
 		{&Landing{Action: "discard", State: LandingFailed}, true},
 	} {
-		one := Job{Name: "codex-job-00000001", Agent: bridge.Codex, State: Finished, Run: 1, Landing: tt.landing}
-		_, err := NewRegistry(Limits{}, []Job{one}).Message(one.Name, "more", Settings{}, at)
+		job := Job{Name: "codex-job-00000001", Agent: bridge.Codex, State: Finished, Run: 1, Landing: tt.landing}
+		_, err := NewRegistry(Limits{}, []Job{job}).Message(job.Name, "more", Settings{}, at)
 		if goesOn := err == nil; goesOn != tt.goesOn || err != nil && bridge.CodeOf(err) != bridge.Conflict {
 			t.Errorf("after %+v: %v", tt.landing, err)
 		}
@@ -71,8 +71,8 @@ func TestJOB_08_WhatTheOwnerDoesWithTheWorkDecidesWhetherItGoesOn(t *testing.T) 
 }
 
 func TestJOB_09_AJobWhoseWorktreeIsThereStaysOutOfTheArchive(t *testing.T) {
-	made := Worktree{Path: "/w", Base: "b"}
-	gone, expired := made, made
+	worktree := Worktree{Path: "/w", Base: "b"}
+	gone, expired := worktree, worktree
 	gone.ReclaimedAt = 5
 	expired.ReclaimedAt, expired.ExpiredAt = 5, 6
 	dropped := &Landing{Action: "discard", State: LandingDone}
@@ -81,7 +81,7 @@ func TestJOB_09_AJobWhoseWorktreeIsThereStaysOutOfTheArchive(t *testing.T) {
 		landing  *Landing
 		moves    bool
 	}{
-		{nil, nil, true}, {&Worktree{Path: "/w"}, nil, true}, {&made, nil, false}, {&gone, nil, true}, {&gone, dropped, false}, {&expired, dropped, true},
+		{nil, nil, true}, {&Worktree{Path: "/w"}, nil, true}, {&worktree, nil, false}, {&gone, nil, true}, {&gone, dropped, false}, {&expired, dropped, true},
 	} {
 		jobs := []Job{{Name: "codex-job-ffffffff", State: Finished, Status: "done", FinishedAt: 1, ResultSent: true, Worktree: tt.worktree, Landing: tt.landing}}
 		for i := range KeepFinished {

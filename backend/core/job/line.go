@@ -145,7 +145,7 @@ func (r *Registry) Message(name, body string, settings Settings, at time.Time) (
 	if body == "" && settings == (Settings{}) {
 		return "", bridge.Errorf(bridge.Invalid, "there is nothing to be said to %s", name)
 	}
-	if err := r.mayHave(job, body, settings); err != nil {
+	if err := r.checkAccess(job, body, settings); err != nil {
 		return "", err
 	}
 	delivery := NoDelivery
@@ -165,9 +165,9 @@ func (r *Registry) Message(name, body string, settings Settings, at time.Time) (
 	return delivery, err
 }
 
-// mayHave fails with Denied for a next turn beyond the owner's current access limit. A
+// checkAccess fails with Denied for a next turn beyond the owner's current access limit. A
 // message to an active job begins no turn of this kind.
-func (r *Registry) mayHave(job *Job, body string, settings Settings) error {
+func (r *Registry) checkAccess(job *Job, body string, settings Settings) error {
 	switch {
 	case settings.Access != "":
 		return r.limits.CheckAccess(settings.Access)
@@ -197,12 +197,12 @@ func (r *Registry) requeue(job *Job, body string, at time.Time) (Delivery, error
 }
 
 func (j *Job) set(settings Settings) {
-	for _, one := range []struct {
+	for _, row := range []struct {
 		to  *string
 		new string
 	}{{&j.Title, settings.Title}, {&j.Model, settings.Model}, {&j.Effort, settings.Effort}} {
-		if one.new != "" {
-			*one.to = one.new
+		if row.new != "" {
+			*row.to = row.new
 		}
 	}
 	if settings.Access != "" {
@@ -240,19 +240,19 @@ func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
 		return nil, err
 	}
 	var ending []Job
-	for _, one := range r.tree(job) {
+	for _, entry := range r.tree(job) {
 		switch {
-		case one.State == Queued:
-			if err := Drop(at).carryOut(one); err != nil {
+		case entry.State == Queued:
+			if err := Drop(at).carryOut(entry); err != nil {
 				return nil, err
 			}
-		case one.State.IsActive():
-			one.CancelAsked = true
+		case entry.State.IsActive():
+			entry.CancelAsked = true
 		default:
-			one.CancelAsked = one.CancelAsked || one.State == Limit // the end of the limit no longer resumes it
+			entry.CancelAsked = entry.CancelAsked || entry.State == Limit // the end of the limit no longer resumes it
 			continue
 		}
-		ending = append(ending, r.copy(one))
+		ending = append(ending, r.copy(entry))
 	}
 	return ending, nil
 }
@@ -260,9 +260,9 @@ func (r *Registry) Cancel(name string, at time.Time) ([]Job, error) {
 // tree returns a job and all jobs below it, parents first.
 func (r *Registry) tree(top *Job) []*Job {
 	tree := []*Job{top}
-	for _, one := range slices.SortedFunc(maps.Values(r.jobs), byLine) {
-		if one.Parent == top.Name && one != top {
-			tree = append(tree, r.tree(one)...)
+	for _, job := range slices.SortedFunc(maps.Values(r.jobs), byLine) {
+		if job.Parent == top.Name && job != top {
+			tree = append(tree, r.tree(job)...)
 		}
 	}
 	return tree
@@ -313,11 +313,11 @@ func (r *Registry) MarkSent(name string, run int) (first bool, err error) {
 // identity is or was that of from. It returns the names. It fails with Denied if to is
 // no session of this PC or a job is not from's, and with NotFound if there is no such
 // job.
-func (r *Registry) HandOff(handoff Handoff, from, to Caller, isFrom func(id string) bool, at time.Time) ([]string, error) {
-	if to.IsJob || IsName(to.Name) || strings.Contains(to.Name, "/") {
+func (r *Registry) HandOff(handoff Handoff, from, caller Caller, isFrom func(id string) bool, at time.Time) ([]string, error) {
+	if caller.IsJob || IsName(caller.Name) || strings.Contains(caller.Name, "/") {
 		return nil, bridge.Errorf(bridge.Denied, "jobs can be handed to a session of this PC only")
 	}
-	if isFrom(to.ID) {
+	if isFrom(caller.ID) {
 		return nil, bridge.Errorf(bridge.Invalid, "they are %s's already", from.Name)
 	}
 	jobs, err := r.selected(handoff, from, func(job *Job) bool {
@@ -329,9 +329,9 @@ func (r *Registry) HandOff(handoff Handoff, from, to Caller, isFrom func(id stri
 	}
 	var moved []string
 	for _, job := range jobs {
-		job.History = append(job.History, Ownership{From: from.Name, To: to.Name, At: MillisOf(at), Note: handoff.Note})
-		job.Owner, job.Supervisor, job.Parent, job.Depth = to.Name, to.ID, "", 1
-		r.reroot(job, to)
+		job.History = append(job.History, Ownership{From: from.Name, To: caller.Name, At: MillisOf(at), Note: handoff.Note})
+		job.Owner, job.Supervisor, job.Parent, job.Depth = caller.Name, caller.ID, "", 1
+		r.reroot(job, caller)
 		moved = append(moved, job.Name)
 	}
 	return moved, nil

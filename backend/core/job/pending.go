@@ -48,19 +48,19 @@ func DecodePending(data []byte) (Pending, error) {
 func (f File) Since(before File, at Millis) (Pending, error) {
 	p := Pending{Version: pendingVersion, RecordedAt: at, Jobs: []PendingJob{}, Handoffs: lacking(before.Handoffs, f.Handoffs)}
 	known := map[string]json.RawMessage{}
-	for _, one := range before.Jobs {
-		raw, err := one.MarshalJSON()
+	for _, job := range before.Jobs {
+		raw, err := job.MarshalJSON()
 		if err != nil {
 			return Pending{}, err
 		}
-		known[one.Name] = raw
+		known[job.Name] = raw
 	}
-	for _, one := range f.Jobs {
-		raw, err := one.MarshalJSON()
+	for _, job := range f.Jobs {
+		raw, err := job.MarshalJSON()
 		if err != nil {
 			return Pending{}, err
 		}
-		if base := known[one.Name]; !bytes.Equal(raw, base) {
+		if base := known[job.Name]; !bytes.Equal(raw, base) {
 			p.Jobs = append(p.Jobs, PendingJob{raw, base})
 		}
 	}
@@ -69,9 +69,9 @@ func (f File) Since(before File, at Millis) (Pending, error) {
 
 // lacking returns the elements of list that are not in has.
 func lacking(has, list []json.RawMessage) (missing []json.RawMessage) {
-	for _, one := range list {
-		if !slices.ContainsFunc(has, func(known json.RawMessage) bool { return bytes.Equal(known, one) }) {
-			missing = append(missing, one)
+	for _, message := range list {
+		if !slices.ContainsFunc(has, func(known json.RawMessage) bool { return bytes.Equal(known, message) }) {
+			missing = append(missing, message)
 		}
 	}
 	return missing
@@ -92,7 +92,7 @@ func (f File) Merge(p Pending) (File, error) {
 				return File{}, err
 			}
 		}
-		at := slices.IndexFunc(f.Jobs, func(one Job) bool { return one.Name == ours.Name && one.ID == ours.ID })
+		at := slices.IndexFunc(f.Jobs, func(job Job) bool { return job.Name == ours.Name && job.ID == ours.ID })
 		if at < 0 {
 			f.Jobs = append(f.Jobs, ours)
 			continue
@@ -112,13 +112,13 @@ func (f File) Merge(p Pending) (File, error) {
 }
 
 // mergeEntry returns theirs with the changes from base to ours.
-func mergeEntry(theirs, ours, base Job) (merged Job, err error) {
-	if theirs.State.IsEnded() && !ours.State.IsEnded() && !base.State.IsEnded() {
-		return theirs, nil
+func mergeEntry(entry, ours, base Job) (merged Job, err error) {
+	if entry.State.IsEnded() && !ours.State.IsEnded() && !base.State.IsEnded() {
+		return entry, nil
 	}
 	var out, changed, from members
-	for one, into := range map[*Job]*members{&theirs: &out, &ours: &changed, &base: &from} {
-		raw, err := one.MarshalJSON()
+	for job, into := range map[*Job]*members{&entry: &out, &ours: &changed, &base: &from} {
+		raw, err := job.MarshalJSON()
 		if err == nil {
 			err = json.Unmarshal(raw, into)
 		}

@@ -121,9 +121,9 @@ func entriesOf(t *testing.T, file File) map[string]any {
 		t.Fatalf("%s, %v", data, err)
 	}
 	entries := map[string]any{}
-	for _, one := range written.Jobs {
-		delete(one, "state") // ours says the same beside the field's status
-		entries[one["name"].(string)+" "+one["id"].(string)] = one
+	for _, job := range written.Jobs {
+		delete(job, "state") // ours says the same beside the field's status
+		entries[job["name"].(string)+" "+job["id"].(string)] = job
 	}
 	return entries
 }

@@ -122,12 +122,12 @@ func Start(at time.Time) Transition {
 
 // Work records that the agent of that run works, also after a wait.
 func Work(run int) Transition {
-	return Transition{name: "work", run: run, from: activeStates, to: Running, apply: func(j *Job) { j.begun(); j.Wait = nil }}
+	return Transition{name: "work", run: run, from: activeStates, to: Running, apply: func(j *Job) { j.markStarted(); j.Wait = nil }}
 }
 
 // Pause records that the agent of that run waits.
 func Pause(run int, wait Wait) Transition {
-	return Transition{name: "wait", run: run, from: activeStates, to: Waiting, apply: func(j *Job) { j.begun(); j.Wait = &wait }}
+	return Transition{name: "wait", run: run, from: activeStates, to: Waiting, apply: func(j *Job) { j.markStarted(); j.Wait = &wait }}
 }
 
 // End records the result of that run. If the run ended before a requested cancel, its
@@ -139,7 +139,7 @@ func End(run int, outcome Outcome, at time.Time) Transition {
 	}
 	return Transition{name: "end as " + string(outcome.State), run: run, from: from, to: outcome.State, apply: func(j *Job) {
 		if outcome.Ended != EndedNotStarted {
-			j.begun()
+			j.markStarted()
 		}
 		j.FinishedAt, j.Wait, j.Ended = MillisOf(at), nil, outcome.Ended
 		j.LimitUntil = MillisOf(outcome.Until)
@@ -151,7 +151,7 @@ func End(run int, outcome Outcome, at time.Time) Transition {
 func Lose(run int, at time.Time, prompted bool) Transition {
 	return Transition{name: "interrupt", run: run, from: activeStates, to: Interrupted, apply: func(j *Job) {
 		if prompted {
-			j.begun()
+			j.markStarted()
 		}
 		j.FinishedAt, j.Wait, j.Ended = MillisOf(at), nil, EndedRunnerGone
 	}}
@@ -170,8 +170,8 @@ func requeue() Transition {
 	return Transition{name: "continue", from: endedStates, to: Queued, apply: func(j *Job) { j.Wait = nil }}
 }
 
-// begun records that the agent has the queued messages: they are not sent again.
-func (j *Job) begun() {
+// markStarted records that the agent has the queued messages: they are not sent again.
+func (j *Job) markStarted() {
 	if j.State == Starting {
 		j.QueuedMessages = nil
 	}

@@ -34,12 +34,12 @@ func TestCTX_02_DecisionsAreOneListNewestFirst(t *testing.T) {
 	const head = "Decisions pinned in Bridge, newest first. Those by your user are your user's word. The tool `decisions` lists what is in force."
 	owned := revision(2, "tabs", "Use tabs.")
 	owned.Author = bridge.OwnerAddress()
-	replaced, project, named, withdrawn, beside, more := revision(3, "db", "PostgreSQL."), revision(4, "db", "a"), revision(5, "db", "b"), revision(6, "db", "c"), revision(7, "db", "d"), revision(8, "db", "e")
+	replaced, project, named, withdrawn, notice, more := revision(3, "db", "PostgreSQL."), revision(4, "db", "a"), revision(5, "db", "b"), revision(6, "db", "c"), revision(7, "db", "d"), revision(8, "db", "e")
 	replaced.Supersedes = new(string)
 	project.Scope = decision.ProjectOf("/home/x/a, for b")
 	named.Scope = decision.Scope{Sessions: []string{"web", "api"}}
 	withdrawn.Withdrawn = true
-	beside.Beside, more.Rest = &replaced.Revision, 3
+	notice.Beside, more.Rest = &replaced.Revision, 3
 	for _, tt := range []struct {
 		name string
 		news decision.News
@@ -51,7 +51,7 @@ func TestCTX_02_DecisionsAreOneListNewestFirst(t *testing.T) {
 		{"of a project", project, `- #000004 "db", for this project, by api: a`},
 		{"of named sessions", named, `- #000005 "db", for web, api, by api: b`},
 		{"withdrawn", withdrawn, `- #000006 "db" withdrawn, for all, by api: c`},
-		{"beside another one", beside, `- #000007 "db" (api decided on it at the same time: this one came later in the team's order and is in force, the other one is in the history), for all, by api: d`},
+		{"beside another one", notice, `- #000007 "db" (api decided on it at the same time: this one came later in the team's order and is in force, the other one is in the history), for all, by api: d`},
 		{"with a number of others", more, "- #000008 \"db\", for all, by api: e\n  Bridge tells you the newest 20 decisions of other PCs. 3 older ones are in force here, too: the tool `decisions` lists them."},
 	} {
 		t.Run("CTX-02 "+tt.name, func(t *testing.T) {

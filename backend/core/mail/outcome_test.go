@@ -15,8 +15,8 @@ import (
 func TestMSG_07_CHT_03_CHT_04_CHT_07_CHT_08_CHT_20_WhatStartsATurnNow(t *testing.T) {
 	facts := func(kind bridge.AgentKind, change ...func(*delivery.Facts)) delivery.Facts {
 		f := delivery.Facts{Kind: kind, SessionID: "h1", Hooks: true}
-		for _, one := range change {
-			one(&f)
+		for _, call := range change {
+			call(&f)
 		}
 		return f
 	}

@@ -30,15 +30,15 @@ func (p *Processes) Add(name string, since int64) {
 
 // Await reports whether mail was handed to an expected process: then it counts as
 // unread, and no other process may receive it.
-func (p *Processes) Await(handed Fact) bool {
-	return handed.Process != "" && !p.names[""] && !p.names[handed.Process] && p.Expected != nil && p.Expected(handed.Process)
+func (p *Processes) Await(fact Fact) bool {
+	return fact.Process != "" && !p.names[""] && !p.names[fact.Process] && p.Expected != nil && p.Expected(fact.Process)
 }
 
-// FollowOn reports whether mail was handed to a process before these. A hand-over by an
+// HandedEarlier reports whether mail was handed to a process before these. A hand-over by an
 // older program has only a time.
-func (p *Processes) FollowOn(handed Fact) bool {
-	if handed.Process == "" || p.names[""] {
-		return p.since != 0 && handed.At < p.since
+func (p *Processes) HandedEarlier(fact Fact) bool {
+	if fact.Process == "" || p.names[""] {
+		return p.since != 0 && fact.At < p.since
 	}
-	return !p.names[handed.Process] && !p.Await(handed)
+	return !p.names[fact.Process] && !p.Await(fact)
 }

@@ -36,7 +36,7 @@ func TestMSG_06_WhatWentToAnEarlierProcess(t *testing.T) {
 		{"none is here", &nobody, Fact{At: 1, Process: "7:a"}, true, false},
 		{"none is here and nobody knows", &nobody, Fact{At: 1}, false, false},
 	} {
-		if got := tt.here.FollowOn(tt.handed); got != tt.want {
+		if got := tt.here.HandedEarlier(tt.handed); got != tt.want {
 			t.Errorf("%s: an earlier process was given it: %t", tt.name, got)
 		}
 		if got := tt.here.Await(tt.handed); got != tt.awaits {

@@ -154,7 +154,7 @@ func (f Facts) approvals(now time.Time) (items []Item) {
 			items = append(items, promptItem(a))
 			continue
 		}
-		at := slices.IndexFunc(f.Jobs, func(one JobFact) bool { return one.Name == a.Job })
+		at := slices.IndexFunc(f.Jobs, func(fact JobFact) bool { return fact.Name == a.Job })
 		asker := JobFact{Name: a.Job}
 		if at >= 0 {
 			asker = f.Jobs[at]

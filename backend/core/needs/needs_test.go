@@ -119,8 +119,8 @@ func TestNED_01_WhatNeedsNobodyIsNotListed(t *testing.T) {
 	ended := func(state job.State, age time.Duration) needs.JobFact {
 		return needs.JobFact{Name: "codex-job-1", State: state, EndedAt: ago(age)}
 	}
-	waiting := func(what job.WaitFor) needs.JobFact {
-		return needs.JobFact{Name: "codex-job-1", State: job.Waiting, Wait: &job.Wait{For: what}}
+	waiting := func(waitFor job.WaitFor) needs.JobFact {
+		return needs.JobFact{Name: "codex-job-1", State: job.Waiting, Wait: &job.Wait{For: waitFor}}
 	}
 	answered := asked("a-1", "codex-job-1", time.Minute)
 	answered.State = job.ApprovalAnswered
@@ -272,17 +272,17 @@ func TestNED_01_TheOrderIsTotalNothingIsTwiceAndWhatIsGoneIsGone(t *testing.T) {
 
 // inOrder reports whether one item may stand directly before another: by urgency, then what
 // ends by itself, the soonest first, then by age.
-func inOrder(one, next needs.Item) bool {
+func inOrder(item, next needs.Item) bool {
 	rank := map[needs.Urgency]int{needs.Now: 0, needs.Next: 1, needs.Info: 2}
 	switch {
-	case one.Urgency != next.Urgency:
-		return rank[one.Urgency] < rank[next.Urgency]
-	case one.Until != nil && next.Until != nil && *one.Until != *next.Until:
-		return *one.Until < *next.Until
-	case (one.Until == nil) != (next.Until == nil):
-		return one.Until != nil
+	case item.Urgency != next.Urgency:
+		return rank[item.Urgency] < rank[next.Urgency]
+	case item.Until != nil && next.Until != nil && *item.Until != *next.Until:
+		return *item.Until < *next.Until
+	case (item.Until == nil) != (next.Until == nil):
+		return item.Until != nil
 	}
-	return one.Since <= next.Since
+	return item.Since <= next.Since
 }
 
 // unique reports whether nothing is there under the same id twice: which of two is
@@ -306,13 +306,13 @@ func unique(f needs.Facts) bool {
 
 // No command is named that would be refused.
 func TestNED_02_WhatIsOnlyToldNamesNoCommand(t *testing.T) {
-	one := job.Approval{ID: "p-1", Session: "codex-app", What: "shell", Detail: "make clean", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}
+	approval := job.Approval{ID: "p-1", Session: "codex-app", What: "shell", Detail: "make clean", State: job.ApprovalAsked, AskedAt: job.Millis(ago(time.Hour))}
 	for told, want := range map[string]string{
 		"":                  "codex-app asks for permission   (1 h ago)\n  | shell: make clean\n  bridge approve p-1\n",
 		"it is shown there": "codex-app asks for permission   (1 h ago)\n  | shell: make clean\n  | Answer it in the terminal: it is shown there.\n",
 	} {
-		one.OnlyTold = told
-		if got := needs.Text(needs.List(needs.Facts{Approvals: []job.Approval{one}}, now), now, typed); got != want {
+		approval.OnlyTold = told
+		if got := needs.Text(needs.List(needs.Facts{Approvals: []job.Approval{approval}}, now), now, typed); got != want {
 			t.Errorf("only told %q, it says\n%s, want\n%s", told, got, want)
 		}
 	}

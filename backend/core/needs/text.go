@@ -23,7 +23,7 @@ func Text(list []Item, now time.Time, line func(words ...string) string) string 
 		if item.Until != nil {
 			when += ", " + bridge.Span(time.UnixMilli(*item.Until).Sub(now)) + " left"
 		}
-		fmt.Fprintf(&b, "%s   (%s)\n%s", item.Headline(), when, item.what())
+		fmt.Fprintf(&b, "%s   (%s)\n%s", item.Headline(), when, item.detailText())
 		if item.Place != "" {
 			fmt.Fprintf(&b, "  %s\n", item.oneLine(item.Place))
 		}
@@ -34,10 +34,10 @@ func Text(list []Item, now time.Time, line func(words ...string) string) string 
 	return b.String()
 }
 
-// what returns the detail as text. Each line of an agent's request has a mark, because
+// detailText returns the detail as text. Each line of an agent's request has a mark, because
 // the answering command follows: so an agent's text cannot imitate such a line. Choices
 // have numbers.
-func (i Item) what() string {
+func (i Item) detailText() string {
 	switch {
 	case len(i.choices) > 0:
 		return bridge.QuoteLines(strings.Join(job.ChoiceText(i.choices), "\n"), quoteMark)

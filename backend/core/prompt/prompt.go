@@ -175,7 +175,7 @@ func (p *Prompt) See(sign Sign) bool {
 	case job.ApprovalAsked:
 		return p.end(elsewhere[sign])
 	case job.ApprovalAnswered: // it is in transit, or already there
-		return p.end(p.late(sign))
+		return p.end(p.lateEnd(sign))
 	case job.ApprovalDelivered:
 		return p.seeDelivered(sign)
 	case job.ApprovalWithdrawn:
@@ -189,8 +189,8 @@ func (p *Prompt) See(sign Sign) bool {
 	return false
 }
 
-// late returns the end of a prompt whose answer may not have arrived.
-func (p *Prompt) late(sign Sign) Elsewhere {
+// lateEnd returns the end of a prompt whose answer may not have arrived.
+func (p *Prompt) lateEnd(sign Sign) Elsewhere {
 	switch {
 	case sign == Allowed && p.Decision == job.Deny:
 		return WasAllowed
@@ -208,7 +208,7 @@ func (p *Prompt) seeDelivered(sign Sign) bool {
 		if allowed == (sign == Allowed) {
 			return p.Apply() == nil
 		}
-		return p.end(p.late(sign))
+		return p.end(p.lateEnd(sign))
 	case Gone:
 		return p.end(WasUnclear)
 	case Closed, Stopped, Unheld: // these also follow a normal answer

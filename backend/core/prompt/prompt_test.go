@@ -186,14 +186,14 @@ func TestNED_02_NoOrderOfEventsAnswersTwiceOrByItself(t *testing.T) {
 	})
 }
 
-func check(t *rapid.T, before, p prompt.Prompt, given job.Decision, gone, proven bool) {
+func check(t *rapid.T, before, p prompt.Prompt, decision job.Decision, gone, proven bool) {
 	over := []job.ApprovalState{job.ApprovalApplied, job.ApprovalWithdrawn}
 	switch {
-	case p.Decision != given:
-		t.Fatalf("it says %q, and %q was answered", p.Decision, given)
-	case (p.AnsweredBy == "owner") != (given != ""):
-		t.Fatalf("answered by %q, and %q was answered", p.AnsweredBy, given)
-	case gone && given == "" && p.State == job.ApprovalAsked:
+	case p.Decision != decision:
+		t.Fatalf("it says %q, and %q was answered", p.Decision, decision)
+	case (p.AnsweredBy == "owner") != (decision != ""):
+		t.Fatalf("answered by %q, and %q was answered", p.AnsweredBy, decision)
+	case gone && decision == "" && p.State == job.ApprovalAsked:
 		t.Fatal("it stays open after its prompt is gone")
 	case p.State == job.ApprovalApplied && !proven:
 		t.Fatal("applied without proof")

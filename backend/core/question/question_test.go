@@ -53,7 +53,7 @@ func TestNED_03_WhatMayBeAsked(t *testing.T) {
 }
 
 func TestNED_03_FiveAreOpenAtMostAndTheSameTopicReplaces(t *testing.T) {
-	by := bridge.Address{ID: "p-1", Name: "claude-app"}
+	address := bridge.Address{ID: "p-1", Name: "claude-app"}
 	about := func(id, project, topic, asker string) question.Question {
 		return question.Question{ID: id, Project: project, Topic: topic, By: bridge.Address{ID: asker}, State: question.Open}
 	}
@@ -65,12 +65,12 @@ func TestNED_03_FiveAreOpenAtMostAndTheSameTopicReplaces(t *testing.T) {
 		replaces string
 		code     bridge.Code
 	}{
-		{"the first", question.Question{ID: "x", By: by}, nil, "", ""},
-		{"the fifth", question.Question{ID: "x", By: by}, five[:4], "", ""},
-		{"the sixth", question.Question{ID: "x", By: by}, five, "", bridge.Conflict},
-		{"one that replaces, with five open", question.Question{ID: "x", Project: "/a", Topic: " port ", By: by}, five, "3", ""},
-		{"the same topic of another project", question.Question{ID: "x", Project: "/b", Topic: "port", By: by}, five[:4], "", ""},
-		{"no topic is no topic", question.Question{ID: "x", Project: "/a", By: by}, five[:4], "", ""},
+		{"the first", question.Question{ID: "x", By: address}, nil, "", ""},
+		{"the fifth", question.Question{ID: "x", By: address}, five[:4], "", ""},
+		{"the sixth", question.Question{ID: "x", By: address}, five, "", bridge.Conflict},
+		{"one that replaces, with five open", question.Question{ID: "x", Project: "/a", Topic: " port ", By: address}, five, "3", ""},
+		{"the same topic of another project", question.Question{ID: "x", Project: "/b", Topic: "port", By: address}, five[:4], "", ""},
+		{"no topic is no topic", question.Question{ID: "x", Project: "/a", By: address}, five[:4], "", ""},
 	} {
 		replaces, err := question.Ask(tt.asks, tt.open)
 		if replaces != tt.replaces || bridge.CodeOf(err) != tt.code {
@@ -83,11 +83,11 @@ func TestNED_03_FiveAreOpenAtMostAndTheSameTopicReplaces(t *testing.T) {
 }
 
 func TestNED_03_TheFirstAnswerWins(t *testing.T) {
-	asked := question.Args{Title: "Which port?", Options: options("4778", "a free one")}
-	if err := asked.Check(); err != nil {
+	args := question.Args{Title: "Which port?", Options: options("4778", "a free one")}
+	if err := args.Check(); err != nil {
 		t.Fatal(err)
 	}
-	open := question.Question{ID: "q-1", Title: asked.Title, Options: asked.Options, State: question.Open}
+	open := question.Question{ID: "q-1", Title: args.Title, Options: args.Options, State: question.Open}
 	words := question.Question{ID: "q-2", Title: "Which port?", State: question.Open}
 	over := func(state question.State) question.Question {
 		return question.Question{State: state, Answer: &question.Answer{Text: "no"}}

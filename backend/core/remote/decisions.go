@@ -122,8 +122,8 @@ func ParseSync(data []byte, now int64) (s Sync, err error) {
 	if len(s.Decisions) > MaxDecisions {
 		return s, bridge.Errorf(bridge.TooLarge, "a frame has at most %d decisions", MaxDecisions)
 	}
-	for _, one := range s.Decisions {
-		if err := one.check(now); err != nil {
+	for _, decided := range s.Decisions {
+		if err := decided.check(now); err != nil {
 			return s, err
 		}
 	}

@@ -154,8 +154,8 @@ func ParseManifest(data []byte, offer FileOffer) (Manifest, error) {
 	if err := m.check(); err != nil {
 		return m, err
 	}
-	if told := m.Offer(data); told != offer {
-		return m, bridge.Errorf(bridge.Invalid, "the list of files is not what was offered: %d files of %d bytes instead of %d of %d", told.Entries, told.Bytes, offer.Entries, offer.Bytes)
+	if fileOffer := m.Offer(data); fileOffer != offer {
+		return m, bridge.Errorf(bridge.Invalid, "the list of files is not what was offered: %d files of %d bytes instead of %d of %d", fileOffer.Entries, fileOffer.Bytes, offer.Entries, offer.Bytes)
 	}
 	return m, nil
 }

@@ -83,10 +83,10 @@ func TestRMT_20_AManifestIsWhatWasOffered(t *testing.T) {
 	}
 	refused := func(what string, data []byte, change func(*FileOffer)) {
 		t.Helper()
-		told := Manifest{}.Offer(data)
-		told.Entries, told.Bytes = 2, 2
-		change(&told)
-		if _, err := ParseManifest(data, told); err == nil {
+		offer := Manifest{}.Offer(data)
+		offer.Entries, offer.Bytes = 2, 2
+		change(&offer)
+		if _, err := ParseManifest(data, offer); err == nil {
 			t.Errorf("%s was taken", what)
 		}
 	}
@@ -203,9 +203,9 @@ func TestRMT_20_FramesOfATransferAreChecked(t *testing.T) {
 			t.Errorf("%s with %d bytes: %v", tt.payload, tt.body, err)
 		}
 	}
-	said, err := ParseFileFrame([]byte(`{"kind":"refuse","id":"`+someID+`","error":{"code":"denied","message":"a\u001b[2Jb\u202e`+strings.Repeat("x", 3000)+`"}}`), 0)
-	if err != nil || strings.ContainsFunc(said.Error.Message, unicode.IsControl) || strings.Contains(said.Error.Message, "\u202e") || len(said.Error.Message) > 2010 {
-		t.Errorf("it says %q, %v", said.Error, err)
+	frame, err := ParseFileFrame([]byte(`{"kind":"refuse","id":"`+someID+`","error":{"code":"denied","message":"a\u001b[2Jb\u202e`+strings.Repeat("x", 3000)+`"}}`), 0)
+	if err != nil || strings.ContainsFunc(frame.Error.Message, unicode.IsControl) || strings.Contains(frame.Error.Message, "\u202e") || len(frame.Error.Message) > 2010 {
+		t.Errorf("it says %q, %v", frame.Error, err)
 	}
 }
 
@@ -215,17 +215,17 @@ func FuzzFileFrame(f *testing.F) {
 	f.Add([]byte(`{"kind":"chunk","id":"`+someID+`","at":262144}`), 262144)
 	f.Add([]byte(`{"kind":"refuse","id":"`+someID+`","error":{"code":"denied","message":"no"}}`), 0)
 	f.Fuzz(func(t *testing.T, payload []byte, body int) {
-		said, err := ParseFileFrame(payload, body)
+		frame, err := ParseFileFrame(payload, body)
 		if err != nil {
 			return
 		}
-		if len(said.ID) != 36 || strings.Trim(said.ID, "0123456789abcdef-") != "" || said.At < 0 || body > 262144 || (body > 0) != (said.Kind == FileChunk) {
-			t.Errorf("taken: %+v with %d bytes", said, body)
+		if len(frame.ID) != 36 || strings.Trim(frame.ID, "0123456789abcdef-") != "" || frame.At < 0 || body > 262144 || (body > 0) != (frame.Kind == FileChunk) {
+			t.Errorf("taken: %+v with %d bytes", frame, body)
 		}
-		if said.Kind == OfferFiles && (said.Offer.Total() <= 0 || said.Offer.Entries <= 0) {
-			t.Errorf("offered: %+v", said.Offer)
+		if frame.Kind == OfferFiles && (frame.Offer.Total() <= 0 || frame.Offer.Entries <= 0) {
+			t.Errorf("offered: %+v", frame.Offer)
 		}
-		again, err := said.Encode()
+		again, err := frame.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,16 +84,16 @@ func EncodeView(v View) ([]byte, error) {
 
 func bounded(all []Listed) []Listed {
 	kept := []Listed{}
-	for _, one := range all {
+	for _, listing := range all {
 		if len(kept) == MaxListed {
 			break
 		}
-		if bridge.CheckName(one.Name) != nil {
+		if bridge.CheckName(listing.Name) != nil {
 			continue
 		}
-		one.Agent, one.State = bridge.AgentKind(cutTo(string(one.Agent), 32)), cutTo(one.State, 32)
-		one.Title, one.Cwd = cutTo(one.Title, maxTitleChars), cutTo(one.Cwd, maxPathChars)
-		kept = append(kept, one)
+		listing.Agent, listing.State = bridge.AgentKind(cutTo(string(listing.Agent), 32)), cutTo(listing.State, 32)
+		listing.Title, listing.Cwd = cutTo(listing.Title, maxTitleChars), cutTo(listing.Cwd, maxPathChars)
+		kept = append(kept, listing)
 	}
 	return kept
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestRMT_21_AFrameOfMessagesSaysOneThing(t *testing.T) {
-	list := func(one string, count int) string { return strings.TrimSuffix(strings.Repeat(one+",", count), ",") }
+	list := func(text string, count int) string { return strings.TrimSuffix(strings.Repeat(text+",", count), ",") }
 	receipt := func(stage string, at int) string {
 		return fmt.Sprintf(`{"now":1,"receipts":[{"id":"m-1","news":1,"stages":[{"stage":%q,"at":%d}]}]}`, stage, at)
 	}
@@ -218,12 +218,12 @@ func TestHUB_06_ADecisionOfAnotherPCIsChecked(t *testing.T) {
 }
 
 func TestRMT_22_AFrameOfDecisionsSaysOneThing(t *testing.T) {
-	one, place := decided(), &Cursor{}
-	wrong := one
+	item, place := decided(), &Cursor{}
+	wrong := item
 	wrong.Topic = ""
 	many := func(n int) (list []Decided) {
 		for range n {
-			list = append(list, one)
+			list = append(list, item)
 		}
 		return list
 	}
@@ -235,23 +235,23 @@ func TestRMT_22_AFrameOfDecisionsSaysOneThing(t *testing.T) {
 		{"a request", Sync{Kind: SyncRequest, Since: place}, ""},
 		{"a request without a place", Sync{Kind: SyncRequest}, bridge.Invalid},
 		{"a request with decisions", Sync{Kind: SyncRequest, Since: place, Decisions: many(1)}, bridge.Invalid},
-		{"a request with a decision", Sync{Kind: SyncRequest, Since: place, Upsert: &one}, bridge.Invalid},
+		{"a request with a decision", Sync{Kind: SyncRequest, Since: place, Upsert: &item}, bridge.Invalid},
 		{"a request with more", Sync{Kind: SyncRequest, Since: place, More: true}, bridge.Invalid},
 		{"a state", Sync{Kind: SyncState, Decisions: many(1)}, ""},
 		{"a state with more", Sync{Kind: SyncState, Decisions: many(1), More: true}, ""},
 		{"an empty state", Sync{Kind: SyncState}, ""},
 		{"an empty state with more", Sync{Kind: SyncState, More: true}, bridge.Invalid},
 		{"a state with a place", Sync{Kind: SyncState, Since: place, Decisions: many(1)}, bridge.Invalid},
-		{"a state with one beside", Sync{Kind: SyncState, Upsert: &one, Decisions: many(1)}, bridge.Invalid},
+		{"a state with one beside", Sync{Kind: SyncState, Upsert: &item, Decisions: many(1)}, bridge.Invalid},
 		{"25 decisions", Sync{Kind: SyncState, Decisions: many(25)}, ""},
 		{"26 decisions", Sync{Kind: SyncState, Decisions: many(26)}, bridge.TooLarge},
 		{"a wrong one among them", Sync{Kind: SyncState, Decisions: append(many(1), wrong)}, bridge.Invalid},
-		{"one", Sync{Kind: SyncUpsert, Upsert: &one}, ""},
+		{"one", Sync{Kind: SyncUpsert, Upsert: &item}, ""},
 		{"a wrong one", Sync{Kind: SyncUpsert, Upsert: &wrong}, bridge.Invalid},
 		{"none", Sync{Kind: SyncUpsert}, bridge.Invalid},
-		{"one with a place", Sync{Kind: SyncUpsert, Upsert: &one, Since: place}, bridge.Invalid},
-		{"one with others", Sync{Kind: SyncUpsert, Upsert: &one, Decisions: many(1)}, bridge.Invalid},
-		{"one with more", Sync{Kind: SyncUpsert, Upsert: &one, More: true}, bridge.Invalid},
+		{"one with a place", Sync{Kind: SyncUpsert, Upsert: &item, Since: place}, bridge.Invalid},
+		{"one with others", Sync{Kind: SyncUpsert, Upsert: &item, Decisions: many(1)}, bridge.Invalid},
+		{"one with more", Sync{Kind: SyncUpsert, Upsert: &item, More: true}, bridge.Invalid},
 		{"another kind", Sync{Kind: "other", Since: place}, bridge.Invalid},
 	} {
 		got, err := ParseSync(marshal(t, tt.of), madeAt)
@@ -271,9 +271,9 @@ func TestRMT_22_DecisionsThatDoNotFitWaitForTheNextFrame(t *testing.T) {
 	of := func(count, size int) Sync {
 		s := Sync{Kind: SyncState}
 		for range count {
-			one := decided()
-			one.Text = strings.Repeat("x", size)
-			s.Decisions = append(s.Decisions, one)
+			item := decided()
+			item.Text = strings.Repeat("x", size)
+			s.Decisions = append(s.Decisions, item)
 		}
 		return s
 	}
@@ -387,8 +387,8 @@ func TestRMT_23_AListIsBounded(t *testing.T) {
 	if err != nil || len(got.List.Sessions) != MaxListed || len(got.List.Jobs) != 1 {
 		t.Fatalf("%v: %d sessions, %d jobs", err, len(got.List.Sessions), len(got.List.Jobs))
 	}
-	one := got.List.Jobs[0]
-	for what, size := range map[string][2]int{"agent": {len([]rune(one.Agent)), 32}, "state": {len([]rune(one.State)), 32}, "title": {len([]rune(one.Title)), maxTitleChars}, "folder": {len([]rune(one.Cwd)), maxPathChars}} {
+	listing := got.List.Jobs[0]
+	for what, size := range map[string][2]int{"agent": {len([]rune(listing.Agent)), 32}, "state": {len([]rune(listing.State)), 32}, "title": {len([]rune(listing.Title)), maxTitleChars}, "folder": {len([]rune(listing.Cwd)), maxPathChars}} {
 		if size[0] > size[1]+1 || size[0] < size[1]-1 {
 			t.Errorf("the %s has %d characters, at most %d", what, size[0], size[1])
 		}

@@ -23,8 +23,8 @@ const (
 	SpawnPatience = 20 * time.Second
 )
 
-// PatienceFor returns the timeout of a request of that operation.
-func PatienceFor(operation Operation) time.Duration {
+// TimeoutFor returns the timeout of a request of that operation.
+func TimeoutFor(operation Operation) time.Duration {
 	if operation == Spawn || operation == Approval {
 		return SpawnPatience
 	}
@@ -36,7 +36,7 @@ func PatienceFor(operation Operation) time.Duration {
 func ErrUnanswered(host string, operation Operation) error {
 	return &unanswered{bridge.Error{
 		Code:    bridge.Unavailable,
-		Message: host + " did not answer in " + bridge.Span(PatienceFor(operation)) + ": whether it did what was asked is not known; look at the job before you ask again",
+		Message: host + " did not answer in " + bridge.Span(TimeoutFor(operation)) + ": whether it did what was asked is not known; look at the job before you ask again",
 	}}
 }
 

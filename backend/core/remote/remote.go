@@ -234,8 +234,8 @@ func parse(data []byte, proved Peer) (*Request, *Response, error) {
 		response, err := parseResponse(p)
 		return nil, response, err
 	case p.Kind == kindRequest && p.Request != nil && p.Value == nil && p.Error == nil:
-		asked := &Request{Rid: p.Rid, Peer: proved}
-		return asked, nil, asked.parse(p)
+		request := &Request{Rid: p.Rid, Peer: proved}
+		return request, nil, request.parse(p)
 	}
 	return nil, nil, bridge.Errorf(bridge.Invalid, "a remote-job frame is a request with a request, or a response with a value or an error")
 }
@@ -330,13 +330,13 @@ func parseSpawn(said request) (job.Request, error) {
 // CheckSpawn refuses options that no job on another PC may have, on both sides. It
 // fails with Denied for SendTo, with Invalid without Cwd, and with Unsupported for an
 // ACP agent.
-func CheckSpawn(asked job.Request) error {
+func CheckSpawn(request job.Request) error {
 	switch {
-	case len(asked.SendTo) > 0:
+	case len(request.SendTo) > 0:
 		return bridge.Errorf(bridge.Denied, "send_to names sessions of one's own PC: a job on another one cannot have it")
-	case asked.Cwd == "":
+	case request.Cwd == "":
 		return bridge.Errorf(bridge.Invalid, "a job on another PC needs cwd, an absolute path there")
-	case asked.Kind == job.ACP:
+	case request.Kind == job.ACP:
 		return bridge.Errorf(bridge.Unsupported, "jobs on another PC are of claude, codex, opencode or antigravity")
 	}
 	return nil
@@ -432,8 +432,8 @@ func EncodeResponse(r Response) ([]byte, error) {
 func openFirst(all []job.Approval) []job.Approval {
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b job.Approval) int {
-		if one, other := a.State == job.ApprovalAsked, b.State == job.ApprovalAsked; one != other {
-			return map[bool]int{true: -1, false: 1}[one]
+		if asked, other := a.State == job.ApprovalAsked, b.State == job.ApprovalAsked; asked != other {
+			return map[bool]int{true: -1, false: 1}[asked]
 		}
 		return cmp.Compare(b.AskedAt, a.AskedAt)
 	})

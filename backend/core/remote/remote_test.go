@@ -309,8 +309,8 @@ func TestRMT_13_AnUnansweredSpawnIsAmbiguousAfterTwentySeconds(t *testing.T) {
 	if words := m.Doubt("desk", at.Add(20*time.Second)); !strings.Contains(words, "desk did not say whether the job was started") {
 		t.Errorf("an ambiguous one says %q", words)
 	}
-	if PatienceFor(Spawn) != 20*time.Second || PatienceFor(State) != 10*time.Second {
-		t.Errorf("a spawn may stay unanswered for %s, a question for %s", PatienceFor(Spawn), PatienceFor(State))
+	if TimeoutFor(Spawn) != 20*time.Second || TimeoutFor(State) != 10*time.Second {
+		t.Errorf("a spawn may stay unanswered for %s, a question for %s", TimeoutFor(Spawn), TimeoutFor(State))
 	}
 }
 

@@ -91,7 +91,7 @@ const asksChange = "change"
 // New returns the rule that the owner requested for a request. The rule always allows
 // the request itself. It fails with Invalid and the reason if no such rule is possible.
 func New(id string, request Request, wish Wish, at time.Time) (Rule, error) {
-	if err := request.mayHave(); err != nil {
+	if err := request.checkDescription(); err != nil {
 		return Rule{}, err
 	}
 	rule := Rule{ID: id, Agent: request.Agent, Kind: request.Kind, Tool: request.Tool, Match: wish.Match, MadeAt: job.MillisOf(at)}
@@ -147,9 +147,9 @@ func (r *Rule) spell(request Request, wish Wish) error {
 	return bridge.Errorf(bridge.Invalid, "match must be exact or prefix, not %q", wish.Match)
 }
 
-// mayHave fails with Invalid for a request without an exact description, for which no
+// checkDescription fails with Invalid for a request without an exact description, for which no
 // rule is possible.
-func (q Request) mayHave() error {
+func (q Request) checkDescription() error {
 	unclear := bridge.Errorf(bridge.Invalid, "this agent does not say exactly what would be done, so it is asked each time")
 	switch {
 	case q.Agent == "" || q.Agent == job.ACP:
@@ -188,7 +188,7 @@ func (r Rule) IsLive(at time.Time) bool {
 // Allows reports whether the rule allows the request. It refuses a request that it does
 // not understand completely.
 func (r Rule) Allows(request Request, at time.Time) bool {
-	if !r.IsLive(at) || r.Agent != request.Agent || r.Kind != request.Kind || r.Tool != request.Tool || request.mayHave() != nil {
+	if !r.IsLive(at) || r.Agent != request.Agent || r.Kind != request.Kind || r.Tool != request.Tool || request.checkDescription() != nil {
 		return false
 	}
 	if r.Folder != "" && r.Folder != request.Folder {
@@ -207,8 +207,8 @@ func (r Rule) Allows(request Request, at time.Time) bool {
 	return false
 }
 
-// Says returns one sentence that describes what the rule allows.
-func (r Rule) Says() string {
+// Sentence returns one sentence that describes what the rule allows.
+func (r Rule) Sentence() string {
 	where := "in every folder"
 	if r.Folder != "" {
 		where = "in " + r.Folder
@@ -228,14 +228,14 @@ func Text(live []Rule) string {
 		return "You allow nothing from now on: each request is asked.\n"
 	}
 	var b strings.Builder
-	for _, one := range live {
-		fmt.Fprintf(&b, "%s  %s: %s\n", one.ID, one.Agent, one.Says())
-		fmt.Fprintf(&b, "  used %s", bridge.Counted(one.Uses, "time"))
-		if one.LastFor != "" {
-			fmt.Fprintf(&b, ", last for %s", one.LastFor)
+	for _, rule := range live {
+		fmt.Fprintf(&b, "%s  %s: %s\n", rule.ID, rule.Agent, rule.Sentence())
+		fmt.Fprintf(&b, "  used %s", bridge.Counted(rule.Uses, "time"))
+		if rule.LastFor != "" {
+			fmt.Fprintf(&b, ", last for %s", rule.LastFor)
 		}
-		if one.Until != 0 {
-			fmt.Fprintf(&b, "; until %s", time.UnixMilli(int64(one.Until)).Format("2006-01-02 15:04"))
+		if rule.Until != 0 {
+			fmt.Fprintf(&b, "; until %s", time.UnixMilli(int64(rule.Until)).Format("2006-01-02 15:04"))
 		}
 		b.WriteString("\n")
 	}
@@ -254,7 +254,7 @@ type Offer struct {
 
 // OfferFor returns the offer for a request.
 func OfferFor(request Request) Offer {
-	if err := request.mayHave(); err != nil {
+	if err := request.checkDescription(); err != nil {
 		return Offer{Why: err.Error()}
 	}
 	offer := Offer{Exact: true}

@@ -107,7 +107,7 @@ func TestNED_04_NoPrefixForWhatReachesOutOrTakesAway(t *testing.T) {
 		words := strings.Fields(text)
 		for n := 1; n <= len(words); n++ {
 			if rule, err := New("rule-1", command(text), Wish{Match: Prefix, Words: words[:n], Folder: "this"}, noon); err == nil {
-				t.Errorf("%q: a prefix of %d words was made: %s", text, n, rule.Says())
+				t.Errorf("%q: a prefix of %d words was made: %s", text, n, rule.Sentence())
 			}
 		}
 		exact, err := New("rule-1", command(text), Wish{Match: Exact, Folder: "this"}, noon)
@@ -122,11 +122,11 @@ func TestNED_04_NoPrefixForWhatReachesOutOrTakesAway(t *testing.T) {
 
 func TestNED_04_ARuleIsAboutAllThatItNames(t *testing.T) {
 	wish := Wish{Match: Exact, Folder: "this", Until: noon.Add(time.Hour).UnixMilli()}
-	asked := command("make check")
-	asked.Cwd = "/src/api/sub"
-	rule := made(t, asked, wish)
+	request := command("make check")
+	request.Cwd = "/src/api/sub"
+	rule := made(t, request, wish)
 	change := func(by func(*Request)) Request {
-		other := asked
+		other := request
 		by(&other)
 		return other
 	}
@@ -143,21 +143,21 @@ func TestNED_04_ARuleIsAboutAllThatItNames(t *testing.T) {
 			t.Errorf("%s is allowed", name)
 		}
 	}
-	if !rule.Allows(asked, noon) || !rule.Allows(asked, noon.Add(time.Hour-time.Millisecond)) || rule.Allows(asked, noon.Add(time.Hour)) {
+	if !rule.Allows(request, noon) || !rule.Allows(request, noon.Add(time.Hour-time.Millisecond)) || rule.Allows(request, noon.Add(time.Hour)) {
 		t.Error("it holds up to its time, and no longer")
 	}
 	taken := rule
 	taken.TakenBack = job.MillisOf(noon)
-	if taken.Allows(asked, noon) {
+	if taken.Allows(request, noon) {
 		t.Error("a rule that was taken back allows")
 	}
 	edit := Request{Agent: bridge.Claude, Kind: "edit", Tool: "Write", Detail: "/src/a\n{}", Folder: "/src"}
 	tool := edit
 	tool.Kind = "tool"
-	if one := made(t, edit, Wish{Match: Exact, Folder: "this"}); !one.Allows(edit, noon) || one.Allows(tool, noon) {
+	if rule := made(t, edit, Wish{Match: Exact, Folder: "this"}); !rule.Allows(edit, noon) || rule.Allows(tool, noon) {
 		t.Error("a rule is about one kind of request")
 	}
-	everywhere := made(t, asked, Wish{Match: Exact, Folder: "all"})
+	everywhere := made(t, request, Wish{Match: Exact, Folder: "all"})
 	if other := change(func(q *Request) { q.Folder, q.Cwd = "/src/web", "/src/web" }); !everywhere.Allows(other, noon) {
 		t.Error("a rule for all folders does not allow in another")
 	}
@@ -327,14 +327,14 @@ func TestNED_04_ACommandInAShellsLineIsAllowedAsItWasSeen(t *testing.T) {
 	if offer := OfferFor(request(line)); !offer.Exact || len(offer.Words) != 0 {
 		t.Errorf("offered: %+v, want the whole line alone", offer)
 	}
-	made, err := New("rule-1", request(line), Wish{Match: Exact, Folder: "this"}, at)
+	rule, err := New("rule-1", request(line), Wish{Match: Exact, Folder: "this"}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for detail, want := range map[string]bool{
 		line: true, `/bin/sh -lc 'go test ./api'`: false, `go test ./api`: false, `/bin/bash -lc 'go test ./api; rm x'`: false, `/bin/bash -lc "go test ./api"`: false, line + " ": false,
 	} {
-		if got := made.Allows(request(detail), at); got != want {
+		if got := rule.Allows(request(detail), at); got != want {
 			t.Errorf("%s: allowed is %t", detail, got)
 		}
 	}

@@ -115,9 +115,9 @@ func CallKey(tool string, input json.RawMessage) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// TakesMail reports whether the answer to the call may contain mail: at a safe step, at
+// AcceptsMail reports whether the answer to the call may contain mail: at a safe step, at
 // a prompt or at the end of a turn of the main session.
-func (c HookCall) TakesMail() bool {
+func (c HookCall) AcceptsMail() bool {
 	if c.ChildID != "" {
 		return false
 	}

@@ -159,10 +159,10 @@ func (m *model) resolve(t *rapid.T) {
 		return
 	}
 	var ids []string
-	for _, to := range got {
-		ids = append(ids, to.ID)
-		if online := m.live[to.ID] != nil; to.Online != online || to.Name != m.known[to.ID].Name {
-			t.Fatalf("%q reaches %+v, which is online %t and called %q", target, to, online, m.known[to.ID].Name)
+	for _, recipient := range got {
+		ids = append(ids, recipient.ID)
+		if online := m.live[recipient.ID] != nil; recipient.Online != online || recipient.Name != m.known[recipient.ID].Name {
+			t.Fatalf("%q reaches %+v, which is online %t and called %q", target, recipient, online, m.known[recipient.ID].Name)
 		}
 	}
 	slices.Sort(ids)

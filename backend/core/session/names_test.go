@@ -30,8 +30,8 @@ func TestRWM_16_EitherNormalFormNamesASession(t *testing.T) {
 		if !(decision.Scope{Sessions: []string{word}}).Reaches(r.Target(first)) {
 			t.Errorf("a decision for %q does not reach it", word)
 		}
-		asked := decision.Lookup{Scope: &decision.Scope{Sessions: []string{word}}}.Widen([]decision.Target{r.Target(first)})
-		if !asked.Matches(decision.Revision{Scope: decision.Scope{Sessions: []string{"p1"}}}) {
+		lookup := decision.Lookup{Scope: &decision.Scope{Sessions: []string{word}}}.Widen([]decision.Target{r.Target(first)})
+		if !lookup.Matches(decision.Revision{Scope: decision.Scope{Sessions: []string{"p1"}}}) {
 			t.Errorf("of %q a decision for its id is not found", word)
 		}
 		if !(decision.Lookup{Scope: &decision.Scope{Sessions: []string{composed}}}).Matches(decision.Revision{Scope: decision.Scope{Sessions: []string{word}}}) {

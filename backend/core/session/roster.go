@@ -163,27 +163,27 @@ func (r *Roster) Rekey(s *Session, id string) {
 // decides which session a child belongs to. A live session is no child. A child in the
 // store of another session stays there against an event's claim; a store entry
 // overrides earlier claims. ok is false if it refuses the pair.
-func (r *Roster) SetChild(s *Session, said Child) (changed, ok bool) {
-	if said.ID == s.SessionID {
+func (r *Roster) SetChild(s *Session, child Child) (changed, ok bool) {
+	if child.ID == s.SessionID {
 		return false, false
 	}
-	if _, live := r.ByHost(s.Kind, said.ID); live {
+	if _, live := r.ByHost(s.Kind, child.ID); live {
 		return false, false
 	}
 	for _, other := range r.live {
 		if other == s || other.Kind != s.Kind {
 			continue
 		}
-		at := slices.IndexFunc(other.Children, func(c Child) bool { return c.ID == said.ID })
+		at := slices.IndexFunc(other.Children, func(c Child) bool { return c.ID == child.ID })
 		switch {
 		case at < 0:
-		case other.Children[at].Stored || !said.Stored:
+		case other.Children[at].Stored || !child.Stored:
 			return false, false
 		default:
 			other.Children = slices.Delete(other.Children, at, at+1)
 		}
 	}
-	return s.setChild(said), true
+	return s.setChild(child), true
 }
 
 // Rename gives a live session another name, with a number appended if it is taken.
@@ -247,8 +247,8 @@ func (r *Roster) Resolve(target, senderID string) ([]Recipient, error) {
 	case 0:
 		return nil, bridge.Errorf(bridge.NotFound, "no session is called %q; %s", clip(target), r.choices(closestFirst(target, r.liveOnes())))
 	case 1:
-		to, err := r.ByID(found[0].ID)
-		return []Recipient{to}, err
+		recipient, err := r.ByID(found[0].ID)
+		return []Recipient{recipient}, err
 	default:
 		return nil, r.ambiguous(target, found)
 	}
@@ -357,7 +357,7 @@ func (r *Roster) choices(candidates []Known) string {
 	}
 	var words []string
 	for _, k := range candidates[:min(len(candidates), maxCandidates)] {
-		words = append(words, r.wordFor(k))
+		words = append(words, r.targetFor(k))
 	}
 	said := "choose one of " + strings.Join(words, ", ")
 	if more := len(candidates) - maxCandidates; more > 0 {
@@ -378,9 +378,9 @@ func closestFirst(typed string, sessions []Known) []Known {
 	})
 }
 
-// wordFor returns a target that matches k alone: its name, or an id if the name is
+// targetFor returns a target that matches k alone: its name, or an id if the name is
 // another's id.
-func (r *Roster) wordFor(k Known) string {
+func (r *Roster) targetFor(k Known) string {
 	isAlone := func(word string) bool {
 		found := r.named(word)
 		return len(found) == 1 && found[0] == k

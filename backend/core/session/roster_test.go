@@ -198,11 +198,11 @@ func TestMSG_05_AWordThatIsANameAndAnothersIDIsAmbiguous(t *testing.T) {
 			_, candidates, _ := strings.Cut(err.Error(), "choose one of ")
 			for _, candidate := range strings.Split(candidates, ", ") {
 				word, _, _ := strings.Cut(candidate, " ")
-				one, err := r.Resolve(word, "")
-				if err != nil || len(one) != 1 {
-					t.Fatalf("the candidate %q reaches %+v, %v; want one session", word, one, err)
+				items, err := r.Resolve(word, "")
+				if err != nil || len(items) != 1 {
+					t.Fatalf("the candidate %q reaches %+v, %v; want one session", word, items, err)
 				}
-				found = append(found, one[0].ID)
+				found = append(found, items[0].ID)
 			}
 			slices.Sort(found)
 			if !slices.Equal(found, tt.want) {
@@ -237,10 +237,10 @@ func TestMSG_05_Everyone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, to := range got {
-			names = append(names, to.Name)
-			if to.Direct || !to.Online {
-				t.Errorf("* reaches %+v: it names nobody directly", to)
+		for _, recipient := range got {
+			names = append(names, recipient.Name)
+			if recipient.Direct || !recipient.Online {
+				t.Errorf("* reaches %+v: it names nobody directly", recipient)
 			}
 		}
 		if strings.Join(names, " ") != want {
@@ -514,10 +514,10 @@ func TestCHT_10_TheNewerWordAboutAChildCounts(t *testing.T) {
 		t.Run("CHT-10 "+tt.name, func(t *testing.T) {
 			r, live := joined(nil, Session{ID: "p", Name: "x", Kind: bridge.Claude, SessionID: "h"})
 			changed := false
-			for _, said := range tt.words {
+			for _, word := range tt.words {
 				var ok bool
-				if changed, ok = r.SetChild(live["p"], said); !ok {
-					t.Fatalf("%+v is refused", said)
+				if changed, ok = r.SetChild(live["p"], word); !ok {
+					t.Fatalf("%+v is refused", word)
 				}
 			}
 			got := live["p"].Children
@@ -578,10 +578,10 @@ func TestTakesMail(t *testing.T) {
 		EventStart: false, EventPrompt: true, EventPreTool: false, EventTool: true, EventStop: true, EventIdle: true,
 		EventEnd: false, EventChildStart: false, EventChildStop: false, "": false, "unknown": false,
 	} {
-		if got := (HookCall{Event: event}).TakesMail(); got != want {
+		if got := (HookCall{Event: event}).AcceptsMail(); got != want {
 			t.Errorf("%q takes mail: %t", event, got)
 		}
-		if (HookCall{Event: event, ChildID: "c"}).TakesMail() {
+		if (HookCall{Event: event, ChildID: "c"}).AcceptsMail() {
 			t.Errorf("%q of a native child takes its parent's mail", event)
 		}
 	}

@@ -100,17 +100,17 @@ func (s *Session) Address() bridge.Address {
 
 // setChild records data about a native child, and reports whether it changed; it keeps
 // the newest maxChildren.
-func (s *Session) setChild(said Child) (changed bool) {
-	at := slices.IndexFunc(s.Children, func(c Child) bool { return c.ID == said.ID })
+func (s *Session) setChild(child Child) (changed bool) {
+	at := slices.IndexFunc(s.Children, func(c Child) bool { return c.ID == child.ID })
 	if at < 0 {
-		s.Children = append(s.Children, said)
+		s.Children = append(s.Children, child)
 		if len(s.Children) > maxChildren {
 			s.Children = s.Children[1:]
 		}
 		return true
 	}
 	before := s.Children[at]
-	after := before.with(said)
+	after := before.with(child)
 	s.Children[at] = after
 	return after.Title != before.Title || after.Done != before.Done
 }
@@ -118,14 +118,14 @@ func (s *Session) setChild(said Child) (changed bool) {
 // with returns c updated with other data, from an event or from the store. The newer
 // one decides whether the child is busy. The store has priority for its title, because
 // it knows the task.
-func (c Child) with(said Child) Child {
-	if said.Title != "" && (said.Stored || !c.Stored) {
-		c.Title = said.Title
+func (c Child) with(child Child) Child {
+	if child.Title != "" && (child.Stored || !c.Stored) {
+		c.Title = child.Title
 	}
-	if said.At >= c.At {
-		c.Done, c.At = said.Done, said.At
+	if child.At >= c.At {
+		c.Done, c.At = child.Done, child.At
 	}
-	c.Stored = c.Stored || said.Stored
+	c.Stored = c.Stored || child.Stored
 	return c
 }
 

@@ -49,13 +49,13 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 		return err
 	}
 	defer client.Close()
-	one, err := client.AnswerQuestion(ctx, args)
+	question, err := client.AnswerQuestion(ctx, args)
 	if err != nil {
 		return err
 	}
 	told := "is told"
-	if !one.Carried {
+	if !question.Carried {
 		told = "will be told"
 	}
-	return a.print(dto.QuestionOf(one), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(one.By.Name), told, bridge.OneLine(one.Answer.Words())))
+	return a.print(dto.QuestionOf(question), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(question.By.Name), told, bridge.OneLine(question.Answer.Words())))
 }

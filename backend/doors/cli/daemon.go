@@ -55,7 +55,7 @@ func (a *App) floor() []string {
 	if err != nil {
 		return nil
 	}
-	return runjob.Sandbox(besideOr(worker.RunnerName, program))
+	return runjob.Sandbox(siblingProgram(worker.RunnerName, program))
 }
 
 // startRunner starts the process that drives one delegated job.
@@ -65,7 +65,7 @@ func (a *App) startRunner(home config.Home, folder string, env []string) (*proc.
 		return nil, err
 	}
 	return proc.StartDetached(proc.Command{
-		Path: besideOr(worker.RunnerName, program), Args: []string{"run-job", folder, "--home", home.Dir()}, Env: env, Dir: home.Dir(), LogFile: filepath.Join(folder, "runner.log"),
+		Path: siblingProgram(worker.RunnerName, program), Args: []string{"run-job", folder, "--home", home.Dir()}, Env: env, Dir: home.Dir(), LogFile: filepath.Join(folder, "runner.log"),
 	})
 }
 

@@ -106,7 +106,7 @@ func decide(ctx context.Context, a *App, topic, text, scope string) error {
 	if err != nil {
 		return err
 	}
-	return a.print(pinned, fmt.Sprintf("Pinned for %s: %s\n%s", bridge.OneLine(pinned.Decision.Scope.Words()), bridge.OneLine(pinned.Decision.Topic), toldText(pinned)))
+	return a.print(pinned, fmt.Sprintf("Pinned for %s: %s\n%s", bridge.OneLine(pinned.Decision.Scope.Words()), bridge.OneLine(pinned.Decision.Topic), decideText(pinned)))
 }
 
 // scopeOf parses --scope. Without it, the scope is that of the current decision on
@@ -148,7 +148,7 @@ func scopeOf(ctx context.Context, a *App, topic, flag string) (*decision.Scope, 
 	return &scope, nil
 }
 
-func toldText(result api.DecideResult) string {
+func decideText(result api.DecideResult) string {
 	if len(result.DeliveredTo) == 0 {
 		return "No session is connected that it is for.\n"
 	}
@@ -165,7 +165,7 @@ func withdraw(ctx context.Context, a *App, args api.WithdrawDecisionArgs) error 
 	if err != nil {
 		return err
 	}
-	return a.print(ended, fmt.Sprintf("Withdrawn: %s\n%s", bridge.OneLine(ended.Decision.Topic), toldText(ended)))
+	return a.print(ended, fmt.Sprintf("Withdrawn: %s\n%s", bridge.OneLine(ended.Decision.Topic), decideText(ended)))
 }
 
 // withdrawAllFrom withdraws the current decisions from a PC. After an interruption,

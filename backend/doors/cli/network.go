@@ -85,15 +85,15 @@ func joinCommand(a *App) *cobra.Command {
 		joined, err := client.JoinTeam(ctx, args)
 		return joined, pairs.Joined(joined), err
 	})
-	own, needsAddress, byCode := pairs.BindOwn(cmd.Flags()), cmd.Args, cmd.RunE
+	own, needsAddress, byCode := pairs.BindExternal(cmd.Flags()), cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if own.Given() {
+		if own.IsSet() {
 			return usage.None(cmd, args)
 		}
 		return needsAddress(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !own.Given() {
+		if !own.IsSet() {
 			return byCode(cmd, args)
 		}
 		if err := a.onlyOwner(cmd.Name()); err != nil {
@@ -213,7 +213,7 @@ func teamCommand(a *App) *cobra.Command {
 		Use: "team", Short: "Show who is in the team, who is there and what each may do here", Args: usage.None, Example: "  bridge team",
 		RunE: a.withBroker(startsToRead, func(ctx context.Context, client *ipc.Client) (any, string, error) {
 			network, err := client.Network(ctx)
-			crew := pairs.CrewOf(network)
+			crew := pairs.TeamOf(network)
 			return crew, crew.Text(a.Now()), err
 		}),
 	})

@@ -31,7 +31,7 @@ func rulesCommand(a *App) *cobra.Command {
 			}
 			defer client.Close()
 			if cmd.Flags().Changed("take-back") {
-				return a.takeBackRule(cmd.Context(), client, id)
+				return a.revokeRule(cmd.Context(), client, id)
 			}
 			live, err := client.Rules(cmd.Context())
 			if err != nil {
@@ -44,12 +44,12 @@ func rulesCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-func (a *App) takeBackRule(ctx context.Context, client *ipc.Client, id string) error {
-	taken, err := client.TakeBackRule(ctx, api.RuleArgs{ID: id})
+func (a *App) revokeRule(ctx context.Context, client *ipc.Client, id string) error {
+	taken, err := client.RevokeRule(ctx, api.RuleArgs{ID: id})
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Taken back: %s. It was used %s.\n", taken.Rule.Says(), bridge.Counted(taken.Rule.Uses, "time"))
+	text := fmt.Sprintf("Taken back: %s. It was used %s.\n", taken.Rule.Sentence(), bridge.Counted(taken.Rule.Uses, "time"))
 	if asked, handed := len(taken.Asked), len(taken.Handed); asked+handed > 0 {
 		text += fmt.Sprintf("Of what it had allowed, %d is asked again, and of %d the agent may have acted already.\n", asked, handed)
 	}

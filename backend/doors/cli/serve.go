@@ -112,8 +112,8 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 			return errors.Join(err, running.Close())
 		}
 		fmt.Fprintf(a.Stdout, "bridge: ready %s\n", link)
-		if running.Kept() != "" {
-			fmt.Fprintf(a.Stdout, "bridge: what was left of the lost store is kept in %s\n", running.Kept())
+		if running.RemainsPath() != "" {
+			fmt.Fprintf(a.Stdout, "bridge: what was left of the lost store is kept in %s\n", running.RemainsPath())
 		}
 	}
 	for _, sentence := range config.MisspeltVariables(os.Environ()) {

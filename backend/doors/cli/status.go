@@ -58,7 +58,7 @@ func statusCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			going, err := jobsGoing(cmd.Context(), client)
+			going, err := runningJobs(cmd.Context(), client)
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ func statusCommand(a *App) *cobra.Command {
 			}
 			full := statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: runs.ListOf(api.Runs{Jobs: going}).Runs}
 			line := lineOf(home)
-			more := lookAtStorage(cmd.Context(), a, home, facts, &full)
+			more := reportStorage(cmd.Context(), a, home, facts, &full)
 			if facts != nil {
 				full.Needs = needs.List(*facts, a.Now())
 			}
@@ -90,8 +90,8 @@ func statusCommand(a *App) *cobra.Command {
 	return cmd
 }
 
-// jobsGoing returns the delegated jobs that have not ended, or none if jobs are off.
-func jobsGoing(ctx context.Context, client *ipc.Client) ([]api.JobView, error) {
+// runningJobs returns the delegated jobs that have not ended, or none if jobs are off.
+func runningJobs(ctx context.Context, client *ipc.Client) ([]api.JobView, error) {
 	found, err := client.Jobs(ctx, api.Caller{})
 	if bridge.CodeOf(err) == bridge.Unsupported {
 		return nil, nil
@@ -123,7 +123,7 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 		return err
 	}
 	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []dto.Run{}}
-	storage := lookAtStorage(ctx, a, home, nil, &full)
+	storage := reportStorage(ctx, a, home, nil, &full)
 	full.Agents, _ = a.agents(home).Standings() // `bridge doctor` reports an unreadable installation
 	text := fmt.Sprintf("No broker runs for %s.\n%s%s%s", home.Dir(), startsOne(home), storage, report.Agents(full.Agents, lineOf(home)))
 	if err := a.print(full, text); err != nil {
@@ -153,9 +153,9 @@ func quickCheck(ctx context.Context, a *App, home config.Home, facts *needs.Fact
 	return quick, nil
 }
 
-// lookAtStorage adds the state of the storage to the report, and returns it as
+// reportStorage adds the state of the storage to the report, and returns it as
 // text. It needs no broker and changes nothing.
-func lookAtStorage(ctx context.Context, a *App, home config.Home, facts *needs.Facts, full *statusReport) string {
+func reportStorage(ctx context.Context, a *App, home config.Home, facts *needs.Facts, full *statusReport) string {
 	quick, err := quickCheck(ctx, a, home, facts)
 	if err != nil {
 		return fmt.Sprintf("Storage    could not be looked at: %s\n", err)

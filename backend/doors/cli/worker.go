@@ -24,29 +24,29 @@ import (
 // are their commands for people.
 
 func mcpCommand(a *App) *cobra.Command {
-	return a.besideAgent(worker.MCPName, mcp.Serve, &cobra.Command{
+	return a.siblingCommand(worker.MCPName, mcp.Serve, &cobra.Command{
 		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output", Hidden: true,
 		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: usage.None,
 	})
 }
 
 func pluginCommand(a *App) *cobra.Command {
-	return a.besideAgent(worker.MCPName, mcp.Plugin, &cobra.Command{
+	return a.siblingCommand(worker.MCPName, mcp.Plugin, &cobra.Command{
 		Use: "plugin KIND", Short: "Serve an agent's plugin, as JSON lines on standard input and output", Hidden: true,
 		Example: "  bridge plugin opencode", Args: usage.Exact(1),
 	})
 }
 
 func runJobCommand(a *App) *cobra.Command {
-	return a.besideAgent(worker.RunnerName, runjob.Command, &cobra.Command{
+	return a.siblingCommand(worker.RunnerName, runjob.Command, &cobra.Command{
 		Use: "run-job FOLDER", Short: "Drive one delegated job; the broker starts this", Hidden: true, Args: usage.Exact(1),
 		Example: "  bridge run-job ~/.bridge/jobs/codex-job-0a1b2c3d",
 	})
 }
 
-// besideAgent makes cmd that command of the program name. It runs that program if
+// siblingCommand makes cmd that command of the program name. It runs that program if
 // it exists, or else this one.
-func (a *App) besideAgent(name string, bind worker.Command, cmd *cobra.Command) *cobra.Command {
+func (a *App) siblingCommand(name string, bind worker.Command, cmd *cobra.Command) *cobra.Command {
 	run := bind(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		home, err := a.home()
@@ -58,20 +58,20 @@ func (a *App) besideAgent(name string, bind worker.Command, cmd *cobra.Command) 
 			return err
 		}
 		program := cmp.Or(a.Program, self)
-		if other := besideOr(name, program); a.Program == "" && other != self {
+		if other := siblingProgram(name, program); a.Program == "" && other != self {
 			_ = proc.Replace(other, a.Args) // it returns only on failure: then this program does it
 		}
 		return run(cmd.Context(), worker.Program{
 			Home: home, Stdin: a.Stdin, Stdout: a.Stdout, Getenv: a.Getenv, Now: a.Now, Version: a.Version,
-			Own: besideOr(worker.RunnerName, program), Console: self, CheckHome: a.checkHome,
+			Own: siblingProgram(worker.RunnerName, program), Console: self, CheckHome: a.checkHome,
 		}, args)
 	}
 	return cmd
 }
 
-// besideOr returns the program name in the folder of program, which is bridge. If
+// siblingProgram returns the program name in the folder of program, which is bridge. If
 // it is missing, it returns bridge, which has the same commands.
-func besideOr(name, program string) string {
+func siblingProgram(name, program string) string {
 	return cmp.Or(proc.Beside(program, "bridge", name), program)
 }
 

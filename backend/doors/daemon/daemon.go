@@ -132,13 +132,13 @@ type Daemon struct {
 // when requests can be served.
 var startSteps = []func(*Daemon, context.Context) error{
 	(*Daemon).readSettings,
-	(*Daemon).lookForStore,
+	(*Daemon).checkStore,
 	(*Daemon).tryPort,
 	(*Daemon).elect,
 	(*Daemon).bindPort,
 	(*Daemon).replaceStore,
 	(*Daemon).register,
-	(*Daemon).lookForOlder,
+	(*Daemon).findOlderPrograms,
 	(*Daemon).openStore,
 	openRules,
 	(*Daemon).startBroker,
@@ -205,10 +205,10 @@ func (d *Daemon) readSettings(context.Context) error {
 	return err
 }
 
-// lookForStore fails for a home with a lost store, before any change and before another
+// checkStore fails for a home with a lost store, before any change and before another
 // broker is asked to retire. The leases that reveal a loss are cleared by the next
 // process that registers. It fails with Denied if Replace is set and nothing is lost.
-func (d *Daemon) lookForStore(ctx context.Context) (err error) {
+func (d *Daemon) checkStore(ctx context.Context) (err error) {
 	d.has, err = check.HasStore(ctx, d.opts.Home)
 	switch {
 	case !d.opts.Replace:
@@ -233,8 +233,8 @@ func (d *Daemon) replaceStore(ctx context.Context) (err error) {
 	return err
 }
 
-// Kept returns where the rest of a lost store is, or "" if none was replaced.
-func (d *Daemon) Kept() string { return d.kept }
+// RemainsPath returns where the rest of a lost store is, or "" if none was replaced.
+func (d *Daemon) RemainsPath() string { return d.kept }
 
 // tryPort takes the dashboard's loopback port before anything else, so that a used
 // port changes nothing. If this home's own broker has the port, elect handles it:
@@ -336,24 +336,24 @@ func (d *Daemon) takeOver(ctx context.Context) (*sqlitex.Lock, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
-	var asked *ipc.Client // a broker asked to retire that still runs
-	defer func() { drop(asked) }()
+	var client *ipc.Client // a broker asked to retire that still runs
+	defer func() { drop(client) }()
 	for {
 		lock, err := sqlitex.AcquireLock(ctx, d.opts.Home.BrokerLock())
 		if !errors.Is(err, sqlitex.ErrLocked) {
 			return lock, err
 		}
-		if asked == nil {
-			if asked, err = d.askToRetire(ctx); err != nil {
+		if client == nil {
+			if client, err = d.askToRetire(ctx); err != nil {
 				return nil, err
 			}
-		} else if isClosed(asked.Done()) {
-			drop(asked)
-			asked = nil // another broker has the home meanwhile
+		} else if isClosed(client.Done()) {
+			drop(client)
+			client = nil // another broker has the home meanwhile
 		}
 		switch {
 		case ipc.Pause(ctx, takeOverPause):
-		case asked != nil:
+		case client != nil:
 			return nil, bridge.Errorf(bridge.Conflict, "another broker serves this home and did not make room")
 		default:
 			return nil, bridge.Errorf(bridge.Conflict, "another broker holds this home but does not answer")
@@ -425,10 +425,10 @@ func (d *Daemon) register(context.Context) (err error) {
 	return err
 }
 
-// lookForOlder finds the older programs of the home, once for this daemon's life:
+// findOlderPrograms finds the older programs of the home, once for this daemon's life:
 // the next daemon notices their end. Without any, it applies the writes that waited
 // for that (VER-05).
-func (d *Daemon) lookForOlder(context.Context) (err error) {
+func (d *Daemon) findOlderPrograms(context.Context) (err error) {
 	if d.older, err = lease.OlderPrograms(d.opts.Home); err != nil {
 		return err
 	}
@@ -457,7 +457,7 @@ func (d *Daemon) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.lease.StoreIsThere()
+	return d.lease.RecordStore()
 }
 
 func (d *Daemon) startBroker(ctx context.Context) (err error) {
@@ -516,8 +516,8 @@ func startPrompts(d *Daemon) {
 		Watched: func() bool { return d.pages != nil && d.pages.Watched() },
 		Answers: filepath.Join(d.opts.Home.Dir(), "approvals"), Open: filepath.Join(d.opts.Home.Dir(), config.PromptsOpen),
 		Waits: clidata.ClaudeWaits,
-		Rule: func(one prompt.Prompt) (job.Decision, string) {
-			used, allowed := d.rules.Allow(rule.OfSession(one.Approval), one.Session)
+		Rule: func(item prompt.Prompt) (job.Decision, string) {
+			used, allowed := d.rules.Allow(rule.OfSession(item.Approval), item.Session)
 			if !allowed {
 				return "", ""
 			}

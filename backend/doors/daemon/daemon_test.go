@@ -221,17 +221,17 @@ func TestMSG_01_TheNextBackgroundBrokerIsAskedToLeaveToo(t *testing.T) {
 				failed = errors.Join(failed, err)
 				break
 			}
-			one := briefly{retired: make(chan struct{}, 1)}
-			one.server = ipc.NewServer(string(token), one, slog.New(slog.DiscardHandler))
+			session := briefly{retired: make(chan struct{}, 1)}
+			session.server = ipc.NewServer(string(token), session, slog.New(slog.DiscardHandler))
 			serving := make(chan error, 1)
-			go func() { serving <- one.server.Serve(socket) }()
+			go func() { serving <- session.server.Serve(socket) }()
 			select {
-			case <-one.retired:
+			case <-session.retired:
 			case <-time.After(testkit.Patience):
 				failed = errors.Join(failed, errors.New("nobody asked it to leave"))
 			}
 			failed = errors.Join(failed, socket.Close())
-			one.server.Close()
+			session.server.Close()
 			failed = errors.Join(failed, <-serving)
 		}
 		ended <- errors.Join(failed, lock.Release())

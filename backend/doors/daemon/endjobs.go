@@ -23,14 +23,14 @@ func EndJobs(ctx context.Context, d *Daemon) error {
 		if len(going) == 0 {
 			return nil
 		}
-		for _, one := range going {
-			if asked[one.Job] {
+		for _, view := range going {
+			if asked[view.Job] {
 				continue
 			}
-			if _, err := d.jobs.Cancel(one.Job); err != nil {
+			if _, err := d.jobs.Cancel(view.Job); err != nil {
 				return err
 			}
-			asked[one.Job] = true
+			asked[view.Job] = true
 		}
 		if !ipc.Pause(ctx, endLook) {
 			return ctx.Err()

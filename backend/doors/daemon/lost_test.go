@@ -15,7 +15,7 @@ func TestSTO_17_AStoreThatVanishesDuringTheStartIsNotMadeAnew(t *testing.T) {
 	home := newHome(t)
 	end(t, start(t, options(home, "serve")))
 	d := &Daemon{opts: options(home, "serve"), tasks: lifecycle.NewTasks(t.Context())}
-	if err := errors.Join(d.lookForStore(t.Context()), d.elect(t.Context()), d.register(t.Context()), os.Remove(home.DB())); err != nil {
+	if err := errors.Join(d.checkStore(t.Context()), d.elect(t.Context()), d.register(t.Context()), os.Remove(home.DB())); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.openStore(t.Context()); bridge.CodeOf(err) != bridge.Storage {

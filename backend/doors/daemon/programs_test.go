@@ -51,9 +51,9 @@ func TestRWM_07_ABrokerFindsWhatTheTerminalFinds(t *testing.T) {
 	if found, err := d.cli(t.Context(), bridge.Codex); err != nil || found.Path != want || found.Version != "0.169.0" {
 		t.Errorf("the version is of %+v, %v", found, err)
 	}
-	for _, one := range d.agents().List(t.Context()) {
-		if one.Kind == bridge.Codex && (one.Path != want || one.Version != "0.169.0") {
-			t.Errorf("the page lists %+v", one)
+	for _, item := range d.agents().List(t.Context()) {
+		if item.Kind == bridge.Codex && (item.Path != want || item.Version != "0.169.0") {
+			t.Errorf("the page lists %+v", item)
 		}
 	}
 	if path, err := agent.Locate(bridge.Codex, lookup(d, "")); err != nil || path != want {

@@ -25,7 +25,7 @@ func (d *Daemon) capabilities() []string {
 func startSharing(d *Daemon) *sharing.Sharing {
 	opts := sharing.Options{
 		Transport: d.peering.Ways(), Spool: d.peering.Ways(), Policy: policyOf(d), DB: d.db, Broker: d.broker, Now: d.opts.Now, Log: d.opts.Log,
-		Team: d.peering.Crew().Stream, Refused: d.peering.Crew().Refused, Waits: d.peering.Crew().Waits,
+		Team: d.peering.Team().Stream, Refused: d.peering.Team().Refused, Waits: d.peering.Team().Waits,
 	}
 	if d.jobs != nil {
 		opts.Jobs = func() []api.JobView { return d.jobs.Recent(endedShown) }
@@ -55,7 +55,7 @@ func peersChanged(d *Daemon) func() {
 			d.executor.Look()
 		}
 		if d.files != nil {
-			d.files.Forsake(d.peering.Crew().Knows)
+			d.files.Forsake(d.peering.Team().Knows)
 		}
 	}
 }
@@ -68,12 +68,12 @@ func (d *Daemon) serveJobs() {
 	ways := d.peering.Ways()
 	d.executor = remotejobs.NewExecutor(remotejobs.Options{
 		Owned: remotejobs.Owned{Jobs: d.jobs, Git: d.git, Now: d.opts.Now}, Transport: ways, Log: d.opts.Log,
-		Policy: policyOf(d), CheckRoot: config.ReservedFolders(d.opts.Home, d.opts.Getenv).Check, Knows: d.peering.Crew().Knows,
+		Policy: policyOf(d), CheckRoot: config.ReservedFolders(d.opts.Home, d.opts.Getenv).Check, Knows: d.peering.Team().Knows,
 	})
-	d.requester = remotejobs.NewRequester(remotejobs.RequesterOptions{Transport: ways, Jobs: d.jobs.Away(), Log: d.opts.Log})
+	d.requester = remotejobs.NewRequester(remotejobs.RequesterOptions{Transport: ways, Jobs: d.jobs.Paired(), Log: d.opts.Log})
 	d.frames[remote.FrameType] = remotejobs.Dispatch(d.executor, d.requester, d.opts.Log)
 	d.frames[remote.ReadsFrameType] = d.frames[remote.FrameType]
-	d.jobs.Away().Reach(d.requester)
+	d.jobs.Paired().Reach(d.requester)
 	d.requester.Run()
 }
 
@@ -106,6 +106,6 @@ func (d *Daemon) serveFrame(from remote.PC, frame remote.Frame) {
 // storedFor returns the handler of frames stored in the team's hub.
 func storedFor(d *Daemon) func(context.Context, remote.PC, remote.Frame, time.Time) error {
 	return func(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
-		return d.sharing.TakeStored(ctx, from, frame, since)
+		return d.sharing.ProcessStored(ctx, from, frame, since)
 	}
 }

@@ -75,8 +75,8 @@ func (a *agents) connected(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
-	for _, one := range standings {
-		list.Agents = append(list.Agents, dto.Standing{Kind: one.Kind, Jobs: one.Jobs})
+	for _, standing := range standings {
+		list.Agents = append(list.Agents, dto.Standing{Kind: standing.Kind, Jobs: standing.Jobs})
 	}
 	return httpjson.WriteJSON(w, list)
 }

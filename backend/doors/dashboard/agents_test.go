@@ -41,7 +41,7 @@ func (toldAgents) PlanRemoval(kind bridge.AgentKind) (setup.Plan, error) {
 }
 func (toldAgents) Apply(setup.Plan) error { return nil }
 func (toldAgents) Refused() string        { return "" }
-func (toldAgents) Looked() []string { return []string{"/usr/bin"} }
+func (toldAgents) Looked() []string       { return []string{"/usr/bin"} }
 
 func (toldAgents) CommandLine(words ...string) string {
 	return "/usr/bin/bridge " + strings.Join(words, " ")
@@ -73,9 +73,9 @@ func withClaude(t *testing.T, change ...func(*connect.Agents)) (w *world, settin
 
 func claudeOf(t *testing.T, w *world) dto.Agent {
 	t.Helper()
-	for _, one := range decode[dto.Agents](t, w.get("/api/agents")).Agents {
-		if one.Kind == bridge.Claude {
-			return one
+	for _, agent := range decode[dto.Agents](t, w.get("/api/agents")).Agents {
+		if agent.Kind == bridge.Claude {
+			return agent
 		}
 	}
 	t.Fatal("claude is not listed")
@@ -84,8 +84,8 @@ func claudeOf(t *testing.T, w *world) dto.Agent {
 
 func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 	w, settings := withClaude(t)
-	if one := claudeOf(t, w); !one.Found || one.Connected {
-		t.Fatalf("before: %+v", one)
+	if agent := claudeOf(t, w); !agent.Found || agent.Connected {
+		t.Fatalf("before: %+v", agent)
 	}
 	const path = "/api/agents/claude/connect"
 	shown := decode[dto.Change](t, w.post(path, `{}`))
@@ -105,8 +105,8 @@ func TestDSK_06_AnAgentIsConnectedInTwoStepsAndTakenBack(t *testing.T) {
 	if text, err := os.ReadFile(settings); err != nil || !strings.Contains(string(text), "/usr/bin/bridge") {
 		t.Fatalf("settings %q, %v", text, err)
 	}
-	if one := claudeOf(t, w); !one.Connected || len(one.Missing) != 0 {
-		t.Errorf("after: %+v", one)
+	if agent := claudeOf(t, w); !agent.Connected || len(agent.Missing) != 0 {
+		t.Errorf("after: %+v", agent)
 	}
 
 	back := decode[dto.Change](t, w.post("/api/agents/claude/disconnect", `{}`))
@@ -142,8 +142,8 @@ func TestDSK_06_WhatIsMissingOfAConnectedAgentIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.Advance(agentsAge)
-	if one := claudeOf(t, w); len(one.Missing) != 1 || !strings.Contains(one.Missing[0], settings) {
-		t.Errorf("missing %q", one.Missing)
+	if agent := claudeOf(t, w); len(agent.Missing) != 1 || !strings.Contains(agent.Missing[0], settings) {
+		t.Errorf("missing %q", agent.Missing)
 	}
 }
 

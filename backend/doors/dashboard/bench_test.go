@@ -106,9 +106,9 @@ func fill(b *testing.B, db *store.DB, broker *liveBroker) {
 	}
 	body := strings.Repeat("some words of a message ", 20)
 	for i := range benchMessages {
-		from, to := people[i%benchPeers], people[(i*7+1)%benchPeers]
+		from, address := people[i%benchPeers], people[(i*7+1)%benchPeers]
 		message := bridge.Message{
-			ID: fmt.Sprintf("m%05d", i), Recipient: to.ID, From: from, To: to.Name,
+			ID: fmt.Sprintf("m%05d", i), Recipient: address.ID, From: from, To: address.Name,
 			ConversationID: "c", Body: body, CreatedAt: int64(i + 1),
 		}
 		if _, _, err := db.Append(b.Context(), []bridge.Message{message}); err != nil {
@@ -117,7 +117,7 @@ func fill(b *testing.B, db *store.DB, broker *liveBroker) {
 		if i%2 == 0 {
 			continue
 		}
-		mark := []mail.Mark{{MessageID: message.ID, Recipient: to.ID, At: int64(i + 2), Evidence: "hook Stop"}}
+		mark := []mail.Mark{{MessageID: message.ID, Recipient: address.ID, At: int64(i + 2), Evidence: "hook Stop"}}
 		for _, stage := range []bridge.Stage{bridge.StageHanded, bridge.StageConsumed} {
 			if err := db.Record(b.Context(), stage, mark); err != nil {
 				b.Fatal(err)

@@ -93,7 +93,7 @@ func (c *chats) messageJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	to, err := c.runs.Find(r.PathValue("job"))
+	view, err := c.runs.Find(r.PathValue("job"))
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *chats) messageJob(w http.ResponseWriter, r *http.Request) error {
 	if err := c.bound(); err != nil {
 		return err
 	}
-	outcome, err := c.runs.Note(to, *request.Child, request.Body, now.status.Peers)
+	outcome, err := c.runs.Note(view, *request.Child, request.Body, now.status.Peers)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func noBroker() error {
 // progress, and with a receipt handle if there is more to query. The dashboard
 // chooses the message's id, so that even an unclear outcome can be queried; it
 // never sends a message twice.
-func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Request) error {
+func (c *chats) deliver(w http.ResponseWriter, r *http.Request, request chat.Request) error {
 	if err := c.bound(); err != nil {
 		return err
 	}
@@ -161,11 +161,11 @@ func (c *chats) deliver(w http.ResponseWriter, r *http.Request, asked chat.Reque
 	if err != nil {
 		return fmt.Errorf("make a message id: %w", err)
 	}
-	asked.MessageID = id.String()
-	outcome, err := c.broker.Chat(r.Context(), asked)
+	request.MessageID = id.String()
+	outcome, err := c.broker.Chat(r.Context(), request)
 	if unclear(err) {
 		outcome = chat.Outcome{
-			State: chat.Unconfirmed, Transport: chat.Bridge, Message: asked.MessageID,
+			State: chat.Unconfirmed, Transport: chat.Bridge, Message: request.MessageID,
 			Detail: "The broker did not answer in time. It is not sent again by itself: look in the history first.",
 		}
 	} else if err != nil {
@@ -251,8 +251,8 @@ func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := dto.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
 	if issued.note {
-		heard := c.runs.Heard(issued.message)
-		answer.State, answer.UpdatedAt = heard.State, max(heard.At, issued.at)
+		way := c.runs.NoteDelivery(issued.message)
+		answer.State, answer.UpdatedAt = way.State, max(way.At, issued.at)
 		return httpjson.WriteJSON(w, answer)
 	}
 	reader, err := c.reader(r.Context())
@@ -266,8 +266,8 @@ func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("look a receipt up: %w", err)
 	}
-	for _, to := range row.Deliveries {
-		answer.State, answer.UpdatedAt = receiptOf(deliveryView{Delivery: to})
+	for _, delivery := range row.Deliveries {
+		answer.State, answer.UpdatedAt = receiptOf(deliveryView{Delivery: delivery})
 	}
 	return httpjson.WriteJSON(w, answer)
 }

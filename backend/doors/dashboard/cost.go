@@ -18,10 +18,10 @@ func (s *states) costs(w http.ResponseWriter, _ *http.Request) error {
 	}
 	return httpjson.WriteJSON(w, dto.Costs{
 		BytesPerToken: costs.BytesPerToken, KeptDays: costs.KeptDays,
-		Sessions: dto.Each(costs.Sessions, func(one api.SessionCost) dto.SessionCost {
+		Sessions: dto.Each(costs.Sessions, func(cost api.SessionCost) dto.SessionCost {
 			return dto.SessionCost{
-				ID: one.ID, Name: one.Name, Agent: one.Agent, Total: tokensOf(one.Total),
-				Days: dto.Each(one.Days, func(day api.DayTokens) dto.DayCost { return dto.DayCost{Day: day.Day, Tokens: tokensOf(day.Cost)} }),
+				ID: cost.ID, Name: cost.Name, Agent: cost.Agent, Total: tokensOf(cost.Total),
+				Days: dto.Each(cost.Days, func(day api.DayTokens) dto.DayCost { return dto.DayCost{Day: day.Day, Tokens: tokensOf(day.Cost)} }),
 			}
 		}),
 	})

@@ -174,9 +174,9 @@ type Broker interface {
 	Work(since int64) api.Work
 	// Costs returns what Bridge put into each session's context.
 	Costs() api.Costs
-	// LookAtChildren refreshes the session's native children, because a person
+	// CheckChildren refreshes the session's native children, because a person
 	// views the session. It returns immediately; a change is signalled.
-	LookAtChildren(peerID string)
+	CheckChildren(peerID string)
 	// Watch returns a channel with a signal after changes, until stop is called;
 	// several changes may be one signal. The channel closes when the broker ends:
 	// call Watch again a second later.

@@ -232,7 +232,7 @@ type liveBroker struct {
 	failSend error
 	asked    int // Status calls
 	sends    []api.SendArgs
-	looked   []string // LookAtChildren calls
+	looked   []string // CheckChildren calls
 	watchers map[lifecycle.Signal]struct{}
 }
 
@@ -370,9 +370,9 @@ func (b *liveBroker) SendOwner(ctx context.Context, peerID string, args api.Send
 	failure := b.failSend
 	recipients, err := b.roster.Resolve(session.Everyone, bridge.OwnerID)
 	if peerID != "" {
-		var to session.Recipient
-		to, err = b.roster.ByID(peerID)
-		recipients = []session.Recipient{to}
+		var recipient session.Recipient
+		recipient, err = b.roster.ByID(peerID)
+		recipients = []session.Recipient{recipient}
 	}
 	b.mu.Unlock()
 	if failure != nil {
@@ -387,10 +387,10 @@ func (b *liveBroker) SendOwner(ctx context.Context, peerID string, args api.Send
 	message := bridge.Message{ID: args.MessageID, From: bridge.OwnerAddress(), To: args.To, ConversationID: args.MessageID, Body: args.Body, CreatedAt: b.now().UnixMilli()}
 	result := api.SendResult{ID: message.ID, ConversationID: message.ConversationID}
 	var rows []bridge.Message
-	for _, to := range recipients {
-		message.Recipient = to.ID
+	for _, recipient := range recipients {
+		message.Recipient = recipient.ID
 		rows = append(rows, message)
-		result.Recipients = append(result.Recipients, api.Recipient{Name: to.Name, Online: to.Online})
+		result.Recipients = append(result.Recipients, api.Recipient{Name: recipient.Name, Online: recipient.Online})
 	}
 	if _, _, err := b.db.Append(ctx, rows); err != nil {
 		return api.SendResult{}, err
@@ -423,8 +423,8 @@ func (b *liveBroker) Costs() api.Costs {
 	}}}
 }
 
-// LookAtChildren counts the looks.
-func (b *liveBroker) LookAtChildren(peerID string) {
+// CheckChildren counts the looks.
+func (b *liveBroker) CheckChildren(peerID string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.looked = append(b.looked, peerID)

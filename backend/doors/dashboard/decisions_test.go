@@ -102,7 +102,7 @@ func TestHUB_06_AHistoryTellsWhatWasDecidedAtOnce(t *testing.T) {
 		}
 	}
 	read := []store.TeamDecision{said("t1", 1, 1, ""), said("t2", 2, 2, "t1"), said("t3", 1, 3, "t1")}
-	if _, refused, err := w.db.Remote().ImportTeam(t.Context(), read, store.TeamPlace{Stream: "s1", Sequence: 3}); err != nil || len(refused) > 0 {
+	if _, refused, err := w.db.Remote().ImportTeam(t.Context(), read, store.TeamPosition{Stream: "s1", Sequence: 3}); err != nil || len(refused) > 0 {
 		t.Fatal(refused, err)
 	}
 	got := decode[dto.History](t, w.get("/api/decisions/db/history")).AtOnce

@@ -57,8 +57,8 @@ func (p *directory) idOf(name string) (string, bool) {
 	return "", false
 }
 
-// who returns the known data of a peer id; an unknown peer is named by its id.
-func (p *directory) who(id string) recipient {
+// lookup returns the known data of a peer id; an unknown peer is named by its id.
+func (p *directory) lookup(id string) recipient {
 	if known, ok := p.byID[id]; ok {
 		return known
 	}
@@ -68,7 +68,7 @@ func (p *directory) who(id string) recipient {
 func (p *directory) archive(row mail.HistoryRow) dto.Archived {
 	names := make([]string, len(row.Deliveries))
 	for i, d := range row.Deliveries {
-		names[i] = p.who(d.Recipient).name
+		names[i] = p.lookup(d.Recipient).name
 	}
 	wire := dto.Archived{
 		ID:         row.ID,
@@ -99,7 +99,7 @@ func (p *directory) messages(rows []mail.HistoryRow) []dto.Message {
 		for j, stored := range row.Deliveries {
 			wires[i].Deliveries[j] = deliveryView{
 				Delivery: stored,
-				to:       p.who(stored.Recipient),
+				to:       p.lookup(stored.Recipient),
 				maxHops:  p.maxHops,
 				broker:   p.broker,
 				zone:     p.zone,

@@ -173,7 +173,7 @@ type pipeBroker struct {
 }
 
 func (b *pipeBroker) Watch() (<-chan struct{}, func()) { return b.changes, func() {} }
-func (b *pipeBroker) LookAtChildren(string)            {}
+func (b *pipeBroker) CheckChildren(string)             {}
 func (b *pipeBroker) Work(int64) api.Work              { return api.Work{} }
 func (b *pipeBroker) Costs() api.Costs                 { return api.Costs{} }
 func (b *pipeBroker) Changed()                         {}

@@ -42,7 +42,7 @@ func (m messages) list(w http.ResponseWriter, r *http.Request) error {
 		return bridge.Errorf(bridge.NotFound, "no session of that name was ever seen")
 	}
 	if now.on {
-		m.broker.LookAtChildren(id)
+		m.broker.CheckChildren(id)
 	}
 	rows, err := reader.Conversation(r.Context(), id, span.Before, span.Limit)
 	if err != nil {

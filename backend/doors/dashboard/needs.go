@@ -26,10 +26,10 @@ func (s *states) forget() {
 func (p *directory) unread(found []mail.Overdue) []needs.MailFact {
 	facts := make([]needs.MailFact, len(found))
 	for i, o := range found {
-		who := p.who(o.Recipient)
-		facts[i] = needs.MailFact{Session: who.name, Messages: o.Messages, Oldest: o.Oldest, Since: o.Since}
-		if who.live != nil {
-			facts[i].State, facts[i].Folder = who.live.State, who.live.Cwd
+		recipient := p.lookup(o.Recipient)
+		facts[i] = needs.MailFact{Session: recipient.name, Messages: o.Messages, Oldest: o.Oldest, Since: o.Since}
+		if recipient.live != nil {
+			facts[i].State, facts[i].Folder = recipient.live.State, recipient.live.Cwd
 		}
 	}
 	return facts
@@ -42,10 +42,10 @@ func (p *directory) expired(rows []mail.HistoryRow) (facts []needs.ExpiredFact) 
 			if d.Stage() != bridge.StageExpired {
 				continue
 			}
-			to := p.who(d.Recipient)
+			recipient := p.lookup(d.Recipient)
 			facts = append(facts, needs.ExpiredFact{
-				Message: row.ID, Recipient: d.Recipient, From: row.From.Name, To: to.name, At: d.Expired.At,
-				Note: deliveryView{Delivery: d, to: to, maxHops: p.maxHops, broker: p.broker, zone: p.zone}.note(),
+				Message: row.ID, Recipient: d.Recipient, From: row.From.Name, To: recipient.name, At: d.Expired.At,
+				Note: deliveryView{Delivery: d, to: recipient, maxHops: p.maxHops, broker: p.broker, zone: p.zone}.note(),
 			})
 		}
 	}

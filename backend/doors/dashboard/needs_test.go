@@ -42,8 +42,8 @@ func needIDs(items []needs.Item) (ids []string) {
 }
 
 func TestNED_01_NewsIsPutAwayAndTakenBackForEveryPlaceThatShowsIt(t *testing.T) {
-	kept := &keptAway{}
-	w := newWorld(t, func(o *Options) { o.Jobs, o.PutAway = toldJobs{}, kept })
+	away := &keptAway{}
+	w := newWorld(t, func(o *Options) { o.Jobs, o.PutAway = toldJobs{}, away })
 	w.broker.join(t, claudeSession())
 	from := codexSession()
 	w.store("m-1", from.Address(), "claude-app", "peer-1")
@@ -78,7 +78,7 @@ func TestNED_01_NewsIsPutAwayAndTakenBackForEveryPlaceThatShowsIt(t *testing.T) 
 	refused(t, "what there is not", w.post("/api/needs/mail:nobody:m-9", `{"away":true}`), http.StatusNotFound)
 	refused(t, "no body", w.post(path, ``), http.StatusBadRequest)
 	refused(t, "an unknown member", w.post(path, `{"gone":true}`), http.StatusBadRequest)
-	kept.fail = errors.New("the disk is full")
+	away.fail = errors.New("the disk is full")
 	refused(t, "a full disk", w.post(path, `{"away":true}`), http.StatusInternalServerError)
 }
 
@@ -96,27 +96,27 @@ func TestNED_01_WhatHasToBeDealtWithCannotBePutAway(t *testing.T) {
 type toldQuestions struct{}
 
 func (toldQuestions) Questions() []question.Question {
-	by, now := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}, fixedTime.UnixMilli()
+	address, now := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}, fixedTime.UnixMilli()
 	return []question.Question{
-		{ID: "0198f0a2-0000-7000-8000-00000000000b", Project: "/src/app", Title: "Go on?", Blocking: true, By: by, State: question.Cancelled, AskedAt: now - 600_000, EndedAt: now - 300_000},
+		{ID: "0198f0a2-0000-7000-8000-00000000000b", Project: "/src/app", Title: "Go on?", Blocking: true, By: address, State: question.Cancelled, AskedAt: now - 600_000, EndedAt: now - 300_000},
 		{
-			ID: "0198f0a2-0000-7000-8000-00000000000a", Project: "/src/app", Title: "Which port?", Context: "4777 is taken.", Topic: "port", By: by, State: question.Open, AskedAt: now - 30_000,
+			ID: "0198f0a2-0000-7000-8000-00000000000a", Project: "/src/app", Title: "Which port?", Context: "4777 is taken.", Topic: "port", By: address, State: question.Open, AskedAt: now - 30_000,
 			Options: []question.Option{{ID: "1", Label: "4778", Consequence: "The tests run as they are."}, {ID: "2", Label: "A free one", Consequence: "Three tests are rewritten."}},
 		},
 	}
 }
 
 func (t toldQuestions) Needs() []needs.QuestionFact {
-	one := t.Questions()[1]
-	return []needs.QuestionFact{{ID: one.ID, By: one.By.Name, Folder: one.Project, Title: one.Title, Context: one.Context, Options: []string{"4778", "A free one"}, AskedAt: one.AskedAt}}
+	item := t.Questions()[1]
+	return []needs.QuestionFact{{ID: item.ID, By: item.By.Name, Folder: item.Project, Title: item.Title, Context: item.Context, Options: []string{"4778", "A free one"}, AskedAt: item.AskedAt}}
 }
 
 func (t toldQuestions) Answer(_ context.Context, id string, answer question.Answer) (question.Question, error) {
-	for _, one := range t.Questions() {
-		if one.ID == id {
-			err := one.Decide(answer, fixedTime.UnixMilli())
-			one.Message, one.Carried, one.Pinned = question.MessageID(id), true, answer.Pin
-			return one, err
+	for _, item := range t.Questions() {
+		if item.ID == id {
+			err := item.Decide(answer, fixedTime.UnixMilli())
+			item.Message, item.Carried, item.Pinned = question.MessageID(id), true, answer.Pin
+			return item, err
 		}
 	}
 	return question.Question{}, bridge.Errorf(bridge.NotFound, "there is no question %q", id)
@@ -149,9 +149,9 @@ type toldExchanges struct {
 }
 
 func (*toldExchanges) Facts(context.Context) ([]needs.ExchangeFact, error) {
-	one, two, three := needs.ExchangeSession{ID: "peer-1", Name: "claude-app"}, needs.ExchangeSession{ID: "peer-2", Name: "codex-web"}, needs.ExchangeSession{ID: "peer-3", Name: "opencode-docs"}
+	session, two, three := needs.ExchangeSession{ID: "peer-1", Name: "claude-app"}, needs.ExchangeSession{ID: "peer-2", Name: "codex-web"}, needs.ExchangeSession{ID: "peer-3", Name: "opencode-docs"}
 	now := fixedTime.UnixMilli()
-	return []needs.ExchangeFact{{A: one, B: two, Messages: 9, Since: now - 60_000}, {A: two, B: three, Paused: true, Messages: 2, Since: now - 600_000}}, nil
+	return []needs.ExchangeFact{{A: session, B: two, Messages: 9, Since: now - 60_000}, {A: two, B: three, Paused: true, Messages: 2, Since: now - 600_000}}, nil
 }
 
 func (x *toldExchanges) Holds(m bridge.Message) bool { return m.Recipient == x.holds }
@@ -162,8 +162,8 @@ func (x *toldExchanges) Decide(_ context.Context, args api.ExchangeArgs) (api.Ex
 }
 
 func TestQUI_02_ThePagePausesAndResumesTwoSessions(t *testing.T) {
-	told := &toldExchanges{}
-	w := newWorld(t, func(o *Options) { o.Exchanges = told })
+	exchanges := &toldExchanges{}
+	w := newWorld(t, func(o *Options) { o.Exchanges = exchanges })
 	if got := needIDs(decode[dto.State](t, w.get("/api/state")).Needs); len(got) != 2 || !strings.HasPrefix(got[0], "exchange:peer-1:peer-2:") || !strings.HasPrefix(got[1], "exchange:peer-2:peer-3:") {
 		t.Errorf("the list is %q", got)
 	}
@@ -172,8 +172,8 @@ func TestQUI_02_ThePagePausesAndResumesTwoSessions(t *testing.T) {
 		if got := decode[dto.Exchange](t, w.post("/api/exchanges", `{"a":"peer-1","b":"peer-2","action":"`+string(action)+`"}`)); got != want {
 			t.Errorf("%s: %+v", action, got)
 		}
-		if told.asked != (api.ExchangeArgs{A: "peer-1", B: "peer-2", Action: action}) {
-			t.Errorf("asked was %+v", told.asked)
+		if exchanges.asked != (api.ExchangeArgs{A: "peer-1", B: "peer-2", Action: action}) {
+			t.Errorf("asked was %+v", exchanges.asked)
 		}
 	}
 	refused(t, "an unknown action", w.post("/api/exchanges", `{"a":"peer-1","b":"peer-2","action":"stop"}`), http.StatusBadRequest)
@@ -183,8 +183,8 @@ func TestQUI_02_ThePagePausesAndResumesTwoSessions(t *testing.T) {
 
 // Mail that waits because the owner paused it is not left unread by its recipient.
 func TestQUI_02_PausedMailIsNotOverdue(t *testing.T) {
-	told := &toldExchanges{}
-	w := newWorld(t, func(o *Options) { o.Exchanges = told })
+	exchanges := &toldExchanges{}
+	w := newWorld(t, func(o *Options) { o.Exchanges = exchanges })
 	w.broker.join(t, claudeSession())
 	from := codexSession()
 	w.store("m-1", from.Address(), "claude-app", "peer-1")
@@ -196,7 +196,7 @@ func TestQUI_02_PausedMailIsNotOverdue(t *testing.T) {
 	if got := unread(); got != 1 {
 		t.Errorf("%d sessions leave their mail unread, want 1", got)
 	}
-	told.holds = "peer-1"
+	exchanges.holds = "peer-1"
 	w.broker.Changed()
 	if got := unread(); got != 0 {
 		t.Errorf("%d sessions leave their paused mail unread", got)

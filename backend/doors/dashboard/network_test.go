@@ -174,8 +174,8 @@ func TestRMT_01_AnInvitationIsWithdrawnOrExpires(t *testing.T) {
 		t.Errorf("just before ten minutes it is %+v", open)
 	}
 	desk.now.Advance(time.Millisecond)
-	if late := w.network().Invitation; late.State != "expired" || late.Code != "" {
-		t.Errorf("after ten minutes it is %+v", late)
+	if invitation := w.network().Invitation; invitation.State != "expired" || invitation.Code != "" {
+		t.Errorf("after ten minutes it is %+v", invitation)
 	}
 }
 
@@ -401,11 +401,13 @@ func TestHUB_06_ThePageSharesDecisionsWithTheWholeTeam(t *testing.T) {
 		}
 		return string(text)
 	}
-	told := api.Network{
+	network := api.Network{
 		Name: "laptop", ID: strings.Repeat("1", 64), Enabled: true, Team: &api.Team{Team: "crew", Name: "laptop", Hub: strings.Repeat("4", 64), Up: true},
 		Peers: []api.PC{{Name: "desk", ID: "d", Paired: true, Member: true}, {Name: "nas", ID: "n", Member: true}, {Name: "out", ID: "o", Paired: true}},
 	}
-	w := newWorld(t, func(o *Options) { o.NetworkSettings, o.Peering = config.File{Home: home}, toldPeering{network: told} })
+	w := newWorld(t, func(o *Options) {
+		o.NetworkSettings, o.Peering = config.File{Home: home}, toldPeering{network: network}
+	})
 	put := func(members string) answer {
 		return w.put("/api/network/policy", fmt.Sprintf(`{"revision":%q,%s}`, w.network().Policy.Revision, members))
 	}

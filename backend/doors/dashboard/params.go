@@ -26,11 +26,11 @@ var params = map[string][]string{
 // checkParams refuses unknown parameters: an ignored one would seem to have an
 // effect.
 func checkParams(pattern string, r *http.Request) error {
-	given, err := httpjson.Params(r)
+	values, err := httpjson.Params(r)
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(params[pattern], name) {
 			return bridge.Errorf(bridge.Invalid, "this address takes no parameter %q", name)
 		}

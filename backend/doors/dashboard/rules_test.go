@@ -87,15 +87,15 @@ func TestNED_04_FromNowOnGoesWithAllowAlone(t *testing.T) {
 }
 
 // onePrompt is a session's permission prompt, answered as often as that is tried.
-type onePrompt struct{ one *job.Approval }
+type onePrompt struct{ approval *job.Approval }
 
-func (p onePrompt) Approvals() []job.Approval { return []job.Approval{*p.one} }
-func (p onePrompt) Has(id string) bool        { return id == p.one.ID }
+func (p onePrompt) Approvals() []job.Approval { return []job.Approval{*p.approval} }
+func (p onePrompt) Has(id string) bool        { return id == p.approval.ID }
 func (p onePrompt) Answer(_ string, decision job.Decision, reason string) (job.Approval, error) {
-	err := p.one.Answer(bridge.OwnerName, decision, reason, fixedTime)
-	return *p.one, err
+	err := p.approval.Answer(bridge.OwnerName, decision, reason, fixedTime)
+	return *p.approval, err
 }
-func (p onePrompt) Choose(string, [][]string) (job.Approval, error) { return *p.one, nil }
+func (p onePrompt) Choose(string, [][]string) (job.Approval, error) { return *p.approval, nil }
 func (onePrompt) Prompting() api.Prompting                          { return api.Prompting{} }
 func (onePrompt) SetAway(bool) (api.Prompting, error)               { return api.Prompting{}, nil }
 
@@ -104,11 +104,11 @@ func TestNED_04_NED_02_APromptOfASessionIsAllowedFromNowOn(t *testing.T) {
 	ask := func() job.Approval {
 		return job.NewApproval(job.Approval{ID: "p-1", Session: "claude-api", Agent: "claude", Kind: "command", What: "Bash", Detail: "go test ./api", Cwd: folder}, fixedTime)
 	}
-	one := ask()
+	approval := ask()
 	var kept *rules.Rules
 	w := newWorld(t, func(o *Options) {
 		kept = rules.Open(rules.Options{Path: filepath.Join(t.TempDir(), "rules.json"), Now: o.Now, Log: slog.New(slog.DiscardHandler)})
-		o.Prompts, o.Rules = onePrompt{&one}, kept
+		o.Prompts, o.Rules = onePrompt{&approval}, kept
 	})
 	shown := decode[dto.Approvals](t, w.get("/api/approvals")).Approvals[0].FromNowOn
 	if shown == nil || !shown.Exact || strings.Join(shown.Words, " ") != "go test ./api" || shown.Least != 2 || shown.Folder != folder {
@@ -122,11 +122,11 @@ func TestNED_04_NED_02_APromptOfASessionIsAllowedFromNowOn(t *testing.T) {
 	if used, allowed := kept.Allow(rule.OfSession(again), again.Session); !allowed || used.Folder != folder {
 		t.Errorf("the next prompt: %+v, %v", used, allowed)
 	}
-	if late := w.post("/api/approvals/p-1", body); late.status != http.StatusConflict {
-		t.Errorf("a late one: %d %s", late.status, late.body)
+	if answer := w.post("/api/approvals/p-1", body); answer.status != http.StatusConflict {
+		t.Errorf("a late one: %d %s", answer.status, answer.body)
 	}
-	one = ask()
-	one.OnlyTold = "its dialog is elsewhere"
+	approval = ask()
+	approval.OnlyTold = "its dialog is elsewhere"
 	if shown := decode[dto.Approvals](t, w.get("/api/approvals")).Approvals[0].FromNowOn; shown != nil {
 		t.Errorf("what cannot be answered here is offered: %+v", shown)
 	}

@@ -142,11 +142,11 @@ func (t toldJobs) Say(_ string, control job.Control) (api.JobMessaged, error) {
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
-	said := api.JobMessaged{JobStatus: api.JobStatus{Job: control.Job, Status: detail.Status}}
+	result := api.JobMessaged{JobStatus: api.JobStatus{Job: control.Job, Status: detail.Status}}
 	if control.Message != "" {
-		said.Delivery = new(job.ToRunning)
+		result.Delivery = new(job.ToRunning)
 	}
-	return said, nil
+	return result, nil
 }
 
 func (t toldJobs) Cancel(name string) (api.JobStatus, error) {
@@ -195,9 +195,9 @@ func TestJOB_18_TheDiffTheCommentsAndTheFinishOfARun(t *testing.T) {
 	if diff.Base != "3f6c1f0" || diff.Head != "9c0a41d" || len(diff.Files) != 2 || diff.Files[0].Patch == "" || diff.Files[1].From != "logo.png" || !diff.Files[1].Binary {
 		t.Errorf("the diff is %+v", diff)
 	}
-	said := decode[dto.Said](t, w.post(run+"/comments", `{"comments":[{"path":"parser.go","line":1,"side":"new","body":"Why two?"}]}`))
-	if said.Job != working || *said.Delivery != job.ToRunning {
-		t.Errorf("of comments it says %+v", said)
+	statement := decode[dto.Said](t, w.post(run+"/comments", `{"comments":[{"path":"parser.go","line":1,"side":"new","body":"Why two?"}]}`))
+	if statement.Job != working || *statement.Delivery != job.ToRunning {
+		t.Errorf("of comments it says %+v", statement)
 	}
 	done := decode[dto.Finished](t, w.post(run+"/finish", `{"action":"squash","message":"Two"}`))
 	if !done.Done || done.Commit != "Two" || done.Action != "squash" || done.Checkout != "/src/app" {
@@ -298,8 +298,8 @@ func TestJOB_05_WordsAndSettingsAreToldApart(t *testing.T) {
 			refused(t, what, a, tt.status)
 			continue
 		}
-		if said := decode[dto.Said](t, a); said.Job != working || (said.Delivery != nil) != (tt.path == "message") {
-			t.Errorf("%s: %+v", what, said)
+		if statement := decode[dto.Said](t, a); statement.Job != working || (statement.Delivery != nil) != (tt.path == "message") {
+			t.Errorf("%s: %+v", what, statement)
 		}
 	}
 }
@@ -321,8 +321,8 @@ func TestWhereNoJobsAreServedListsAreEmptyAndTheRestIsNotThere(t *testing.T) {
 	refused(t, "an end", w.post("/api/subagents/cancel", `{"job":"`+working+`"}`), 404)
 }
 
-// Heard knows of no words.
-func (toldJobs) Heard(string) jobfiles.Way {
+// NoteDelivery knows of no words.
+func (toldJobs) NoteDelivery(string) jobfiles.Way {
 	return jobfiles.Way{State: chat.Delivered, At: fixedTime.UnixMilli() + 5_000}
 }
 
@@ -395,7 +395,7 @@ func (toldJobs) AgentUsage(context.Context, bridge.AgentKind) (api.UsageResult, 
 	}, {Agent: bridge.OpenCode, Note: "not told by this CLI"}}}, nil
 }
 
-func (toldJobs) KeptUsage() []api.AgentUsage {
+func (toldJobs) CachedUsage() []api.AgentUsage {
 	return []api.AgentUsage{{Agent: bridge.Claude, AsOf: 5, Limits: []api.Limit{{Name: "five_hour", UsedPercent: 42}}}}
 }
 

@@ -152,10 +152,10 @@ func (p *directory) hit(hit store.WordHit, words search.Query) dto.Hit {
 		}
 	}
 	if hit.Kind == search.Run {
-		said := hit.Said
+		statement := hit.Said
 		return dto.Hit{
-			Kind: hit.Kind, ID: hit.ID, At: hit.At, AuthorName: said.Job, AuthorAgent: said.Agent, Said: said.Kind,
-			Snippet: words.Snippet(said.Body), Link: "#/runs/" + url.PathEscape(said.Job),
+			Kind: hit.Kind, ID: hit.ID, At: hit.At, AuthorName: statement.Job, AuthorAgent: statement.Agent, Said: statement.Kind,
+			Snippet: words.Snippet(statement.Body), Link: "#/runs/" + url.PathEscape(statement.Job),
 		}
 	}
 	row := p.archive(hit.Message)

@@ -125,9 +125,9 @@ func TestDSK_06_EachSettingChangesAloneAndIsKept(t *testing.T) {
 		}
 	}
 	again := newWorld(t, func(o *Options) { o.Settings = home })
-	kept := decode[dto.Settings](t, again.get("/api/settings"))
-	kept.ServedPort = want.ServedPort
-	if diff := cmp.Diff(want, kept); diff != "" {
+	settings := decode[dto.Settings](t, again.get("/api/settings"))
+	settings.ServedPort = want.ServedPort
+	if diff := cmp.Diff(want, settings); diff != "" {
 		t.Errorf("what was kept:\n%s", diff)
 	}
 }

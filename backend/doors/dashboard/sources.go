@@ -73,7 +73,7 @@ func (s *sources) activity() *activity.Activity {
 			if err != nil {
 				return nil, err
 			}
-			return func(id string) string { return people.who(id).name }, nil
+			return func(id string) string { return people.lookup(id).name }, nil
 		},
 		Work: func(since int64) *api.Work {
 			if s.broker == nil {

@@ -187,9 +187,9 @@ func TestTheShapesAreThoseOfTheGoldenFiles(t *testing.T) {
 	golden(t, "run-conflicting", w.post("/api/runs/"+working+"/finish", `{"action":"merge"}`).body)
 	golden(t, "error", w.get("/nowhere").body)
 
-	late := furnished(t)
-	late.clock.Advance(20 * time.Minute) // m2 and a copy of m3 have waited for 15 minutes
-	due, err := json.Marshal(dto.Needs{Needs: decode[dto.State](t, late.get("/api/state")).Needs})
+	world := furnished(t)
+	world.clock.Advance(20 * time.Minute) // m2 and a copy of m3 have waited for 15 minutes
+	due, err := json.Marshal(dto.Needs{Needs: decode[dto.State](t, world.get("/api/state")).Needs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,18 +59,18 @@ func TestSTO_02_TheReportHasTheSpecifiedShape(t *testing.T) {
 }
 
 func TestSTO_03_ManyRequestsLookOnce(t *testing.T) {
-	told := sampleStorage()
-	w := newWorld(t, func(o *Options) { o.Storage = told })
+	storage := sampleStorage()
+	w := newWorld(t, func(o *Options) { o.Storage = storage })
 	for range 5 {
 		w.get("/api/storage")
 		w.get("/api/state")
 	}
-	if looks := told.looks.Load(); looks != 1 {
+	if looks := storage.looks.Load(); looks != 1 {
 		t.Errorf("looked %d times", looks)
 	}
 	w.clock.Advance(15 * time.Second)
 	w.get("/api/storage")
-	if looks := told.looks.Load(); looks != 2 {
+	if looks := storage.looks.Load(); looks != 2 {
 		t.Errorf("after the report grew old: looked %d times", looks)
 	}
 }

@@ -79,7 +79,7 @@ func answer(ctx context.Context, opts Options, adapter hooks.Adapter, call sessi
 		return
 	}
 	if reply.Lease != nil {
-		ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
+		ackHandover(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaHook, Detail: call.HostEvent})
 	}
 	if note != "" && client != nil {
 		reportNote(ctx, opts, client, call, note)
@@ -94,9 +94,9 @@ func reportNote(ctx context.Context, opts Options, client *ipc.Client, call sess
 	}
 }
 
-// ackHanded reports to the broker that the bytes are written, or keeps the ack for
+// ackHandover reports to the broker that the bytes are written, or keeps the ack for
 // the next broker.
-func ackHanded(ctx context.Context, opts Options, client *ipc.Client, ack api.Ack) {
+func ackHandover(ctx context.Context, opts Options, client *ipc.Client, ack api.Ack) {
 	if client.Ack(ctx, ack) == nil {
 		return
 	}

@@ -103,7 +103,7 @@ func ReportMod(ctx context.Context, opts Options, input io.Reader) error {
 	ctx, cancel := context.WithTimeout(ctx, reportPatience)
 	defer cancel()
 	for ctx.Err() == nil {
-		err = tellMod(ctx, opts, report)
+		err = reportMod(ctx, opts, report)
 		if bridge.CodeOf(err) != bridge.Unavailable {
 			return err
 		}
@@ -115,7 +115,7 @@ func ReportMod(ctx context.Context, opts Options, input io.Reader) error {
 	return err
 }
 
-func tellMod(ctx context.Context, opts Options, report api.ModReport) error {
+func reportMod(ctx context.Context, opts Options, report api.ModReport) error {
 	client, err := dialAsMod(ctx, opts)
 	if err != nil {
 		return err

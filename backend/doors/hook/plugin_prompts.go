@@ -25,19 +25,19 @@ const maxSaid = 8
 
 // prompted handles a new prompt, or an event of one.
 func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request hooks.PluginRequest) {
-	if said := request.Settled; said != nil {
+	if pluginSettled := request.Settled; pluginSettled != nil {
 		p.mu.Lock()
-		held := p.prompts[said.ID]
+		held := p.prompts[pluginSettled.ID]
 		p.mu.Unlock()
 		if held != nil {
 			select {
-			case held.said <- api.PromptEvent(said.Event):
+			case held.said <- api.PromptEvent(pluginSettled.Event):
 			default: // the plugin repeats it
 			}
 		}
 		return
 	}
-	asked, err := hooks.ParseOpenCodePrompt(*request.Prompt)
+	prompt, err := hooks.ParseOpenCodePrompt(*request.Prompt)
 	if err != nil {
 		p.opts.Log.Warn("a prompt is not understood", "err", err)
 		return
@@ -53,7 +53,7 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 		return
 	}
 	running.Go(func() {
-		p.holdPrompt(ctx, id, held, asked)
+		p.holdPrompt(ctx, id, held, prompt)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.prompts, id)
@@ -62,14 +62,14 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 
 // holdPrompt asks the owner while the prompt is open. If a broker ends, it asks the
 // next one, because no decision was made.
-func (p *Plugin) holdPrompt(ctx context.Context, id string, held *heldPrompt, asked hooks.Prompt) {
+func (p *Plugin) holdPrompt(ctx context.Context, id string, held *heldPrompt, prompt hooks.Prompt) {
 	for ctx.Err() == nil {
 		known, err := p.reconnector.Client(ctx)
 		if err == nil {
-			err = p.ensure(ctx, known, asked.Call)
+			err = p.ensure(ctx, known, prompt.Call)
 		}
 		if err == nil {
-			err = p.askOwner(ctx, id, held, asked)
+			err = p.askOwner(ctx, id, held, prompt)
 		}
 		if err == nil || bridge.CodeOf(err) != bridge.Unavailable || !ipc.Pause(ctx, wakeRetry/8) {
 			return
@@ -91,7 +91,7 @@ func over(held *heldPrompt) bool {
 }
 
 // askOwner asks through one broker. It fails with Unavailable if the broker ends before the answer.
-func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, asked hooks.Prompt) error {
+func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, prompt hooks.Prompt) error {
 	client, err := ipc.Dial(ctx, p.reconnector.Target, ipc.Hello{Role: api.RolePlugin, PID: os.Getpid(), Version: p.opts.Version})
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, aske
 	defer client.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	args := promptArgs(uuid.NewString(), asked, 0)
+	args := promptArgs(uuid.NewString(), prompt, 0)
 	answers, failed := make(chan api.PromptAnswer, 1), make(chan error, 1)
 	go func() {
 		answer, err := client.Prompt(ctx, args)

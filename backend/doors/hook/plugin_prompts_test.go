@@ -57,9 +57,9 @@ func (p plugin) answer() hooks.PluginAnswer {
 func shownCard(t *testing.T, b brokertest.Running, command, what string, fits func(job.Approval) bool) job.Approval {
 	t.Helper()
 	for ends := time.Now().Add(testkit.Patience); ; {
-		for _, one := range b.Prompts.Approvals() {
-			if one.Detail == command && fits(one) {
-				return one
+		for _, approval := range b.Prompts.Approvals() {
+			if approval.Detail == command && fits(approval) {
+				return approval
 			}
 		}
 		if time.Now().After(ends) || !ipc.Pause(t.Context(), time.Millisecond) {
@@ -68,7 +68,7 @@ func shownCard(t *testing.T, b brokertest.Running, command, what string, fits fu
 	}
 }
 
-func isAsked(one job.Approval) bool { return one.State == job.ApprovalAsked }
+func isAsked(approval job.Approval) bool { return approval.State == job.ApprovalAsked }
 
 func TestNED_02_TheOwnersAnswerReachesOpenCodeAndItsWordProvesIt(t *testing.T) {
 	for _, tt := range []struct {
@@ -97,9 +97,9 @@ func TestNED_02_TheOwnersAnswerReachesOpenCodeAndItsWordProvesIt(t *testing.T) {
 			t.Errorf("before opencode has it, it is %s", now.State)
 		}
 		p.say(`{"settled":{"id":"per_1","event":"delivered"}}`)
-		shownCard(t, b, "make", "delivered", func(one job.Approval) bool { return one.State == job.ApprovalDelivered })
+		shownCard(t, b, "make", "delivered", func(approval job.Approval) bool { return approval.State == job.ApprovalDelivered })
 		p.say(`{"settled":{"id":"per_1","event":"` + tt.proof + `"}}`)
-		shownCard(t, b, "make", "applied", func(one job.Approval) bool { return one.State == job.ApprovalApplied })
+		shownCard(t, b, "make", "applied", func(approval job.Approval) bool { return approval.State == job.ApprovalApplied })
 	}
 }
 
@@ -109,7 +109,9 @@ func TestNED_02_WhatOpenCodesTerminalAnsweredEndsTheCard(t *testing.T) {
 		p.say(asksFor("per_"+said, said))
 		card := shownCard(t, b, said, "asked", isAsked)
 		p.say(`{"settled":{"id":"per_` + said + `","event":"` + said + `"}}`)
-		shownCard(t, b, said, "over", func(one job.Approval) bool { return one.State == job.ApprovalWithdrawn && one.Elsewhere == how })
+		shownCard(t, b, said, "over", func(approval job.Approval) bool {
+			return approval.State == job.ApprovalWithdrawn && approval.Elsewhere == how
+		})
 		if _, err := b.Prompts.Answer(card.ID, job.Allow, ""); bridge.CodeOf(err) != bridge.Conflict {
 			t.Errorf("%s: a late answer gives %v", said, err)
 		}
@@ -117,7 +119,7 @@ func TestNED_02_WhatOpenCodesTerminalAnsweredEndsTheCard(t *testing.T) {
 	p.say(asksFor("per_idle", "idle"))
 	shownCard(t, b, "idle", "asked", isAsked)
 	p.say(`{"id":9,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
-	shownCard(t, b, "idle", "over", func(one job.Approval) bool { return one.State == job.ApprovalWithdrawn })
+	shownCard(t, b, "idle", "over", func(approval job.Approval) bool { return approval.State == job.ApprovalWithdrawn })
 }
 
 // A refusal refuses all that an opencode session asks: each card says so while there
@@ -125,15 +127,15 @@ func TestNED_02_WhatOpenCodesTerminalAnsweredEndsTheCard(t *testing.T) {
 func TestNED_02_ACardSaysWhatARefusalTakesWithIt(t *testing.T) {
 	b, p := openCodeAsking(t)
 	p.say(asksFor("per_1", "one"))
-	shownCard(t, b, "one", "alone", func(one job.Approval) bool { return one.Caution == "" })
+	shownCard(t, b, "one", "alone", func(approval job.Approval) bool { return approval.Caution == "" })
 	p.say(asksFor("per_2", "two"), asksFor("per_3", "three"))
 	shownCard(t, b, "three", "asked", isAsked)
 	shownCard(t, b, "two", "asked", isAsked)
-	shownCard(t, b, "one", "one of three", func(one job.Approval) bool { return strings.Contains(one.Caution, "2 other prompts") })
+	shownCard(t, b, "one", "one of three", func(approval job.Approval) bool { return strings.Contains(approval.Caution, "2 other prompts") })
 	for _, id := range []string{"per_2", "per_3"} {
 		p.say(`{"settled":{"id":"` + id + `","event":"allowed"}}`)
 	}
-	shownCard(t, b, "one", "alone again", func(one job.Approval) bool { return one.Caution == "" })
+	shownCard(t, b, "one", "alone again", func(approval job.Approval) bool { return approval.Caution == "" })
 }
 
 // A prompt that is over without its owner is no refusal of his: opencode is told of the
@@ -143,7 +145,7 @@ func TestNED_02_SilenceIsNoAnswerToOpenCode(t *testing.T) {
 	p.say(asksFor("per_1", "make"))
 	shownCard(t, b, "make", "asked", isAsked)
 	p.say(`{"id":9,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
-	shownCard(t, b, "make", "over", func(one job.Approval) bool { return one.State == job.ApprovalWithdrawn })
+	shownCard(t, b, "make", "over", func(approval job.Approval) bool { return approval.State == job.ApprovalWithdrawn })
 	p.say(asksFor("per_2", "make all"))
 	card := shownCard(t, b, "make all", "asked", isAsked)
 	if _, err := b.Prompts.Answer(card.ID, job.Allow, ""); err != nil {
@@ -172,12 +174,12 @@ func TestNED_02_TheOwnersChoiceReachesOpenCode(t *testing.T) {
 		t.Errorf("the plugin is told %+v", got)
 	}
 	p.say(`{"settled":{"id":"que_1","event":"delivered"}}`, `{"settled":{"id":"que_1","event":"allowed"}}`)
-	shownCard(t, b, detail, "applied", func(one job.Approval) bool { return one.State == job.ApprovalApplied })
+	shownCard(t, b, detail, "applied", func(approval job.Approval) bool { return approval.State == job.ApprovalApplied })
 	// A refusal of a question takes no other prompt with it, and no reason.
 	asks("que_2")
 	p.say(asksFor("per_1", "make"))
-	shownCard(t, b, "make", "alone", func(one job.Approval) bool { return one.Caution == "" })
-	shownCard(t, b, "que_2? (several)\n  - A\n  - B: b", "said to take no reason", func(one job.Approval) bool { return strings.Contains(one.Caution, "no reason") })
+	shownCard(t, b, "make", "alone", func(approval job.Approval) bool { return approval.Caution == "" })
+	shownCard(t, b, "que_2? (several)\n  - A\n  - B: b", "said to take no reason", func(approval job.Approval) bool { return strings.Contains(approval.Caution, "no reason") })
 }
 
 // The end of the turn, which a refusal brings, may be heard before the plugin's word.
@@ -193,7 +195,7 @@ func TestNED_02_TheEndOfATurnSaysNothingOfAnAnswerOnItsWay(t *testing.T) {
 	if got := p.reply(); got.ID != 9 {
 		t.Fatalf("idle answered %+v", got)
 	}
-	shownCard(t, b, "make", "still on its way", func(one job.Approval) bool { return one.State == job.ApprovalAnswered })
+	shownCard(t, b, "make", "still on its way", func(approval job.Approval) bool { return approval.State == job.ApprovalAnswered })
 	p.say(`{"settled":{"id":"per_1","event":"delivered"}}`, `{"settled":{"id":"per_1","event":"refused"}}`)
-	shownCard(t, b, "make", "applied", func(one job.Approval) bool { return one.State == job.ApprovalApplied })
+	shownCard(t, b, "make", "applied", func(approval job.Approval) bool { return approval.State == job.ApprovalApplied })
 }

@@ -84,19 +84,19 @@ func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
 		t.Fatalf("send = %+v, %v; want a wake asked of the idle session", sent, err)
 	}
 	p.say(`{"id":2,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
-	given := p.reply()
-	if !strings.Contains(given.Text, "wake up") || given.Lease == nil {
-		t.Fatalf("idle brought %+v, want the mail", given)
+	reply := p.reply()
+	if !strings.Contains(reply.Text, "wake up") || reply.Lease == nil {
+		t.Fatalf("idle brought %+v, want the mail", reply)
 	}
 	// It reached no session: it is offered again, to whatever comes next.
-	p.say(`{"id":10,"back":"`+given.Lease.ID+`"}`, `{"id":11,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
+	p.say(`{"id":10,"back":"`+reply.Lease.ID+`"}`, `{"id":11,"event":"session.idle","call":{"sessionId":"ses_1"}}`)
 	if got := p.reply(); got.ID != 10 || got.Error != "" {
 		t.Fatalf("giving back answered %+v", got)
 	}
-	if given = p.reply(); given.ID != 11 || !strings.Contains(given.Text, "wake up") || given.Lease == nil {
-		t.Fatalf("idle again brought %+v, want the mail", given)
+	if reply = p.reply(); reply.ID != 11 || !strings.Contains(reply.Text, "wake up") || reply.Lease == nil {
+		t.Fatalf("idle again brought %+v, want the mail", reply)
 	}
-	lease, err := json.Marshal(given.Lease)
+	lease, err := json.Marshal(reply.Lease)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ const exitUsage = 2
 
 // Run serves the call and returns the exit code.
 func (p Program) Run(ctx context.Context) int {
-	homeFlag, words := takeHome(p.Args)
+	homeFlag, words := splitHome(p.Args)
 	if len(words) != 2 {
 		fmt.Fprintf(p.Stderr, "usage: %s KIND EVENT [--home DIR]   (JSON on standard input; example: %[1]s claude Stop)\n", p.Name)
 		return exitUsage
@@ -82,10 +82,10 @@ func (p Program) Run(ctx context.Context) int {
 		return 0
 	}
 	if kind == bridge.Codex && words[1] == hooks.PermissionEvent {
-		TellPrompt(ctx, opts, p.Stdin)
+		ReportPrompt(ctx, opts, p.Stdin)
 		return 0
 	}
-	if kind == bridge.Claude && hooks.IsOfPromptsOnly(words[1]) && !isThere(filepath.Join(home.Dir(), config.PromptsOpen)) {
+	if kind == bridge.Claude && hooks.IsOfPromptsOnly(words[1]) && !fileExists(filepath.Join(home.Dir(), config.PromptsOpen)) {
 		drain(ctx, p.Stdin)
 		return 0
 	}
@@ -93,7 +93,7 @@ func (p Program) Run(ctx context.Context) int {
 	return 0
 }
 
-func isThere(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -116,8 +116,8 @@ func longForm() string {
 	return proc.Beside(own, "bridge-hook", "bridge")
 }
 
-// takeHome separates --home, at any position, from the other arguments.
-func takeHome(args []string) (home string, words []string) {
+// splitHome separates --home, at any position, from the other arguments.
+func splitHome(args []string) (home string, words []string) {
 	for i := 0; i < len(args); i++ {
 		value, isHome := strings.CutPrefix(args[i], "--home=")
 		switch {

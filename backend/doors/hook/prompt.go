@@ -31,43 +31,43 @@ const (
 func RunPrompt(ctx context.Context, opts Options, pid int, input io.Reader, output io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, promptLife)
 	defer cancel()
-	asked, err := hooks.ParseClaudePrompt(readInputWithin(ctx, input))
+	prompt, err := hooks.ParseClaudePrompt(readInputWithin(ctx, input))
 	if err != nil {
 		opts.Log.Debug("a prompt is not understood", "err", err)
 		return
 	}
-	asked.Call.CLIDataDir = opts.CLIDataDir
+	prompt.Call.CLIDataDir = opts.CLIDataDir
 	above := proc.Ancestors(os.Getpid(), maxAncestors)
 	for _, p := range above {
-		asked.Call.Ancestors = append(asked.Call.Ancestors, p.PID)
+		prompt.Call.Ancestors = append(prompt.Call.Ancestors, p.PID)
 	}
 	told, untell := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	defer untell()
 	go endWithAgent(told, cancel, above, modLook)
-	holdPrompt(ctx, told, opts, promptArgs(uuid.NewString(), asked, pid), func(answer api.PromptAnswer) bool {
-		decision := asked.ClaudeDecision(answer.Decision == job.Allow, answer.Reason, answer.Answers)
+	holdPrompt(ctx, told, opts, promptArgs(uuid.NewString(), prompt, pid), func(answer api.PromptAnswer) bool {
+		decision := prompt.ClaudeDecision(answer.Decision == job.Allow, answer.Reason, answer.Answers)
 		_, err := output.Write(decision)
 		return err == nil && len(decision) > 0
 	})
 }
 
-// TellPrompt reports codex's permission prompt to the owner; only codex's terminal
+// ReportPrompt reports codex's permission prompt to the owner; only codex's terminal
 // shows and decides it. It sends codex no output and delays nothing.
-func TellPrompt(ctx context.Context, opts Options, input io.Reader) {
+func ReportPrompt(ctx context.Context, opts Options, input io.Reader) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	asked, err := hooks.ParseCodexPrompt(readInput(ctx, input))
+	prompt, err := hooks.ParseCodexPrompt(readInput(ctx, input))
 	if err != nil {
 		opts.Log.Debug("a prompt is not understood", "err", err)
 		return
 	}
-	asked.Call.CLIDataDir, asked.Call.Ancestors = opts.CLIDataDir, above()
+	prompt.Call.CLIDataDir, prompt.Call.Ancestors = opts.CLIDataDir, above()
 	client, err := dialForPrompt(ctx, opts)
 	if err != nil {
 		return
 	}
 	defer client.Close()
-	if _, err := client.Prompt(ctx, promptArgs(uuid.NewString(), asked, 0)); err != nil {
+	if _, err := client.Prompt(ctx, promptArgs(uuid.NewString(), prompt, 0)); err != nil {
 		opts.Log.Debug("a prompt is not told", "err", err)
 	}
 }
@@ -108,8 +108,8 @@ func dialForPrompt(ctx context.Context, opts Options) (*ipc.Client, error) {
 }
 
 // report sends a final report, if the broker still accepts it.
-func report(client *ipc.Client, said api.PromptReport) {
+func report(client *ipc.Client, report api.PromptReport) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWord)
 	defer cancel()
-	_ = client.PromptReport(ctx, said) // the end of the connection has the same effect
+	_ = client.PromptReport(ctx, report) // the end of the connection has the same effect
 }

@@ -167,9 +167,9 @@ func TestNED_02_TheOwnersYesReachesClaudeAndIsAppliedWhenTheCallRan(t *testing.T
 	a.state(job.ApprovalDelivered, "")
 	a.hears("PostToolUse", sameCall)
 	card = a.state(job.ApprovalApplied, "")
-	var kept job.Approval
+	var approval job.Approval
 	data, err := os.ReadFile(filepath.Join(a.Home.Dir(), "approvals", card.ID+".json"))
-	if err != nil || json.Unmarshal(data, &kept) != nil || kept.State != job.ApprovalApplied || kept.AnsweredBy != bridge.OwnerName {
+	if err != nil || json.Unmarshal(data, &approval) != nil || approval.State != job.ApprovalApplied || approval.AnsweredBy != bridge.OwnerName {
 		t.Errorf("on the disk it is %s, %v", data, err)
 	}
 }
@@ -187,8 +187,8 @@ func TestNED_02_TheOwnersNoReachesClaudeWithItsReason(t *testing.T) {
 	a.state(job.ApprovalDelivered, "")
 	a.hears("Stop", "")
 	a.state(job.ApprovalApplied, "")
-	if late, err := a.Prompts.Answer(card.ID, job.Allow, ""); bridge.CodeOf(err) != bridge.Conflict || late.Decision != job.Deny {
-		t.Errorf("a second answer gives %+v, %v", late, err)
+	if approval, err := a.Prompts.Answer(card.ID, job.Allow, ""); bridge.CodeOf(err) != bridge.Conflict || approval.Decision != job.Deny {
+		t.Errorf("a second answer gives %+v, %v", approval, err)
 	}
 }
 

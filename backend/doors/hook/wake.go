@@ -83,7 +83,7 @@ func waitOnce(ctx context.Context, opts Options, wait api.WakeWait, errorOutput 
 	if _, err := io.WriteString(errorOutput, reply.Text+"\n"); err != nil {
 		return 0, true // the lease ends with the connection: the mail stays unread
 	}
-	ackHanded(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
+	ackHandover(ctx, opts, client, api.Ack{Lease: *reply.Lease, Stage: bridge.StageHanded, Via: mail.ViaWakeHook})
 	return ExitWake, true
 }
 

@@ -158,7 +158,7 @@ func (o *ownServer) open(u user, heard chan<- remote.Frame, changed chan struct{
 	h, err := hub.Open(hub.Options{
 		Team: "crew", Self: u.ID, Hub: o.identity.ID, URLs: []string{o.url}, Login: []nats.Option{u.login()}, Sign: u.Sign, Numbers: filepath.Join(o.t.TempDir(), "said.json"),
 		Roster: filepath.Join(o.t.TempDir(), "roster.json"),
-		Word:   func() hub.Word { return hub.Word{Release: "1.0"} },
+		Word:   func() hub.Announcement { return hub.Announcement{Release: "1.0"} },
 		Handle: func(_ remote.PC, frame remote.Frame) { heard <- frame },
 		Changed: func(remote.PC) {
 			select {

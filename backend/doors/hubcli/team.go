@@ -180,10 +180,10 @@ func statusText(s server.Status, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Hub of the team %s, node %s (%s), since %s.\n", s.Team, s.Node, link.Fingerprint(s.ID), bridge.Ago(s.Since, now))
 	var keeps []string
-	if !s.Lacks(server.KindMessages) {
+	if !s.IsMissing(server.KindMessages) {
 		keeps = append(keeps, bridge.Counted(int(s.Waiting), "message")+" for PCs that are away")
 	}
-	if !s.Lacks(server.KindDecisions) {
+	if !s.IsMissing(server.KindDecisions) {
 		keeps = append(keeps, bridge.Counted(int(s.Decisions), "decision"))
 	}
 	keeps = append(keeps, fmt.Sprintf("%s of %s are used", bridge.Size(int64(s.Bytes)), bridge.Size(s.MaxBytes)))

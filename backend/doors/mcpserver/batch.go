@@ -30,9 +30,9 @@ func (b *batch) add(answer mcp.JSONRPCMessage, sent func()) {
 	}
 }
 
-// takeBatch handles the messages of a line. It returns a function that runs the
+// handleBatch handles the messages of a line. It returns a function that runs the
 // line's tool calls concurrently and then writes all answers.
-func (t *ndjsonTransport) takeBatch(ctx context.Context, line []byte) (run func()) {
+func (t *ndjsonTransport) handleBatch(ctx context.Context, line []byte) (run func()) {
 	var parts []json.RawMessage
 	switch err := json.Unmarshal(line, &parts); {
 	case len(line) > maxLineBytes:
@@ -48,7 +48,7 @@ func (t *ndjsonTransport) takeBatch(ctx context.Context, line []byte) (run func(
 	b := &batch{}
 	var calls []func()
 	for _, part := range parts {
-		if call := t.takeMessage(ctx, bytes.TrimSpace(part), b); call != nil {
+		if call := t.handleMessage(ctx, bytes.TrimSpace(part), b); call != nil {
 			calls = append(calls, call)
 		}
 	}

@@ -25,8 +25,8 @@ func (w *wire) batchOf() (ids []string, answers map[string]map[string]any) {
 	answers = map[string]map[string]any{}
 	got := w.next("batch", func(line map[string]any) bool { return line["batch"] != nil })["batch"]
 	list, _ := got.([]any)
-	for _, one := range list {
-		answer, _ := one.(map[string]any)
+	for _, item := range list {
+		answer, _ := item.(map[string]any)
 		id := fmt.Sprint(answer["id"])
 		ids = append(ids, id)
 		answers[id] = answer

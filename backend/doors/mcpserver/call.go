@@ -53,7 +53,7 @@ func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, erro
 			c.caller.ToolUseID = toolUse
 		}
 	case bridge.OpenCode:
-		if err := c.takePluginsWord(); err != nil {
+		if err := c.removePluginArguments(); err != nil {
 			return call{}, err
 		}
 	default: // the connection alone identifies the caller
@@ -61,8 +61,8 @@ func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, erro
 	return c, nil
 }
 
-// takePluginsWord removes the plugin's arguments from the call and sets the caller from them.
-func (c *call) takePluginsWord() error {
+// removePluginArguments removes the plugin's arguments from the call and sets the caller from them.
+func (c *call) removePluginArguments() error {
 	args := map[string]json.RawMessage{}
 	if err := json.Unmarshal(c.args, &args); err != nil {
 		return bridge.Errorf(bridge.Invalid, "the arguments cannot be read")

@@ -163,15 +163,15 @@ func (s *Server) ownJobs(ctx context.Context, c call) ([]toolJob, error) {
 		return list, nil
 	}
 	ended := 0
-	for _, one := range found.Jobs {
-		if one.Status.IsEnded() {
+	for _, view := range found.Jobs {
+		if view.Status.IsEnded() {
 			if ended++; ended > endedShown {
 				continue
 			}
 		}
 		list = append(list, toolJob{
-			one.Job, one.Agent, one.Title, one.Status, one.Wait, one.Progress, one.Step, one.Model, one.Effort, one.Access,
-			one.Workdir, one.Branch, one.Session, one.Tokens, one.CostUSD, one.StartedAt, one.EndedAt, one.Remote, one.Doubt,
+			view.Job, view.Agent, view.Title, view.Status, view.Wait, view.Progress, view.Step, view.Model, view.Effort, view.Access,
+			view.Workdir, view.Branch, view.Session, view.Tokens, view.CostUSD, view.StartedAt, view.EndedAt, view.Remote, view.Doubt,
 		})
 	}
 	return list, err

@@ -53,7 +53,7 @@ func parseMessage(line []byte) (message, *mcp.JSONRPCError) {
 		}
 		return refuse(nil, mcp.INVALID_REQUEST, noRequest)
 	}
-	m := message{id: given(members.ID), params: given(members.Params)}
+	m := message{id: nonNull(members.ID), params: nonNull(members.Params)}
 	if _, ok := readID(m.id); m.id != nil && !ok {
 		return refuse(nil, mcp.INVALID_REQUEST, noRequest)
 	}
@@ -70,8 +70,8 @@ func parseMessage(line []byte) (message, *mcp.JSONRPCError) {
 	return m, nil
 }
 
-// given returns nil for a missing or null member.
-func given(member jsontext.Value) json.RawMessage {
+// nonNull returns nil for a missing or null member.
+func nonNull(member jsontext.Value) json.RawMessage {
 	if string(member) == "null" {
 		return nil
 	}
@@ -109,9 +109,9 @@ func (m message) plainCall() *callParams {
 	return &params
 }
 
-// takeArguments removes a tool call's arguments from the message for the library. The
+// removeArguments removes a tool call's arguments from the message for the library. The
 // library would parse them several times, and less strictly than Bridge's decoder.
-func (m *message) takeArguments() (arguments json.RawMessage) {
+func (m *message) removeArguments() (arguments json.RawMessage) {
 	var params map[string]json.RawMessage
 	if json.Unmarshal(m.params, &params) != nil {
 		return nil // the library reports its error
@@ -141,9 +141,9 @@ func readID(raw json.RawMessage) (id any, ok bool) {
 }
 
 func sameID(a, b json.RawMessage) bool {
-	one, ok := readID(a)
+	item, ok := readID(a)
 	other, okToo := readID(b)
-	return ok && okToo && one == other
+	return ok && okToo && item == other
 }
 
 // refusal returns an error answer.

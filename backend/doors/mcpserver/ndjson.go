@@ -214,13 +214,13 @@ func (t *ndjsonTransport) take(ctx context.Context, line []byte) (run func()) {
 		return nil
 	}
 	if line[0] == '[' && t.batches.Load() {
-		return t.takeBatch(ctx, line)
+		return t.handleBatch(ctx, line)
 	}
-	return t.takeMessage(ctx, line, nil)
+	return t.handleMessage(ctx, line, nil)
 }
 
-// takeMessage handles one message, possibly of a batch.
-func (t *ndjsonTransport) takeMessage(ctx context.Context, line []byte, in *batch) (run func()) {
+// handleMessage handles one message, possibly of a batch.
+func (t *ndjsonTransport) handleMessage(ctx context.Context, line []byte, in *batch) (run func()) {
 	m, refused := parseMessage(line)
 	switch {
 	case refused != nil:
@@ -261,7 +261,7 @@ func (t *ndjsonTransport) begin(ctx context.Context, m message, in *batch) (run 
 		if r.params = m.plainCall(); r.params != nil {
 			r.args = json.RawMessage(r.params.Arguments)
 		} else {
-			r.args = m.takeArguments()
+			r.args = m.removeArguments()
 		}
 	}
 	ctx, r.cancel = context.WithCancel(context.WithValue(ctx, requestKey{}, r))

@@ -39,8 +39,8 @@ type questionAnswer struct {
 	Answer   *question.Answer `json:"answer,omitempty"`
 }
 
-func answerOf(one question.Question) questionAnswer {
-	return questionAnswer{one.ID, one.State, one.Answer}
+func answerOf(item question.Question) questionAnswer {
+	return questionAnswer{item.ID, item.State, item.Answer}
 }
 
 func (s owner) askOwner(ctx context.Context, c call) (any, *session.Lease, error) {
@@ -68,13 +68,13 @@ func (s owner) askOwner(ctx context.Context, c call) (any, *session.Lease, error
 		}
 	}
 	request := api.AskOwnerArgs{Caller: c.caller, ID: uuid.Must(uuid.NewV7()).String(), Question: asked}
-	one, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
+	item, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
 		return client.AskOwner(ctx, request)
 	})
 	if err != nil || !args.Blocking {
-		return answerOf(one), nil, err
+		return answerOf(item), nil, err
 	}
-	return s.awaitAnswer(ctx, c, one.ID)
+	return s.awaitAnswer(ctx, c, item.ID)
 }
 
 // awaitAnswer waits until a question has ended. The answer is ordinary mail in its own thread: a
@@ -88,7 +88,7 @@ func (s owner) awaitAnswer(ctx context.Context, c call, id string) (any, *sessio
 		if found.Lease != nil {
 			s.acks.hold(*found.Lease)
 		}
-		one, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
+		item, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
 			return client.Question(ctx, api.QuestionArgs{Caller: c.caller, ID: id})
 		})
 		if err != nil && found.Lease != nil {
@@ -97,8 +97,8 @@ func (s owner) awaitAnswer(ctx context.Context, c call, id string) (any, *sessio
 		if err != nil {
 			return nil, nil, err
 		}
-		if !found.TimedOut || one.State != question.Open && (one.State != question.Answered || one.Carried) {
-			return answerOf(one), found.Lease, nil
+		if !found.TimedOut || item.State != question.Open && (item.State != question.Answered || item.Carried) {
+			return answerOf(item), found.Lease, nil
 		}
 	}
 }
@@ -110,8 +110,8 @@ func (s owner) withdrawQuestion(ctx context.Context, c call) (any, *session.Leas
 	if err != nil {
 		return nil, nil, err
 	}
-	one, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
+	item, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
 		return client.WithdrawQuestion(ctx, api.QuestionArgs{Caller: c.caller, ID: args.Question})
 	})
-	return answerOf(one), nil, err
+	return answerOf(item), nil, err
 }

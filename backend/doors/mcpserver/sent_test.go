@@ -20,12 +20,12 @@ import (
 func TestMSG_12_SendStatusTellsASessionWhatBecameOfItsMail(t *testing.T) {
 	w := open(t, api.Register{Kind: bridge.Claude, SessionID: "h1"})
 	w.begin()
-	to, err := ipc.Dial(t.Context(), w.target, ipc.Hello{Role: api.RoleSession, PID: 1})
+	client, err := ipc.Dial(t.Context(), w.target, ipc.Hello{Role: api.RoleSession, PID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer to.Close()
-	if _, err := to.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: "to", Cwd: "/home/u/shop"}); err != nil {
+	defer client.Close()
+	if _, err := client.Register(t.Context(), api.Register{Kind: bridge.Codex, Name: "to", Cwd: "/home/u/shop"}); err != nil {
 		t.Fatal(err)
 	}
 	w.call(3, "send", `{"to":"to","message":"what became of this?"}`)

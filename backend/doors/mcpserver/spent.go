@@ -131,8 +131,8 @@ func mailIn(value any, text []byte) session.Cost {
 	notices := 0
 	for _, m := range messages {
 		if isNotice(m) {
-			one, _ := json.Marshal(m) //nolint:errchkjson // it was just encoded as a part of the answer
-			notices += len(one)
+			data, _ := json.Marshal(m) //nolint:errchkjson // it was just encoded as a part of the answer
+			notices += len(data)
 		}
 	}
 	notices = min(notices, len(text))

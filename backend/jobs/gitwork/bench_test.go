@@ -22,7 +22,7 @@ func BenchmarkDiff(b *testing.B) {
 			w.commit(w.main, "many")
 			tree := w.add(w.main)
 			w.write(tree.Path, "a.txt", "changed\n")
-			recorded, err := w.g.Own(w.ctx(), tree)
+			recorded, err := w.g.Describe(w.ctx(), tree)
 			if err != nil {
 				b.Fatal(err)
 			}

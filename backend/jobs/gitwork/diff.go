@@ -45,15 +45,15 @@ func (g *Git) Diff(ctx context.Context, top, tree string) ([]FileChange, error) 
 // DiffTrees compares two trees or commits, within the job's folder if that is recorded. It
 // fails with Invalid if an id is malformed, and if git fails, for example for an unknown id.
 func (g *Git) DiffTrees(ctx context.Context, top, from, to string) ([]FileChange, error) {
-	for _, one := range []string{from, to} {
-		if !isID(one) {
-			return nil, bridge.Errorf(bridge.Invalid, "%q is no commit or tree", one)
+	for _, id := range []string{from, to} {
+		if !isID(id) {
+			return nil, bridge.Errorf(bridge.Invalid, "%q is no commit or tree", id)
 		}
 	}
 	compare := []string{"diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=histogram"}
 	var within []string
-	if there := g.places[top]; there != nil && there.Inside != "" {
-		within = []string{"--", there.Inside}
+	if folders := g.places[top]; folders != nil && folders.Inside != "" {
+		within = []string{"--", folders.Inside}
 	}
 	compared := func(args ...string) []string { return slices.Concat(compare, args, []string{from, to}, within) }
 	raw, err := g.run(ctx, call{dir: top, args: compared("-z", "--raw")})

@@ -99,9 +99,9 @@ func (g *program) lfsFile(ctx context.Context, dir string) (string, error) {
 	return fields(done.out)[0] + " in .lfsconfig", nil
 }
 
-// look reports that a call only reads a checkout. Without a floor, no filter runs for
+// readOnly reports that a call only reads a checkout. Without a floor, no filter runs for
 // such a call.
-type look bool
+type readOnly bool
 
 // tamed has the settings that override the repository's, and by name the reason why a
 // filter is off.
@@ -113,21 +113,21 @@ type tamed struct {
 // tame returns overrides that stop a repository's settings from starting programs. It
 // keeps the filters from before the job began. It marks a disabled filter as required,
 // so that git stores nothing without it.
-func (g *program) tame(ctx context.Context, dir string, only look) (tamed, error) {
+func (g *program) tame(ctx context.Context, dir string, only readOnly) (tamed, error) {
 	if g.untamed {
 		return tamed{}, nil
 	}
-	there := g.places[dir]
+	folders := g.places[dir]
 	var read settings
-	if there != nil && there.settings != nil {
-		read = *there.settings
+	if folders != nil && folders.settings != nil {
+		read = *folders.settings
 	} else {
 		var err error
 		if read, err = g.readSettings(ctx, dir); err != nil {
 			return tamed{}, err
 		}
-		if there != nil && len(g.sandbox) > 0 { // a later change is still below the floor
-			there.settings = &read
+		if folders != nil && len(g.sandbox) > 0 { // a later change is still below the floor
+			folders.settings = &read
 		}
 	}
 	out := tamed{off: map[string]string{}}
@@ -145,8 +145,8 @@ func (g *program) tame(ctx context.Context, dir string, only look) (tamed, error
 		}
 		out.keys = append(out.keys, key, value)
 	}
-	for _, filter := range there.filtersOr(read) {
-		if why := g.whyOff(there, read, filter, only); why != "" {
+	for _, filter := range folders.filtersOr(read) {
+		if why := g.whyOff(folders, read, filter, only); why != "" {
 			out.off[filter.Name] = why
 			base := "filter." + filter.Name + "."
 			out.keys = append(out.keys, base+"clean", "", base+"smudge", "", base+"process", "", base+"required", "true")
@@ -158,7 +158,7 @@ func (g *program) tame(ctx context.Context, dir string, only look) (tamed, error
 }
 
 // filtersOr returns the recorded filters, then the current ones without a record.
-func (p *place) filtersOr(read settings) []delegated.Filter {
+func (p *gitFolders) filtersOr(read settings) []delegated.Filter {
 	if p == nil || !p.isRecorded {
 		return read.filters
 	}
@@ -172,8 +172,8 @@ func (p *place) filtersOr(read settings) []delegated.Filter {
 }
 
 // whyOff returns why a filter does not run, or "" if it runs.
-func (g *program) whyOff(there *place, read settings, filter delegated.Filter, only look) string {
-	hasRecord := there != nil && there.isRecorded && slices.Contains(there.Filters, filter)
+func (g *program) whyOff(folders *gitFolders, read settings, filter delegated.Filter, only readOnly) string {
+	hasRecord := folders != nil && folders.isRecorded && slices.Contains(folders.Filters, filter)
 	hasProcess := slices.ContainsFunc(read.filters, func(f delegated.Filter) bool { return f.Name == filter.Name && f.Process != "" })
 	isLFS := strings.Contains(filter.Clean+filter.Smudge+filter.Process, "lfs")
 	switch {
@@ -232,7 +232,7 @@ func (g *program) tamed(ctx context.Context, c call) (result, error) {
 	return g.tamedFor(ctx, c, false)
 }
 
-func (g *program) tamedFor(ctx context.Context, c call, only look) (result, error) {
+func (g *program) tamedFor(ctx context.Context, c call, only readOnly) (result, error) {
 	t, err := g.tame(ctx, c.dir, only)
 	if err != nil {
 		return result{}, err

@@ -48,7 +48,7 @@ type program struct {
 	sandbox []string // the command of sandbox.Main; empty without a floor
 	scratch string   // the folder for temporary index files
 	home    string   // Bridge's own, canonical; "" for none
-	places  map[string]*place
+	places  map[string]*gitFolders
 	bounds  bounds
 	say     func(string) // receives reports of content that a snapshot omitted
 	// removing is called during the removal of a worktree; may be nil.

@@ -287,7 +287,7 @@ func (h *hostile) every(g *Git, after func(operation string)) {
 		h.t.Logf("Checkout: %v", err)
 	}
 	own, head := g.Pin(&here), h.git(h.tree.Path, "rev-parse", "HEAD")
-	for _, one := range []struct {
+	for _, test := range []struct {
 		name string
 		do   func() error
 	}{
@@ -318,10 +318,10 @@ func (h *hostile) every(g *Git, after func(operation string)) {
 			return err
 		}},
 	} {
-		if err := one.do(); err != nil {
-			h.t.Logf("%s: %v", one.name, err)
+		if err := test.do(); err != nil {
+			h.t.Logf("%s: %v", test.name, err)
 		}
-		after(one.name)
+		after(test.name)
 	}
 }
 
@@ -331,9 +331,9 @@ func (h *hostile) every(g *Git, after func(operation string)) {
 func TestSEC_02_WhatARepositoryNamesReachesNothing(t *testing.T) {
 	var started atomic.Int32
 	t.Run("each", func(t *testing.T) {
-		for name, one := range traps {
+		for name, trap := range traps {
 			for _, how := range []string{"floor and settings", "settings alone", "floor alone"} {
-				if how == "floor and settings" && !one.planted {
+				if how == "floor and settings" && !trap.planted {
 					continue // each of the two alone is tried
 				}
 				t.Run(name+", "+how, func(t *testing.T) {
@@ -342,23 +342,23 @@ func TestSEC_02_WhatARepositoryNamesReachesNothing(t *testing.T) {
 					if err := sandbox.Available(); err != nil && hasFloor {
 						t.Skipf("SKIPPED: %v", err)
 					}
-					if _, err := exec.LookPath(one.needs); err != nil && one.needs != "" {
-						t.Skipf("SKIPPED, no %s", one.needs)
+					if _, err := exec.LookPath(trap.needs); err != nil && trap.needs != "" {
+						t.Skipf("SKIPPED, no %s", trap.needs)
 					}
 					h := newHostile(t, hasFloor)
-					if one.needs == "git-lfs" {
+					if trap.needs == "git-lfs" {
 						h.git(h.dir, "lfs", "install", "--skip-repo")
 					}
-					if one.planted {
+					if trap.planted {
 						h.git(h.main, "config", "filter.x.clean", h.script)
 					}
 					h.tree = h.add(h.main)
-					recorded, err := h.g.Own(h.ctx(), h.tree)
+					recorded, err := h.g.Describe(h.ctx(), h.tree)
 					if err != nil {
 						t.Fatal(err)
 					}
 					h.write(h.tree.Path, "a.txt", "one\ntwo\nthree\nfour\n5\n")
-					h.provoke(h.tree.Path, one.plant(h)...)
+					h.provoke(h.tree.Path, trap.plant(h)...)
 					h.forget()
 					if h.g.untamed = how == "floor alone"; h.g.untamed {
 						h.g.env = h.env
@@ -369,7 +369,7 @@ func TestSEC_02_WhatARepositoryNamesReachesNothing(t *testing.T) {
 						if started.Add(1); how == "settings alone" {
 							t.Error("the program was started where there is no floor")
 						}
-					} else if one.planted && how == "floor and settings" {
+					} else if trap.planted && how == "floor and settings" {
 						t.Error("the filter from before the job began was not started")
 					}
 				})

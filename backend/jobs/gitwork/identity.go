@@ -90,8 +90,8 @@ func identityVariables(author, committer string) (env []string) {
 // of the owner's checkout before the job, or else asks git now.
 func (g *program) owner(ctx context.Context, w Worktree) []string {
 	for _, top := range []string{w.Path, w.Main} {
-		if there := g.places[top]; there != nil && there.isRecorded && there.Author != "" && there.Committer != "" {
-			return identityVariables(there.Author, there.Committer)
+		if folders := g.places[top]; folders != nil && folders.isRecorded && folders.Author != "" && folders.Committer != "" {
+			return identityVariables(folders.Author, folders.Committer)
 		}
 	}
 	return identityVariables(g.identity(ctx, w.Main))

@@ -34,7 +34,7 @@ func sealed(t *testing.T, floor bool) *world {
 // own is the record that a runner makes before its job begins.
 func (w *world) own(tree Worktree) *delegated.Checkout {
 	w.t.Helper()
-	recorded, err := w.g.Own(w.ctx(), tree)
+	recorded, err := w.g.Describe(w.ctx(), tree)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestRWM_02_NothingGoesRoundTheFilterOfARepository(t *testing.T) {
 
 // Where a filter cannot run nothing is stored, the sentence says why, and everything stays.
 func TestRWM_02_AFilterThatIsSwitchedOffFailsClosed(t *testing.T) {
-	for name, one := range map[string]struct {
+	for name, test := range map[string]struct {
 		floor  bool
 		record bool
 		says   string
@@ -112,7 +112,7 @@ func TestRWM_02_AFilterThatIsSwitchedOffFailsClosed(t *testing.T) {
 		"no floor, and it is looked": {record: true, says: "no floor"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if one.floor {
+			if test.floor {
 				needFloor(t)
 			}
 			w := sealed(t, sandbox.Available() == nil)
@@ -127,10 +127,10 @@ func TestRWM_02_AFilterThatIsSwitchedOffFailsClosed(t *testing.T) {
 			tree := w.add(w.main)
 			recorded := w.own(tree)
 			g := w.g
-			if one.record {
+			if test.record {
 				g = g.Pin(recorded)
 			}
-			if !one.floor {
+			if !test.floor {
 				g.sandbox = nil
 			}
 			if name == "its program is gone" {
@@ -139,16 +139,16 @@ func TestRWM_02_AFilterThatIsSwitchedOffFailsClosed(t *testing.T) {
 				}
 			}
 			w.write(tree.Path, "new.secret", secret)
-			if one.meddle != nil {
-				one.meddle(w)
+			if test.meddle != nil {
+				test.meddle(w)
 			}
 			refs := w.git(w.main, "for-each-ref")
 			_, diffErr := g.Diff(w.ctx(), tree.Path, tree.BaseTree)
 			_, parkErr := g.Park(w.ctx(), tree, job)
 			_, finishErr := g.Finish(w.ctx(), tree, job, Squash, "", false)
 			for what, err := range map[string]error{"Diff": diffErr, "Park": parkErr, "Finish": finishErr} {
-				if bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), one.says) || !strings.Contains(err.Error(), `"seal"`) {
-					t.Errorf("%s = %v, want it to be denied and to say %q", what, err, one.says)
+				if bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), `"seal"`) {
+					t.Errorf("%s = %v, want it to be denied and to say %q", what, err, test.says)
 				}
 			}
 			if w.git(w.main, "for-each-ref") != refs || w.read(tree.Path, "new.secret") != secret {
@@ -164,7 +164,7 @@ func TestRWM_02_AFilterThatIsSwitchedOffFailsClosed(t *testing.T) {
 // The owner's own filters, and those of the repositories that people have.
 func TestRWM_02_RealFilters(t *testing.T) {
 	needFloor(t)
-	for name, one := range map[string]struct {
+	for name, test := range map[string]struct {
 		program string
 		setUp   func(w *world)
 		stored  string // what the stored content begins with
@@ -183,11 +183,11 @@ func TestRWM_02_RealFilters(t *testing.T) {
 		}, "version https://git-lfs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := exec.LookPath(one.program); err != nil {
-				t.Skipf("SKIPPED, no %s", one.program)
+			if _, err := exec.LookPath(test.program); err != nil {
+				t.Skipf("SKIPPED, no %s", test.program)
 			}
 			w := newWorld(t)
-			one.setUp(w)
+			test.setUp(w)
 			w.write(w.main, "old.secret", secret)
 			w.commit(w.main, "a sealed file")
 			tree := w.add(w.main)
@@ -205,7 +205,7 @@ func TestRWM_02_RealFilters(t *testing.T) {
 			if err != nil || !got.Done {
 				t.Fatalf("Finish = %+v, %v", got, err)
 			}
-			if blob := w.git(w.main, "cat-file", "blob", "HEAD:new.secret"); !strings.HasPrefix(blob, one.stored) {
+			if blob := w.git(w.main, "cat-file", "blob", "HEAD:new.secret"); !strings.HasPrefix(blob, test.stored) {
 				t.Errorf("Bridge stored %q", blob)
 			}
 			if text := w.read(w.main, "new.secret"); text != "another\n" {
@@ -374,7 +374,7 @@ func TestRWM_01_AFolderThatIsNotTheWorktreeIsNotParked(t *testing.T) {
 // A snapshot takes up so many new files and bytes, says what it left out, and nothing of
 // the rest is lost or landed without it.
 func TestRWM_01_SnapshotsAreBoundedAndSaySo(t *testing.T) {
-	for name, one := range map[string]struct {
+	for name, test := range map[string]struct {
 		limit bounds
 		large int // bytes of one file; four have five
 		files int // that are left out
@@ -385,16 +385,16 @@ func TestRWM_01_SnapshotsAreBoundedAndSaySo(t *testing.T) {
 			tree := w.add(w.main)
 			var said []string
 			g := w.g.Say(func(sentence string) { said = append(said, sentence) })
-			g.bounds = one.limit
+			g.bounds = test.limit
 			for _, name := range []string{"1.txt", "2.txt", "3.txt", "4.txt"} {
 				w.write(tree.Path, name, "four\n")
 			}
-			w.write(tree.Path, "large.txt", strings.Repeat("a", one.large))
+			w.write(tree.Path, "large.txt", strings.Repeat("a", test.large))
 			parked, err := g.Park(w.ctx(), tree, job)
-			if err != nil || parked.LeftOut != (LeftOut{one.files, one.bytes, "large.txt"}) {
+			if err != nil || parked.LeftOut != (LeftOut{test.files, test.bytes, "large.txt"}) {
 				t.Fatalf("Park = %+v, %v", parked, err)
 			}
-			if len(said) != 1 || !strings.Contains(said[0], bridge.Counted(one.files, "new file")) {
+			if len(said) != 1 || !strings.Contains(said[0], bridge.Counted(test.files, "new file")) {
 				t.Errorf("it said %q", said)
 			}
 			for _, dry := range []bool{true, false} {

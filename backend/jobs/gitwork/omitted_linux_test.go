@@ -37,10 +37,10 @@ func asOrdinaryUser(t *testing.T) bool {
 	from, err := os.Open(os.Args[0])
 	w.must(err)
 	defer from.Close()
-	to, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
+	file, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
 	w.must(err)
-	_, err = io.Copy(to, from)
-	w.must(err, to.Chmod(0o755), to.Close(), os.Chmod(root, 0o755), os.Mkdir(temporary, 0o700), os.Chown(temporary, nobody, nobody))
+	_, err = io.Copy(file, from)
+	w.must(err, file.Chmod(0o755), file.Close(), os.Chmod(root, 0o755), os.Mkdir(temporary, 0o700), os.Chown(temporary, nobody, nobody))
 	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Dir, cmd.Env = temporary, append(os.Environ(), ordinaryVariable+"=1", "TMPDIR="+temporary, "HOME="+temporary)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

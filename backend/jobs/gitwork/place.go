@@ -16,8 +16,8 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// place has git's own folders of a checkout, whatever its .git points to now.
-type place struct {
+// gitFolders has git's own folders of a checkout, whatever its .git points to now.
+type gitFolders struct {
 	delegated.Checkout
 	isRecorded bool      // the filters are those from before the job began
 	settings   *settings // the settings as read; nil to read them each time
@@ -29,7 +29,7 @@ func (g *Git) Pin(recorded *delegated.Checkout) *Git {
 	if recorded == nil {
 		return g
 	}
-	return g.with(&place{Checkout: *recorded, isRecorded: true})
+	return g.with(&gitFolders{Checkout: *recorded, isRecorded: true})
 }
 
 // Say returns a Git that reports its snapshots' omissions to say.
@@ -39,11 +39,11 @@ func (g *Git) Say(say func(string)) *Git {
 	return &other
 }
 
-func (g *Git) with(p *place) *Git {
+func (g *Git) with(p *gitFolders) *Git {
 	other := *g
 	other.places = maps.Clone(g.places)
 	if other.places == nil {
-		other.places = map[string]*place{}
+		other.places = map[string]*gitFolders{}
 	}
 	other.places[p.Top] = p
 	return &other
@@ -61,7 +61,7 @@ func (g *Git) Checkout(ctx context.Context, folder string) (delegated.Checkout, 
 
 // record adds the filters of the current settings.
 func (g *Git) record(ctx context.Context, c delegated.Checkout) (delegated.Checkout, error) {
-	read, err := g.with(&place{Checkout: c}).readSettings(ctx, c.Top)
+	read, err := g.with(&gitFolders{Checkout: c}).readSettings(ctx, c.Top)
 	c.Filters = read.filters
 	return c, err
 }
@@ -80,7 +80,7 @@ func (g *Git) at(ctx context.Context, top string) (*Git, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.with(&place{Checkout: r.checkout()}), nil
+	return g.with(&gitFolders{Checkout: r.checkout()}), nil
 }
 
 // repositoryAt finds the repository of a checkout at exactly its top folder.
@@ -101,7 +101,7 @@ func (g *Git) ofMain(ctx context.Context, w Worktree) (*Git, error) {
 	if own == nil || g.places[w.Main] != nil {
 		return g.at(ctx, w.Main)
 	}
-	main := &place{Checkout: own.Checkout, isRecorded: own.isRecorded}
+	main := &gitFolders{Checkout: own.Checkout, isRecorded: own.isRecorded}
 	main.Top, main.Inside, main.GitDir = w.Main, "", own.Common
 	return g.with(main), nil
 }
@@ -121,7 +121,7 @@ func (g *Git) of(ctx context.Context, w Worktree) (*Git, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.with(&place{Checkout: delegated.Checkout{Top: w.Path, GitDir: dir, Common: main.Common, Filters: main.Filters}, isRecorded: main.isRecorded}), nil
+	return g.with(&gitFolders{Checkout: delegated.Checkout{Top: w.Path, GitDir: dir, Common: main.Common, Filters: main.Filters}, isRecorded: main.isRecorded}), nil
 }
 
 // Prove verifies that a worktree's folder is the one created for the job: its .git and
@@ -132,12 +132,12 @@ func (g *Git) Prove(ctx context.Context, w Worktree) error {
 	if err != nil {
 		return err
 	}
-	there := g.places[w.Path]
-	if there == nil {
+	folders := g.places[w.Path]
+	if folders == nil {
 		return bridge.Errorf(bridge.NotFound, "the worktree %s is gone", w.Path)
 	}
-	dir, err := gitDirOf(w.Path, there.Common)
-	if err == nil && dir != there.GitDir {
+	dir, err := gitDirOf(w.Path, folders.Common)
+	if err == nil && dir != folders.GitDir {
 		err = notOwn(w.Path)
 	}
 	return err
@@ -197,8 +197,8 @@ func (g *program) commandLine(c call) []string {
 		return argv
 	}
 	rules := sandbox.Rules{NoNetwork: true, NoSockets: true, EndAll: true, Unlinked: slices.Clone(c.writable)}
-	if there := g.places[c.dir]; there != nil && !c.search {
-		rules.Unlinked = append(rules.Unlinked, there.Top, there.Common)
+	if folders := g.places[c.dir]; folders != nil && !c.search {
+		rules.Unlinked = append(rules.Unlinked, folders.Top, folders.Common)
 	}
 	return sandbox.CommandLine(g.sandbox, rules, argv)
 }
@@ -209,13 +209,13 @@ func (g *program) environment(c call) []string {
 	if c.search {
 		return env
 	}
-	there := g.places[c.dir]
-	if there == nil {
+	folders := g.places[c.dir]
+	if folders == nil {
 		return append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.dir))
 	}
-	env = append(env, "GIT_DIR="+there.GitDir, "GIT_COMMON_DIR="+there.Common, "GIT_WORK_TREE="+there.Top)
+	env = append(env, "GIT_DIR="+folders.GitDir, "GIT_COMMON_DIR="+folders.Common, "GIT_WORK_TREE="+folders.Top)
 	if len(c.writable) > 0 {
 		return append(env, "TMPDIR="+c.writable[0])
 	}
-	return append(env, "TMPDIR="+there.Common)
+	return append(env, "TMPDIR="+folders.Common)
 }

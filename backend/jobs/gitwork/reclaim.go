@@ -57,7 +57,7 @@ func (g *Git) Removing(at func(Removal)) *Git {
 	return &other
 }
 
-func (g *program) tellRemoval(moment Removal) {
+func (g *program) reportRemoval(moment Removal) {
 	if g.removing != nil {
 		g.removing(moment)
 	}
@@ -89,20 +89,20 @@ func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored b
 	if done.Bytes, err = Size(w.Path); err != nil {
 		return Reclaimed{}, err
 	}
-	if err := g.keepLoose(ctx, w, job); err != nil {
+	if err := g.keepUnreferenced(ctx, w, job); err != nil {
 		return Reclaimed{}, err
 	}
-	g.tellRemoval(RemovalBegins)
+	g.reportRemoval(RemovalBegins)
 	if _, err := g.output(ctx, w.Main, "worktree", "unlock", w.Path); err != nil && !strings.Contains(err.Error(), "is not locked") {
 		return Reclaimed{}, err
 	}
-	g.tellRemoval(RemovalUnlocked)
+	g.reportRemoval(RemovalUnlocked)
 	// Not by force: git checks once more for content.
 	if err := g.removeCheckout(ctx, w); err != nil {
 		_, lockErr := g.output(ctx, w.Main, "worktree", "lock", "--reason", "bridge: work of "+job, w.Path)
 		return Reclaimed{}, errors.Join(bridge.Errorf(bridge.Conflict, "%s stays: %w", w.Path, err), lockErr)
 	}
-	g.tellRemoval(RemovalDone)
+	g.reportRemoval(RemovalDone)
 	return done, nil
 }
 
@@ -262,9 +262,9 @@ const maxGitFile = 64 << 20
 
 var ids = regexp.MustCompile(`\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b`)
 
-// keepLoose names each commit that only git's folder of the worktree references (in a
+// keepUnreferenced names each commit that only git's folder of the worktree references (in a
 // reflog, a rebase, a stash). That folder is removed with the worktree.
-func (g *Git) keepLoose(ctx context.Context, w Worktree, job string) error {
+func (g *Git) keepUnreferenced(ctx context.Context, w Worktree, job string) error {
 	named, err := namedIn(g.places[w.Path].GitDir)
 	if err != nil {
 		return err

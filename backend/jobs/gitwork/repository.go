@@ -58,11 +58,11 @@ func (g *Git) locate(ctx context.Context, folder, dir, common string) (Repositor
 		common = filepath.Join(folder, common)
 	}
 	repository := Repository{}
-	for _, one := range []struct {
+	for _, row := range []struct {
 		to   *string
 		path string
 	}{{&repository.Top, top}, {&repository.Dir, dir}, {&repository.Common, common}} {
-		if *one.to, err = disk.Canonical(one.path); err != nil {
+		if *row.to, err = disk.Canonical(row.path); err != nil {
 			return Repository{}, err
 		}
 	}

@@ -57,7 +57,7 @@ func (g *Git) Snapshot(ctx context.Context, top string) (tree string, err error)
 	return files.tree, err
 }
 
-func (g *Git) snapshot(ctx context.Context, top string, only look) (files taken, err error) {
+func (g *Git) snapshot(ctx context.Context, top string, only readOnly) (files taken, err error) {
 	g, err = g.at(ctx, top)
 	if err != nil {
 		return taken{}, err

@@ -48,9 +48,9 @@ func DiscardedBranchOf(job string) string { return "bridge/discarded/" + job }
 // refOf returns the ref for content of a job that no branch holds.
 func refOf(job, what string) string { return "refs/bridge/" + job + "/" + what }
 
-// PlaceOf returns the path of a job's worktree below root, and the job's folder in it. root may
-// not exist yet. PlaceOf fails if the links in root cannot be resolved.
-func (r Repository) PlaceOf(job, root string) (path, folder string, err error) {
+// WorktreePath returns the path of a job's worktree below root, and the job's folder in it. root may
+// not exist yet. WorktreePath fails if the links in root cannot be resolved.
+func (r Repository) WorktreePath(job, root string) (path, folder string, err error) {
 	if root, err = disk.CanonicalTarget(root); err != nil {
 		return "", "", err
 	}
@@ -76,7 +76,7 @@ func (g *Git) Add(ctx context.Context, r Repository, job, root string) (Worktree
 	if err := disk.MakeDir(root); err != nil {
 		return Worktree{}, err
 	}
-	path, folder, err := r.PlaceOf(job, root)
+	path, folder, err := r.WorktreePath(job, root)
 	if err != nil {
 		return Worktree{}, err
 	}
@@ -261,9 +261,9 @@ func (g *Git) checkOutNew(ctx context.Context, top, path string, args []string) 
 	return err
 }
 
-// Own returns the data to record about a worktree before its job begins. It fails with NotFound
+// Describe returns the data to record about a worktree before its job begins. It fails with NotFound
 // if the worktree does not exist, and with Conflict if it is another one or incomplete.
-func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
+func (g *Git) Describe(ctx context.Context, w Worktree) (delegated.Checkout, error) {
 	g, err := g.of(ctx, w)
 	if err == nil {
 		err = g.Prove(ctx, w)
@@ -271,14 +271,14 @@ func (g *Git) Own(ctx context.Context, w Worktree) (delegated.Checkout, error) {
 	if err != nil {
 		return delegated.Checkout{}, err
 	}
-	there := g.places[w.Path]
-	if _, err := os.Lstat(filepath.Join(there.GitDir, "index")); err != nil {
+	folders := g.places[w.Path]
+	if _, err := os.Lstat(filepath.Join(folders.GitDir, "index")); err != nil {
 		return delegated.Checkout{}, bridge.Errorf(bridge.Conflict, "%s was made in part only: remove it with git worktree remove", w.Path)
 	}
-	if there.isRecorded {
-		return there.Checkout, nil
+	if folders.isRecorded {
+		return folders.Checkout, nil
 	}
-	recorded, err := g.record(ctx, there.Checkout)
+	recorded, err := g.record(ctx, folders.Checkout)
 	recorded.Author, recorded.Committer = g.identity(ctx, w.Main)
 	return recorded, err
 }
@@ -351,13 +351,13 @@ func copyInto(w Worktree, names []string) (copied []string, err error) {
 }
 
 func copyFile(w Worktree, from, to string, mode fs.FileMode) error {
-	for _, one := range []struct{ path, folder string }{{filepath.Dir(from), w.Main}, {filepath.Dir(to), w.Path}} {
-		real, err := disk.CanonicalTarget(one.path)
+	for _, row := range []struct{ path, folder string }{{filepath.Dir(from), w.Main}, {filepath.Dir(to), w.Path}} {
+		real, err := disk.CanonicalTarget(row.path)
 		if err != nil {
 			return err
 		}
-		if !under(real, one.folder) {
-			return bridge.Errorf(bridge.Denied, "%s leads out of %s", one.path, one.folder)
+		if !under(real, row.folder) {
+			return bridge.Errorf(bridge.Denied, "%s leads out of %s", row.path, row.folder)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil { //nolint:gosec // a checkout's folders are as git makes them
@@ -482,7 +482,7 @@ func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) 
 		return Parked{}, err
 	}
 	parked := Parked{Branch: branch, Head: head.Commit, Left: files.repositories, LeftOut: files.leftOut, Omitted: files.omitted}
-	if err := g.keepStaged(ctx, w, job, head, files.tree); err != nil {
+	if err := g.saveStaged(ctx, w, job, head, files.tree); err != nil {
 		return Parked{}, err
 	}
 	if files.tree != committed {
@@ -519,9 +519,9 @@ func (g *Git) ownBranch(ctx context.Context, w Worktree, job string, head Head) 
 	}
 }
 
-// keepStaged creates a ref for index content that is neither in the commit nor in the
+// saveStaged creates a ref for index content that is neither in the commit nor in the
 // files. An index with conflicts has no content of its own.
-func (g *Git) keepStaged(ctx context.Context, w Worktree, job string, head Head, files string) error {
+func (g *Git) saveStaged(ctx context.Context, w Worktree, job string, head Head, files string) error {
 	wrote, err := g.tamed(ctx, call{dir: w.Path, args: []string{"write-tree"}})
 	if codeOf(err) == 128 {
 		return nil // conflicts: their content is in commits

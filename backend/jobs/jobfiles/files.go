@@ -58,30 +58,30 @@ func (f Files) ReadSpec(name string) (runs.SpecFile, error) {
 
 // NoteWorktree stores the worktree that a job's runner reports, and reports whether it
 // is new. A worktree that was removed counts as planned only.
-func NoteWorktree(one *job.Job, said *job.Worktree) bool {
-	if said == nil || said.Path == "" || one.Worktree != nil && *one.Worktree == *said {
+func NoteWorktree(entry *job.Job, worktree *job.Worktree) bool {
+	if worktree == nil || worktree.Path == "" || entry.Worktree != nil && *entry.Worktree == *worktree {
 		return false
 	}
-	made := *said
-	one.Worktree = &made
+	made := *worktree
+	entry.Worktree = &made
 	return true
 }
 
 // CopyEntry copies the entry to the archive. It fails with Conflict if the archive has
 // another job with that name.
-func (f Files) CopyEntry(one job.Job) error {
-	there, err := ReadEntry(f.Entry(one.Name))
+func (f Files) CopyEntry(entry job.Job) error {
+	there, err := ReadEntry(f.Entry(entry.Name))
 	switch {
-	case err == nil && (there.Prompt != one.Prompt || there.FirstStartedAt != one.FirstStartedAt):
-		return bridge.Errorf(bridge.Conflict, "the archive has another job named %s: both are kept", one.Name)
+	case err == nil && (there.Prompt != entry.Prompt || there.FirstStartedAt != entry.FirstStartedAt):
+		return bridge.Errorf(bridge.Conflict, "the archive has another job named %s: both are kept", entry.Name)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	data, err := json.Marshal(one)
+	data, err := json.Marshal(entry)
 	if err != nil {
 		return err
 	}
-	return disk.WriteAtomic(f.Entry(one.Name), data, disk.PrivateFile)
+	return disk.WriteAtomic(f.Entry(entry.Name), data, disk.PrivateFile)
 }
 
 // Left lists the jobs with an archived entry and an unarchived folder, as after a
@@ -183,9 +183,9 @@ func (f Files) readHead(name string) (runs.Envelope, error) {
 }
 
 // HasNoResult reports whether the job's last run lacks a readable envelope.
-func (f Files) HasNoResult(one job.Job) bool {
-	envelope, err := f.readHead(one.Name)
-	return err != nil && !errors.Is(err, runs.ErrManual) || err == nil && envelope.Run != one.Run
+func (f Files) HasNoResult(entry job.Job) bool {
+	envelope, err := f.readHead(entry.Name)
+	return err != nil && !errors.Is(err, runs.ErrManual) || err == nil && envelope.Run != entry.Run
 }
 
 // Outcome returns the outcome in the envelope of that run. If the envelope is too large to
@@ -210,54 +210,54 @@ func (f Files) Outcome(name string, run int) (job.Outcome, error) {
 
 // WriteEnvelope writes the envelope of a run that has none. It moves an earlier or unreadable
 // one aside. It fails if a file cannot be moved or written.
-func (f Files) WriteEnvelope(one job.Job, outcome job.Outcome, problem string, at time.Time) error {
-	if state, err := f.ReadState(one.Name); err == nil && state.Run == one.Run {
-		NoteWorktree(&one, state.Worktree)
+func (f Files) WriteEnvelope(entry job.Job, outcome job.Outcome, problem string, at time.Time) error {
+	if state, err := f.ReadState(entry.Name); err == nil && state.Run == entry.Run {
+		NoteWorktree(&entry, state.Worktree)
 	}
-	envelope := runs.NewEnvelope(one.Name, one.Run, outcome, "", runs.Evidence{}, at)
-	envelope.Error, envelope.Title, envelope.Model = problem, one.Title, one.Model
-	envelope.Session, envelope.Workdir = one.SessionID, one.Workdir
-	if spec, err := f.ReadSpec(one.Name); err == nil && spec.Run == one.Run {
+	envelope := runs.NewEnvelope(entry.Name, entry.Run, outcome, "", runs.Evidence{}, at)
+	envelope.Error, envelope.Title, envelope.Model = problem, entry.Title, entry.Model
+	envelope.Session, envelope.Workdir = entry.SessionID, entry.Workdir
+	if spec, err := f.ReadSpec(entry.Name); err == nil && spec.Run == entry.Run {
 		envelope.Message = spec.Prompt
 	}
-	if one.Worktree.IsMade() {
-		envelope.Branch, envelope.Workdir, envelope.Evidence.Base = one.Worktree.Branch, one.Worktree.Path, one.Worktree.Base
+	if entry.Worktree.IsMade() {
+		envelope.Branch, envelope.Workdir, envelope.Evidence.Base = entry.Worktree.Branch, entry.Worktree.Path, entry.Worktree.Base
 	}
 	data, err := envelope.Encode()
 	if err != nil {
 		return err
 	}
-	if err := disk.MakeDir(f.Folder(one.Name)); err != nil {
+	if err := disk.MakeDir(f.Folder(entry.Name)); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(f.Envelope(one.Name)); err == nil {
-		if err := disk.Move(f.Envelope(one.Name), f.before(one, at)); err != nil {
+	if _, err := os.Lstat(f.Envelope(entry.Name)); err == nil {
+		if err := disk.Move(f.Envelope(entry.Name), f.before(entry, at)); err != nil {
 			return err
 		}
 	}
-	return disk.WriteAtomic(f.Envelope(one.Name), data, disk.PrivateFile)
+	return disk.WriteAtomic(f.Envelope(entry.Name), data, disk.PrivateFile)
 }
 
 // before returns the path to which an envelope moves before that run's envelope replaces it.
-func (f Files) before(one job.Job, at time.Time) string {
-	return filepath.Join(f.Folder(one.Name), fmt.Sprintf("envelope-before-%d-%d.json", one.Run, at.UnixMilli()))
+func (f Files) before(entry job.Job, at time.Time) string {
+	return filepath.Join(f.Folder(entry.Name), fmt.Sprintf("envelope-before-%d-%d.json", entry.Run, at.UnixMilli()))
 }
 
 // PutAside moves the envelope of a run before the one that begins. It fails if the file cannot
 // be moved; a missing one is no error.
-func (f Files) PutAside(one job.Job, at time.Time) error {
-	envelope, err := f.readHead(one.Name)
+func (f Files) PutAside(entry job.Job, at time.Time) error {
+	envelope, err := f.readHead(entry.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err == nil && envelope.Run == one.Run:
+	case err == nil && envelope.Run == entry.Run:
 		return nil // this run ended before its start was recorded
 	}
-	aside := f.earlier(one.Name, one.Run-1)
+	aside := f.earlier(entry.Name, entry.Run-1)
 	if _, err := os.Lstat(aside); err == nil { // a broker died during this step: both files stay
-		aside = f.before(one, at)
+		aside = f.before(entry, at)
 	}
-	return disk.Move(f.Envelope(one.Name), aside)
+	return disk.Move(f.Envelope(entry.Name), aside)
 }
 
 // AppendLog appends to the mirrored log of a run on another PC. It fails if the log cannot be

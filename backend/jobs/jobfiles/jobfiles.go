@@ -94,8 +94,8 @@ const (
 // Keep stores the new part of a job's transcript since the last call. It is safe to call it
 // repeatedly, but not concurrently. It fails if the transcript cannot be read or stored; a
 // missing transcript is no error.
-func Keep(ctx context.Context, to Transcripts, home string, one job.Job) error {
-	path := filepath.Join("runs", one.Name+".jsonl")
+func Keep(ctx context.Context, transcripts Transcripts, home string, entry job.Job) error {
+	path := filepath.Join("runs", entry.Name+".jsonl")
 	file, err := os.Open(filepath.Join(home, path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // there is no transcript yet, or it went to the archive
@@ -108,12 +108,12 @@ func Keep(ctx context.Context, to Transcripts, home string, one job.Job) error {
 	if err != nil {
 		return err
 	}
-	upto, ok, err := to.TranscriptUpto(ctx, one.Name)
+	upto, ok, err := transcripts.TranscriptUpto(ctx, entry.Name)
 	if err != nil || !ok || upto >= info.Size() {
 		return err
 	}
 	lines := bufio.NewReader(io.NewSectionReader(file, upto, info.Size()-upto))
-	piece := store.Transcript{Job: one.Name, Agent: one.Agent, Session: one.SessionID, Project: one.Workdir, Path: filepath.ToSlash(path), From: upto, Upto: upto}
+	piece := store.Transcript{Job: entry.Name, Agent: entry.Agent, Session: entry.SessionID, Project: entry.Workdir, Path: filepath.ToSlash(path), From: upto, Upto: upto}
 	for {
 		more, err := fill(&piece, lines)
 		if err != nil {
@@ -122,7 +122,7 @@ func Keep(ctx context.Context, to Transcripts, home string, one job.Job) error {
 		if piece.Upto == piece.From {
 			return nil
 		}
-		if err := to.KeepTranscript(ctx, piece); err != nil || !more {
+		if err := transcripts.KeepTranscript(ctx, piece); err != nil || !more {
 			return err
 		}
 		piece.From, piece.Lines = piece.Upto, nil
@@ -139,8 +139,8 @@ func fill(piece *store.Transcript, lines *bufio.Reader) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if said, ok := runs.DecodeSaid(line); ok && said.Words() != "" {
-			piece.Lines = append(piece.Lines, store.TranscriptLine{Offset: piece.Upto, At: int64(said.At), Kind: string(said.Kind), Body: said.Words()})
+		if statement, ok := runs.DecodeSaid(line); ok && statement.Words() != "" {
+			piece.Lines = append(piece.Lines, store.TranscriptLine{Offset: piece.Upto, At: int64(statement.At), Kind: string(statement.Kind), Body: statement.Words()})
 		}
 		piece.Upto += size
 		read += int(min(size, pieceBytes))

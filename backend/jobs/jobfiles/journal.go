@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// BegunToSay returns the ids of the orders that the runner of a run began to hand over. The
+// StartedDeliveries returns the ids of the orders that the runner of a run began to hand over. The
 // runner writes the journal first. If it died then, the delivery is unknown, so these orders
 // are never resent automatically. It fails if the journal cannot be opened; a missing one is
 // empty.
-func BegunToSay(folder string, run int) (map[string]bool, error) {
+func StartedDeliveries(folder string, run int) (map[string]bool, error) {
 	var begun map[string]bool
 	err := readJournal(folder, run, func(entry journalEntry) {
 		if begun == nil {
@@ -29,9 +29,9 @@ func BegunToSay(folder string, run int) (map[string]bool, error) {
 	return begun, err
 }
 
-// PromptBegun reports whether the runner of a run began to hand over its prompt. If the runner
+// PromptStarted reports whether the runner of a run began to hand over its prompt. If the runner
 // died then, the agent may have the prompt. It fails if the journal cannot be opened.
-func PromptBegun(folder string, run int) (begun bool, err error) {
+func PromptStarted(folder string, run int) (begun bool, err error) {
 	err = readJournal(folder, run, func(entry journalEntry) { begun = begun || entry.Kind == "prompt" })
 	return begun, err
 }

@@ -98,8 +98,8 @@ func registryWithWaiting(t *testing.T) *Registry {
 }
 
 func names(file job.File) (names []string) {
-	for _, one := range file.Jobs {
-		names = append(names, one.Name)
+	for _, entry := range file.Jobs {
+		names = append(names, entry.Name)
 	}
 	return names
 }

@@ -22,12 +22,12 @@ const MaxEntryBytes = 256 << 20
 
 // ReadEntry reads the entry of a job in the archive. It fails with fs.ErrNotExist if there is
 // none, and if the file is too large or not JSON.
-func ReadEntry(path string) (one job.Job, err error) {
+func ReadEntry(path string) (entry job.Job, err error) {
 	data, err := disk.ReadLimited(path, MaxEntryBytes)
 	if err == nil {
-		err = json.Unmarshal(data, &one)
+		err = json.Unmarshal(data, &entry)
 	}
-	return one, err
+	return entry, err
 }
 
 // Shelf caches the jobs of an archive that ended last. Their entries no longer change,
@@ -87,12 +87,12 @@ func (s *Shelf) read(folder string, view func(job.Job) api.JobView) (failed erro
 		if s.seen[name] {
 			continue
 		}
-		one, err := ReadEntry(filepath.Join(folder, name+".json"))
+		entry, err := ReadEntry(filepath.Join(folder, name+".json"))
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		s.last = append(s.last, view(one))
+		s.last = append(s.last, view(entry))
 	}
 	slices.SortFunc(s.last, func(a, b api.JobView) int {
 		return cmp.Or(cmp.Compare(b.EndedAt, a.EndedAt), strings.Compare(a.Job, b.Job))

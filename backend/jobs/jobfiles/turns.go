@@ -26,21 +26,21 @@ type Turn struct {
 // Turns returns the newest [MaxTurns] turns of a job, oldest first (PGE-05). It shows at
 // most [MaxTurnAnswer] bytes of each answer, and names the file of a longer one. An
 // unreadable result is a turn with its problem.
-func (f Files) Turns(one job.Job) []Turn {
+func (f Files) Turns(entry job.Job) []Turn {
 	turns := []Turn{}
-	for run := max(1, one.Run-MaxTurns+1); run <= one.Run; run++ {
-		turns = append(turns, f.turn(one, run))
+	for run := max(1, entry.Run-MaxTurns+1); run <= entry.Run; run++ {
+		turns = append(turns, f.turn(entry, run))
 	}
 	return turns
 }
 
-func (f Files) turn(one job.Job, run int) Turn {
+func (f Files) turn(entry job.Job, run int) Turn {
 	turn := Turn{Run: run}
 	if run == 1 {
-		turn.Message = one.Prompt
+		turn.Message = entry.Prompt
 	}
-	for _, path := range []string{f.earlier(one.Name, run), f.Envelope(one.Name)} {
-		envelope, _, err := runs.ReadEnvelope(disk.Regular(path), one.Name, MaxTurnAnswer)
+	for _, path := range []string{f.earlier(entry.Name, run), f.Envelope(entry.Name)} {
+		envelope, _, err := runs.ReadEnvelope(disk.Regular(path), entry.Name, MaxTurnAnswer)
 		switch {
 		case err == nil && envelope.Run == run:
 			shown := envelope.Shown(path)
@@ -50,11 +50,11 @@ func (f Files) turn(one job.Job, run int) Turn {
 			}
 			return turn
 		case errors.Is(err, fs.ErrNotExist), err == nil:
-		case path != f.Envelope(one.Name) || run == one.Run:
+		case path != f.Envelope(entry.Name) || run == entry.Run:
 			turn.Problem = "the result cannot be read: " + path
 		}
 	}
-	if spec, err := f.ReadSpec(one.Name); err == nil && spec.Run == run {
+	if spec, err := f.ReadSpec(entry.Name); err == nil && spec.Run == run {
 		turn.Message = spec.Prompt
 	}
 	return turn

@@ -23,21 +23,21 @@ func (r *Repositories) Diff(ctx context.Context, name string) (Diff, error) {
 }
 
 func (r *Repositories) diff(ctx context.Context, name string) (Diff, error) {
-	one, err := r.opts.Book.Find(name)
+	entry, err := r.opts.Book.Find(name)
 	if err != nil {
 		return Diff{}, err
 	}
 	if r.opts.Git == nil {
 		return Diff{}, errNoGit
 	}
-	if one.Worktree.IsMade() {
-		return r.worktreeDiff(ctx, one)
+	if entry.Worktree.IsMade() {
+		return r.worktreeDiff(ctx, entry)
 	}
 	state, err := r.opts.Files.ReadState(name)
 	if err != nil || state.BaseTree == "" {
 		return Diff{}, bridge.Errorf(bridge.NotFound, "%s has not worked in a git repository: nobody knows what it changed", name)
 	}
-	git, top, err := r.checkoutOf(ctx, one.Workdir, state.Checkout)
+	git, top, err := r.checkoutOf(ctx, entry.Workdir, state.Checkout)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -85,33 +85,33 @@ func (r *Repositories) evidenceHead(name string) string {
 
 // worktreeDiff reads the checkout if it exists, otherwise the branch. If the checkout
 // is removed or incomplete during the read, the result is not used.
-func (r *Repositories) worktreeDiff(ctx context.Context, one job.Job) (Diff, error) {
-	before := r.removal(one.Name)
-	if before&1 == 1 || one.State == job.Starting || !r.isThere(one) {
-		return r.branchDiff(ctx, one)
+func (r *Repositories) worktreeDiff(ctx context.Context, entry job.Job) (Diff, error) {
+	before := r.removal(entry.Name)
+	if before&1 == 1 || entry.State == job.Starting || !r.exists(entry) {
+		return r.branchDiff(ctx, entry)
 	}
-	diff, err := r.checkoutDiff(ctx, one)
-	if r.removal(one.Name) == before && (err == nil || r.isWhole(ctx, one)) {
+	diff, err := r.checkoutDiff(ctx, entry)
+	if r.removal(entry.Name) == before && (err == nil || r.isWhole(ctx, entry)) {
 		return diff, err
 	}
-	if now, bookErr := r.opts.Book.Find(one.Name); bookErr == nil && now.Worktree.IsMade() {
-		one = now
+	if now, bookErr := r.opts.Book.Find(entry.Name); bookErr == nil && now.Worktree.IsMade() {
+		entry = now
 	}
-	return r.branchDiff(ctx, one)
+	return r.branchDiff(ctx, entry)
 }
 
-func (r *Repositories) isThere(one job.Job) bool {
-	_, err := os.Lstat(one.Worktree.Path)
+func (r *Repositories) exists(entry job.Job) bool {
+	_, err := os.Lstat(entry.Worktree.Path)
 	return err == nil
 }
 
 // isWhole reports whether a job's checkout exists and belongs to the job.
-func (r *Repositories) isWhole(ctx context.Context, one job.Job) bool {
-	return r.isThere(one) && r.git(one.Name).Prove(ctx, gitwork.Recorded(*one.Worktree)) == nil
+func (r *Repositories) isWhole(ctx context.Context, entry job.Job) bool {
+	return r.exists(entry) && r.git(entry.Name).Prove(ctx, gitwork.Recorded(*entry.Worktree)) == nil
 }
 
-func (r *Repositories) checkoutDiff(ctx context.Context, one job.Job) (diff Diff, err error) {
-	w, git := one.Worktree, r.git(one.Name)
+func (r *Repositories) checkoutDiff(ctx context.Context, entry job.Job) (diff Diff, err error) {
+	w, git := entry.Worktree, r.git(entry.Name)
 	head, err := git.Head(ctx, w.Path)
 	if err != nil {
 		return Diff{}, err
@@ -122,8 +122,8 @@ func (r *Repositories) checkoutDiff(ctx context.Context, one job.Job) (diff Diff
 }
 
 // branchDiff reads the branch of a job at the commit where its worktree was last parked.
-func (r *Repositories) branchDiff(ctx context.Context, one job.Job) (diff Diff, err error) {
-	w := one.Worktree
+func (r *Repositories) branchDiff(ctx context.Context, entry job.Job) (diff Diff, err error) {
+	w := entry.Worktree
 	diff = Diff{Base: w.Base, Head: w.BranchHead}
 	diff.Files, err = r.opts.Git.DiffTrees(ctx, w.RepoRoot, w.BaseTree, w.BranchHead)
 	return diff, err

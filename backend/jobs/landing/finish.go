@@ -31,29 +31,29 @@ func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.
 		return api.JobFinished{}, err
 	}
 	defer give()
-	one, err := r.finishable(args.Job)
+	entry, err := r.finishable(args.Job)
 	if err != nil {
 		return api.JobFinished{}, err
 	}
 	if args.Message == "" {
-		args.Message = fmt.Sprintf("%s\n\nBy %s.\n", one.Title, one.Name)
+		args.Message = fmt.Sprintf("%s\n\nBy %s.\n", entry.Title, entry.Name)
 	}
 	var finish gitwork.Finish
 	if args.DryRun {
-		finish, err = r.git(one.Name).Finish(ctx, gitwork.Recorded(*one.Worktree), one.Name, action, args.Message, true)
+		finish, err = r.git(entry.Name).Finish(ctx, gitwork.Recorded(*entry.Worktree), entry.Name, action, args.Message, true)
 	} else {
-		finish, err = r.finish(ctx, one, action, args.Message)
-		defer r.LookSoon()
+		finish, err = r.finish(ctx, entry, action, args.Message)
+		defer r.RequestPoll()
 	}
 	if err = inWords(err); err == nil && len(finish.Conflicts) > 0 && !args.DryRun {
-		err = one.ConflictsWith(finish.Conflicts)
+		err = entry.ConflictsWith(finish.Conflicts)
 	}
 	if finish.Conflicts == nil {
 		finish.Conflicts = []string{}
 	}
 	return api.JobFinished{
-		Job: one.Name, Action: string(action), Conflicts: finish.Conflicts, Done: finish.Done, Commit: finish.Commit,
-		Branch: finish.Branch, Checkout: one.Worktree.RepoRoot, LeftOut: finish.LeftOut,
+		Job: entry.Name, Action: string(action), Conflicts: finish.Conflicts, Done: finish.Done, Commit: finish.Commit,
+		Branch: finish.Branch, Checkout: entry.Worktree.RepoRoot, LeftOut: finish.LeftOut,
 	}, err
 }
 
@@ -71,83 +71,83 @@ const maxCommitChars = 20_000
 
 // finishable returns a job whose work can be finished now.
 func (r *Repositories) finishable(name string) (job.Job, error) {
-	one, err := r.opts.Book.Get(name)
+	entry, err := r.opts.Book.Get(name)
 	switch {
 	case err != nil:
-		return one, err
+		return entry, err
 	case r.opts.Git == nil:
-		return one, errNoGit
-	case one.Worktree == nil:
-		return one, bridge.Errorf(bridge.Invalid, "%s has no worktree of its own: what it did stands in %s", name, one.Workdir)
-	case !one.State.IsEnded():
-		return one, bridge.Errorf(bridge.Conflict, "%s is %s: its work can be finished when it has ended", name, one.State)
-	case !one.Worktree.IsMade():
-		return one, bridge.Errorf(bridge.Invalid, "%s was never given its worktree: there is nothing to be finished", name)
+		return entry, errNoGit
+	case entry.Worktree == nil:
+		return entry, bridge.Errorf(bridge.Invalid, "%s has no worktree of its own: what it did stands in %s", name, entry.Workdir)
+	case !entry.State.IsEnded():
+		return entry, bridge.Errorf(bridge.Conflict, "%s is %s: its work can be finished when it has ended", name, entry.State)
+	case !entry.Worktree.IsMade():
+		return entry, bridge.Errorf(bridge.Invalid, "%s was never given its worktree: there is nothing to be finished", name)
 	}
-	return one, nil
+	return entry, nil
 }
 
 // finish makes each step durable before the next one: the begin, the plan, the outcome.
 // If a finish is interrupted, settle determines its outcome later.
-func (r *Repositories) finish(ctx context.Context, one job.Job, action gitwork.Action, message string) (gitwork.Finish, error) {
-	w, before := gitwork.Recorded(*one.Worktree), one.Landing
-	landing := job.Landing{Action: string(action), State: job.LandingBegun, Run: one.Run, At: job.Millis(r.opts.Now().UnixMilli())}
-	if err := r.record(one.Name, &landing, "", true); err != nil {
+func (r *Repositories) finish(ctx context.Context, entry job.Job, action gitwork.Action, message string) (gitwork.Finish, error) {
+	w, before := gitwork.Recorded(*entry.Worktree), entry.Landing
+	landing := job.Landing{Action: string(action), State: job.LandingBegun, Run: entry.Run, At: job.Millis(r.opts.Now().UnixMilli())}
+	if err := r.record(entry.Name, &landing, "", true); err != nil {
 		return gitwork.Finish{}, err
 	}
-	plan, err := r.git(one.Name).Prepare(ctx, w, one.Name, action, message, false)
+	plan, err := r.git(entry.Name).Prepare(ctx, w, entry.Name, action, message, false)
 	if err == nil && len(plan.Conflicts) == 0 {
 		landing.Head, landing.Target, landing.Next = plan.Head, plan.Target, plan.Next
-		err = r.record(one.Name, &landing, plan.Branch, true)
+		err = r.record(entry.Name, &landing, plan.Branch, true)
 	}
 	if err != nil || len(plan.Conflicts) > 0 {
-		r.opts.Failed("note that "+one.Name+" was not finished", r.record(one.Name, before, plan.Branch, false))
+		r.opts.Failed("note that "+entry.Name+" was not finished", r.record(entry.Name, before, plan.Branch, false))
 		return gitwork.Finish{Action: action, Conflicts: plan.Conflicts, Branch: plan.Branch}, err
 	}
-	finish, err := r.git(one.Name).CarryOut(ctx, w, one.Name, plan)
+	finish, err := r.git(entry.Name).CarryOut(ctx, w, entry.Name, plan)
 	if err != nil {
-		one.Landing = &landing
-		r.settle(ctx, one)
+		entry.Landing = &landing
+		r.settle(ctx, entry)
 		return gitwork.Finish{Action: action, Branch: plan.Branch}, err
 	}
 	landing.State, landing.Commit = job.LandingDone, finish.Commit
 	// If the record fails now, the next poll determines the outcome.
-	r.opts.Failed("note that "+one.Name+" was finished", r.record(one.Name, &landing, finish.Branch, false))
-	r.opts.Log.Info("the work of a job was finished", "job", one.Name, "action", action, "commit", finish.Commit, "branch", finish.Branch, "left out", finish.LeftOut)
+	r.opts.Failed("note that "+entry.Name+" was finished", r.record(entry.Name, &landing, finish.Branch, false))
+	r.opts.Log.Info("the work of a job was finished", "job", entry.Name, "action", action, "commit", finish.Commit, "branch", finish.Branch, "left out", finish.LeftOut)
 	return finish, nil
 }
 
 // record durably stores the landing state of a job, and its branch unless that is "".
 // If ended is set, it fails with Conflict for a job that is active again.
 func (r *Repositories) record(name string, landing *job.Landing, branch string, ended bool) error {
-	return r.opts.Book.Update(name, func(one *job.Job) error {
-		if ended && !one.State.IsEnded() {
+	return r.opts.Book.Update(name, func(entry *job.Job) error {
+		if ended && !entry.State.IsEnded() {
 			return bridge.Errorf(bridge.Conflict, "%s goes on: its work can be finished when it has ended", name)
 		}
-		one.Landing = nil
+		entry.Landing = nil
 		if landing != nil {
 			kept := *landing // the caller continues to use its own value
-			one.Landing = &kept
+			entry.Landing = &kept
 		}
 		if branch != "" {
-			one.Worktree.Branch = branch
+			entry.Worktree.Branch = branch
 		}
 		if landing != nil && landing.Head != "" {
-			one.Worktree.BranchHead = landing.Head
+			entry.Worktree.BranchHead = landing.Head
 		}
 		return nil
 	})
 }
 
 // settle determines and records the outcome of an interrupted finish. It repeats no step.
-func (r *Repositories) settle(ctx context.Context, one job.Job) {
-	landing := *one.Landing
+func (r *Repositories) settle(ctx context.Context, entry job.Job) {
+	landing := *entry.Landing
 	plan := gitwork.Plan{
-		Action: gitwork.Action(landing.Action), Branch: one.Worktree.Branch, Head: landing.Head, Target: landing.Target, Next: landing.Next,
+		Action: gitwork.Action(landing.Action), Branch: entry.Worktree.Branch, Head: landing.Head, Target: landing.Target, Next: landing.Next,
 	}
-	finish, staged, err := r.git(one.Name).Outcome(ctx, gitwork.Recorded(*one.Worktree), one.Name, plan)
+	finish, staged, err := r.git(entry.Name).Outcome(ctx, gitwork.Recorded(*entry.Worktree), entry.Name, plan)
 	if err != nil {
-		r.opts.Failed("see what became of finishing "+one.Name, err)
+		r.opts.Failed("see what became of finishing "+entry.Name, err)
 		return
 	}
 	switch landing.State = job.LandingFailed; {
@@ -156,6 +156,6 @@ func (r *Repositories) settle(ctx context.Context, one job.Job) {
 	case staged:
 		landing.State = job.LandingStaged
 	}
-	r.opts.Log.Warn("finishing a job was broken off", "job", one.Name, "action", landing.Action, "state", landing.State)
-	r.opts.Failed("note what became of finishing "+one.Name, r.record(one.Name, &landing, finish.Branch, false))
+	r.opts.Log.Warn("finishing a job was broken off", "job", entry.Name, "action", landing.Action, "state", landing.State)
+	r.opts.Failed("note what became of finishing "+entry.Name, r.record(entry.Name, &landing, finish.Branch, false))
 }

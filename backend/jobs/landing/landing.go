@@ -58,14 +58,14 @@ type Repositories struct {
 	turn  chan struct{}
 	due   lifecycle.Signal      // the worktrees need a poll
 	seen  sync.Mutex            // guards found and removals; never held during disk access
-	found map[string]foundThere // by job
+	found map[string]pollResult // by job
 	// removals counts for each job the begins and ends of a removal of its worktree. If
 	// the number is odd, a removal is in progress. seen guards it.
 	removals map[string]int
 }
 
-// foundThere is the result of the last poll of a worktree.
-type foundThere struct {
+// pollResult is the result of the last poll of a worktree.
+type pollResult struct {
 	bytes int64
 	stays string // why it was not removed
 }
@@ -75,7 +75,7 @@ func New(opts Options) *Repositories {
 	if opts.Pace == 0 {
 		opts.Pace = usualPace
 	}
-	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: lifecycle.NewSignal(), found: map[string]foundThere{}, removals: map[string]int{}}
+	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: lifecycle.NewSignal(), found: map[string]pollResult{}, removals: map[string]int{}}
 }
 
 // Wait waits until no work is in progress in the repositories of ended jobs. A caller that
@@ -135,6 +135,6 @@ func (r *Repositories) Place(ctx context.Context, request job.Request, name, roo
 		return nil, err
 	}
 	planned := &job.Worktree{RepoRoot: repository.Main, Branch: gitwork.BranchOf(name)}
-	planned.Path, planned.Cwd, err = repository.PlaceOf(name, root)
+	planned.Path, planned.Cwd, err = repository.WorktreePath(name, root)
 	return planned, err
 }

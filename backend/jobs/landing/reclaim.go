@@ -23,19 +23,19 @@ const (
 	discardedFor = 30 * 24 * time.Hour
 )
 
-// LookSoon triggers a poll of the worktrees.
-func (r *Repositories) LookSoon() {
+// RequestPoll triggers a poll of the worktrees.
+func (r *Repositories) RequestPoll() {
 	r.due.Notify()
 }
 
-// Run polls each worktree at an interval, and soon after LookSoon, until ctx ends.
+// Run polls each worktree at an interval, and soon after RequestPoll, until ctx ends.
 func (r *Repositories) Run(ctx context.Context) {
 	tick := time.NewTicker(r.opts.Pace)
 	defer tick.Stop()
 	for {
-		for _, one := range r.opts.Book.All() {
-			if one.Worktree.IsMade() && r.opts.Git != nil && ctx.Err() == nil {
-				r.LookAt(ctx, one.Name)
+		for _, entry := range r.opts.Book.All() {
+			if entry.Worktree.IsMade() && r.opts.Git != nil && ctx.Err() == nil {
+				r.Settle(ctx, entry.Name)
 			}
 		}
 		select {
@@ -47,36 +47,36 @@ func (r *Repositories) Run(ctx context.Context) {
 	}
 }
 
-// LookAt settles an interrupted finish, removes a worktree that was landed or dropped,
+// Settle settles an interrupted finish, removes a worktree that was landed or dropped,
 // and measures one that stays (JOB-19).
-func (r *Repositories) LookAt(ctx context.Context, name string) {
+func (r *Repositories) Settle(ctx context.Context, name string) {
 	ctx, give, err := r.take(ctx)
 	if err != nil {
 		return
 	}
 	defer give()
-	one, err := r.opts.Book.Get(name)
+	entry, err := r.opts.Book.Get(name)
 	if err != nil {
 		return
 	}
-	if one.Landing != nil && one.Landing.State == job.LandingBegun {
-		r.settle(ctx, one)
-		if one, err = r.opts.Book.Get(name); err != nil {
+	if entry.Landing != nil && entry.Landing.State == job.LandingBegun {
+		r.settle(ctx, entry)
+		if entry, err = r.opts.Book.Get(name); err != nil {
 			return
 		}
 	}
-	there := foundThere{}
-	if one.Worktree.IsThere() {
-		there.stays = r.reclaim(ctx, one)
+	result := pollResult{}
+	if entry.Worktree.Exists() {
+		result.stays = r.reclaim(ctx, entry)
 	}
-	if there.stays != "" {
-		there.bytes, err = gitwork.Size(one.Worktree.Path)
+	if result.stays != "" {
+		result.bytes, err = gitwork.Size(entry.Worktree.Path)
 		r.opts.Failed("measure the worktree of "+name, err)
 	}
-	r.expire(ctx, one)
+	r.expire(ctx, entry)
 	r.seen.Lock()
-	changed := r.found[name] != there
-	r.found[name] = there
+	changed := r.found[name] != result
+	r.found[name] = result
 	r.seen.Unlock()
 	if changed {
 		r.opts.Book.Changed()
@@ -85,32 +85,32 @@ func (r *Repositories) LookAt(ctx context.Context, name string) {
 
 // reclaim removes a worktree whose content exists elsewhere. If the worktree stays, it
 // returns the reason.
-func (r *Repositories) reclaim(ctx context.Context, one job.Job) (stays string) {
-	discarded := one.Landing.IsDone(string(gitwork.Discard))
-	unchanged := one.Worktree.BranchHead == one.Worktree.Base
-	idle := r.opts.Now().Sub(one.FinishedAt.Time())
+func (r *Repositories) reclaim(ctx context.Context, entry job.Job) (stays string) {
+	discarded := entry.Landing.IsDone(string(gitwork.Discard))
+	unchanged := entry.Worktree.BranchHead == entry.Worktree.Base
+	idle := r.opts.Now().Sub(entry.FinishedAt.Time())
 	switch {
-	case !one.State.IsEnded() || one.IsUnsent():
+	case !entry.State.IsEnded() || entry.IsUnsent():
 		return "the job goes on"
 	case unchanged && !discarded && idle < unchangedFor:
 		return "it may be continued"
-	case one.Landing.IsDone(string(gitwork.Keep)):
+	case entry.Landing.IsDone(string(gitwork.Keep)):
 		return "the owner keeps it"
 	}
-	defer r.endRemoval(one.Name) // after the record: from then on the registry has the removal
-	git := r.git(one.Name).Removing(func(moment gitwork.Removal) {
+	defer r.endRemoval(entry.Name) // after the record: from then on the registry has the removal
+	git := r.git(entry.Name).Removing(func(moment gitwork.Removal) {
 		if moment == gitwork.RemovalBegins {
-			r.beginRemoval(one.Name)
+			r.beginRemoval(entry.Name)
 		}
 	})
-	done, err := git.Reclaim(ctx, gitwork.Recorded(*one.Worktree), one.Name, discarded)
-	if _, statErr := os.Lstat(one.Worktree.Path); err != nil && statErr == nil {
-		return strings.TrimPrefix(err.Error(), one.Worktree.Path+" stays: ")
+	done, err := git.Reclaim(ctx, gitwork.Recorded(*entry.Worktree), entry.Name, discarded)
+	if _, statErr := os.Lstat(entry.Worktree.Path); err != nil && statErr == nil {
+		return strings.TrimPrefix(err.Error(), entry.Worktree.Path+" stays: ")
 	}
-	r.opts.Log.Info("a worktree was taken away; its branch stays", "job", one.Name, "path", one.Worktree.Path, "branch", one.Worktree.Branch, "bytes", done.Bytes, "size", bridge.Size(done.Bytes))
-	r.opts.Failed("note that the worktree of "+one.Name+" was taken away", r.opts.Book.Update(one.Name, func(one *job.Job) error {
-		one.Worktree.ReclaimedAt, one.Worktree.Bytes = job.Millis(r.opts.Now().UnixMilli()), done.Bytes
-		one.Worktree.BranchHead = cmp.Or(done.Head, one.Worktree.BranchHead)
+	r.opts.Log.Info("a worktree was taken away; its branch stays", "job", entry.Name, "path", entry.Worktree.Path, "branch", entry.Worktree.Branch, "bytes", done.Bytes, "size", bridge.Size(done.Bytes))
+	r.opts.Failed("note that the worktree of "+entry.Name+" was taken away", r.opts.Book.Update(entry.Name, func(entry *job.Job) error {
+		entry.Worktree.ReclaimedAt, entry.Worktree.Bytes = job.Millis(r.opts.Now().UnixMilli()), done.Bytes
+		entry.Worktree.BranchHead = cmp.Or(done.Head, entry.Worktree.BranchHead)
 		return nil
 	}))
 	return ""
@@ -138,19 +138,19 @@ func (r *Repositories) removal(name string) int {
 }
 
 // expire drops the branch of a job that was discarded 30 days ago.
-func (r *Repositories) expire(ctx context.Context, one job.Job) {
-	w := one.Worktree
-	if !one.Landing.IsDone(string(gitwork.Discard)) || w.IsThere() || w.ExpiredAt > 0 || r.opts.Now().Sub(one.Landing.At.Time()) < discardedFor {
+func (r *Repositories) expire(ctx context.Context, entry job.Job) {
+	w := entry.Worktree
+	if !entry.Landing.IsDone(string(gitwork.Discard)) || w.Exists() || w.ExpiredAt > 0 || r.opts.Now().Sub(entry.Landing.At.Time()) < discardedFor {
 		return
 	}
-	gone, err := r.git(one.Name).Expire(ctx, gitwork.Recorded(*w), one.Name, one.Landing.Head)
+	gone, err := r.git(entry.Name).Expire(ctx, gitwork.Recorded(*w), entry.Name, entry.Landing.Head)
 	if err != nil {
-		r.opts.Failed("drop the discarded branch of "+one.Name, err)
+		r.opts.Failed("drop the discarded branch of "+entry.Name, err)
 		return
 	}
-	r.opts.Log.Info("a discarded branch is looked after no more", "job", one.Name, "branch", w.Branch, "head", one.Landing.Head, "dropped", gone)
-	r.opts.Failed("note that the branch of "+one.Name+" is gone", r.opts.Book.Update(one.Name, func(one *job.Job) error {
-		one.Worktree.ExpiredAt = job.Millis(r.opts.Now().UnixMilli())
+	r.opts.Log.Info("a discarded branch is looked after no more", "job", entry.Name, "branch", w.Branch, "head", entry.Landing.Head, "dropped", gone)
+	r.opts.Failed("note that the branch of "+entry.Name+" is gone", r.opts.Book.Update(entry.Name, func(entry *job.Job) error {
+		entry.Worktree.ExpiredAt = job.Millis(r.opts.Now().UnixMilli())
 		return nil
 	}))
 }
@@ -159,26 +159,26 @@ func (r *Repositories) expire(ctx context.Context, one job.Job) {
 func (r *Repositories) Worktrees() (count int, bytes int64) {
 	r.seen.Lock()
 	defer r.seen.Unlock()
-	for _, one := range r.opts.Book.All() {
-		if one.Worktree.IsThere() {
+	for _, entry := range r.opts.Book.All() {
+		if entry.Worktree.Exists() {
 			count++
-			bytes += r.found[one.Name].bytes
+			bytes += r.found[entry.Name].bytes
 		}
 	}
 	return count, bytes
 }
 
 // View returns the view of a job's worktree, or nil if there is none yet.
-func (r *Repositories) View(one job.Job) *api.JobWorktree {
-	w := one.Worktree
+func (r *Repositories) View(entry job.Job) *api.JobWorktree {
+	w := entry.Worktree
 	if !w.IsMade() {
 		return nil
 	}
 	r.seen.Lock()
 	defer r.seen.Unlock()
-	view := &api.JobWorktree{Path: w.Path, Repository: w.RepoRoot, Bytes: w.Bytes, ReclaimedAt: int64(w.ReclaimedAt), Landing: one.Landing, Changed: w.IsThere() && w.BranchHead != "" && w.BranchHead != w.Base}
-	if w.IsThere() {
-		view.Bytes, view.Stays = r.found[one.Name].bytes, r.found[one.Name].stays
+	view := &api.JobWorktree{Path: w.Path, Repository: w.RepoRoot, Bytes: w.Bytes, ReclaimedAt: int64(w.ReclaimedAt), Landing: entry.Landing, Changed: w.Exists() && w.BranchHead != "" && w.BranchHead != w.Base}
+	if w.Exists() {
+		view.Bytes, view.Stays = r.found[entry.Name].bytes, r.found[entry.Name].stays
 	}
 	return view
 }

@@ -53,32 +53,32 @@ type News struct {
 	Asked bool // an approval of the job changed
 }
 
-// Heard records a report from the PC of a job. It fails with Invalid for a report about another
+// RecordReport records a report from the PC of a job. It fails with Invalid for a report about another
 // job or with impossible values, and with Unsupported for an unknown state.
-func (b *Book) Heard(one job.Job, value remote.Value, at time.Time) (news News, err error) {
-	if news.State, err = checked(one, value, at); err != nil {
+func (b *Book) RecordReport(entry job.Job, value remote.Value, at time.Time) (news News, err error) {
+	if news.State, err = checked(entry, value, at); err != nil {
 		return news, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k := b.ofLocked(one.Name)
-	if late := k.clock - value.State.Now; news.State.Run < one.Run || late > 0 && late < clockSlack.Milliseconds() {
+	k := b.ofLocked(entry.Name)
+	if late := k.clock - value.State.Now; news.State.Run < entry.Run || late > 0 && late < clockSlack.Milliseconds() {
 		return news, nil
 	}
 	k.heardAt, k.clock, k.results, k.refused = at, value.State.Now, news.State.Results, ""
-	news.Is, news.Asked = true, b.askLocked(k, one, value, at)
+	news.Is, news.Asked = true, b.askLocked(k, entry, value, at)
 	return news, nil
 }
 
 // askLocked records the approvals of a job's report. An open approval that the report
 // omits is withdrawn.
-func (b *Book) askLocked(k *known, one job.Job, value remote.Value, at time.Time) (changed bool) {
+func (b *Book) askLocked(k *known, entry job.Job, value remote.Value, at time.Time) (changed bool) {
 	told := map[string]bool{}
 	for _, said := range value.Approvals {
 		if bridge.CheckID("the approval", said.ID) != nil || !slices.Contains(approvalStates, said.State) || b.isOthersLocked(k, said.ID) {
 			continue
 		}
-		approval, present := approvalOf(one, said, shift(value, at)), k.approvals[said.ID]
+		approval, present := approvalOf(entry, said, shift(value, at)), k.approvals[said.ID]
 		approval.AnsweredBy = cmp.Or(present.AnsweredBy, approval.AnsweredBy)
 		if len(present.PassedUp) > 0 {
 			approval.By, approval.PassedUp = present.By, present.PassedUp
@@ -109,12 +109,12 @@ func (b *Book) isOthersLocked(k *known, id string) bool {
 
 // approvalOf returns a reported approval as this PC publishes it: with the job's name
 // and owner here.
-func approvalOf(one job.Job, said job.Approval, shift time.Duration) job.Approval {
+func approvalOf(entry job.Job, approval job.Approval, shift time.Duration) job.Approval {
 	return job.Approval{
-		Remote: one.Remote, ID: said.ID, Job: one.Name, Run: said.Run, Session: line(said.Session, bridge.MaxIDChars), Agent: string(one.Agent), By: one.Owner,
-		Kind: line(said.Kind, job.MaxNoteChars), What: said.What, Detail: said.Detail, Chars: said.Chars, Cwd: said.Cwd, Why: said.Why,
-		State: said.State, AskedAt: moved(said.AskedAt, shift), ExpiresAt: moved(said.ExpiresAt, shift),
-		AnsweredAt: moved(said.AnsweredAt, shift), AnsweredBy: line(said.AnsweredBy, job.MaxNoteChars), Decision: said.Decision, Reason: said.Reason,
+		Remote: entry.Remote, ID: approval.ID, Job: entry.Name, Run: approval.Run, Session: line(approval.Session, bridge.MaxIDChars), Agent: string(entry.Agent), By: entry.Owner,
+		Kind: line(approval.Kind, job.MaxNoteChars), What: approval.What, Detail: approval.Detail, Chars: approval.Chars, Cwd: approval.Cwd, Why: approval.Why,
+		State: approval.State, AskedAt: moved(approval.AskedAt, shift), ExpiresAt: moved(approval.ExpiresAt, shift),
+		AnsweredAt: moved(approval.AnsweredAt, shift), AnsweredBy: line(approval.AnsweredBy, job.MaxNoteChars), Decision: approval.Decision, Reason: approval.Reason,
 	}
 }
 
@@ -126,33 +126,33 @@ func (b *Book) Refused(name string, why error) {
 }
 
 // Doubt returns why the shown state of a job may be out of date, or "".
-func (b *Book) Doubt(one job.Job, now time.Time) string {
-	if one.Mirror == nil {
+func (b *Book) Doubt(entry job.Job, now time.Time) string {
+	if entry.Mirror == nil {
 		return ""
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m := remote.Mirror{Status: one.State, AskedAt: one.QueuedAt.Time(), HeardAt: one.Mirror.HeardAt.Time()}
-	if k := b.by[one.Name]; k != nil {
+	m := remote.Mirror{Status: entry.State, AskedAt: entry.QueuedAt.Time(), HeardAt: entry.Mirror.HeardAt.Time()}
+	if k := b.by[entry.Name]; k != nil {
 		m.Refused = k.refused
 		if k.heardAt.After(m.HeardAt) {
 			m.HeardAt = k.heardAt
 		}
 	}
-	return m.Doubt(one.Remote.Host, now)
+	return m.Doubt(entry.Remote.Host, now)
 }
 
 // Missing returns the next run whose result to fetch, or 0. If many are missing, it
 // covers only the last 20.
-func (b *Book) Missing(one job.Job) int {
+func (b *Book) Missing(entry job.Job) int {
 	const most = 20
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k := b.by[one.Name]
-	if k == nil || one.Mirror == nil || k.results <= one.Mirror.Results {
+	k := b.by[entry.Name]
+	if k == nil || entry.Mirror == nil || k.results <= entry.Mirror.Results {
 		return 0
 	}
-	return max(one.Mirror.Results+1, k.results-most+1)
+	return max(entry.Mirror.Results+1, k.results-most+1)
 }
 
 // Approvals lists the approvals of that job.
@@ -209,16 +209,16 @@ func (b *Book) Forget(kept func(name string) bool) {
 const maxWorkdirChars = 4096
 
 // checked validates a PC's report of a job, and shifts its times to this PC's clock.
-func checked(one job.Job, value remote.Value, at time.Time) (remote.JobState, error) {
-	if value.State == nil || value.State.Job != one.Remote.Name {
-		return remote.JobState{}, bridge.Errorf(bridge.Invalid, "%s speaks of another job than %s", one.Remote.Host, one.Name)
+func checked(entry job.Job, value remote.Value, at time.Time) (remote.JobState, error) {
+	if value.State == nil || value.State.Job != entry.Remote.Name {
+		return remote.JobState{}, bridge.Errorf(bridge.Invalid, "%s speaks of another job than %s", entry.Remote.Host, entry.Name)
 	}
 	s := *value.State
 	if s.Status != job.Queued && !s.Status.IsActive() && !s.Status.IsEnded() {
-		return s, bridge.Errorf(bridge.Unsupported, "%s says that %s is %q, which this Bridge does not know", one.Remote.Host, one.Name, line(string(s.Status), job.MaxNoteChars))
+		return s, bridge.Errorf(bridge.Unsupported, "%s says that %s is %q, which this Bridge does not know", entry.Remote.Host, entry.Name, line(string(s.Status), job.MaxNoteChars))
 	}
 	if s.Run < 0 || s.Run > math.MaxInt32 || s.Results < 0 || s.Results > s.Run || s.Tokens < 0 || s.CostUSD < 0 || s.Percent != nil && (*s.Percent < 0 || *s.Percent > 100) {
-		return s, bridge.Errorf(bridge.Invalid, "%s says of %s what cannot be", one.Remote.Host, one.Name)
+		return s, bridge.Errorf(bridge.Invalid, "%s says of %s what cannot be", entry.Remote.Host, entry.Name)
 	}
 	s.Title, s.Note, s.Step = line(s.Title, job.MaxTitleChars), line(s.Note, job.MaxNoteChars), line(s.Step, job.MaxNoteChars)
 	s.Model, s.Effort, s.Layer = line(s.Model, job.MaxModelChars), line(s.Effort, job.MaxModelChars), line(s.Layer, job.MaxModelChars)
@@ -258,33 +258,33 @@ func moved(at job.Millis, by time.Duration) job.Millis {
 
 // Show updates the entry of a job from its PC's report. It reports whether the entry
 // must be durable immediately.
-func Show(one *job.Job, s remote.JobState, at time.Time) (atOnce bool) {
-	before, mirror := *one, *one.Mirror
+func Show(entry *job.Job, s remote.JobState, at time.Time) (atOnce bool) {
+	before, mirror := *entry, *entry.Mirror
 	mirror.HeardAt, mirror.UnknownAt, mirror.Branch, mirror.Step = job.Millis(at.UnixMilli()), 0, s.Branch, s.Step
 	if s.Run > before.Run || at.Sub(mirror.ToldAt.Time()) >= remote.SpawnPatience { // otherwise the message may be in transit
 		mirror.ToldAt = 0
 	}
-	one.Mirror = &mirror
-	one.State, one.Run, one.Wait, one.Ended, one.LimitUntil = s.Status, s.Run, s.Wait, s.Ended, job.Millis(s.Until)
-	one.Title, one.Model, one.Effort, one.Layer = cmp.Or(s.Title, one.Title), s.Model, s.Effort, s.Layer
-	one.Workdir, one.SessionID = cmp.Or(s.Workdir, one.Workdir), cmp.Or(s.Session, one.SessionID)
+	entry.Mirror = &mirror
+	entry.State, entry.Run, entry.Wait, entry.Ended, entry.LimitUntil = s.Status, s.Run, s.Wait, s.Ended, job.Millis(s.Until)
+	entry.Title, entry.Model, entry.Effort, entry.Layer = cmp.Or(s.Title, entry.Title), s.Model, s.Effort, s.Layer
+	entry.Workdir, entry.SessionID = cmp.Or(s.Workdir, entry.Workdir), cmp.Or(s.Session, entry.SessionID)
 	if access, err := job.ParseAccess(s.Access); err == nil {
-		one.Access = access
+		entry.Access = access
 	}
-	one.Tokens, one.CostUSD, one.Percent, one.ETAAt, one.ProgressNote = s.Tokens, s.CostUSD, s.Percent, job.Millis(s.ETA), s.Note
-	one.FinishedAt = 0
+	entry.Tokens, entry.CostUSD, entry.Percent, entry.ETAAt, entry.ProgressNote = s.Tokens, s.CostUSD, s.Percent, job.Millis(s.ETA), s.Note
+	entry.FinishedAt = 0
 	if s.Started != 0 {
-		one.StartedAt = job.Millis(s.Started)
+		entry.StartedAt = job.Millis(s.Started)
 	}
-	if one.State.IsEnded() {
-		one.FinishedAt = cmp.Or(job.Millis(s.EndedAt), job.Millis(at.UnixMilli()))
+	if entry.State.IsEnded() {
+		entry.FinishedAt = cmp.Or(job.Millis(s.EndedAt), job.Millis(at.UnixMilli()))
 	}
-	one.ResultSent = one.State.IsEnded() && one.Mirror.Results >= one.Run
-	if one.Run > before.Run || !one.State.IsEnded() && before.State.IsEnded() {
-		one.CancelAsked = false
+	entry.ResultSent = entry.State.IsEnded() && entry.Mirror.Results >= entry.Run
+	if entry.Run > before.Run || !entry.State.IsEnded() && before.State.IsEnded() {
+		entry.CancelAsked = false
 	}
-	return before.Mirror.HeardAt == 0 || before.Mirror.UnknownAt != 0 || before.Mirror.ToldAt != mirror.ToldAt || one.State != before.State || one.Run != before.Run || one.ResultSent != before.ResultSent ||
-		one.SessionID != before.SessionID || one.Workdir != before.Workdir || one.Mirror.Branch != before.Mirror.Branch
+	return before.Mirror.HeardAt == 0 || before.Mirror.UnknownAt != 0 || before.Mirror.ToldAt != mirror.ToldAt || entry.State != before.State || entry.Run != before.Run || entry.ResultSent != before.ResultSent ||
+		entry.SessionID != before.SessionID || entry.Workdir != before.Workdir || entry.Mirror.Branch != before.Mirror.Branch
 }
 
 // Differs reports whether two entries show different data, apart from the time of the

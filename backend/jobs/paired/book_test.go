@@ -39,12 +39,12 @@ func TestRMT_17_WhatAnotherPCSaysIsBounded(t *testing.T) {
 		"101 %":                     func(s *remote.JobState) { p := 101; s.Percent = &p },
 	} {
 		var b Book
-		if news, err := b.Heard(given(first), said(change), start); err == nil || news.Is {
+		if news, err := b.RecordReport(given(first), said(change), start); err == nil || news.Is {
 			t.Errorf("%s is taken", name)
 		}
 	}
 	var b Book
-	news, err := b.Heard(given(first), said(func(s *remote.JobState) {
+	news, err := b.RecordReport(given(first), said(func(s *remote.JobState) {
 		s.Title, s.Note, s.Workdir = strings.Repeat("é", 500), "a\x1b[31mb\nc", strings.Repeat("w", 10_000)
 		s.Wait = &job.Wait{For: "\x00", ID: strings.Repeat("i", 1000)}
 	}), start)
@@ -61,7 +61,7 @@ func TestRMT_17_TimesAreThoseOfThisPC(t *testing.T) {
 	})
 	approval := job.NewApproval(job.Approval{ID: "q1", Job: first}, start.Add(ahead))
 	value.Approvals = []job.Approval{approval}
-	news, err := b.Heard(given(first), value, start)
+	news, err := b.RecordReport(given(first), value, start)
 	if err != nil || news.State.Started != start.Add(-time.Minute).UnixMilli() {
 		t.Errorf("it began at %d, %v", news.State.Started, err)
 	}
@@ -80,24 +80,24 @@ func TestRMT_15_AnOlderAnswerTakesNothingBack(t *testing.T) {
 		seconds int
 		is      bool
 	}{{0, true}, {5, true}, {4, false}, {5, true}, {-54, false}, {-55, true}} { // a clock that was set back a minute counts
-		if news, err := b.Heard(given(first), at(tt.seconds), start); err != nil || news.Is != tt.is {
+		if news, err := b.RecordReport(given(first), at(tt.seconds), start); err != nil || news.Is != tt.is {
 			t.Errorf("answer %d: %v, %v, want %v", i, news.Is, err, tt.is)
 		}
 	}
 	later := given(first)
 	later.Run = 2
-	if news, _ := b.Heard(later, at(60), start); news.Is {
+	if news, _ := b.RecordReport(later, at(60), start); news.Is {
 		t.Error("a run before the one that is known was taken")
 	}
 }
 
 func TestRMT_13_AJobThatIsHeardOfAgainIsKnown(t *testing.T) {
-	one := given(first)
-	one.Mirror.HeardAt, one.Mirror.UnknownAt = job.MillisOf(start), job.MillisOf(start)
-	if atOnce := Show(&one, *said(nil).State, start.Add(time.Second)); !atOnce || one.Mirror.UnknownAt != 0 {
-		t.Errorf("it is unknown since %d, durably changed at once %v", one.Mirror.UnknownAt, atOnce)
+	entry := given(first)
+	entry.Mirror.HeardAt, entry.Mirror.UnknownAt = job.MillisOf(start), job.MillisOf(start)
+	if atOnce := Show(&entry, *said(nil).State, start.Add(time.Second)); !atOnce || entry.Mirror.UnknownAt != 0 {
+		t.Errorf("it is unknown since %d, durably changed at once %v", entry.Mirror.UnknownAt, atOnce)
 	}
-	if atOnce := Show(&one, *said(nil).State, start.Add(2*time.Second)); atOnce {
+	if atOnce := Show(&entry, *said(nil).State, start.Add(2*time.Second)); atOnce {
 		t.Error("what changed nothing is written at once")
 	}
 }
@@ -110,7 +110,7 @@ func TestRMT_16_ApprovalsBelongToTheJobThatAskedFirst(t *testing.T) {
 		for _, id := range ids {
 			value.Approvals = append(value.Approvals, job.Approval{ID: id, Job: "forged", By: "forged", State: job.ApprovalAsked, Detail: name, Token: "secret", ExpiresAt: job.Millis(start.Add(time.Minute).UnixMilli())})
 		}
-		if _, err := b.Heard(given(name), value, start); err != nil {
+		if _, err := b.RecordReport(given(name), value, start); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,19 +130,19 @@ func TestRMT_16_ApprovalsBelongToTheJobThatAskedFirst(t *testing.T) {
 
 func TestRMT_15_OfManyResultsTheLastOnesAreFetched(t *testing.T) {
 	var b Book
-	one := given(first)
-	if _, err := b.Heard(one, said(func(s *remote.JobState) { s.Run, s.Results = 1000, 999 }), start); err != nil {
+	entry := given(first)
+	if _, err := b.RecordReport(entry, said(func(s *remote.JobState) { s.Run, s.Results = 1000, 999 }), start); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Missing(one); got != 980 {
+	if got := b.Missing(entry); got != 980 {
 		t.Errorf("the next one is %d", got)
 	}
-	one.Mirror.Results = 998
-	if got := b.Missing(one); got != 999 {
+	entry.Mirror.Results = 998
+	if got := b.Missing(entry); got != 999 {
 		t.Errorf("then it is %d", got)
 	}
-	one.Mirror.Results = 999
-	if got := b.Missing(one); got != 0 {
+	entry.Mirror.Results = 999
+	if got := b.Missing(entry); got != 0 {
 		t.Errorf("at the end it is %d", got)
 	}
 }
@@ -150,9 +150,9 @@ func TestRMT_15_OfManyResultsTheLastOnesAreFetched(t *testing.T) {
 func TestRMT_15_WhyAPCTellsNothingOfAJobIsShown(t *testing.T) {
 	var b Book
 	b.Refused(first, bridge.Errorf(bridge.Denied, "jobs for laptop are not allowed here"))
-	one := given(first)
-	one.Mirror.HeardAt = job.Millis(start.UnixMilli())
-	if got := b.Doubt(one, start.Add(90*time.Second)); !strings.HasSuffix(got, ": jobs for laptop are not allowed here") {
+	entry := given(first)
+	entry.Mirror.HeardAt = job.Millis(start.UnixMilli())
+	if got := b.Doubt(entry, start.Add(90*time.Second)); !strings.HasSuffix(got, ": jobs for laptop are not allowed here") {
 		t.Errorf("the doubt is %q", got)
 	}
 	if fmt.Sprintf("%x", Digest("a")) == fmt.Sprintf("%x", Digest("b")) {

@@ -11,23 +11,23 @@ import (
 )
 
 // refused ends a job that its PC refused. The caller receives the error directly.
-func (j *Jobs) refused(one job.Job, why error) error {
-	one.Run = 1
+func (j *Jobs) refused(entry job.Job, why error) error {
+	entry.Run = 1
 	outcome := job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}
-	if err := j.opts.Files.WriteEnvelope(one, outcome, why.Error(), j.opts.Now()); err != nil {
+	if err := j.opts.Files.WriteEnvelope(entry, outcome, why.Error(), j.opts.Now()); err != nil {
 		return err
 	}
-	return j.end(one, outcome, true)
+	return j.end(entry, outcome, true)
 }
 
-func (j *Jobs) end(one job.Job, outcome job.Outcome, sent bool) error {
+func (j *Jobs) end(entry job.Job, outcome job.Outcome, sent bool) error {
 	return j.opts.Registry.Change(func(r *job.Registry) error {
-		_, err := r.Update(one.Name, func(present *job.Job) {
-			present.State, present.Run, present.Ended, present.Wait = outcome.State, one.Run, outcome.Ended, nil
+		_, err := r.Update(entry.Name, func(present *job.Job) {
+			present.State, present.Run, present.Ended, present.Wait = outcome.State, entry.Run, outcome.Ended, nil
 			present.FinishedAt, present.ResultSent = job.Millis(j.opts.Now().UnixMilli()), sent
-			present.Mirror.Results = one.Run - 1
+			present.Mirror.Results = entry.Run - 1
 			if sent {
-				present.Mirror.Results = one.Run
+				present.Mirror.Results = entry.Run
 			}
 		})
 		return err
@@ -35,57 +35,57 @@ func (j *Jobs) end(one job.Job, outcome job.Outcome, sent bool) error {
 }
 
 // lost ends a job that sends no more reports, and notifies its supervisor.
-func (j *Jobs) lost(one job.Job, outcome job.Outcome, why string) error {
-	if one.State.IsEnded() { // only its result is missing
-		outcome = job.Outcome{State: one.State, Ended: one.Ended, Until: one.LimitUntil.Time()}
-		if one.State == job.Finished {
+func (j *Jobs) lost(entry job.Job, outcome job.Outcome, why string) error {
+	if entry.State.IsEnded() { // only its result is missing
+		outcome = job.Outcome{State: entry.State, Ended: entry.Ended, Until: entry.LimitUntil.Time()}
+		if entry.State == job.Finished {
 			outcome.State = job.Failed
 		}
 	}
-	one.Run = max(1, one.Run)
-	envelope := runs.NewEnvelope(one.Name, one.Run, outcome, "", runs.Evidence{}, j.opts.Now())
-	envelope.Error, envelope.Title, envelope.Model, envelope.Session, envelope.Workdir = why, one.Title, one.Model, one.SessionID, one.Workdir
-	if err := j.end(one, outcome, false); err != nil {
+	entry.Run = max(1, entry.Run)
+	envelope := runs.NewEnvelope(entry.Name, entry.Run, outcome, "", runs.Evidence{}, j.opts.Now())
+	envelope.Error, envelope.Title, envelope.Model, envelope.Session, envelope.Workdir = why, entry.Title, entry.Model, entry.SessionID, entry.Workdir
+	if err := j.end(entry, outcome, false); err != nil {
 		return err
 	}
-	return j.Came(j.opts.Life, one.Name, envelope)
+	return j.Came(j.opts.Life, entry.Name, envelope)
 }
 
 // Followed lists the jobs that may still send reports.
 func (j *Jobs) Followed() (list []job.Job) {
 	kept := map[string]bool{}
-	for _, one := range j.opts.Registry.All() {
-		if one.Mirror == nil {
+	for _, entry := range j.opts.Registry.All() {
+		if entry.Mirror == nil {
 			continue
 		}
-		kept[one.Name] = true
-		resumes := one.State == job.Limit && one.LimitUntil > 0 && !one.CancelAsked
-		if !one.State.IsEnded() || !one.ResultSent || resumes || one.Mirror.ToldAt > 0 {
-			list = append(list, one)
+		kept[entry.Name] = true
+		resumes := entry.State == job.Limit && entry.LimitUntil > 0 && !entry.CancelAsked
+		if !entry.State.IsEnded() || !entry.ResultSent || resumes || entry.Mirror.ToldAt > 0 {
+			list = append(list, entry)
 		}
 	}
 	j.book.Forget(func(name string) bool { return kept[name] })
 	return list
 }
 
-// HeardFrom records the report of a job's PC, or the error instead.
-func (j *Jobs) HeardFrom(name string, value remote.Value, why error) error {
-	one, err := j.opts.Registry.Get(name)
-	if err != nil || one.Mirror == nil {
+// RecordReport records the report of a job's PC, or the error instead.
+func (j *Jobs) RecordReport(name string, value remote.Value, why error) error {
+	entry, err := j.opts.Registry.Get(name)
+	if err != nil || entry.Mirror == nil {
 		return nil //nolint:nilerr // it went to the archive meanwhile
 	}
 	at := j.opts.Now()
 	if why != nil {
-		return j.unheard(one, why)
+		return j.unheard(entry, why)
 	}
-	news, err := j.book.Heard(one, value, at)
+	news, err := j.book.RecordReport(entry, value, at)
 	if err != nil || !news.Is {
 		return err
 	}
-	if err := j.passNote(one, news.State); err != nil {
+	if err := j.passNote(entry, news.State); err != nil {
 		return err
 	}
-	show := func(one *job.Job) bool { return Show(one, news.State, j.opts.Now()) }
+	show := func(entry *job.Job) bool { return Show(entry, news.State, j.opts.Now()) }
 	if err := j.opts.Registry.Show(name, show, news.Asked); err != nil {
 		return err
 	}
@@ -95,86 +95,86 @@ func (j *Jobs) HeardFrom(name string, value remote.Value, why error) error {
 // unheard handles an error in place of a report. If the PC still does not know a job
 // after the time limit of a spawn, the job is lost. The start of that time is durable,
 // so that broker restarts cannot extend it (RMT-13).
-func (j *Jobs) unheard(one job.Job, why error) error {
-	host, now, since := one.Remote.Host, j.opts.Now(), one.Mirror.UnknownAt.Time()
+func (j *Jobs) unheard(entry job.Job, why error) error {
+	host, now, since := entry.Remote.Host, j.opts.Now(), entry.Mirror.UnknownAt.Time()
 	switch code := bridge.CodeOf(why); {
 	case code == bridge.Unauthorized:
-		return j.lost(one, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" is neither paired with this PC nor in its team any more: whether the job goes on there is not known here.")
+		return j.lost(entry, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" is neither paired with this PC nor in its team any more: whether the job goes on there is not known here.")
 	case remote.IsUnanswered(why), code == bridge.Unavailable, code == bridge.Busy:
 		return nil
 	case code != bridge.NotFound:
-		j.book.Refused(one.Name, why)
-		return j.noteUnknown(one, 0)
+		j.book.Refused(entry.Name, why)
+		return j.noteUnknown(entry, 0)
 	case since.IsZero(), since.After(now): // or the clock was set back
-		return j.noteUnknown(one, job.MillisOf(now))
+		return j.noteUnknown(entry, job.MillisOf(now))
 	case now.Sub(since) < remote.SpawnPatience:
 		return nil
-	case one.Mirror.HeardAt == 0:
-		return j.lost(one, job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}, host+" knows no such job: it was not started.")
+	case entry.Mirror.HeardAt == 0:
+		return j.lost(entry, job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}, host+" knows no such job: it was not started.")
 	}
-	return j.lost(one, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" does not know this job any more.")
+	return j.lost(entry, job.Outcome{State: job.Interrupted, Ended: job.EndedRunnerGone}, host+" does not know this job any more.")
 }
 
 // noteUnknown records since when the PC of a job does not know the job; 0 clears the
 // record.
-func (j *Jobs) noteUnknown(one job.Job, since job.Millis) error {
-	if one.Mirror.UnknownAt == since {
+func (j *Jobs) noteUnknown(entry job.Job, since job.Millis) error {
+	if entry.Mirror.UnknownAt == since {
 		return nil
 	}
-	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.UnknownAt = since })
+	return j.setMirror(entry.Name, func(mirror *job.Mirror) { mirror.UnknownAt = since })
 }
 
 // setMirror durably changes this PC's own data about a job of another PC.
 func (j *Jobs) setMirror(name string, change func(*job.Mirror)) error {
 	return j.opts.Registry.Change(func(r *job.Registry) error {
-		_, err := r.Update(name, func(one *job.Job) { change(one.Mirror) })
+		_, err := r.Update(name, func(entry *job.Job) { change(entry.Mirror) })
 		return err
 	})
 }
 
 // passNote sends a job's progress note once as a message (RMT-19). The message wakes no
 // session.
-func (j *Jobs) passNote(one job.Job, s remote.JobState) error {
-	if s.Note == "" || s.Note == one.ProgressNote {
+func (j *Jobs) passNote(entry job.Job, s remote.JobState) error {
+	if s.Note == "" || s.Note == entry.ProgressNote {
 		return nil
 	}
 	body := s.Note
 	if s.Percent != nil {
 		body = fmt.Sprintf("%d %%: %s", *s.Percent, s.Note)
 	}
-	id := fmt.Sprintf("note-%s-%d-%x", one.Name, s.Run, Digest(s.Note))
-	return j.opts.Supervisors.Deliver(j.opts.Life, one, id, runs.Conversation(one.Name)+":note", body)
+	id := fmt.Sprintf("note-%s-%d-%x", entry.Name, s.Run, Digest(s.Note))
+	return j.opts.Supervisors.Deliver(j.opts.Life, entry, id, runs.Conversation(entry.Name)+":note", body)
 }
 
 // Missing returns the next run whose result to fetch, or 0.
 func (j *Jobs) Missing(name string) int {
-	one, err := j.opts.Registry.Get(name)
+	entry, err := j.opts.Registry.Get(name)
 	if err != nil {
 		return 0
 	}
-	return j.book.Missing(one)
+	return j.book.Missing(entry)
 }
 
 // Came stores the result of a run durably, then sends its message, then records that. The
 // message is sent once, even if a process dies in between (JOB-03). Came fails with NotFound
 // for an unknown job, and if one of these three steps fails.
 func (j *Jobs) Came(ctx context.Context, name string, result runs.Envelope) error {
-	one, err := j.opts.Registry.Get(name)
-	if err != nil || one.Mirror == nil || result.Run <= one.Mirror.Results {
+	entry, err := j.opts.Registry.Get(name)
+	if err != nil || entry.Mirror == nil || result.Run <= entry.Mirror.Results {
 		return err
 	}
-	result.Job, result.MessageID, result.Host = name, runs.ResultID(name, result.Run), one.Remote.Host
+	result.Job, result.MessageID, result.Host = name, runs.ResultID(name, result.Run), entry.Remote.Host
 	result.WrittenAt = job.Millis(j.opts.Now().UnixMilli())
-	if err := j.opts.Files.TakeEnvelope(one, result, j.opts.Now()); err != nil {
+	if err := j.opts.Files.StoreEnvelope(entry, result, j.opts.Now()); err != nil {
 		return err
 	}
-	if err := j.opts.Supervisors.Deliver(ctx, one, result.MessageID, runs.Conversation(name), result.Body(j.opts.Files.Envelope(name))); err != nil {
+	if err := j.opts.Supervisors.Deliver(ctx, entry, result.MessageID, runs.Conversation(name), result.Body(j.opts.Files.Envelope(name))); err != nil {
 		return err
 	}
 	return j.opts.Registry.Change(func(r *job.Registry) error {
-		_, err := r.Update(name, func(one *job.Job) {
-			one.Mirror.Results = result.Run
-			one.ResultSent = one.State.IsEnded() && result.Run >= one.Run
+		_, err := r.Update(name, func(entry *job.Job) {
+			entry.Mirror.Results = result.Run
+			entry.ResultSent = entry.State.IsEnded() && result.Run >= entry.Run
 		})
 		return err
 	})

@@ -43,17 +43,17 @@ type Registry interface {
 	// before Show returns. Show publishes the entry if it differs, or if anyway is set.
 	Show(name string, change func(*job.Job) (atOnce bool), anyway bool) error
 	// MayControl refuses a caller who may not control that job.
-	MayControl(by broker.Asker, one job.Job) error
+	MayControl(asker broker.Asker, entry job.Job) error
 }
 
 // Supervisors gives access to the supervisors of the jobs.
 type Supervisors interface {
 	// AnswersTo returns the current supervisor of a job.
-	AnswersTo(one job.Job) job.Caller
+	AnswersTo(entry job.Job) job.Caller
 	// Deliver stores a message durably for the supervisor, only once for any number of calls.
-	Deliver(ctx context.Context, one job.Job, id, conversation, body string) error
+	Deliver(ctx context.Context, entry job.Job, id, conversation, body string) error
 	// Question returns the text of an approval for its recipient.
-	Question(one job.Job, approval job.Approval, to job.Caller) string
+	Question(entry job.Job, approval job.Approval, caller job.Caller) string
 }
 
 // Link connects to paired PCs.
@@ -91,7 +91,7 @@ var errNoLinks = bridge.Errorf(bridge.Unsupported, "this Bridge does not link wi
 
 // ask sends the PC of a job a request about it, with the identity that gave the job.
 // The session may have another identity now (RMT-12).
-func (j *Jobs) ask(ctx context.Context, one job.Job, request remote.Request, args any) (remote.Value, error) {
+func (j *Jobs) ask(ctx context.Context, entry job.Job, request remote.Request, args any) (remote.Value, error) {
 	link := j.link.Load()
 	if link == nil {
 		return remote.Value{}, errNoLinks
@@ -100,15 +100,15 @@ func (j *Jobs) ask(ctx context.Context, one job.Job, request remote.Request, arg
 	if err != nil {
 		return remote.Value{}, err
 	}
-	request.Job, request.Peer.Supervisor = one.Remote.Name, one.Supervisor
-	return (*link).Ask(ctx, one.Mirror.PC, request, raw)
+	request.Job, request.Peer.Supervisor = entry.Remote.Name, entry.Supervisor
+	return (*link).Ask(ctx, entry.Mirror.PC, request, raw)
 }
 
 // Spawn gives a job to a paired PC. It records the job before it sends the request. It fails
 // with Unsupported without links, with Invalid for bad arguments, if the PC is unknown, and
 // with that PC's error if it refuses the job. If the answer is lost, Spawn returns the job with
 // Doubt, because the job may exist.
-func (j *Jobs) Spawn(ctx context.Context, by broker.Asker, request job.Request, args api.SpawnArgs) (api.Spawned, error) {
+func (j *Jobs) Spawn(ctx context.Context, asker broker.Asker, request job.Request, args api.SpawnArgs) (api.Spawned, error) {
 	if err := remote.CheckSpawn(request); err != nil {
 		return api.Spawned{}, err
 	}
@@ -120,19 +120,19 @@ func (j *Jobs) Spawn(ctx context.Context, by broker.Asker, request job.Request, 
 	if err != nil {
 		return api.Spawned{}, err
 	}
-	caller, err := j.callerFor(by, request, pc)
+	caller, err := j.callerFor(asker, request, pc)
 	if err != nil {
 		return api.Spawned{}, err
 	}
-	var said job.SpawnArgs
-	if err := bridge.DecodeStrict(args.Args, bridge.MaxFrameBytes, &said); err != nil {
+	var spawnArgs job.SpawnArgs
+	if err := bridge.DecodeStrict(args.Args, bridge.MaxFrameBytes, &spawnArgs); err != nil {
 		return api.Spawned{}, err
 	}
-	said.Host = ""
-	var one job.Job
+	spawnArgs.Host = ""
+	var entry job.Job
 	err = j.opts.Registry.Change(func(r *job.Registry) (err error) {
 		if _, err = r.Spawn(request, args.Name, caller, j.opts.Now()); err == nil {
-			one, err = r.Update(args.Name, func(one *job.Job) { one.Mirror.PC = pc })
+			entry, err = r.Update(args.Name, func(entry *job.Job) { entry.Mirror.PC = pc })
 		}
 		return err
 	})
@@ -140,48 +140,48 @@ func (j *Jobs) Spawn(ctx context.Context, by broker.Asker, request job.Request, 
 		return api.Spawned{}, err
 	}
 	defer (*link).Follow()
-	value, err := j.ask(ctx, one, remote.Request{Operation: remote.Spawn, Spawn: request}, said)
-	return j.begun(one, value, err)
+	value, err := j.ask(ctx, entry, remote.Request{Operation: remote.Spawn, Spawn: request}, spawnArgs)
+	return j.begun(entry, value, err)
 }
 
 // begun completes a spawn with the answer of its PC. If there is no answer, the next
 // report settles the spawn (RMT-13).
-func (j *Jobs) begun(one job.Job, value remote.Value, why error) (api.Spawned, error) {
+func (j *Jobs) begun(entry job.Job, value remote.Value, why error) (api.Spawned, error) {
 	switch {
 	case why == nil:
-		if err := j.HeardFrom(one.Name, value, nil); err != nil {
+		if err := j.RecordReport(entry.Name, value, nil); err != nil {
 			return api.Spawned{}, err
 		}
 	case remote.IsUnanswered(why), bridge.CodeOf(why) == bridge.Internal:
-		answer := j.Spawned(one)
-		answer.Doubt = remote.Mirror{Status: one.State}.Doubt(one.Remote.Host, j.opts.Now())
+		answer := j.Spawned(entry)
+		answer.Doubt = remote.Mirror{Status: entry.State}.Doubt(entry.Remote.Host, j.opts.Now())
 		// From now on the job is visible, although its data is the same.
-		return answer, j.opts.Registry.Show(one.Name, func(*job.Job) bool { return false }, true)
+		return answer, j.opts.Registry.Show(entry.Name, func(*job.Job) bool { return false }, true)
 	default:
-		if err := j.refused(one, why); err != nil {
+		if err := j.refused(entry, why); err != nil {
 			return api.Spawned{}, err
 		}
 		return api.Spawned{}, why
 	}
-	one, err := j.opts.Registry.Get(one.Name)
-	return j.Spawned(one), err
+	entry, err := j.opts.Registry.Get(entry.Name)
+	return j.Spawned(entry), err
 }
 
 // Spawned returns the answer of a spawn for a job on a paired PC.
-func (j *Jobs) Spawned(one job.Job) api.Spawned {
-	return api.Spawned{Job: one.Name, Title: one.Title, Status: one.State, Workdir: one.Place(), Branch: one.Mirror.Branch, Doubt: j.Doubt(one)}
+func (j *Jobs) Spawned(entry job.Job) api.Spawned {
+	return api.Spawned{Job: entry.Name, Title: entry.Title, Status: entry.State, Workdir: entry.Folder(), Branch: entry.Mirror.Branch, Doubt: j.Doubt(entry)}
 }
 
 // callerFor returns the caller to name to a paired PC. If the request continues a job's session,
 // the caller has the identity that gave that job. The session may have another identity now.
-func (j *Jobs) callerFor(by broker.Asker, request job.Request, pc string) (job.Caller, error) {
-	caller := job.Caller{Name: by.Address.Name, ID: by.Address.ID}
+func (j *Jobs) callerFor(asker broker.Asker, request job.Request, pc string) (job.Caller, error) {
+	caller := job.Caller{Name: asker.Address.Name, ID: asker.Address.ID}
 	if request.SessionID == "" {
 		return caller, nil
 	}
-	for _, one := range j.opts.Registry.All() {
-		if one.Mirror != nil && one.Mirror.PC == pc && one.SessionID == request.SessionID && j.opts.Registry.MayControl(by, one) == nil {
-			caller.ID = one.Supervisor
+	for _, entry := range j.opts.Registry.All() {
+		if entry.Mirror != nil && entry.Mirror.PC == pc && entry.SessionID == request.SessionID && j.opts.Registry.MayControl(asker, entry) == nil {
+			caller.ID = entry.Supervisor
 			return caller, nil
 		}
 	}
@@ -189,8 +189,8 @@ func (j *Jobs) callerFor(by broker.Asker, request job.Request, pc string) (job.C
 }
 
 func (j *Jobs) status(name string) api.JobStatus {
-	one, _ := j.opts.Registry.Get(name)
-	return api.JobStatus{Job: name, Status: one.State}
+	entry, _ := j.opts.Registry.Get(name)
+	return api.JobStatus{Job: name, Status: entry.State}
 }
 
 // logged logs an error that no caller waits for, except a cancel.
@@ -207,4 +207,4 @@ func (j *Jobs) Approval(id string) (job.Approval, bool) { return j.book.Approval
 func (j *Jobs) Approvals(name string) []job.Approval { return j.book.Approvals(name) }
 
 // Doubt returns why the shown state of a job may be out of date, or "".
-func (j *Jobs) Doubt(one job.Job) string { return j.book.Doubt(one, j.opts.Now()) }
+func (j *Jobs) Doubt(entry job.Job) string { return j.book.Doubt(entry, j.opts.Now()) }

@@ -33,36 +33,36 @@ type lastRead struct {
 // ReadLog continues to read the log of a job on another PC. It stores the data here, so
 // that it is readable without that PC. While the job is active, a broken link is no
 // error: the rest comes later.
-func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (jobfiles.Log, error) {
+func (j *Jobs) ReadLog(ctx context.Context, entry job.Job, from int64) (jobfiles.Log, error) {
 	j.reading.Lock()
 	defer j.reading.Unlock()
-	here, err := jobfiles.ReadLog(one.Name, from, j.opts.Files.Home, j.opts.Files.Archive)
+	here, err := jobfiles.ReadLog(entry.Name, from, j.opts.Files.Home, j.opts.Files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 		if from > 0 {
 			err = bridge.Errorf(bridge.Invalid, "from must be 0, for nothing of it was read yet")
 		}
 	}
-	last, present := j.readAt[one.Name], lastRead{at: j.opts.Now(), run: one.Run, ended: one.State.IsEnded()}
+	last, present := j.readAt[entry.Name], lastRead{at: j.opts.Now(), run: entry.Run, ended: entry.State.IsEnded()}
 	paused := present.at.Sub(last.at) < readPause && last.run == present.run && last.ended == present.ended
 	if err != nil || here.Next < here.Size || paused {
 		return here, err
 	}
-	value, err := j.ask(ctx, one, remote.Request{Operation: remote.ReadLog, From: here.Size}, nil)
+	value, err := j.ask(ctx, entry, remote.Request{Operation: remote.ReadLog, From: here.Size}, nil)
 	if err != nil {
 		if here.Size > 0 || !present.ended && bridge.CodeOf(err) == bridge.Unavailable { // return the known part
 			return here, nil
 		}
 		return here, err
 	}
-	j.readAt[one.Name] = present
+	j.readAt[entry.Name] = present
 	if len(value.Part.Data) > 0 {
-		if err := j.opts.Files.AppendLog(one.Name, value.Part.Data); err != nil {
+		if err := j.opts.Files.AppendLog(entry.Name, value.Part.Data); err != nil {
 			return here, err
 		}
-		delete(j.readAt, one.Name) // there may be more data
+		delete(j.readAt, entry.Name) // there may be more data
 	}
-	here, err = jobfiles.ReadLog(one.Name, from, j.opts.Files.Home, j.opts.Files.Archive)
+	here, err = jobfiles.ReadLog(entry.Name, from, j.opts.Files.Home, j.opts.Files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -72,24 +72,24 @@ func (j *Jobs) ReadLog(ctx context.Context, one job.Job, from int64) (jobfiles.L
 
 // Diff reads the changes of a job on another PC. It fails with that PC's error, with TooLarge
 // if the changes exceed the limit, and with Invalid if they cannot be decoded.
-func (j *Jobs) Diff(ctx context.Context, one job.Job) (diff landing.Diff, err error) {
+func (j *Jobs) Diff(ctx context.Context, entry job.Job) (diff landing.Diff, err error) {
 	var whole []byte
 	for of := ""; ; {
-		value, err := j.ask(ctx, one, remote.Request{Operation: remote.ReadDiff, From: int64(len(whole)), Of: of}, nil)
+		value, err := j.ask(ctx, entry, remote.Request{Operation: remote.ReadDiff, From: int64(len(whole)), Of: of}, nil)
 		switch {
 		case err != nil:
 			return diff, err
 		case value.Part.Size > maxDiffBytes:
-			return diff, bridge.Errorf(bridge.TooLarge, "what %s changed needs %s: look at it on %s", one.Name, bridge.Size(value.Part.Size), one.Remote.Host)
+			return diff, bridge.Errorf(bridge.TooLarge, "what %s changed needs %s: look at it on %s", entry.Name, bridge.Size(value.Part.Size), entry.Remote.Host)
 		case len(value.Part.Data) == 0 && value.Part.Size > int64(len(whole)):
-			return diff, bridge.Errorf(bridge.Internal, "%s sent an empty part", one.Remote.Host)
+			return diff, bridge.Errorf(bridge.Internal, "%s sent an empty part", entry.Remote.Host)
 		}
 		if whole, of = append(whole, value.Part.Data...), value.Part.Of; int64(len(whole)) >= value.Part.Size {
 			break
 		}
 	}
 	if err := json.Unmarshal(whole, &diff); err != nil {
-		return diff, bridge.WithCause(bridge.Invalid, err, "what "+one.Remote.Host+" says that "+one.Name+" changed cannot be read")
+		return diff, bridge.WithCause(bridge.Invalid, err, "what "+entry.Remote.Host+" says that "+entry.Name+" changed cannot be read")
 	}
 	return diff, nil
 }

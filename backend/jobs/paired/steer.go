@@ -14,70 +14,70 @@ import (
 // Say sends a message to a job on its PC (RMT-10). It fails with the error of that PC, and with
 // Unsupported without links. If there is no answer, the message may have arrived, so it is
 // never resent automatically.
-func (j *Jobs) Say(ctx context.Context, one job.Job, id string, control job.Control) (api.JobMessaged, error) {
+func (j *Jobs) Say(ctx context.Context, entry job.Job, id string, control job.Control) (api.JobMessaged, error) {
 	args := job.MessageArgs{
-		Job: one.Remote.Name, Message: control.Message, Title: control.Settings.Title, Model: control.Settings.Model,
+		Job: entry.Remote.Name, Message: control.Message, Title: control.Settings.Title, Model: control.Settings.Model,
 		Effort: control.Settings.Effort, Access: string(control.Settings.Access),
 	}
-	if err := j.noteTold(one, job.MillisOf(j.opts.Now())); err != nil {
+	if err := j.recordMessage(entry, job.MillisOf(j.opts.Now())); err != nil {
 		return api.JobMessaged{}, err
 	}
-	value, err := j.ask(ctx, one, remote.Request{Operation: remote.Control, Control: remote.ControlArgs{ID: id}}, args)
+	value, err := j.ask(ctx, entry, remote.Request{Operation: remote.Control, Control: remote.ControlArgs{ID: id}}, args)
 	(*j.link.Load()).Follow()
 	if code := bridge.CodeOf(err); err != nil && code != bridge.Unavailable && code != bridge.Internal {
-		j.logged("note that words were refused", j.noteTold(one, 0))
+		j.logged("note that words were refused", j.recordMessage(entry, 0))
 	}
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
-	err = j.HeardFrom(one.Name, value, nil) // the job is followed after that too: an older report may arrive later
-	answer := api.JobMessaged{JobStatus: j.status(one.Name)}
+	err = j.RecordReport(entry.Name, value, nil) // the job is followed after that too: an older report may arrive later
+	answer := api.JobMessaged{JobStatus: j.status(entry.Name)}
 	if value.Delivery != job.NoDelivery {
 		answer.Delivery = &value.Delivery
 	}
 	return answer, err
 }
 
-// noteTold durably records, before the send, that an ended job gets a message. If a
+// recordMessage durably records, before the send, that an ended job gets a message. If a
 // process dies or the answer is lost, this PC still polls the job. If at is 0, it
 // clears the record after a refusal.
-func (j *Jobs) noteTold(one job.Job, at job.Millis) error {
-	if !one.State.IsEnded() {
+func (j *Jobs) recordMessage(entry job.Job, at job.Millis) error {
+	if !entry.State.IsEnded() {
 		return nil // an active job is polled anyway
 	}
-	return j.setMirror(one.Name, func(mirror *job.Mirror) { mirror.ToldAt = at })
+	return j.setMirror(entry.Name, func(mirror *job.Mirror) { mirror.ToldAt = at })
 }
 
 // Stop makes the PC of a job end it. It affects no process of this PC (RMT-10). It fails with
 // the error of that PC, with Unavailable if it cannot be reached, and with Storage if the
 // change cannot be recorded here.
-func (j *Jobs) Stop(ctx context.Context, one job.Job) (api.JobStatus, error) {
-	if one.State.IsEnded() && one.State != job.Limit {
-		return j.status(one.Name), nil
+func (j *Jobs) Stop(ctx context.Context, entry job.Job) (api.JobStatus, error) {
+	if entry.State.IsEnded() && entry.State != job.Limit {
+		return j.status(entry.Name), nil
 	}
-	value, err := j.ask(ctx, one, remote.Request{Operation: remote.Control, Control: remote.ControlArgs{Cancel: true}}, nil)
+	value, err := j.ask(ctx, entry, remote.Request{Operation: remote.Control, Control: remote.ControlArgs{Cancel: true}}, nil)
 	if err != nil {
-		return j.status(one.Name), err
+		return j.status(entry.Name), err
 	}
-	if err := j.HeardFrom(one.Name, value, nil); err != nil {
-		return j.status(one.Name), err
+	if err := j.RecordReport(entry.Name, value, nil); err != nil {
+		return j.status(entry.Name), err
 	}
 	err = j.opts.Registry.Change(func(r *job.Registry) error {
-		_, err := r.Update(one.Name, func(present *job.Job) { present.CancelAsked = !present.State.IsEnded() || present.State == job.Limit })
+		_, err := r.Update(entry.Name, func(present *job.Job) { present.CancelAsked = !present.State.IsEnded() || present.State == job.Limit })
 		return err
 	})
-	return j.status(one.Name), err
+	return j.status(entry.Name), err
 }
 
 // Decide answers an approval of a job for a caller who may control the job. A pass-up leaves it
 // to the owner. It fails with Denied for another caller, with NotFound for an unknown job or
 // approval, and otherwise as Answer does.
-func (j *Jobs) Decide(ctx context.Context, by broker.Asker, control job.Control) (api.JobMessaged, error) {
-	one, err := j.opts.Registry.Get(control.Job)
+func (j *Jobs) Decide(ctx context.Context, asker broker.Asker, control job.Control) (api.JobMessaged, error) {
+	entry, err := j.opts.Registry.Get(control.Job)
 	if err == nil {
-		err = j.opts.Registry.MayControl(by, one)
+		err = j.opts.Registry.MayControl(asker, entry)
 	}
-	if approval, _ := j.book.Approval(control.ApprovalID); err == nil && approval.Job != one.Name {
+	if approval, _ := j.book.Approval(control.ApprovalID); err == nil && approval.Job != entry.Name {
 		err = bridge.Errorf(bridge.NotFound, "%s has no approval %q", control.Job, control.ApprovalID)
 	}
 	if err != nil {
@@ -86,13 +86,13 @@ func (j *Jobs) Decide(ctx context.Context, by broker.Asker, control job.Control)
 	if control.Decision == job.PassUp {
 		err = j.passUp(control.ApprovalID)
 	} else {
-		_, err = j.Answer(ctx, control.ApprovalID, by.Address.Name, control.Decision, control.Reason)
+		_, err = j.Answer(ctx, control.ApprovalID, asker.Address.Name, control.Decision, control.Reason)
 	}
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
 	done := job.AnswerDone
-	return api.JobMessaged{JobStatus: j.status(one.Name), Delivery: &done}, nil
+	return api.JobMessaged{JobStatus: j.status(entry.Name), Delivery: &done}, nil
 }
 
 func (j *Jobs) passUp(id string) error {
@@ -113,7 +113,7 @@ func (j *Jobs) note(approval job.Approval) {
 // (RMT-16). It returns the current record, even with an error.
 func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision, reason string) (job.Approval, error) {
 	before, _ := j.book.Approval(id)
-	one, err := j.opts.Registry.Get(before.Job)
+	entry, err := j.opts.Registry.Get(before.Job)
 	if err != nil {
 		return before, err
 	}
@@ -121,7 +121,7 @@ func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision,
 	if err := after.Answer(by, decision, reason, j.opts.Now()); err != nil {
 		return after, err
 	}
-	_, err = j.ask(ctx, one, remote.Request{Operation: remote.Approval, Approval: id, Decision: decision, Reason: reason}, nil)
+	_, err = j.ask(ctx, entry, remote.Request{Operation: remote.Approval, Approval: id, Decision: decision, Reason: reason}, nil)
 	switch code := bridge.CodeOf(err); {
 	case err == nil:
 		err = after.Deliver()
@@ -138,21 +138,21 @@ func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision,
 // Put delivers the open approvals of jobs to their supervisors. It stops at the first one that
 // cannot be delivered, and fails with its error.
 func (j *Jobs) Put(ctx context.Context) error {
-	for _, one := range j.opts.Registry.All() {
-		if one.Mirror == nil || one.State.IsEnded() {
+	for _, entry := range j.opts.Registry.All() {
+		if entry.Mirror == nil || entry.State.IsEnded() {
 			continue
 		}
-		to := j.opts.Supervisors.AnswersTo(one)
-		for _, approval := range j.book.Approvals(one.Name) {
+		caller := j.opts.Supervisors.AnswersTo(entry)
+		for _, approval := range j.book.Approvals(entry.Name) {
 			if !approval.IsOpen(j.opts.Now()) || len(approval.PassedUp) > 0 {
 				continue
 			}
-			first, undo := j.book.First(approval, to.ID)
+			first, undo := j.book.First(approval, caller.ID)
 			if !first {
 				continue
 			}
-			id := fmt.Sprintf("approval-%x", Digest(one.Mirror.PC+" "+one.Name+" "+approval.ID+" "+to.ID))
-			if err := j.opts.Supervisors.Deliver(ctx, one, id, id, j.opts.Supervisors.Question(one, approval, to)); err != nil {
+			id := fmt.Sprintf("approval-%x", Digest(entry.Mirror.PC+" "+entry.Name+" "+approval.ID+" "+caller.ID))
+			if err := j.opts.Supervisors.Deliver(ctx, entry, id, id, j.opts.Supervisors.Question(entry, approval, caller)); err != nil {
 				undo()
 				return err
 			}

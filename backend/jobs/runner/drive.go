@@ -350,8 +350,8 @@ func (d *drive) event(event job.Event) {
 	if _, waits := event.(job.Retrying); !waits {
 		d.hear()
 	}
-	for _, said := range d.said.hear(event) {
-		d.say(said)
+	for _, statement := range d.said.hear(event) {
+		d.say(statement)
 	}
 	switch e := event.(type) {
 	case job.Spawned:
@@ -547,8 +547,8 @@ func (d *drive) note(entry Entry) error {
 	if err := d.files.append(entry); err != nil {
 		return err
 	}
-	if said, ok := saidIn(entry, d.spec.Supervisor); ok {
-		d.say(said)
+	if statement, ok := saidIn(entry, d.spec.Supervisor); ok {
+		d.say(statement)
 	}
 	return nil
 }

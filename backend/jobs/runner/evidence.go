@@ -159,7 +159,7 @@ func (r *runner) settleIn(ctx context.Context) error {
 	}
 	checkout, err := r.checkoutOf(ctx, r.spec.Folder)
 	if err == nil {
-		r.place.writable = r.gitsOwn(checkout, r.spec.Folder)
+		r.place.writable = r.gitFolders(checkout, r.spec.Folder)
 	}
 	if err == nil && r.state.BaseTree == "" {
 		r.state.Checkout = &checkout
@@ -189,10 +189,10 @@ func (r *runner) git() *gitwork.Git {
 	return r.Git.Pin(r.state.Checkout).Say(func(sentence string) { r.log.line("! " + sentence) })
 }
 
-// gitsOwn returns git's folders of a checkout, so that a job may commit. For a paired
+// gitFolders returns git's folders of a checkout, so that a job may commit. For a paired
 // PC it returns them only within that PC's permitted folder. The job may have written a
 // .git file that leads to any repository (RMT-09).
-func (r *runner) gitsOwn(checkout job.Checkout, allowed string) []string {
+func (r *runner) gitFolders(checkout job.Checkout, allowed string) []string {
 	folders := checkout.GitFolders()
 	if r.spec.Unlinked && slices.ContainsFunc(folders, func(folder string) bool { return !remote.IsWithin(allowed, folder) }) {
 		return nil
@@ -229,11 +229,11 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 	}
 	isNew := !had.IsMade()
 	if isNew {
-		made, err := r.makeWorktree(ctx)
+		worktree, err := r.makeWorktree(ctx)
 		if err != nil {
 			return err
 		}
-		had = made
+		had = worktree
 	}
 	again, err := r.git().Again(ctx, gitwork.Recorded(had), r.spec.Job)
 	if err == nil && again {
@@ -249,7 +249,7 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 		return err
 	}
 	r.state.Worktree, r.state.Base, r.state.BaseTree = &had, had.Base, had.BaseTree
-	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitsOwn(checkout, had.RepoRoot)}
+	r.place = place{top: had.Path, folder: had.Cwd, writable: r.gitFolders(checkout, had.RepoRoot)}
 	if r.place.folder == "" {
 		r.place.folder = had.Path
 	}
@@ -261,9 +261,9 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 // trusted.
 func (r *runner) own(ctx context.Context, w gitwork.Worktree, isNew, again bool) (job.Checkout, error) {
 	if r.state.Checkout != nil && !again {
-		return r.git().Own(ctx, w)
+		return r.git().Describe(ctx, w)
 	}
-	checkout, err := r.Git.Own(ctx, w)
+	checkout, err := r.Git.Describe(ctx, w)
 	if err != nil {
 		return job.Checkout{}, err
 	}
@@ -285,17 +285,17 @@ func (r *runner) makeWorktree(ctx context.Context) (job.Worktree, error) {
 	if err != nil {
 		return job.Worktree{}, err
 	}
-	made, err := r.Git.Add(ctx, repository, r.spec.Job, r.worktrees())
+	worktree, err := r.Git.Add(ctx, repository, r.spec.Job, r.worktrees())
 	if bridge.CodeOf(err) == bridge.Conflict {
-		made, err = r.adopt(ctx, repository, err)
+		worktree, err = r.adopt(ctx, repository, err)
 	}
 	if err != nil {
 		return job.Worktree{}, err
 	}
-	record := made.Record()
+	record := worktree.Record()
 	r.made, r.madeNew = &record, true
 	r.at(StepPlaced)
-	if err := r.makeReady(ctx, made); err != nil {
+	if err := r.makeReady(ctx, worktree); err != nil {
 		return job.Worktree{}, err
 	}
 	return record, nil
@@ -324,25 +324,25 @@ func (r *runner) withdraw(ctx context.Context) {
 }
 
 // makeReady copies the files that a new worktree needs to run (JOB-19).
-func (r *runner) makeReady(ctx context.Context, made gitwork.Worktree) error {
-	copied, err := r.Git.Include(ctx, made)
+func (r *runner) makeReady(ctx context.Context, worktree gitwork.Worktree) error {
+	copied, err := r.Git.Include(ctx, worktree)
 	if err != nil {
 		return err
 	}
 	for _, name := range copied {
 		r.log.line("+ " + name)
 	}
-	return r.setUp(ctx, made.Folder)
+	return r.setUp(ctx, worktree.Folder)
 }
 
 // adopt takes over the worktree of a runner that died before it recorded the worktree.
 // No agent has worked in it. If that fails, adopt returns refused.
 func (r *runner) adopt(ctx context.Context, repository gitwork.Repository, refused error) (gitwork.Worktree, error) {
-	path, folder, err := repository.PlaceOf(r.spec.Job, r.worktrees())
+	path, folder, err := repository.WorktreePath(r.spec.Job, r.worktrees())
 	if err != nil {
 		return gitwork.Worktree{}, refused
 	}
-	if _, err := r.Git.Own(ctx, gitwork.Worktree{Main: repository.Main, Path: path}); err != nil {
+	if _, err := r.Git.Describe(ctx, gitwork.Worktree{Main: repository.Main, Path: path}); err != nil {
 		return gitwork.Worktree{}, refused
 	}
 	head, err := r.Git.Head(ctx, path)

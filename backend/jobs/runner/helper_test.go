@@ -111,8 +111,8 @@ func (b *bench) spec(prompt string, change ...func(*runs.SpecFile)) runs.SpecFil
 		Job: jobName, Run: 1, Kind: bridge.Claude, PromptID: "0a1b2c3d-0000-4000-8000-000000000001", Prompt: prompt, Folder: b.work,
 		Access: job.AccessAsk, TimeoutSec: 86_400, Supervisor: "boss", Depth: 1, Token: b.token(), Title: "a job",
 	}
-	for _, one := range change {
-		one(&spec)
+	for _, call := range change {
+		call(&spec)
 	}
 	data, err := spec.Encode()
 	if err == nil {

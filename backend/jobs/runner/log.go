@@ -92,8 +92,8 @@ func cutSentence(cut job.LineCut) string {
 func (l *runLog) close() error { return l.file.Close() }
 
 // lastLine returns the last line of a transcript without room.
-func (r *room) lastLine(said runs.Said) runs.Said {
-	return runs.Said{At: said.At, Run: said.Run, Kind: runs.SaidEnd, ID: "cut", Text: r.full()}
+func (r *room) lastLine(statement runs.Said) runs.Said {
+	return runs.Said{At: statement.At, Run: statement.Run, Kind: runs.SaidEnd, ID: "cut", Text: r.full()}
 }
 
 // mostOfCommands limits the commands in a run's evidence, in bytes.

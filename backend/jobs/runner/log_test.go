@@ -70,17 +70,17 @@ func TestSEC_11_ALongTextIsWrittenWhole(t *testing.T) {
 
 func TestSEC_11_ARunWritesSoMuchIntoItsTranscript(t *testing.T) {
 	folder := t.TempDir()
-	said, err := openTranscript(folder, "x")
+	transcript, err := openTranscript(folder, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	said.room = newRoom(10_000)
+	transcript.room = newRoom(10_000)
 	for range 100 {
-		if err := said.add(runs.Said{Kind: runs.SaidText, Run: 3, Text: strings.Repeat("x", 1000)}); err != nil {
+		if err := transcript.add(runs.Said{Kind: runs.SaidText, Run: 3, Text: strings.Repeat("x", 1000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := said.close(); err != nil {
+	if err := transcript.close(); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(folder, "x.jsonl"))

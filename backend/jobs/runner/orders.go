@@ -162,7 +162,7 @@ func passUp(d *drive, order api.Order) {
 			d.outcome(order.ID, refusal(err))
 			return
 		}
-		d.keepApproval(approval)
+		d.storeApproval(approval)
 		d.outcome(order.ID, nil)
 		return
 	}
@@ -183,7 +183,7 @@ func (d *drive) decided(question string, approval *job.Approval, then func(error
 	if approval.State == job.ApprovalAnswered {
 		_ = approval.Deliver() // it is answered
 	}
-	d.keepApproval(approval)
+	d.storeApproval(approval)
 	d.at(StepAnswered)
 	answer := job.Answer{Question: question, Allow: approval.Decision == job.Allow, Reason: approval.Reason}
 	if n := d.saw.choices[question]; n > 0 && answer.Allow {
@@ -211,7 +211,7 @@ func (d *drive) question(event job.Event) {
 		if approval, has := d.questions[e.Question]; has {
 			delete(d.questions, e.Question)
 			if approval.Apply() == nil { // an expired approval stays expired
-				d.keepApproval(approval)
+				d.storeApproval(approval)
 			}
 		}
 	case job.Withdrawn:
@@ -235,7 +235,7 @@ func (d *drive) asked(question job.Question) {
 	if err := d.note(entry); err != nil {
 		d.Log.Warn("a question could not be written down", "job", d.spec.Job, "err", err)
 	}
-	d.keepApproval(&approval)
+	d.storeApproval(&approval)
 	d.at(StepAsked)
 	if approval.State == job.ApprovalAnswered {
 		d.decided(question.ID, &approval, nil) // a partial question may not be asked
@@ -250,12 +250,12 @@ func (d *drive) withdrawn(question string) {
 	}
 	delete(d.questions, question)
 	if approval.Withdraw() == nil { // an expired approval stays expired
-		d.keepApproval(approval)
+		d.storeApproval(approval)
 	}
 }
 
-// keepApproval makes a question's state durable and reports it.
-func (d *drive) keepApproval(approval *job.Approval) {
+// storeApproval makes a question's state durable and reports it.
+func (d *drive) storeApproval(approval *job.Approval) {
 	if err := d.saveApproval(*approval); err != nil {
 		d.Log.Warn("an approval could not be written", "job", d.spec.Job, "err", err)
 	}

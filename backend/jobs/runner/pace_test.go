@@ -134,12 +134,12 @@ func played(t *testing.T, change func(*runs.SpecFile), play func(b *bench, p *pl
 	})
 }
 
-func (b *bench) waitsFor(what job.WaitFor) *job.Wait {
+func (b *bench) waitsFor(waitFor job.WaitFor) *job.Wait {
 	b.Helper()
 	synctest.Wait()
 	state := b.state()
-	if state.State != job.Waiting || state.Wait == nil || state.Wait.For != what {
-		b.Fatalf("the job is %s and waits for %+v; want %s", state.State, state.Wait, what)
+	if state.State != job.Waiting || state.Wait == nil || state.Wait.For != waitFor {
+		b.Fatalf("the job is %s and waits for %+v; want %s", state.State, state.Wait, waitFor)
 	}
 	return state.Wait
 }
@@ -426,7 +426,7 @@ func TestARunnerThatIsToldToEndLeavesNoResult(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, b.options()) }()
-	asked := b.broker.asked(b, 1)
+	approval := b.broker.asked(b, 1)
 	cancel()
 	select {
 	case err := <-done:
@@ -437,8 +437,8 @@ func TestARunnerThatIsToldToEndLeavesNoResult(t *testing.T) {
 		t.Fatal("it did not end")
 	}
 	found, err := Look(b.folder)
-	if err != nil || found.Result != nil || found.State.State != job.Interrupted || b.approval(asked.ID).State != job.ApprovalWithdrawn {
-		t.Errorf("a look finds %+v, %v; the question is %s", found, err, b.approval(asked.ID).State)
+	if err != nil || found.Result != nil || found.State.State != job.Interrupted || b.approval(approval.ID).State != job.ApprovalWithdrawn {
+		t.Errorf("a look finds %+v, %v; the question is %s", found, err, b.approval(approval.ID).State)
 	}
 }
 

@@ -286,7 +286,7 @@ func TestJOB_08_AnotherCheckoutInTheWayIsNotTakenOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path, _, err := repository.PlaceOf(jobName, filepath.Join(b.home, "worktrees"))
+			path, _, err := repository.WorktreePath(jobName, filepath.Join(b.home, "worktrees"))
 			if err == nil {
 				err = os.MkdirAll(filepath.Dir(path), 0o700)
 			}

@@ -144,11 +144,11 @@ func (r *reporter) serve(ctx context.Context, broker Broker) error {
 // fetch receives orders until the connection ends.
 func (r *reporter) fetch(ctx context.Context, broker Broker) error {
 	for {
-		given, err := broker.RunnerWait(ctx)
+		orders, err := broker.RunnerWait(ctx)
 		if err != nil {
 			return err
 		}
-		for _, order := range given.Orders {
+		for _, order := range orders.Orders {
 			select {
 			case r.orders <- order:
 			case <-ctx.Done():

@@ -217,24 +217,24 @@ func TestJOB_07_AnAnswerIsDurableBeforeTheAgentHasIt(t *testing.T) {
 			b := newBench(t)
 			b.spec("run touch " + b.work + "/made\nsay done")
 			done := b.begin()
-			asked := b.broker.asked(b, 1)
-			if asked.State != job.ApprovalAsked || asked.What != "Bash" || asked.Detail != "touch "+b.work+"/made" || asked.By != "boss" {
-				t.Errorf("the question is %+v", asked)
+			approval := b.broker.asked(b, 1)
+			if approval.State != job.ApprovalAsked || approval.What != "Bash" || approval.Detail != "touch "+b.work+"/made" || approval.By != "boss" {
+				t.Errorf("the question is %+v", approval)
 			}
 			b.broker.until(b, "the wait", func(r api.RunnerReport) bool {
-				return r.State.State == job.Waiting && r.State.Wait.For == job.ForApproval && r.State.Wait.ID == asked.ID
+				return r.State.State == job.Waiting && r.State.Wait.For == job.ForApproval && r.State.Wait.ID == approval.ID
 			})
-			if refused := b.broker.order(b, api.Order{ID: "o1", Kind: api.OrderAnswer, Approval: asked.ID, Decision: decision, By: "boss", Reason: "because"}); refused != nil {
+			if refused := b.broker.order(b, api.Order{ID: "o1", Kind: api.OrderAnswer, Approval: approval.ID, Decision: decision, By: "boss", Reason: "because"}); refused != nil {
 				t.Fatalf("the answer: %v", refused)
 			}
 			b.ended(done)
 			if b.exists(b.work+"/made") != (decision == job.Allow) {
 				t.Errorf("%s, and the command ran: %t", decision, b.exists(b.work+"/made"))
 			}
-			if a := b.approval(asked.ID); a.State != job.ApprovalApplied || a.Decision != decision || a.AnsweredBy != "boss" {
+			if a := b.approval(approval.ID); a.State != job.ApprovalApplied || a.Decision != decision || a.AnsweredBy != "boss" {
 				t.Errorf("in the end the approval is %+v", a)
 			}
-			if answers := b.entries(EntryAnswer); len(answers) != 1 || answers[0].ID != asked.ID || answers[0].Decision != decision {
+			if answers := b.entries(EntryAnswer); len(answers) != 1 || answers[0].ID != approval.ID || answers[0].Decision != decision {
 				t.Errorf("the journal has the answers %+v", answers)
 			}
 			commands := b.envelope().Evidence.Commands
@@ -306,7 +306,7 @@ func TestJOB_06_ACancelledJobSaysSo(t *testing.T) {
 	b := newBench(t)
 	b.spec("run sleep 1000\nsay done")
 	done := b.begin()
-	asked := b.broker.asked(b, 1)
+	approval := b.broker.asked(b, 1)
 	if refused := b.broker.order(b, api.Order{ID: "o1", Kind: api.OrderCancel, By: "boss"}); refused != nil {
 		t.Fatal(refused)
 	}
@@ -314,7 +314,7 @@ func TestJOB_06_ACancelledJobSaysSo(t *testing.T) {
 	if envelope := b.envelope(); envelope.State != job.Cancelled || envelope.Ended != job.EndedCancelled {
 		t.Errorf("the envelope says %+v", envelope)
 	}
-	if a := b.approval(asked.ID); a.State != job.ApprovalWithdrawn {
+	if a := b.approval(approval.ID); a.State != job.ApprovalWithdrawn {
 		t.Errorf("the question is %s", a.State)
 	}
 }

@@ -52,14 +52,14 @@ func openTranscript(folder, name string) (_ *transcript, err error) {
 
 // add writes a line after the waiting ones. If the disk refuses the line, it waits too,
 // within maxWaiting.
-func (t *transcript) add(said runs.Said) error {
-	line, err := said.Encode()
+func (t *transcript) add(statement runs.Said) error {
+	line, err := statement.Encode()
 	if err != nil {
 		return err
 	}
 	ok, last := t.room.take(len(line))
 	if last {
-		line, err = t.room.lastLine(said).Encode()
+		line, err = t.room.lastLine(statement).Encode()
 	}
 	if err != nil || !ok && !last {
 		return err
@@ -91,33 +91,33 @@ func (t *transcript) close() error { return errors.Join(t.flush(), t.file.Close(
 
 // say adds a line of this run to the transcript. If that fails, the job continues and
 // its log has the error.
-func (d *drive) say(said runs.Said) {
-	said.At, said.Run = d.moment(), d.spec.Run
-	if err := d.said.add(said); err != nil {
-		d.log.line("! not in the transcript so far: " + string(said.Kind) + ": " + disk.Reason(err))
+func (d *drive) say(statement runs.Said) {
+	statement.At, statement.Run = d.moment(), d.spec.Run
+	if err := d.said.add(statement); err != nil {
+		d.log.line("! not in the transcript so far: " + string(statement.Kind) + ": " + disk.Reason(err))
 		d.Log.Warn("what was said could not be kept", "job", d.spec.Job, "err", err)
 	}
 }
 
 // saidIn returns the transcript line of a journal entry.
-func saidIn(entry Entry, supervisor string) (said runs.Said, ok bool) {
-	said = runs.Said{ID: entry.ID, By: entry.By, Text: entry.Text}
+func saidIn(entry Entry, supervisor string) (statement runs.Said, ok bool) {
+	statement = runs.Said{ID: entry.ID, By: entry.By, Text: entry.Text}
 	switch entry.Kind {
 	case EntryPrompt:
-		said.Kind, said.By = runs.SaidPrompt, supervisor
+		statement.Kind, statement.By = runs.SaidPrompt, supervisor
 	case EntryMessage, EntryRetry:
-		said.Kind = runs.SaidMessage
+		statement.Kind = runs.SaidMessage
 	case EntryQuestion:
-		said.Kind = runs.SaidQuestion
+		statement.Kind = runs.SaidQuestion
 		if entry.Approval != nil {
-			said.Tool, said.Text = entry.Approval.What, entry.Approval.Detail
+			statement.Tool, statement.Text = entry.Approval.What, entry.Approval.Detail
 		}
 	case EntryAnswer:
-		said.Kind, said.Answer = runs.SaidAnswer, entry.Decision
+		statement.Kind, statement.Answer = runs.SaidAnswer, entry.Decision
 	case EntrySent, EntryStop, EntryGoOn, EntryCancel, EntrySettings:
-		return said, false
+		return statement, false
 	}
-	return said, true
+	return statement, true
 }
 
 // hear returns the transcript lines of an agent's event.

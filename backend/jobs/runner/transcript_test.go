@@ -18,19 +18,19 @@ import (
 func (b *bench) transcript() (lines []runs.Said) {
 	b.Helper()
 	for line := range strings.Lines(readFile(b.T, b.home, "runs", jobName+".jsonl")) {
-		one, ok := runs.DecodeSaid([]byte(line))
+		statement, ok := runs.DecodeSaid([]byte(line))
 		if !ok || !strings.HasSuffix(line, "\n") {
 			b.Fatalf("the transcript has %q", line)
 		}
-		lines = append(lines, one)
+		lines = append(lines, statement)
 	}
 	return lines
 }
 
 func words(lines []runs.Said) string {
 	var text []string
-	for _, one := range lines {
-		text = append(text, strings.TrimSpace(string(one.Kind)+" "+one.Tool+string(one.State)+string(one.Answer)+": "+strings.TrimSpace(one.Text)))
+	for _, line := range lines {
+		text = append(text, strings.TrimSpace(string(line.Kind)+" "+line.Tool+string(line.State)+string(line.Answer)+": "+strings.TrimSpace(line.Text)))
 	}
 	return strings.Join(text, "\n")
 }
@@ -41,11 +41,11 @@ func TestJOB_25_WhatWasSaidIsInTheTranscript(t *testing.T) {
 	gate := b.work + "/gate"
 	b.spec("run echo hello\nwait " + gate + "\nsay first")
 	done := b.begin()
-	asked := b.broker.asked(b, 1)
+	approval := b.broker.asked(b, 1)
 	if refused := b.broker.order(b, api.Order{ID: "0a1b2c3d-0000-4000-8000-000000000002", Kind: api.OrderMessage, Text: "say second"}); refused != nil {
 		t.Fatal(refused)
 	}
-	if refused := b.broker.order(b, api.Order{ID: "o1", Kind: api.OrderAnswer, Approval: asked.ID, Decision: job.Allow, By: "boss", Reason: "go on"}); refused != nil {
+	if refused := b.broker.order(b, api.Order{ID: "o1", Kind: api.OrderAnswer, Approval: approval.ID, Decision: job.Allow, By: "boss", Reason: "go on"}); refused != nil {
 		t.Fatal(refused)
 	}
 	b.touch(gate)
@@ -79,16 +79,16 @@ func TestJOB_25_ATornLineIsClosedBeforeTheNext(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"kind":"text"}`+"\n"+`{"kind":"te`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := openTranscript(folder, "x")
+	transcript, err := openTranscript(folder, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"one", "two"} {
-		if err := kept.add(runs.Said{Kind: runs.SaidText, Text: text}); err != nil {
+		if err := transcript.add(runs.Said{Kind: runs.SaidText, Text: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := kept.close(); err != nil {
+	if err := transcript.close(); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -97,8 +97,8 @@ func TestJOB_25_ATornLineIsClosedBeforeTheNext(t *testing.T) {
 	}
 	var texts []string
 	for line := range strings.Lines(string(data)) {
-		if said, ok := runs.DecodeSaid([]byte(line)); ok {
-			texts = append(texts, said.Text)
+		if statement, ok := runs.DecodeSaid([]byte(line)); ok {
+			texts = append(texts, statement.Text)
 		}
 	}
 	if strings.Join(texts, "|") != "|one|two" {
@@ -145,18 +145,18 @@ func TestJOB_25_ALineThatIsCutComesAgainWhole(t *testing.T) {
 		"the end alone":                  {-1, -1, -1, 30},
 	} {
 		folder := t.TempDir()
-		kept, err := openTranscript(folder, "x")
+		transcript, err := openTranscript(folder, "x")
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept.file = &fitful{File: kept.file.(*os.File), takes: takes}
+		transcript.file = &fitful{File: transcript.file.(*os.File), takes: takes}
 		failed := 0
 		for i := range 4 {
-			if kept.add(runs.Said{Kind: runs.SaidText, Text: strconv.Itoa(i) + long}) != nil {
+			if transcript.add(runs.Said{Kind: runs.SaidText, Text: strconv.Itoa(i) + long}) != nil {
 				failed++
 			}
 		}
-		if err := kept.close(); err != nil || failed == 0 {
+		if err := transcript.close(); err != nil || failed == 0 {
 			t.Errorf("%s: %d were refused, and at the end %v", what, failed, err)
 		}
 		data, err := os.ReadFile(filepath.Join(folder, "x.jsonl"))
@@ -164,13 +164,13 @@ func TestJOB_25_ALineThatIsCutComesAgainWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		texts := ""
-		for one := range strings.Lines(string(data)) {
-			said, ok := runs.DecodeSaid([]byte(one))
-			if !ok || len(said.Text) != 1+len(long) {
-				t.Errorf("%s: a line is %.60q", what, one)
+		for line := range strings.Lines(string(data)) {
+			statement, ok := runs.DecodeSaid([]byte(line))
+			if !ok || len(statement.Text) != 1+len(long) {
+				t.Errorf("%s: a line is %.60q", what, line)
 				continue
 			}
-			texts += said.Text[:1]
+			texts += statement.Text[:1]
 		}
 		if texts != "0123" {
 			t.Errorf("%s: the lines are %s", what, texts)
@@ -179,23 +179,23 @@ func TestJOB_25_ALineThatIsCutComesAgainWhole(t *testing.T) {
 }
 
 func TestJOB_25_WhatWaitsForADiskIsBounded(t *testing.T) {
-	kept, err := openTranscript(t.TempDir(), "x")
+	transcript, err := openTranscript(t.TempDir(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := &fitful{File: kept.file.(*os.File)}
-	kept.file = file
+	file := &fitful{File: transcript.file.(*os.File)}
+	transcript.file = file
 	long, lost := strings.Repeat("a", 1<<20), 0
 	for range 40 {
 		file.takes = []int{0}
-		if errors.Is(kept.add(runs.Said{Kind: runs.SaidText, Text: long}), errLost) {
+		if errors.Is(transcript.add(runs.Said{Kind: runs.SaidText, Text: long}), errLost) {
 			lost++
 		}
 	}
-	if len(kept.waiting) > 16<<20 || len(kept.waiting) < 15<<20 || lost != 24 {
-		t.Errorf("%d bytes wait, and %d lines are lost", len(kept.waiting), lost)
+	if len(transcript.waiting) > 16<<20 || len(transcript.waiting) < 15<<20 || lost != 24 {
+		t.Errorf("%d bytes wait, and %d lines are lost", len(transcript.waiting), lost)
 	}
-	if err := kept.close(); err != nil {
+	if err := transcript.close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -207,9 +207,9 @@ func TestJOB_25_WordsAreNeverCutAndWhatToolsGiveIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, ok := runs.DecodeSaid(data)
-		if !ok || len(said.Text) != want || said.Cut != (want < len(long)) {
-			t.Errorf("%s keeps %d of %d bytes, cut %t", kind, len(said.Text), len(long), said.Cut)
+		statement, ok := runs.DecodeSaid(data)
+		if !ok || len(statement.Text) != want || statement.Cut != (want < len(long)) {
+			t.Errorf("%s keeps %d of %d bytes, cut %t", kind, len(statement.Text), len(long), statement.Cut)
 		}
 	}
 }

@@ -182,15 +182,15 @@ func TestRWM_23_TheGitFolderOfALinkedCheckoutIsGiven(t *testing.T) {
 					s.Worktree = &job.Worktree{}
 				}
 			})
-			var given job.Spec
+			var spec job.Spec
 			o := b.options()
-			o.Driver = func(bridge.AgentKind) (job.Driver, error) { return noting{spec: &given}, nil }
+			o.Driver = func(bridge.AgentKind) (job.Driver, error) { return noting{spec: &spec}, nil }
 			if err := Run(b.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 			common := b.git(b.work, "rev-parse", "--path-format=absolute", "--git-common-dir")
-			if len(given.Writable) != 2 || given.Writable[0] != common || filepath.Dir(given.Writable[1]) != filepath.Join(common, "worktrees") {
-				t.Errorf("it may write %q besides its folder", given.Writable)
+			if len(spec.Writable) != 2 || spec.Writable[0] != common || filepath.Dir(spec.Writable[1]) != filepath.Join(common, "worktrees") {
+				t.Errorf("it may write %q besides its folder", spec.Writable)
 			}
 		})
 	}

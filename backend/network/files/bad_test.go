@@ -53,8 +53,8 @@ func TestRMT_20_WhatIsTakenBackInTheMiddleIsNotShown(t *testing.T) {
 	t.Parallel()
 	path := []string{made(t, map[string][]byte{"large": noise(3 << 20)})}
 	each(t, func(t *testing.T, laptop, desk *pc) {
-		desk.tap(func(frame remote.Frame, said remote.FileFrame) (remote.Frame, bool) {
-			if said.Kind == remote.FileChunk && said.At > 1<<20 {
+		desk.tap(func(frame remote.Frame, fileFrame remote.FileFrame) (remote.Frame, bool) {
+			if fileFrame.Kind == remote.FileChunk && fileFrame.At > 1<<20 {
 				desk.allow(func(p *remote.Policy) { p.Files.AllowPeers = nil })
 			}
 			return frame, true
@@ -165,8 +165,8 @@ func TestRMT_20_ASourceThatChangesIsNotSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, laptop, desk *pc) {
 				folder := made(t, map[string][]byte{"a-first": noise(300 << 10), "large": noise(size)})
-				desk.tap(func(frame remote.Frame, said remote.FileFrame) (remote.Frame, bool) {
-					if said.Kind == remote.OfferFiles { // its checksums are known, and nothing was sent
+				desk.tap(func(frame remote.Frame, fileFrame remote.FileFrame) (remote.Frame, bool) {
+					if fileFrame.Kind == remote.OfferFiles { // its checksums are known, and nothing was sent
 						if err := change(filepath.Join(folder, "large")); err != nil && !os.IsNotExist(err) {
 							t.Error(err)
 						}
@@ -205,8 +205,8 @@ func TestRMT_20_WrongBytesAreNotShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, laptop, desk *pc) {
-				desk.tap(func(frame remote.Frame, said remote.FileFrame) (remote.Frame, bool) {
-					if said.Kind == remote.FileChunk && said.At >= where.from && said.At < where.to {
+				desk.tap(func(frame remote.Frame, fileFrame remote.FileFrame) (remote.Frame, bool) {
+					if fileFrame.Kind == remote.FileChunk && fileFrame.At >= where.from && fileFrame.At < where.to {
 						body := append([]byte{}, frame.Body...)
 						body[len(body)-1] ^= 1
 						if name == "manifest" {
@@ -270,15 +270,15 @@ func TestRMT_20_AHostileSender(t *testing.T) {
 	each(t, func(t *testing.T, laptop, desk *pc) {
 		heard := make(chan remote.FileFrame, 1000)
 		laptop.end.Serve(func(_ remote.PC, frame remote.Frame) {
-			said, err := remote.ParseFileFrame(frame.Payload, len(frame.Body))
+			fileFrame, err := remote.ParseFileFrame(frame.Payload, len(frame.Body))
 			if err != nil {
 				t.Error(err)
 			}
-			heard <- said
+			heard <- fileFrame
 		})
-		send := func(said remote.FileFrame, body []byte) {
+		send := func(frame remote.FileFrame, body []byte) {
 			t.Helper()
-			payload, err := said.Encode()
+			payload, err := frame.Encode()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -291,12 +291,12 @@ func TestRMT_20_AHostileSender(t *testing.T) {
 			deadline := time.After(generous)
 			for {
 				select {
-				case said := <-heard:
-					if said.Kind != remote.RefuseFiles {
+				case frame := <-heard:
+					if frame.Kind != remote.RefuseFiles {
 						continue
 					}
-					if !strings.Contains(said.Error.Message, says) {
-						t.Errorf("refused with %q, not %q", said.Error.Message, says)
+					if !strings.Contains(frame.Error.Message, says) {
+						t.Errorf("refused with %q, not %q", frame.Error.Message, says)
 					}
 					return
 				case <-deadline:
@@ -313,8 +313,8 @@ func TestRMT_20_AHostileSender(t *testing.T) {
 		manifest := []byte(`{"files":[{"path":"../../config.json","bytes":1,"sha256":"` + strings.Repeat("0", 64) + `"}]}`)
 		offer := remote.Manifest{Files: []remote.FileEntry{{Path: "../../config.json", Bytes: 1}}}.Offer(manifest)
 		send(remote.FileFrame{Kind: remote.OfferFiles, ID: id, Offer: &offer}, nil)
-		if said := <-heard; said.Kind != remote.AcceptFiles || said.At != 0 {
-			t.Fatalf("the offer: %+v", said)
+		if frame := <-heard; frame.Kind != remote.AcceptFiles || frame.At != 0 {
+			t.Fatalf("the offer: %+v", frame)
 		}
 		send(remote.FileFrame{Kind: remote.FileChunk, ID: id}, append(manifest, 'x'))
 		refused("it is no path below a folder")
@@ -336,8 +336,8 @@ func TestRMT_20_AHostileSender(t *testing.T) {
 		goodOffer := remote.Manifest{Files: []remote.FileEntry{{Path: "a", Bytes: 1}}}.Offer(good)
 		const second = "6f0c6a3e-3d1b-4c49-9f0e-0d1a55c1f1aa"
 		send(remote.FileFrame{Kind: remote.OfferFiles, ID: second, Offer: &goodOffer}, nil)
-		if said := <-heard; said.Kind != remote.AcceptFiles {
-			t.Fatalf("the second offer: %+v", said)
+		if frame := <-heard; frame.Kind != remote.AcceptFiles {
+			t.Fatalf("the second offer: %+v", frame)
 		}
 		send(remote.FileFrame{Kind: remote.FileChunk, ID: second}, append(append([]byte{}, good...), "xyz"...))
 		refused("checksum is wrong")

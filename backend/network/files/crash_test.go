@@ -74,56 +74,56 @@ type program struct {
 // does from there on is done. 0 is never.
 func (p *pc) live(down *atomic.Bool, dieAt int64) *program {
 	p.t.Helper()
-	one := &program{wire: &wire{Transport: p.end, down: down}, died: make(chan struct{}), released: make(chan struct{})}
+	item := &program{wire: &wire{Transport: p.end, down: down}, died: make(chan struct{}), released: make(chan struct{})}
 	var once sync.Once
 	before := func(disk.Step, string) error {
-		if n := one.steps.Add(1); dieAt == 0 || n < dieAt {
+		if n := item.steps.Add(1); dieAt == 0 || n < dieAt {
 			return nil
 		}
-		one.wire.dead.Store(true)
-		once.Do(func() { close(one.died) })
-		<-one.released
+		item.wire.dead.Store(true)
+		once.Do(func() { close(item.died) })
+		<-item.released
 		return errors.New("it has died")
 	}
 	var err error
-	one.Transfers, err = Open(Options{
-		Home: p.home, Transport: one.wire, Policy: p.allowed, Changed: func() {}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	item.Transfers, err = Open(Options{
+		Home: p.home, Transport: item.wire, Policy: p.allowed, Changed: func() {}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Disk: disk.Files{Before: before}, Pace: impatient, MarkEvery: markInTests,
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.Transfers = one.Transfers
-	p.t.Cleanup(one.bury)
+	p.Transfers = item.Transfers
+	p.t.Cleanup(item.bury)
 	ran := make(chan struct{})
 	go func() { // it may die in there
 		defer close(ran)
-		one.Run()
+		item.Run()
 	}()
 	select {
 	case <-ran:
-	case <-one.died:
+	case <-item.died:
 	}
 	p.end.Serve(func(from remote.PC, frame remote.Frame) {
-		if !one.wire.isDown() {
-			one.Take(from, frame)
+		if !item.wire.isDown() {
+			item.Take(from, frame)
 		}
 	})
-	return one
+	return item
 }
 
 var burying sync.Mutex
 
 // bury lets go of what a dead program holds.
-func (one *program) bury() {
+func (item *program) bury() {
 	burying.Lock()
 	defer burying.Unlock()
 	select {
-	case <-one.released:
+	case <-item.released:
 	default:
-		close(one.released)
+		close(item.released)
 	}
-	one.Close()
+	item.Close()
 }
 
 // spoil puts rubbish where a crash may have left anything: behind what was noted as
@@ -332,18 +332,18 @@ func arrivesOnce(t *testing.T, join pairingtest.Join, content map[string][]byte,
 	var frames atomic.Int64
 	happens := make(chan string, len(events))
 	// Each program is watched anew; what happens to frames happens on both sides.
-	watch := func(p *pc, one *program) {
+	watch := func(p *pc, item *program) {
 		p.end.Serve(func(from remote.PC, frame remote.Frame) {
 			event := events[int(frames.Add(1))]
 			if event != "" {
 				happens <- event
 			}
-			if one.wire.isDown() || event == "lose" {
+			if item.wire.isDown() || event == "lose" {
 				return
 			}
-			one.Take(from, frame)
+			item.Take(from, frame)
 			if event == "repeat" {
-				one.Take(from, frame)
+				item.Take(from, frame)
 			}
 		})
 	}

@@ -283,7 +283,7 @@ func (t *Transfers) Cancel(id string) (api.Transfer, error) {
 		in.stop(why)
 		<-in.ended
 	default: // incoming, but not being received now
-		t.tellRefused(r.PC.ID, id, why)
+		t.sendRefusal(r.PC.ID, id, why)
 		t.dropPartial(r, why)
 	}
 	return t.Await(context.Background(), id, 0)
@@ -321,45 +321,45 @@ var errCancelled = bridge.Errorf(bridge.Conflict, "it was cancelled")
 
 // Take processes a frame of that PC from the transport. It does not block.
 func (t *Transfers) Take(from remote.PC, frame remote.Frame) {
-	said, err := remote.ParseFileFrame(frame.Payload, len(frame.Body))
+	fileFrame, err := remote.ParseFileFrame(frame.Payload, len(frame.Body))
 	if err != nil {
 		t.opts.Log.Warn("a paired PC sent what is no part of a transfer", "peer", from.Name, "err", err)
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out, in := t.out[said.ID], t.in[said.ID]
+	out, in := t.out[fileFrame.ID], t.in[fileFrame.ID]
 	switch {
 	case t.tasks.HasEnded():
-	case said.Kind == remote.OfferFiles:
-		t.takeOfferLocked(from, said)
+	case fileFrame.Kind == remote.OfferFiles:
+		t.handleOfferLocked(from, fileFrame)
 	case out != nil && out.record.PC.ID == from.ID:
-		out.hear(said)
+		out.hear(fileFrame)
 	case in != nil && in.record.PC.ID == from.ID:
-		in.take(said, frame.Body)
-	case said.Kind == remote.RefuseFiles:
-		t.takeBackLocked(from, said)
+		in.take(fileFrame, frame.Body)
+	case fileFrame.Kind == remote.RefuseFiles:
+		t.cancelIncomingLocked(from, fileFrame)
 	}
 }
 
-// takeBackLocked ends an incoming transfer without a slot when its sender cancels it.
-func (t *Transfers) takeBackLocked(from remote.PC, said remote.FileFrame) {
-	r := t.records[said.ID]
+// cancelIncomingLocked ends an incoming transfer without a slot when its sender cancels it.
+func (t *Transfers) cancelIncomingLocked(from remote.PC, frame remote.FileFrame) {
+	r := t.records[frame.ID]
 	if r != nil && r.Incoming && r.PC.ID == from.ID && !r.hasEnded() {
-		t.tasks.Go(func() { t.dropPartial(r, said.Error) })
+		t.tasks.Go(func() { t.dropPartial(r, frame.Error) })
 	}
 }
 
-// takeOfferLocked processes an offer in a separate goroutine.
-func (t *Transfers) takeOfferLocked(from remote.PC, said remote.FileFrame) {
+// handleOfferLocked processes an offer in a separate goroutine.
+func (t *Transfers) handleOfferLocked(from remote.PC, frame remote.FileFrame) {
 	if t.offers[from.ID] == offersAtOnce {
 		return
 	}
 	t.offers[from.ID]++
 	t.tasks.Go(func() {
-		answer := t.consider(from, said.ID, *said.Offer)
+		answer := t.consider(from, frame.ID, *frame.Offer)
 		if answer.Error != nil {
-			t.opts.Log.Info("files of a paired PC were refused", "peer", from.Name, "transfer", said.ID, "err", answer.Error)
+			t.opts.Log.Info("files of a paired PC were refused", "peer", from.Name, "transfer", frame.ID, "err", answer.Error)
 		}
 		t.say(t.tasks.Context(), from.ID, answer)
 		t.mu.Lock()
@@ -381,7 +381,7 @@ func (t *Transfers) say(ctx context.Context, to string, frame remote.FileFrame) 
 	}
 }
 
-func (t *Transfers) tellRefused(to, id string, why error) {
+func (t *Transfers) sendRefusal(to, id string, why error) {
 	t.say(context.WithoutCancel(t.tasks.Context()), to, remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(why)})
 }
 

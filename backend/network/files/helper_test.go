@@ -250,13 +250,13 @@ func failed(t *testing.T, transfer api.Transfer, code bridge.Code, says string) 
 }
 
 // tap lets a test see, drop or change what one end is brought.
-func (p *pc) tap(each func(frame remote.Frame, said remote.FileFrame) (remote.Frame, bool)) {
+func (p *pc) tap(each func(frame remote.Frame, fileFrame remote.FileFrame) (remote.Frame, bool)) {
 	p.end.Serve(func(from remote.PC, frame remote.Frame) {
-		said, err := remote.ParseFileFrame(frame.Payload, len(frame.Body))
+		fileFrame, err := remote.ParseFileFrame(frame.Payload, len(frame.Body))
 		if err != nil {
 			p.t.Errorf("%s came: %v", frame.Payload, err)
 		}
-		if frame, pass := each(frame, said); pass {
+		if frame, pass := each(frame, fileFrame); pass {
 			p.Take(from, frame)
 		}
 	})

@@ -80,8 +80,8 @@ func TestRMT_20_NothingIsNotedBeforeItIsOnTheDisk(t *testing.T) {
 func TestRMT_20_WhatIsShownIsAllowedThen(t *testing.T) {
 	path := []string{made(t, map[string][]byte{"small": noise(1000)})}
 	each(t, func(t *testing.T, laptop, desk *pc) {
-		desk.tap(func(frame remote.Frame, said remote.FileFrame) (remote.Frame, bool) {
-			if said.Kind == remote.FileChunk {
+		desk.tap(func(frame remote.Frame, fileFrame remote.FileFrame) (remote.Frame, bool) {
+			if fileFrame.Kind == remote.FileChunk {
 				desk.allow(func(p *remote.Policy) { p.Files.AllowPeers = nil })
 			}
 			return frame, true

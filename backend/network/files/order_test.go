@@ -120,8 +120,8 @@ func TestRMT_20_AtMostAWindowIsUnderWay(t *testing.T) {
 	content := map[string][]byte{"large": noise(40 * remote.ChunkBytes)}
 	each(t, func(t *testing.T, laptop, desk *pc) {
 		came, offers := 0, make(chan int, 100)
-		desk.tap(func(frame remote.Frame, said remote.FileFrame) (remote.Frame, bool) {
-			switch said.Kind {
+		desk.tap(func(frame remote.Frame, fileFrame remote.FileFrame) (remote.Frame, bool) {
+			switch fileFrame.Kind {
 			case remote.OfferFiles:
 				offers <- came // what came since the last one
 				came = 0
@@ -161,13 +161,13 @@ func TestHUB_03_ATransferEndsWithItsPC(t *testing.T) {
 	for _, sender := range []bool{true, false} {
 		each(t, func(t *testing.T, laptop, desk *pc) {
 			came, middle := 0, make(chan struct{})
-			desk.tap(func(frame remote.Frame, said remote.FileFrame) (remote.Frame, bool) {
-				if said.Kind == remote.FileChunk {
+			desk.tap(func(frame remote.Frame, fileFrame remote.FileFrame) (remote.Frame, bool) {
+				if fileFrame.Kind == remote.FileChunk {
 					if came++; came == 5 {
 						close(middle)
 					}
 				}
-				return frame, said.Kind != remote.FileChunk || came < 5
+				return frame, fileFrame.Kind != remote.FileChunk || came < 5
 			})
 			sent, err := laptop.Send("desk", []string{made(t, content)})
 			if err != nil {

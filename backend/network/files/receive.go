@@ -156,7 +156,7 @@ func (in *receiving) serve(ctx context.Context, isNew bool) {
 	close(in.ready)
 	err := in.why
 	if err == nil {
-		err = in.takeAll(ctx)
+		err = in.writeChunks(ctx)
 	}
 	if err == nil {
 		err = in.publish()
@@ -173,7 +173,7 @@ func (in *receiving) serve(ctx context.Context, isNew bool) {
 	default:
 		in.t.opts.Log.Warn("a transfer that came in has failed", "peer", in.record.PC.Name, "transfer", in.record.ID, "err", err)
 		in.t.dropPartial(in.record, err)
-		in.t.tellRefused(in.record.PC.ID, in.record.ID, err)
+		in.t.sendRefusal(in.record.PC.ID, in.record.ID, err)
 	}
 }
 
@@ -210,15 +210,15 @@ func (in *receiving) begin(isNew bool) error {
 // errAway reports that nothing arrives any more, for now.
 var errAway = errors.New("nothing comes any more")
 
-// takeAll writes chunks in order.
-func (in *receiving) takeAll(ctx context.Context) error {
+// writeChunks writes chunks in order.
+func (in *receiving) writeChunks(ctx context.Context) error {
 	idle := time.NewTimer(in.t.opts.Pace.Idle)
 	defer idle.Stop()
 	for in.store.at < in.record.Offer.Total() {
 		select {
-		case one := <-in.queue:
+		case piece := <-in.queue:
 			idle.Reset(in.t.opts.Pace.Idle)
-			if err := in.takeOne(ctx, one); err != nil {
+			if err := in.writeChunk(ctx, piece); err != nil {
 				return err
 			}
 		case <-idle.C:
@@ -233,13 +233,13 @@ func (in *receiving) takeAll(ctx context.Context) error {
 	return nil
 }
 
-func (in *receiving) takeOne(ctx context.Context, one piece) error {
-	if one.tell != nil {
-		one.tell <- in.store.at
+func (in *receiving) writeChunk(ctx context.Context, item piece) error {
+	if item.tell != nil {
+		item.tell <- in.store.at
 		return nil
 	}
-	if one.at == in.store.at {
-		if err := in.store.write(one.data); err != nil {
+	if item.at == in.store.at {
+		if err := in.store.write(item.data); err != nil {
 			return stored("what was sent cannot be written", err)
 		}
 		if in.store.at-in.store.marked >= in.t.opts.MarkEvery {
@@ -259,16 +259,16 @@ func (in *receiving) takeOne(ctx context.Context, one piece) error {
 
 // take queues a chunk without blocking. It ends the transfer of a sender that exceeds its
 // window.
-func (in *receiving) take(said remote.FileFrame, body []byte) {
-	switch said.Kind {
+func (in *receiving) take(frame remote.FileFrame, body []byte) {
+	switch frame.Kind {
 	case remote.FileChunk:
 		select {
-		case in.queue <- piece{at: said.At, data: body}:
+		case in.queue <- piece{at: frame.At, data: body}:
 		default:
 			in.stop(bridge.Errorf(bridge.Invalid, "it was sent without waiting for what was taken"))
 		}
 	case remote.RefuseFiles:
-		in.stop(said.Error)
+		in.stop(frame.Error)
 	case remote.OfferFiles, remote.AcceptFiles, remote.FileAck, remote.FilesDone:
 	}
 }

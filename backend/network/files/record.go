@@ -123,8 +123,8 @@ func loadRecords(folder string) (map[string]*record, error) {
 // namesOf returns the first top-level names of what is sent, as the owner chose them.
 func namesOf(sources []source) []string {
 	var names []string
-	for _, one := range sources {
-		name, _, isBelow := strings.Cut(one.Path, "/")
+	for _, source := range sources {
+		name, _, isBelow := strings.Cut(source.Path, "/")
 		if isBelow {
 			name += "/"
 		}

@@ -48,7 +48,7 @@ func (t *Transfers) startLocked(r *record) {
 		err := s.run(ctx)
 		if !errors.Is(err, errEnding) {
 			if err != nil && s.refusedBy() == nil {
-				t.tellRefused(r.PC.ID, r.ID, err)
+				t.sendRefusal(r.PC.ID, r.ID, err)
 			}
 			if err := t.close(r, err); err != nil {
 				t.opts.Log.Error("the end of a transfer was not recorded", "transfer", r.ID, "err", err)
@@ -280,10 +280,10 @@ type chunk struct {
 // readChunks reads the content from a position on until its context ends.
 func readChunks(ctx context.Context, manifest []byte, sources []source, from int64, chunks chan<- chunk) {
 	defer close(chunks)
-	give := func(one chunk) bool {
+	give := func(item chunk) bool {
 		select {
-		case chunks <- one:
-			return one.err == nil
+		case chunks <- item:
+			return item.err == nil
 		case <-ctx.Done():
 			return false
 		}
@@ -307,18 +307,18 @@ func readChunks(ctx context.Context, manifest []byte, sources []source, from int
 }
 
 // hear records a frame of the receiver.
-func (s *sending) hear(said remote.FileFrame) {
+func (s *sending) hear(frame remote.FileFrame) {
 	s.mu.Lock()
-	switch said.Kind {
+	switch frame.Kind {
 	case remote.AcceptFiles:
-		s.accepted = &said.At
+		s.accepted = &frame.At
 	case remote.FileAck:
-		s.acked = max(s.acked, min(said.At, s.record.Offer.Total()))
+		s.acked = max(s.acked, min(frame.At, s.record.Offer.Total()))
 		s.window.acked(s.acked, s.t.opts.Now())
 	case remote.FilesDone:
 		s.done = true
 	case remote.RefuseFiles:
-		s.refused = said.Error
+		s.refused = frame.Error
 	case remote.OfferFiles, remote.FileChunk:
 	}
 	s.mu.Unlock()
@@ -338,7 +338,7 @@ func (s *sending) await(ctx context.Context, is func() bool) (done bool, err err
 		case done:
 			return true, nil
 		case refused != nil:
-			return false, fromThere(s.record.PC.Name, refused)
+			return false, remoteError(s.record.PC.Name, refused)
 		case right:
 			return false, nil
 		}
@@ -353,8 +353,8 @@ func (s *sending) await(ctx context.Context, is func() bool) (done bool, err err
 	}
 }
 
-// fromThere returns the other PC's refusal as an error for people.
-func fromThere(name string, refused error) error {
+// remoteError returns the other PC's refusal as an error for people.
+func remoteError(name string, refused error) error {
 	code := bridge.CodeOf(refused)
 	if code == bridge.Unavailable || code == bridge.Internal || code == bridge.Invalid {
 		code = bridge.Conflict // these codes concern programs of this PC

@@ -55,8 +55,8 @@ func gather(paths []string) ([]source, error) {
 			case len(sources) == maxGathered:
 				return bridge.Errorf(bridge.TooLarge, "these are more than %d files: send them in parts", maxGathered)
 			}
-			one, err := sourceAt(path, name, at, entry)
-			sources = append(sources, one)
+			source, err := sourceAt(path, name, at, entry)
+			sources = append(sources, source)
 			return err
 		})
 		if err != nil {
@@ -96,8 +96,8 @@ func checkNames(sources []source) error {
 }
 
 func manifestOf(sources []source) (m remote.Manifest) {
-	for _, one := range sources {
-		m.Files = append(m.Files, one.FileEntry)
+	for _, source := range sources {
+		m.Files = append(m.Files, source.FileEntry)
 	}
 	return m
 }
@@ -107,23 +107,23 @@ func weigh(ctx context.Context, sources []source, done func(int64)) ([]source, e
 	sources = slices.Clone(sources)
 	var all int64
 	for i := range sources {
-		one := &sources[i]
-		file, err := openSource(*one)
+		source := &sources[i]
+		file, err := openSource(*source)
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.New()
-		size, err := io.Copy(sum, &counted{ctx: ctx, from: io.LimitReader(file, one.Bytes+1), done: func(n int) { all += int64(n); done(all) }})
+		size, err := io.Copy(sum, &counted{ctx: ctx, from: io.LimitReader(file, source.Bytes+1), done: func(n int) { all += int64(n); done(all) }})
 		err = errors.Join(err, file.Close())
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			return nil, bridge.Errorf(bridge.Storage, "%s cannot be read: %s", one.From, disk.Reason(err))
-		case size != one.Bytes:
-			return nil, errChanged(one.From)
+			return nil, bridge.Errorf(bridge.Storage, "%s cannot be read: %s", source.From, disk.Reason(err))
+		case size != source.Bytes:
+			return nil, errChanged(source.From)
 		}
-		one.SHA256 = hex.EncodeToString(sum.Sum(nil))
+		source.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	}
 	return sources, nil
 }
@@ -151,21 +151,21 @@ func errChanged(path string) error {
 }
 
 // openSource opens the file, and fails with Conflict if another file took its name meanwhile.
-func openSource(one source) (*os.File, error) {
-	there, err := os.Lstat(one.From)
-	if err == nil && (!there.Mode().IsRegular() || there.Size() != one.Bytes) {
-		return nil, errChanged(one.From)
+func openSource(item source) (*os.File, error) {
+	info, err := os.Lstat(item.From)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() != item.Bytes) {
+		return nil, errChanged(item.From)
 	}
 	if err != nil {
-		return nil, bridge.Errorf(bridge.Conflict, "%s cannot be sent any more: %s", one.From, disk.Reason(err))
+		return nil, bridge.Errorf(bridge.Conflict, "%s cannot be sent any more: %s", item.From, disk.Reason(err))
 	}
-	file, err := os.Open(one.From)
+	file, err := os.Open(item.From)
 	if err != nil {
-		return nil, bridge.Errorf(bridge.Storage, "%s cannot be read: %s", one.From, disk.Reason(err))
+		return nil, bridge.Errorf(bridge.Storage, "%s cannot be read: %s", item.From, disk.Reason(err))
 	}
 	opened, err := file.Stat()
-	if err != nil || !os.SameFile(there, opened) {
-		return nil, errors.Join(errChanged(one.From), file.Close())
+	if err != nil || !os.SameFile(info, opened) {
+		return nil, errors.Join(errChanged(item.From), file.Close())
 	}
 	return file, nil
 }
@@ -207,13 +207,13 @@ func openContent(manifest []byte, sources []source, from int64) (*content, error
 }
 
 func (c *content) open() (err error) {
-	one := c.sources[c.next]
-	if c.file, err = openSource(one); err != nil {
+	source := c.sources[c.next]
+	if c.file, err = openSource(source); err != nil {
 		c.file = nil
 		return err
 	}
 	c.next++
-	c.left, c.sum = one.Bytes, sha256.New()
+	c.left, c.sum = source.Bytes, sha256.New()
 	return nil
 }
 
@@ -242,10 +242,10 @@ func (c *content) Read(p []byte) (n int, err error) {
 	if c.left > 0 && err == nil {
 		return n, nil
 	}
-	one := c.sources[c.next-1]
-	if c.left > 0 || hex.EncodeToString(c.sum.Sum(nil)) != one.SHA256 {
+	source := c.sources[c.next-1]
+	if c.left > 0 || hex.EncodeToString(c.sum.Sum(nil)) != source.SHA256 {
 		if err == nil || errors.Is(err, io.EOF) {
-			err = errChanged(one.From)
+			err = errChanged(source.From)
 		}
 		return 0, err // without these, the receiver never completes a file that differs from the promise
 	}

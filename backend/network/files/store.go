@@ -183,7 +183,7 @@ func (s *store) write(data []byte) error {
 		if n < missing {
 			return nil
 		}
-		if err := s.takeManifest(); err != nil {
+		if err := s.readManifest(); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (s *store) emptyFiles() error {
 	return nil
 }
 
-func (s *store) takeManifest() (err error) {
+func (s *store) readManifest() (err error) {
 	if s.manifest, err = remote.ParseManifest(s.encoded, s.offer); err != nil {
 		return err
 	}

@@ -41,9 +41,9 @@ type Decisions struct{ h *Hub }
 // Decisions is the team's stream of decisions.
 func (h *Hub) Decisions() Decisions { return Decisions{h} }
 
-// Heard returns a counter that grows when there may be new decisions to read, also with each
+// Received returns a counter that grows when there may be new decisions to read, also with each
 // connection.
-func (d Decisions) Heard() uint64 { return d.h.decided.Load() }
+func (d Decisions) Received() uint64 { return d.h.decided.Load() }
 
 func (d Decisions) onNew(*nats.Msg) {
 	d.h.decided.Add(1)
@@ -90,8 +90,8 @@ func (d Decisions) Read(ctx context.Context, from uint64) (said []Said, more boo
 	if err != nil {
 		return nil, false, h.wrapError(err)
 	}
-	for _, one := range said {
-		if bridge.CodeOf(one.Refused) == bridge.NotFound {
+	for _, statement := range said {
+		if bridge.CodeOf(statement.Refused) == bridge.NotFound {
 			return d.verifyAgain(ctx, said, more)
 		}
 	}
@@ -113,33 +113,33 @@ func (d Decisions) verifyAgain(ctx context.Context, said []Said, more bool) ([]S
 
 // verify checks the signature of a message and finds its sender.
 func (d Decisions) verify(s stored) Said {
-	one := Said{Sequence: s.sequence, At: s.at, Body: s.msg.Data, Mark: s.msg.Subject + " " + s.at.UTC().Format(time.RFC3339Nano)}
+	statement := Said{Sequence: s.sequence, At: s.at, Body: s.msg.Data, Mark: s.msg.Subject + " " + s.at.UTC().Format(time.RFC3339Nano)}
 	at, err := subject.Parse(s.msg.Subject)
 	if err == nil && at.Team != d.h.opts.Team {
 		err = bridge.Errorf(bridge.Invalid, "it is of another team")
 	}
 	if err == nil {
-		one.Number, err = verify(at.From, s.msg)
+		statement.Number, err = verify(at.From, s.msg)
 	}
 	if err != nil {
-		one.Refused, one.Why = err, Unsigned
-		return one
+		statement.Refused, statement.Why = err, Unsigned
+		return statement
 	}
-	one.From.ID, one.Own = at.From, at.From == d.h.opts.Self
-	d.resolveName(&one)
-	return one
+	statement.From.ID, statement.Own = at.From, at.From == d.h.opts.Self
+	d.resolveName(&statement)
+	return statement
 }
 
 // resolveName sets the sender's name from the roster.
-func (d Decisions) resolveName(one *Said) {
-	one.Why = ""
-	if one.From.Name, one.Refused = d.authorName(one.From.ID, one.At); one.Refused != nil {
-		one.Why = Stranger
+func (d Decisions) resolveName(statement *Said) {
+	statement.Why = ""
+	if statement.From.Name, statement.Refused = d.authorName(statement.From.ID, statement.At); statement.Refused != nil {
+		statement.Why = Stranger
 	}
 }
 
 // Refuse counts a message that was read and refused with the error err.
-func (d Decisions) Refuse(one Said, why Why, err error) { d.h.drop(one.From.ID, why, err) }
+func (d Decisions) Refuse(statement Said, why Why, err error) { d.h.drop(statement.From.ID, why, err) }
 
 // authorName returns the name of a PC that was in the team at that time. Decisions of a PC stay
 // valid after its removal. It fails with NotFound or Denied.

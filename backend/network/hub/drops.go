@@ -165,16 +165,16 @@ func (h *Hub) Drops() []Drop {
 	defer h.mu.Unlock()
 	list := []Drop{}
 	for key, d := range h.drops {
-		one := *d
+		drop := *d
 		if m := h.pcs[key.pc]; m != nil {
-			one.PC = m.pc
+			drop.PC = m.pc
 		}
-		list = append(list, one)
+		list = append(list, drop)
 	}
 	for _, m := range h.pcs {
-		for _, one := range m.refused {
-			if why := byHub[one.Why]; why != "" {
-				list = append(list, Drop{PC: m.pc, Why: why, Count: one.Count, Last: time.UnixMilli(one.Last)})
+		for _, refusal := range m.refused {
+			if why := byHub[refusal.Why]; why != "" {
+				list = append(list, Drop{PC: m.pc, Why: why, Count: refusal.Count, Last: time.UnixMilli(refusal.Last)})
 			}
 		}
 	}

@@ -80,17 +80,17 @@ func (h *Hub) readBatch(ctx context.Context, stream, filter string, from uint64,
 		default:
 			return from, false, bridge.Errorf(bridge.Unavailable, "the team's hub answered %s to a request for what it stores: %s", status, msg.Header.Get("Description"))
 		}
-		one := stored{msg: msg}
+		item := stored{msg: msg}
 		msg.Subject = msg.Header.Get(headerSubject)
-		one.sequence, err = strconv.ParseUint(msg.Header.Get(headerSequence), 10, 64)
+		item.sequence, err = strconv.ParseUint(msg.Header.Get(headerSequence), 10, 64)
 		if err == nil {
-			one.at, err = time.Parse(time.RFC3339Nano, msg.Header.Get(headerTime))
+			item.at, err = time.Parse(time.RFC3339Nano, msg.Header.Get(headerTime))
 		}
 		if err != nil {
 			return from, false, bridge.Errorf(bridge.Invalid, "the team's hub answered with what has no sequence or no time: %v", err)
 		}
-		from = one.sequence + 1
-		each(one)
+		from = item.sequence + 1
+		each(item)
 	}
 }
 

@@ -53,7 +53,7 @@ type Options struct {
 	// where the server itself has the roster's key.
 	Roster string
 	// Word returns what this PC announces of itself.
-	Word func() Word
+	Word func() Announcement
 	// Handle takes what another PC of the team said, frame after frame: the next one of
 	// that PC waits for it.
 	Handle func(remote.PC, remote.Frame)
@@ -70,8 +70,8 @@ type Options struct {
 	Pace    Pace
 }
 
-// Word is what a PC says of itself to its team.
-type Word struct {
+// Announcement is what a PC says of itself to its team.
+type Announcement struct {
 	Release      string
 	Capabilities []string
 }
@@ -310,7 +310,7 @@ func (h *Hub) run() {
 		case <-tick.C:
 			h.expirePresences()
 			if h.State().Up && h.conn.IsConnected() {
-				err = keepPresent(h)
+				err = refreshPresence(h)
 			}
 		case <-h.tasks.Done():
 			return
@@ -337,10 +337,10 @@ func tryOtherNode(h *Hub, failed int) {
 	}
 }
 
-// keepPresent announces this PC again when due. It reads the roster again if that may be
+// refreshPresence announces this PC again when due. It reads the roster again if that may be
 // stale: an entry that the engine was about to store when this PC connected was neither
 // among the stored ones nor published after them.
-func keepPresent(h *Hub) error {
+func refreshPresence(h *Hub) error {
 	if h.presenceOverwritten.Load() || !h.opts.Now().Before(h.nextAnnouncement) {
 		if err := h.announce(h.tasks.Context()); err != nil {
 			return err

@@ -50,7 +50,9 @@ func open(t *testing.T, n *hubtest.NATS, who hubtest.PC, change ...func(*hub.Opt
 	p := &pc{PC: who, t: t, changed: make(chan struct{}, 1), frames: make(chan heard, 1000)}
 	opts := hub.Options{
 		Team: hubtest.Team, Self: who.ID, Hub: n.ID, URLs: []string{n.URL()}, Login: who.Login, Sign: who.Sign, Numbers: who.Numbers,
-		Word:   func() hub.Word { return hub.Word{Release: "1.0", Capabilities: []string{"messages-v1"}} },
+		Word: func() hub.Announcement {
+			return hub.Announcement{Release: "1.0", Capabilities: []string{"messages-v1"}}
+		},
 		Handle: func(from remote.PC, frame remote.Frame) { p.frames <- heard{from, frame} },
 		Changed: func(remote.PC) {
 			select {
@@ -60,8 +62,8 @@ func open(t *testing.T, n *hubtest.NATS, who hubtest.PC, change ...func(*hub.Opt
 		},
 		Now: clock, Log: slog.New(slog.DiscardHandler), Pace: pace,
 	}
-	for _, one := range change {
-		one(&opts)
+	for _, call := range change {
+		call(&opts)
 	}
 	var err error
 	if p.Hub, err = hub.Open(opts); err != nil {
@@ -181,9 +183,9 @@ func TestHUB_02_WhatNobodyOfTheTeamSignedIsNotHeard(t *testing.T) {
 		return subject.Subject{Team: hubtest.Team, From: from.ID, To: b.ID, Sort: subject.Frame}.String()
 	}
 	number := time.Now().UnixNano()
-	numbered := func(by link.Identity, at string, body []byte) *nats.Msg {
+	numbered := func(identity link.Identity, at string, body []byte) *nats.Msg {
 		number++
-		return hubtest.Signed(by, at, number, body)
+		return hubtest.Signed(identity, at, number, body)
 	}
 	replayed := numbered(a.Identity, under(a.PC), frame(now))
 	tests := map[string]*nats.Msg{
@@ -255,7 +257,7 @@ func TestHUB_02_WhatAPCSaidBeforeItsRestartIsNotHeardAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.next("the frame")
-	kept, err := tap.NextMsg(2 * time.Minute)
+	msg, err := tap.NextMsg(2 * time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +268,7 @@ func TestHUB_02_WhatAPCSaidBeforeItsRestartIsNotHeardAgain(t *testing.T) {
 		t.Fatalf("the new process is not seen: %+v", second)
 	}
 	again.sees(b, true)
-	if err := n.Admin().PublishMsg(kept); err != nil {
+	if err := n.Admin().PublishMsg(msg); err != nil {
 		t.Fatal(err)
 	}
 	b.await("the name of what came again", func() bool { return len(b.Drops()) == 1 && b.Drops()[0].Why == hub.Replayed })
@@ -296,13 +298,13 @@ func TestHUB_02_AClockThatWasPutBackSilencesNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.next("the frame")
-	there, err := words.NextMsg(2 * time.Minute)
+	msg, err := words.NextMsg(2 * time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.Close()
 	b.sees(a, false)
-	if err := n.Admin().PublishMsg(&nats.Msg{Subject: there.Subject, Header: there.Header, Data: there.Data}); err != nil {
+	if err := n.Admin().PublishMsg(&nats.Msg{Subject: msg.Subject, Header: msg.Header, Data: msg.Data}); err != nil {
 		t.Fatal(err)
 	}
 	b.sees(open(t, n, n.Enrol("third")), true) // what came before it was taken
@@ -326,11 +328,11 @@ func TestHUB_02_AClockThatWasPutBackSilencesNobody(t *testing.T) {
 
 func identity(t *testing.T) link.Identity {
 	t.Helper()
-	made, err := link.OpenIdentity(t.TempDir())
+	identity, err := link.OpenIdentity(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return identity
 }
 
 func TestHUB_02_OnlyTheHubSaysWhoBelongsToTheTeam(t *testing.T) {
@@ -345,7 +347,7 @@ func TestHUB_02_OnlyTheHubSaysWhoBelongsToTheTeam(t *testing.T) {
 	number := time.Now().UnixNano()
 	n.Seal(stranger, stranger.ID, number, entry)                               // by itself
 	n.Seal(b.Identity, a.ID, number, []byte(`{"name":"desk","removed":true}`)) // by another
-	said, err := n.Admin().SubscribeSync(subject.BucketKey(subject.RosterBucket(hubtest.Team), "*"))
+	subscription, err := n.Admin().SubscribeSync(subject.BucketKey(subject.RosterBucket(hubtest.Team), "*"))
 	if err == nil {
 		err = n.Admin().Flush()
 	}
@@ -353,7 +355,7 @@ func TestHUB_02_OnlyTheHubSaysWhoBelongsToTheTeam(t *testing.T) {
 		t.Fatal(err)
 	}
 	third := n.Enrol("third") // and then the hub does
-	earlier, err := said.NextMsg(2 * time.Minute)
+	earlier, err := subscription.NextMsg(2 * time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,9 +393,9 @@ func TestHUB_02_OnlyTheHubSaysWhoBelongsToTheTeam(t *testing.T) {
 // live word either: who speaks and is not known is looked up again.
 func TestHUB_04_WhomTheRosterLackedIsLookedUp(t *testing.T) {
 	n := hubtest.Start(t)
-	who := n.Enrol("laptop")
-	n.Deafen(who)
-	a := open(t, n, who)
+	pc := n.Enrol("laptop")
+	n.Deafen(pc)
+	a := open(t, n, pc)
 	a.await("the way to the hub", func() bool { return a.State().Up })
 	b := open(t, n, n.Enrol("desk"))
 	a.sees(b, true)
@@ -435,7 +437,7 @@ func TestHUB_08_WhoGoesIsSeenToGo(t *testing.T) {
 	mortal := func(o *hub.Options) {
 		o.Pace.TTL = 2 * time.Second
 		word := o.Word
-		o.Word = func() hub.Word {
+		o.Word = func() hub.Announcement {
 			select {
 			case <-dead:
 				<-release // it announces itself no more
@@ -469,7 +471,7 @@ func TestHUB_08_WhoGoesIsSeenToGo(t *testing.T) {
 // others.
 func TestHUB_07_APCLeavesANodeThatDoesNotTakeItsWord(t *testing.T) {
 	n := hubtest.Start(t)
-	who := n.Enrol("laptop")
+	pc := n.Enrol("laptop")
 	alone, err := natsserver.NewServer(&natsserver.Options{ServerName: "hub-2", Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, AlwaysEnableNonce: true, NoLog: true, NoSigs: true})
 	if err != nil {
 		t.Fatal(err)
@@ -480,7 +482,7 @@ func TestHUB_07_APCLeavesANodeThatDoesNotTakeItsWord(t *testing.T) {
 		t.Fatal("the other node does not come up")
 	}
 	n.Stop() // so that this is the node to which it comes
-	a := open(t, n, who, func(o *hub.Options) {
+	a := open(t, n, pc, func(o *hub.Options) {
 		o.URLs = []string{n.URL(), alone.ClientURL()}
 		o.Pace.Presence, o.Pace.Answer = time.Hour, time.Second
 	})

@@ -201,8 +201,8 @@ func TestHUB_05_WhatNobodyOfTheTeamSignedIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := append(append([]byte{}, whole.Head...), whole.Body...)
-	at := func(from hubtest.PC, to hubtest.PC) string {
-		return subject.Subject{Team: hubtest.Team, From: from.ID, To: to.ID, Sort: subject.Message}.String()
+	at := func(from hubtest.PC, pc hubtest.PC) string {
+		return subject.Subject{Team: hubtest.Team, From: from.ID, To: pc.ID, Sort: subject.Message}.String()
 	}
 	bad := map[string]func() error{
 		"eve's words under anna's name": func() error {

@@ -9,21 +9,21 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// SayLeft announces that this PC leaves the team, and returns when the server has stored that.
+// AnnounceLeave announces that this PC leaves the team, and returns when the server has stored that.
 // key is the public half of this PC's NATS key. Only Close may follow: this PC stops announcing
 // itself. It fails with Unavailable without a connection.
-func SayLeft(ctx context.Context, h *Hub, key string) error {
-	return sayLeft(ctx, h, key, publishStored)
+func AnnounceLeave(ctx context.Context, h *Hub, key string) error {
+	return announceLeave(ctx, h, key, publishStored)
 }
 
-// Leave is SayLeft to a bridge-hub, and returns when the hub has removed this PC. It fails with
+// Leave is AnnounceLeave to a bridge-hub, and returns when the hub has removed this PC. It fails with
 // Unavailable if the hub does not confirm in time.
 func Leave(ctx context.Context, h *Hub, key string) error {
 	select {
 	case <-h.evicted: // of an earlier refusal
 	default:
 	}
-	if err := sayLeft(ctx, h, key, publishOnly); err != nil { // the removal itself is the confirmation
+	if err := announceLeave(ctx, h, key, publishOnly); err != nil { // the removal itself is the confirmation
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
@@ -36,7 +36,7 @@ func Leave(ctx context.Context, h *Hub, key string) error {
 	}
 }
 
-func sayLeft(ctx context.Context, h *Hub, key string, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
+func announceLeave(ctx context.Context, h *Hub, key string, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
 	if state := h.State(); !state.Up {
 		return bridge.Errorf(bridge.Unavailable, "%s (%s)", errAway, cmp.Or(state.Failed, "it comes back"))
 	}

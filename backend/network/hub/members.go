@@ -84,8 +84,8 @@ func parsePresence(data []byte) (p presence, err error) {
 	if len(p.Session) != sessionDigits || len(p.Release) > maxWordChars || len(p.Capabilities) > maxCapabilities || len(p.Left) > maxWordChars {
 		return presence{}, bridge.Errorf(bridge.Invalid, "a PC's word of itself is too large, or has no session")
 	}
-	for _, one := range p.Capabilities {
-		if len(one) > maxWordChars {
+	for _, capability := range p.Capabilities {
+		if len(capability) > maxWordChars {
 			return presence{}, bridge.Errorf(bridge.Invalid, "a capability has more than %d characters", maxWordChars)
 		}
 	}
@@ -355,7 +355,7 @@ func (h *Hub) handlePresence(msg *nats.Msg, age time.Duration) {
 
 // updatePresenceLocked applies an announcement if it is newer than the known one. told is the
 // line of the hub if the PC's own signature is unchecked.
-func updatePresenceLocked(h *Hub, m *member, number int64, word presence, age time.Duration, told *subject.Line) (changed bool) {
+func updatePresenceLocked(h *Hub, m *member, number int64, word presence, age time.Duration, line *subject.Line) (changed bool) {
 	if number < m.presenceNumber || number == m.presenceNumber && !m.lastHeard.IsZero() {
 		return false // a replay
 	}
@@ -364,7 +364,7 @@ func updatePresenceLocked(h *Hub, m *member, number int64, word presence, age ti
 	if word.Session != m.presence.Session {
 		m.reachableSince = time.Time{} // numbers continue, so older frames stay dropped
 	}
-	m.presence, m.presenceNumber, m.lastHeard, m.unproven = word, number, now.Add(-age), told
+	m.presence, m.presenceNumber, m.lastHeard, m.unproven = word, number, now.Add(-age), line
 	if word.Gone {
 		m.forgetPresence()
 	} else if h.state.Up {

@@ -47,7 +47,7 @@ func readSnapshot(ctx context.Context, h *Hub) (told bool, err error) {
 		return false, nil
 	}
 	node := h.conn.ConnectedServerName()
-	if err := subscribePresence(h, subject.There(h.opts.Team, node), func(m *nats.Msg) { handleUpdate(h, m) }); err != nil {
+	if err := subscribePresence(h, subject.Presence(h.opts.Team, node), func(m *nats.Msg) { handleUpdate(h, m) }); err != nil {
 		return false, err
 	}
 	inbox := h.conn.NewInbox()
@@ -56,7 +56,7 @@ func readSnapshot(ctx context.Context, h *Hub) (told bool, err error) {
 		return false, err
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := h.conn.PublishRequest(subject.AskThere(h.opts.Team, node, h.opts.Self), inbox, nil); err != nil {
+	if err := h.conn.PublishRequest(subject.PresenceRequest(h.opts.Team, node, h.opts.Self), inbox, nil); err != nil {
 		return false, err
 	}
 	for more := true; more; {
@@ -81,27 +81,27 @@ func readSnapshot(ctx context.Context, h *Hub) (told bool, err error) {
 }
 
 // openSnapshot verifies the hub's signature and reads a snapshot or update.
-func openSnapshot(h *Hub, msg *nats.Msg) (subject.Told, error) {
+func openSnapshot(h *Hub, msg *nats.Msg) (subject.PresenceMessage, error) {
 	if _, err := verify(h.opts.Hub, msg); err != nil {
-		return subject.Told{}, err
+		return subject.PresenceMessage{}, err
 	}
-	return subject.ParseTold(msg.Data)
+	return subject.ParsePresence(msg.Data)
 }
 
 // handleUpdate applies an update.
 func handleUpdate(h *Hub, msg *nats.Msg) {
-	told, err := openSnapshot(h, msg)
+	message, err := openSnapshot(h, msg)
 	if err != nil {
 		h.drop("", Unsigned, err)
 		return
 	}
-	applySnapshot(h, told)
+	applySnapshot(h, message)
 }
 
 // applySnapshot applies all lines that are newer than the known state.
-func applySnapshot(h *Hub, told subject.Told) {
+func applySnapshot(h *Hub, message subject.PresenceMessage) {
 	var entries []entry
-	for _, line := range told.Lines {
+	for _, line := range message.Lines {
 		if line.Entry > 0 && remote.CheckName(line.Name) == nil {
 			entries = append(entries, entry{pc: line.PC, number: line.Entry, member: subject.Member{Name: line.Name, Removed: line.Removed, Box: line.Box}})
 		}
@@ -109,12 +109,12 @@ func applySnapshot(h *Hub, told subject.Told) {
 	applyEntries(h, entries...)
 	changed := false
 	h.mu.Lock()
-	for _, line := range told.Lines {
+	for _, line := range message.Lines {
 		if m := h.pcs[line.PC]; m != nil && len(line.Refusals) > 0 && !slices.Equal(m.refused, line.Refusals) {
 			m.refused, changed = line.Refusals, true
 		}
 		if m := h.pcs[line.PC]; line.Number > 0 && line.PC != h.opts.Self && m != nil && !m.removed {
-			is, err := applyLineLocked(h, m, line, time.Duration(told.Now-line.At)*time.Millisecond)
+			is, err := applyLineLocked(h, m, line, time.Duration(message.Now-line.At)*time.Millisecond)
 			if changed = changed || is; err != nil {
 				h.dropLocked(line.PC, Malformed, err)
 			}

@@ -23,9 +23,9 @@ func keeps(file string) func(*hub.Options) {
 // PC was removed, to a PC that has started again meanwhile.
 func TestHUB_01_AnOlderRosterCountsForNothing(t *testing.T) {
 	n := hubtest.Start(t)
-	who, desk, eve := n.Enrol("laptop"), n.Enrol("desk"), n.Enrol("eve")
+	pc, desk, eve := n.Enrol("laptop"), n.Enrol("desk"), n.Enrol("eve")
 	file := filepath.Join(t.TempDir(), "roster.json")
-	laptop := open(t, n, who, keeps(file))
+	laptop := open(t, n, pc, keeps(file))
 	laptop.await("the team", func() bool { return len(laptop.Status()) == 2 })
 	js, err := jetstream.New(n.Admin())
 	if err != nil {
@@ -52,7 +52,7 @@ func TestHUB_01_AnOlderRosterCountsForNothing(t *testing.T) {
 	if err := bucket.Purge(t.Context(), desk.ID); err != nil { // desk's it holds back altogether
 		t.Fatal(err)
 	}
-	again := open(t, n, who, keeps(file))
+	again := open(t, n, pc, keeps(file))
 	again.await("the way to the hub", func() bool { return again.State().Up })
 	if _, err := again.Of(eve.ID); bridge.CodeOf(err) != bridge.Unauthorized {
 		t.Errorf("who was removed is in the team again: %v", err)
@@ -73,9 +73,9 @@ func TestHUB_01_AnOlderRosterCountsForNothing(t *testing.T) {
 
 func TestHUB_01_WhatCannotBeKeptIsNotHeard(t *testing.T) {
 	n := hubtest.Start(t)
-	who := n.Enrol("laptop")
+	pc := n.Enrol("laptop")
 	n.Enrol("desk")
-	laptop := open(t, n, who, keeps(filepath.Join(t.TempDir(), "missing", "roster.json")))
+	laptop := open(t, n, pc, keeps(filepath.Join(t.TempDir(), "missing", "roster.json")))
 	laptop.await("the way to the hub", func() bool { return laptop.State().Up })
 	if list := laptop.Status(); len(list) != 0 {
 		t.Errorf("it hears %+v", list)

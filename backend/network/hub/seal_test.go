@@ -19,8 +19,8 @@ import (
 )
 
 // opens has a PC open what is sealed to it, and sealing seal what it says.
-func opens(who hubtest.PC) func(*hub.Options) {
-	return func(opts *hub.Options) { opts.Open = who.Open }
+func opens(pc hubtest.PC) func(*hub.Options) {
+	return func(opts *hub.Options) { opts.Open = pc.Open }
 }
 
 func sealing(opts *hub.Options) { opts.Seal = func() bool { return true } }
@@ -34,12 +34,12 @@ type carried struct {
 
 func carries(t *testing.T, n *hubtest.NATS) *carried {
 	t.Helper()
-	heard, err := n.Admin().SubscribeSync("bridge.v1.>")
+	subscription, err := n.Admin().SubscribeSync("bridge.v1.>")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = heard.Unsubscribe() })
-	return &carried{t: t, heard: heard}
+	t.Cleanup(func() { _ = subscription.Unsubscribe() })
+	return &carried{t: t, heard: subscription}
 }
 
 // has lists what was carried with those words in it or in its subject, as soon as there
@@ -73,9 +73,9 @@ func TestHUB_02_WhatIsSealedOnlyItsReceiverReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := hubtest.Start(t)
 			sees := carries(t, n)
-			one, other := n.Enrol("laptop"), n.Enrol("desk")
+			pc, other := n.Enrol("laptop"), n.Enrol("desk")
 			lay := newLying()
-			a := open(t, n, one, opens(one), func(opts *hub.Options) { opts.Seal = func() bool { return seals } })
+			a := open(t, n, pc, opens(pc), func(opts *hub.Options) { opts.Seal = func() bool { return seals } })
 			b := open(t, n, other, opens(other), lay.take)
 			a.sees(b, true)
 			b.sees(a, true)
@@ -101,7 +101,7 @@ func TestHUB_02_WhatIsSealedOnlyItsReceiverReads(t *testing.T) {
 			if err := n.Admin().Flush(); err != nil {
 				t.Fatal(err)
 			}
-			if all := len(sees.has(one.ID+"."+other.ID, 3)); all != 3 {
+			if all := len(sees.has(pc.ID+"."+other.ID, 3)); all != 3 {
 				t.Errorf("the server carried %d, want 3: this test did not look where they are", all)
 			}
 			if heard := len(sees.has(secret, 0)); (heard == 0) != seals || stored == seals {
@@ -141,8 +141,8 @@ func stores(t *testing.T, n *hubtest.NATS, words string) bool {
 func TestHUB_02_WhatWasSealedIsNobodyElsesWord(t *testing.T) {
 	n := hubtest.Start(t)
 	sees := carries(t, n)
-	one, other, third := n.Enrol("laptop"), n.Enrol("desk"), n.Enrol("eve")
-	a, b := open(t, n, one, opens(one), sealing), open(t, n, other, opens(other))
+	pc, other, third := n.Enrol("laptop"), n.Enrol("desk"), n.Enrol("eve")
+	a, b := open(t, n, pc, opens(pc), sealing), open(t, n, other, opens(other))
 	eve := open(t, n, third, opens(third))
 	a.sees(b, true)
 	b.sees(a, true)
@@ -154,7 +154,7 @@ func TestHUB_02_WhatWasSealedIsNobodyElsesWord(t *testing.T) {
 	if err := n.Admin().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	sent := sees.has(one.ID+"."+other.ID, 1)[0]
+	sent := sees.has(pc.ID+"."+other.ID, 1)[0]
 	changed := *sent
 	changed.Data = slices.Clone(sent.Data)
 	changed.Data[len(changed.Data)-1] ^= 1
@@ -215,9 +215,9 @@ func TestHUB_02_WhatWasSealedIsNobodyElsesWord(t *testing.T) {
 func TestHUB_02_AHubThatSwapsKeysIsNotBelieved(t *testing.T) {
 	n := hubtest.Start(t)
 	sees := carries(t, n)
-	one, older, eve := n.Enrol("laptop"), n.Enrol("desk"), n.Enrol("eve")
+	pc, older, eve := n.Enrol("laptop"), n.Enrol("desk"), n.Enrol("eve")
 	desk := open(t, n, older) // of a release that opens nothing
-	a := open(t, n, one, opens(one), sealing)
+	a := open(t, n, pc, opens(pc), sealing)
 	a.sees(desk, true)
 	n.Note(older.ID, subject.Member{Name: "desk", Box: seal.Text(eve.Key())})
 	known := n.Enrol("known") // the roster is read in order
@@ -249,7 +249,7 @@ func TestHUB_02_AHubThatSwapsKeysIsNotBelieved(t *testing.T) {
 	if err := n.Admin().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if all, readable := len(sees.has(one.ID+"."+older.ID, 1)), len(sees.has(secret, 0)); all != 1 || readable != 0 {
+	if all, readable := len(sees.has(pc.ID+"."+older.ID, 1)), len(sees.has(secret, 0)); all != 1 || readable != 0 {
 		t.Errorf("the server carried %d, want 1, and read %d of them", all, readable)
 	}
 	if whole, err := wire.EncodeWhole(remote.Frame{Type: "x"}); err != nil || seal.IsSealed(whole.Head) {

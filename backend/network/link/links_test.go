@@ -84,17 +84,17 @@ func TestRMT_02_WhoCallsFirstDoesNotMatter(t *testing.T) {
 		a.links.Refresh()
 		b.links.Refresh()
 		// Both know of one link, and it is the same one, once each has said so.
-		ours, theirs := a.links.link(b.identity.ID), b.links.link(a.identity.ID)
-		for ours == nil || theirs == nil || ours.tls.LocalAddr().String() != theirs.tls.RemoteAddr().String() {
+		ours, conn := a.links.link(b.identity.ID), b.links.link(a.identity.ID)
+		for ours == nil || conn == nil || ours.tls.LocalAddr().String() != conn.tls.RemoteAddr().String() {
 			nextChange(a, b, "one and the same link on both sides")
-			ours, theirs = a.links.link(b.identity.ID), b.links.link(a.identity.ID)
+			ours, conn = a.links.link(b.identity.ID), b.links.link(a.identity.ID)
 		}
-		if ours.dialed == theirs.dialed {
+		if ours.dialed == conn.dialed {
 			t.Errorf("of one link both say that they dialed: %v", ours.dialed)
 		}
 		// The next one may be up before anybody looks: what counts is that this one is gone.
 		ours.close(errEnding)
-		for a.links.link(b.identity.ID) == ours || b.links.link(a.identity.ID) == theirs {
+		for a.links.link(b.identity.ID) == ours || b.links.link(a.identity.ID) == conn {
 			nextChange(a, b, "the end of the link")
 		}
 	}

@@ -201,7 +201,7 @@ func meet(ctx context.Context, identity Identity, address, code string, j joinin
 	}
 	pair, err := x.join(j, clean)
 	if err != nil {
-		return Pair{}, j.purpose.sayWhy(address, err)
+		return Pair{}, j.purpose.explain(address, err)
 	}
 	return pair, nil
 }
@@ -283,9 +283,9 @@ func (p purpose) noWay(address string, err error) error {
 	return bridge.WithCause(bridge.Unavailable, err, why)
 }
 
-// sayWhy returns a bridge error unchanged, and describes a lost connection. A side that
+// explain returns a bridge error unchanged, and describes a lost connection. A side that
 // closes in the middle has proved nothing, so this may also be a wrong code.
-func (p purpose) sayWhy(address string, err error) error {
+func (p purpose) explain(address string, err error) error {
 	var said *bridge.Error
 	if errors.As(err, &said) {
 		return said

@@ -29,16 +29,16 @@ func (p *Peering) Register(m *mux.Mux) {
 		return api.Empty{}, p.Unlink(a.Name)
 	})
 	mux.Handle(m, api.OpJoinTeam, func(ctx context.Context, _ *ipc.Conn, a api.LinkArgs) (api.Joined, error) {
-		joined, err := p.Crew().Enrol(ctx, a.Address, a.Code)
+		joined, err := p.Team().Enrol(ctx, a.Address, a.Code)
 		return api.Joined{Team: joined.Team, Name: joined.Name, Hub: joined.Hub}, err
 	})
-	mux.Handle(m, api.OpJoinOwn, func(ctx context.Context, _ *ipc.Conn, a api.JoinOwnArgs) (api.Joined, error) {
-		joined, err := p.Crew().EnrolOwn(ctx, a.Team, a.Roster, a.URLs, externalnats.Access{Creds: a.Creds, CA: a.CA, Plain: a.Plain})
+	mux.Handle(m, api.OpJoinOwn, func(ctx context.Context, _ *ipc.Conn, a api.JoinExternalArgs) (api.Joined, error) {
+		joined, err := p.Team().JoinExternal(ctx, a.Team, a.Roster, a.URLs, externalnats.Access{Creds: a.Creds, CA: a.CA, Plain: a.Plain})
 		return api.Joined{Team: joined.Team, Name: joined.Name, Hub: joined.Hub, Own: err == nil}, err
 	})
-	mux.Handle(m, api.OpIdentify, func(context.Context, *ipc.Conn, api.Empty) (api.PCName, error) { return p.Crew().Identify() })
+	mux.Handle(m, api.OpIdentify, func(context.Context, *ipc.Conn, api.Empty) (api.PCName, error) { return p.Team().Identify() })
 	mux.Handle(m, api.OpLeaveTeam, func(ctx context.Context, _ *ipc.Conn, _ api.Empty) (api.Joined, error) {
-		left, untold, err := p.Crew().Leave(ctx)
+		left, untold, err := p.Team().Leave(ctx)
 		answer := api.Joined{Team: left.Team, Own: left.Access != nil}
 		if untold != nil {
 			answer.Untold = untold.Error()
@@ -78,7 +78,7 @@ func (p *Peering) Network() (api.Network, error) {
 	network := api.Network{
 		Name: status.Name, ID: status.ID, Enabled: status.Enabled, Listening: append([]string{}, status.Listening...), Failed: status.Failed, Peers: []api.PC{},
 	}
-	if team := p.Crew().Team(); team.Team != "" || team.Failed != "" {
+	if team := p.Team().Team(); team.Team != "" || team.Failed != "" {
 		network.Team = &api.Team{
 			Team: team.Team, Name: team.Name, Hub: team.Hub, Up: team.Up, Server: team.Server, Failed: team.Failed, Unheard: append([]string{}, team.Unheard...),
 			Own: team.Own, Sees: sees(team), Carried: carried(team), Dropped: []api.Dropped{}, Sealed: team.Sealed, Keyless: append([]string{}, team.Keyless...),
@@ -106,7 +106,7 @@ func (p *Peering) Network() (api.Network, error) {
 			Name: peer.Name, ID: peer.ID, Up: peer.Up, Release: peer.Release, Capabilities: append([]string{}, slices.Sorted(slices.Values(peer.Capabilities))...), Failed: peer.Failed,
 			Allowed: api.PCAllowed{Jobs: peer.Jobs, Messages: peer.Messages, Decisions: peer.Decisions, Dashboard: peer.Dashboard, Files: peer.Files},
 		}
-		if before, had := p.Crew().before(peer.PC); had && peer.Member {
+		if before, had := p.Team().before(peer.PC); had && peer.Member {
 			pc.Before = &api.Before{ID: before.Before, Since: before.Since}
 		}
 		if peer.Up {

@@ -24,7 +24,7 @@ func TestHUB_01_JoinedByCredentialsAndLeftWithoutThem(t *testing.T) {
 		t.Fatalf("this PC is %+v, %v", self, err)
 	}
 	seed := n.Admit(link.Identity{ID: self.ID}, "laptop").Seed
-	args := api.JoinOwnArgs{Team: hubtest.Team, Roster: n.ID, URLs: []string{n.URL()}, Creds: seed}
+	args := api.JoinExternalArgs{Team: hubtest.Team, Roster: n.ID, URLs: []string{n.URL()}, Creds: seed}
 	js, err := jetstream.New(n.Admin())
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestHUB_01_JoinedByCredentialsAndLeftWithoutThem(t *testing.T) {
 	}
 
 	// What the server says of this PC is not older than what it said before.
-	if seen, err := hub.Seen(a.Crew().rosterPath(), hubtest.Team, n.ID, self.ID); err != nil || seen == 0 {
+	if seen, err := hub.Seen(a.Team().rosterPath(), hubtest.Team, n.ID, self.ID); err != nil || seen == 0 {
 		t.Errorf("the roster's newest word is %d, %v", seen, err)
 	}
 	if _, err := roster.Put(t.Context(), self.ID, older.Value()); err != nil {
@@ -88,7 +88,7 @@ func TestHUB_03_WhoLeavesAnOwnServerIsHeardToLeave(t *testing.T) {
 			t.Fatal(err)
 		}
 		seed := n.Admit(link.Identity{ID: self.ID}, self.Name).Seed
-		if _, err := call[api.Joined](t, p, api.OpJoinOwn.Name, api.JoinOwnArgs{Team: hubtest.Team, Roster: n.ID, URLs: []string{n.URL()}, Creds: seed}); err != nil {
+		if _, err := call[api.Joined](t, p, api.OpJoinOwn.Name, api.JoinExternalArgs{Team: hubtest.Team, Roster: n.ID, URLs: []string{n.URL()}, Creds: seed}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,7 +96,7 @@ func Open(opts Options) (*Peering, error) {
 	if p.book, err = link.OpenBook(p.folder(), opts.Now); err != nil {
 		return nil, err
 	}
-	p.Crew().readTeam()
+	p.Team().readTeam()
 	if len(p.book.Pairs()) == 0 && p.team.Membership == nil {
 		return p, nil
 	}
@@ -127,7 +127,7 @@ func (p *Peering) Run() {
 func (p *Peering) Close() {
 	p.tasks.Stop()
 	_ = p.listen(config.Network{}) // no PC is expected any more
-	p.Crew().followTeam()
+	p.Team().followTeam()
 	p.mu.Lock()
 	links := p.links
 	p.mu.Unlock()
@@ -215,7 +215,7 @@ func (p *Peering) follow() {
 	if links != nil {
 		links.Refresh()
 	}
-	p.Crew().followTeam()
+	p.Team().followTeam()
 	if changed {
 		if err != nil {
 			p.opts.Log.Warn("other PCs cannot come in", "err", err)

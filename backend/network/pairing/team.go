@@ -63,29 +63,29 @@ func named(before map[string]Named, pcs map[string]string, now time.Time) map[st
 }
 
 // before returns the PC that had the name of a PC of the team before, if any.
-func (p Crew) before(pc remote.PC) (n Named, had bool) {
+func (p Team) before(pc remote.PC) (n Named, had bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n = p.team.Names[pc.Name]
 	return n, n.ID == pc.ID && n.Before != ""
 }
 
-// Crew handles this PC's team membership.
-type Crew struct{ *Peering }
+// Team handles this PC's team membership.
+type Team struct{ *Peering }
 
-// Crew returns the team membership of this PC.
-func (p *Peering) Crew() Crew { return Crew{p} }
+// Team returns the team membership of this PC.
+func (p *Peering) Team() Team { return Team{p} }
 
 const (
 	teamVersion  = 1
 	maxTeamBytes = 1 << 20
 )
 
-func (p Crew) teamPath() string { return filepath.Join(p.folder(), "team.json") }
+func (p Team) teamPath() string { return filepath.Join(p.folder(), "team.json") }
 
 // readTeam reads the team of this PC. An unreadable file stays unchanged and does not
 // affect the pairs.
-func (p Crew) readTeam() {
+func (p Team) readTeam() {
 	var file teamFile
 	err := disk.ReadJSON(p.teamPath(), maxTeamBytes, &file)
 	switch {
@@ -105,7 +105,7 @@ func (p Crew) readTeam() {
 }
 
 // writeTeam stores the team. The caller holds admitting. It fails with Storage on a disk error.
-func (p Crew) writeTeam(file teamFile) error {
+func (p Team) writeTeam(file teamFile) error {
 	file.Version = teamVersion
 	err := disk.MakeDir(p.folder())
 	if err == nil {
@@ -124,14 +124,14 @@ func (p Crew) writeTeam(file teamFile) error {
 // hub shows (HUB-03). It fails with Conflict if this PC is in a team already, and with Invalid
 // for a bad address or code. It fails with Denied if the hub refuses the code, and also if the
 // hub cannot be reached.
-func (p Crew) Enrol(ctx context.Context, address, code string) (join.Membership, error) {
+func (p Team) Enrol(ctx context.Context, address, code string) (join.Membership, error) {
 	return p.join(func(identity link.Identity, record func(join.Membership) error) error {
 		return join.Join(ctx, identity, p.Name(), address, code, record)
 	})
 }
 
 // join makes this PC a member of a team by the function by. It fails with Conflict if it has one.
-func (p Crew) join(by func(identity link.Identity, record func(join.Membership) error) error) (joined join.Membership, err error) {
+func (p Team) join(by func(identity link.Identity, record func(join.Membership) error) error) (joined join.Membership, err error) {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()
 	p.mu.Lock()
@@ -165,14 +165,14 @@ func (p Crew) join(by func(identity link.Identity, record func(join.Membership) 
 // names of the team's PCs from what the owner allows. untold is why the hub, or the team's own
 // server, may not have been informed. Leave fails with NotFound if this PC is in no team, and
 // if network/team.json or config.json cannot be changed.
-func (p Crew) Leave(ctx context.Context) (left join.Membership, untold, err error) {
+func (p Team) Leave(ctx context.Context) (left join.Membership, untold, err error) {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()
 	before, err := p.quit()
 	if err != nil {
 		return left, nil, err
 	}
-	untold = p.sayLeft(ctx, *before.Membership)
+	untold = p.announceLeave(ctx, *before.Membership)
 	p.callHub()
 	p.opts.Changed()
 	for _, name := range append(slices.Collect(maps.Values(before.PCs)), remote.TeamShare(before.Membership.Team)) {
@@ -183,8 +183,8 @@ func (p Crew) Leave(ctx context.Context) (left join.Membership, untold, err erro
 	return *before.Membership, untold, nil
 }
 
-// sayLeft informs the team that this PC leaves. It fails with Unavailable while links are off.
-func (p Crew) sayLeft(ctx context.Context, m join.Membership) error {
+// announceLeave informs the team that this PC leaves. It fails with Unavailable while links are off.
+func (p Team) announceLeave(ctx context.Context, m join.Membership) error {
 	p.mu.Lock()
 	h := p.hub
 	p.mu.Unlock()
@@ -196,13 +196,13 @@ func (p Crew) sayLeft(ctx context.Context, m join.Membership) error {
 		return err
 	}
 	if m.Access != nil {
-		return hub.SayLeft(ctx, h, key)
+		return hub.AnnounceLeave(ctx, h, key)
 	}
 	return hub.Leave(ctx, h, key)
 }
 
 // quit records that this PC belongs to no team. It fails with NotFound if it had none.
-func (p Crew) quit() (before teamFile, err error) {
+func (p Team) quit() (before teamFile, err error) {
 	p.admitting.Lock()
 	defer p.admitting.Unlock()
 	p.mu.Lock()
@@ -219,7 +219,7 @@ func (p Crew) quit() (before teamFile, err error) {
 
 // forgetMember removes a name from what the owner allows, after the last PC of the team
 // with it has gone. It keeps the name of a pair.
-func (p Crew) forgetMember(name string) error {
+func (p Team) forgetMember(name string) error {
 	if _, err := p.book.ByName(name); err == nil {
 		return nil
 	}
@@ -227,14 +227,14 @@ func (p Crew) forgetMember(name string) error {
 }
 
 // followTeam opens or closes the connection to the hub as the settings require.
-func (p Crew) followTeam() {
+func (p Team) followTeam() {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()
 	p.callHub()
 }
 
 // callHub opens or closes the connection to the hub. The caller holds teamTurn.
-func (p Crew) callHub() {
+func (p Team) callHub() {
 	wanted := p.enabled() && !p.tasks.HasEnded()
 	p.mu.Lock()
 	present, membership := p.hub, p.team.Membership
@@ -258,7 +258,7 @@ func (p Crew) callHub() {
 	}
 }
 
-func (p Crew) openHub(m join.Membership) (*hub.Hub, error) {
+func (p Team) openHub(m join.Membership) (*hub.Hub, error) {
 	p.mu.Lock()
 	err := p.identifyLocked()
 	identity := p.identity
@@ -273,7 +273,9 @@ func (p Crew) openHub(m join.Membership) (*hub.Hub, error) {
 	opts := hub.Options{
 		Team: m.Team, Self: identity.ID, Hub: m.Hub, URLs: m.URLs, Sign: identity.Sign, Numbers: filepath.Join(p.folder(), "said.json"),
 		Login: login, Seal: p.seals, Open: identity.Open,
-		Word:    func() hub.Word { return hub.Word{Release: p.opts.Release, Capabilities: p.opts.Capabilities} },
+		Word: func() hub.Announcement {
+			return hub.Announcement{Release: p.opts.Release, Capabilities: p.opts.Capabilities}
+		},
 		Handle:  p.fromTeam,
 		Changed: func(remote.PC) { p.admit(); p.opts.Changed() },
 		Now:     p.opts.Now, Log: p.opts.Log,
@@ -288,7 +290,7 @@ func (p Crew) openHub(m join.Membership) (*hub.Hub, error) {
 }
 
 // seals reports whether this PC seals messages to a single PC of its team.
-func (p Crew) seals() bool {
+func (p Team) seals() bool {
 	settings, err := p.opts.Settings()
 	return err != nil || settings.Hub.Seal // unreadable settings allow nothing
 }
@@ -315,7 +317,7 @@ func loginOf(m join.Membership) ([]nats.Option, error) {
 
 // admit records the PCs that the hub's roster names now. If another PC had a name before,
 // admit first removes the owner's permissions for that name: they were for that PC.
-func (p Crew) admit() {
+func (p Team) admit() {
 	p.admitting.Lock()
 	defer p.admitting.Unlock()
 	p.mu.Lock()
@@ -348,7 +350,7 @@ func (p Crew) admit() {
 }
 
 // speaker returns the PC of the team with that id, which may be new.
-func (p Crew) speaker(id string) (remote.PC, error) {
+func (p Team) speaker(id string) (remote.PC, error) {
 	pc, err := p.member(id)
 	if err != nil {
 		p.admit()
@@ -358,7 +360,7 @@ func (p Crew) speaker(id string) (remote.PC, error) {
 }
 
 // storedByTeam processes a frame that a PC of the team stored at the hub for this PC.
-func (p Crew) storedByTeam(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
+func (p Team) storedByTeam(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
 	pc, err := p.speaker(from.ID)
 	if bridge.CodeOf(err) == bridge.Unauthorized { // the hub names it, but it is not recorded here yet
 		return bridge.WithCause(bridge.Unavailable, err, from.Name+" is not recorded as one of the team yet")
@@ -370,7 +372,7 @@ func (p Crew) storedByTeam(ctx context.Context, from remote.PC, frame remote.Fra
 }
 
 // fromTeam processes a frame from a PC of the team.
-func (p Crew) fromTeam(from remote.PC, frame remote.Frame) {
+func (p Team) fromTeam(from remote.PC, frame remote.Frame) {
 	pc, err := p.speaker(from.ID)
 	if err != nil {
 		p.opts.Log.Warn("a frame of the team was dropped", "peer", from.Name, "err", err)
@@ -382,13 +384,13 @@ func (p Crew) fromTeam(from remote.PC, frame remote.Frame) {
 
 // Refused counts a message of a PC of the team that was refused with the error why. It ignores
 // PCs that are also paired, because their messages usually come by the link.
-func (p Crew) Refused(from remote.PC, why error) {
+func (p Team) Refused(from remote.PC, why error) {
 	if _, err := p.member(from.ID); err == nil && !p.isPaired(from.ID) {
 		p.refuse(from.ID, why)
 	}
 }
 
-func (p Crew) refuse(id string, why error) {
+func (p Team) refuse(id string, why error) {
 	p.mu.Lock()
 	h := p.hub
 	p.mu.Unlock()
@@ -399,7 +401,7 @@ func (p Crew) refuse(id string, why error) {
 
 // member returns a PC of the team under its local name. A paired PC has the name of its pair. It
 // fails with Conflict for another PC with a pair's name, and with Unauthorized for an unknown PC.
-func (p Crew) member(id string) (remote.PC, error) {
+func (p Team) member(id string) (remote.PC, error) {
 	p.mu.Lock()
 	name := p.team.PCs[id]
 	p.mu.Unlock()
@@ -417,7 +419,7 @@ func (p Crew) member(id string) (remote.PC, error) {
 
 // Knows reports whether the PC with that id is paired with this one, or in its team. It
 // is true also if that PC is ignored, or the team file is unreadable.
-func (p Crew) Knows(id string) bool {
+func (p Team) Knows(id string) bool {
 	p.mu.Lock()
 	known := p.teamBroken != nil || p.team.PCs[id] != ""
 	p.mu.Unlock()
@@ -433,7 +435,7 @@ type TeamStream struct {
 }
 
 // Stream returns the access to the team's decisions; false while there is none.
-func (p Crew) Stream() (TeamStream, bool) {
+func (p Team) Stream() (TeamStream, bool) {
 	p.mu.Lock()
 	h, membership, identity := p.hub, p.team.Membership, p.identity
 	p.mu.Unlock()
@@ -445,7 +447,7 @@ func (p Crew) Stream() (TeamStream, bool) {
 
 // called returns the name of a PC whose decisions are kept. Another PC with a pair's name
 // is named by its id, because its decisions count like all others.
-func (p Crew) called(pc remote.PC) string {
+func (p Team) called(pc remote.PC) string {
 	if pair, err := p.book.ByID(pc.ID); err == nil {
 		return pair.Name
 	}
@@ -487,7 +489,7 @@ type Waits struct {
 
 // Waits records how many decisions wait for the team's hub although it is connected, and the
 // error why the first one waits; 0 clears the record.
-func (p Crew) Waits(decisions int, why error) {
+func (p Team) Waits(decisions int, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if decisions == 0 {
@@ -501,7 +503,7 @@ func (p Crew) Waits(decisions int, why error) {
 }
 
 // Team returns the state of this PC's team.
-func (p Crew) Team() TeamStatus {
+func (p Team) Team() TeamStatus {
 	p.mu.Lock()
 	file, h, failed, opened := p.team, p.hub, p.hubFailed, p.hubOpened
 	broken, waits := p.teamBroken, p.waits

@@ -87,7 +87,7 @@ func TestHUB_03_JoinedHeardAndLeft(t *testing.T) {
 	if _, err := call[api.Joined](t, a, api.OpJoinTeam.Name, api.LinkArgs{Address: h.Addresses()[0], Code: "7K3M-QX9T"}); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("joined twice: %v", err)
 	}
-	if info, err := os.Stat(a.Crew().teamPath()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(a.Team().teamPath()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("network/team.json is %v, %v", info.Mode(), err)
 	}
 	// What the owner allows is by name, and goes with the membership.
@@ -101,7 +101,7 @@ func TestHUB_03_JoinedHeardAndLeft(t *testing.T) {
 	if network, _ := a.Network(); len(network.Peers) != 0 || network.Team != nil {
 		t.Errorf("afterwards it stands as %+v", network)
 	}
-	if data, err := os.ReadFile(a.Crew().teamPath()); err != nil || strings.Contains(string(data), "SU") {
+	if data, err := os.ReadFile(a.Team().teamPath()); err != nil || strings.Contains(string(data), "SU") {
 		t.Errorf("the key for the hub is still there: %s, %v", data, err)
 	}
 	if _, err := call[api.Joined](t, a, api.OpLeaveTeam.Name, api.Empty{}); bridge.CodeOf(err) != bridge.NotFound {
@@ -198,7 +198,7 @@ func TestHUB_04_WhatIsRefusedOfTheTeamIsShown(t *testing.T) {
 	pairUp(t, a, paired)
 	denied := bridge.Errorf(bridge.Denied, "messages are not allowed here")
 	for _, of := range []*pc{b, b, paired} {
-		a.Crew().Refused(remote.PC{ID: of.identity.ID, Name: of.Name()}, denied)
+		a.Team().Refused(remote.PC{ID: of.identity.ID, Name: of.Name()}, denied)
 	}
 	network, err := a.Network()
 	if err != nil || len(network.Team.Dropped) != 1 {
@@ -237,8 +237,8 @@ func TestHUB_03_ANameThatIsAnotherPCsNowIsShown(t *testing.T) {
 			if !runs {
 				a.Close()
 			}
-			for _, one := range []string{"desk", "third"} {
-				if _, err := h.client.Remove(t.Context(), one); err != nil {
+			for _, text := range []string{"desk", "third"} {
+				if _, err := h.client.Remove(t.Context(), text); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -286,7 +286,7 @@ func TestHUB_06_DecisionsThatWaitForTheHubAreShown(t *testing.T) {
 		{0, ""},
 		{1, "1 decision for the team waits on this PC because the team's hub did not store it: its disk is full; it is tried again"},
 	} {
-		a.Crew().Waits(c.waits, full)
+		a.Team().Waits(c.waits, full)
 		network, err := a.Network()
 		if err != nil || (network.Team.Waits != nil) != (c.waits > 0) {
 			t.Fatalf("with %d it shows %+v, %v", c.waits, network.Team, err)
@@ -334,7 +334,7 @@ func TestHUB_03_ADamagedTeamIsLeftAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{`{`: "network/team.json is left as it is", `{"version":2}`: "version 2"} {
-		if err := os.WriteFile(p.Crew().teamPath(), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(p.Team().teamPath(), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		again, err := Open(p.opts)
@@ -345,11 +345,11 @@ func TestHUB_03_ADamagedTeamIsLeftAsItIs(t *testing.T) {
 		if err != nil || network.Team == nil || !strings.Contains(network.Team.Failed, want) {
 			t.Errorf("with %s it stands as %+v, %v", text, network.Team, err)
 		}
-		if _, err := again.Crew().Enrol(t.Context(), "127.0.0.1:1", "7K3M-QX9T"); err == nil {
+		if _, err := again.Team().Enrol(t.Context(), "127.0.0.1:1", "7K3M-QX9T"); err == nil {
 			t.Error("it joined over what it could not read")
 		}
 		again.Close()
-		if after, _ := os.ReadFile(p.Crew().teamPath()); string(after) != text {
+		if after, _ := os.ReadFile(p.Team().teamPath()); string(after) != text {
 			t.Errorf("it is %q now", after)
 		}
 	}

@@ -68,11 +68,11 @@ func (w *Ways) way(id string) (Transport, remote.Status, error) {
 			return links, paired, nil
 		}
 	}
-	pc, err := w.p.Crew().member(id)
+	pc, err := w.p.Team().member(id)
 	if err != nil {
 		return links, paired, pairErr
 	}
-	status, way := remote.Status{Failed: "the team's hub was not reached yet"}, Transport(away{pc})
+	status, way := remote.Status{Failed: "the team's hub was not reached yet"}, Transport(absent{pc})
 	if h != nil {
 		if there, err := h.Of(id); err == nil {
 			status, way = there, h
@@ -84,22 +84,22 @@ func (w *Ways) way(id string) (Transport, remote.Status, error) {
 	return way, status, nil
 }
 
-// away is the transport to a PC of the team while there is none.
-type away struct{ pc remote.PC }
+// absent is the transport to a PC of the team while there is none.
+type absent struct{ pc remote.PC }
 
 // Send always fails with Unavailable.
-func (a away) Send(context.Context, string, remote.Frame) error {
+func (a absent) Send(context.Context, string, remote.Frame) error {
 	return bridge.Errorf(bridge.Unavailable, "there is no way to %s now: the team's hub cannot be reached", a.pc.Name)
 }
 
 // SendBulk always fails with Unavailable.
-func (a away) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
+func (a absent) SendBulk(ctx context.Context, id string, frame remote.Frame) error {
 	return a.Send(ctx, id, frame)
 }
 
 // Of returns the PC without a link. Its error is always nil.
-func (a away) Of(string) (remote.Status, error) { return remote.Status{PC: a.pc}, nil }
-func (a away) Status() []remote.Status          { return nil }
+func (a absent) Of(string) (remote.Status, error) { return remote.Status{PC: a.pc}, nil }
+func (a absent) Status() []remote.Status          { return nil }
 
 // Send implements [Transport]. It fails with Unauthorized if the PC is neither paired nor in
 // the team, and with Unavailable if there is no way to it. It fails with TooLarge for a large
@@ -166,7 +166,7 @@ func (w *Ways) Keeps() (ids []string) {
 // Store implements [Spool]. It fails with Unauthorized for a PC outside the team, and with
 // Unavailable if the hub cannot be reached. It fails with Busy if the hub refuses the frame.
 func (w *Ways) Store(ctx context.Context, id string, frame remote.Frame) error {
-	pc, err := w.p.Crew().member(id)
+	pc, err := w.p.Team().member(id)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (w *Ways) Store(ctx context.Context, id string, frame remote.Frame) error {
 	h := w.p.hub
 	w.p.mu.Unlock()
 	if h == nil {
-		return away{pc}.Send(ctx, id, frame)
+		return absent{pc}.Send(ctx, id, frame)
 	}
 	return h.Inbox.Store(ctx, id, frame)
 }

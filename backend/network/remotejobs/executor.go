@@ -91,16 +91,16 @@ func (x *Executor) follow() {
 // forsake ends the jobs of PCs that are unpaired or no longer in the team (HUB-03). No
 // one there can steer them, answer their requests or receive their results.
 func (x *Executor) forsake() {
-	for _, one := range x.opts.Jobs.All() {
-		goesOn := !one.State.IsEnded() || one.State == job.Limit && one.LimitUntil > 0 // automatically
-		if one.PC == "" || !goesOn || one.CancelAsked || x.opts.Knows(one.PC) {
+	for _, entry := range x.opts.Jobs.All() {
+		goesOn := !entry.State.IsEnded() || entry.State == job.Limit && entry.LimitUntil > 0 // automatically
+		if entry.PC == "" || !goesOn || entry.CancelAsked || x.opts.Knows(entry.PC) {
 			continue
 		}
-		if _, err := x.opts.Jobs.Cancel(one.Name); err != nil {
-			x.opts.Log.Error("a job of a PC that is known no more could not be ended", "job", one.Name, "for", one.Owner, "err", err)
+		if _, err := x.opts.Jobs.Cancel(entry.Name); err != nil {
+			x.opts.Log.Error("a job of a PC that is known no more could not be ended", "job", entry.Name, "for", entry.Owner, "err", err)
 			continue
 		}
-		x.opts.Log.Info("a job was ended: its PC is neither paired with this one nor in its team any more", "job", one.Name, "for", one.Owner)
+		x.opts.Log.Info("a job was ended: its PC is neither paired with this one nor in its team any more", "job", entry.Name, "for", entry.Owner)
 	}
 }
 
@@ -267,12 +267,12 @@ func (x *Executor) control(policy remote.Policy, request remote.Request) (value 
 }
 
 func (x *Executor) say(policy remote.Policy, request remote.Request) (job.Delivery, error) {
-	one, err := x.opts.Job(request.Job, request.Peer)
+	entry, err := x.opts.Job(request.Job, request.Peer)
 	if err == nil {
-		err = policy.AllowAgent(one.Agent)
+		err = policy.AllowAgent(entry.Agent)
 	}
 	if err == nil {
-		err = x.allow(policy, request.Peer.Name, placesOf(one))
+		err = x.allow(policy, request.Peer.Name, placesOf(entry))
 	}
 	if err != nil {
 		return "", err

@@ -192,9 +192,9 @@ func TestRMT_05_AJobIsStartedLookedAtAndCancelled(t *testing.T) {
 		}
 		<-d.starts
 		// RMT-02: who asked is who the link proved, whatever the request says.
-		one, err := (Owned{Jobs: d.jobs}).Job(first, remote.Peer{ID: d.laptop.Self.ID, Supervisor: "s-1"})
-		if err != nil || one.PC != d.laptop.Self.ID || one.Owner != "laptop/s-1" {
-			t.Errorf("it belongs to %q of %q, %v", one.Owner, one.PC, err)
+		entry, err := (Owned{Jobs: d.jobs}).Job(first, remote.Peer{ID: d.laptop.Self.ID, Supervisor: "s-1"})
+		if err != nil || entry.PC != d.laptop.Self.ID || entry.Owner != "laptop/s-1" {
+			t.Errorf("it belongs to %q of %q, %v", entry.Owner, entry.PC, err)
 		}
 		if _, err := d.ask(d.spawn(first, d.root)); err != nil || len(d.starts) != 0 { // RMT-13
 			t.Errorf("asked again: %v, %d starts", err, len(d.starts))
@@ -214,8 +214,8 @@ func TestRMT_05_AJobIsStartedLookedAtAndCancelled(t *testing.T) {
 		if _, err := d.ask(`{"op":"control","job":"` + first + `","cancel":true}`); err != nil {
 			t.Error(err)
 		}
-		one, _ = (Owned{Jobs: d.jobs}).Job(first, remote.Peer{ID: d.laptop.Self.ID, Supervisor: "s-1"})
-		if !one.CancelAsked {
+		entry, _ = (Owned{Jobs: d.jobs}).Job(first, remote.Peer{ID: d.laptop.Self.ID, Supervisor: "s-1"})
+		if !entry.CancelAsked {
 			t.Error("it was not cancelled")
 		}
 	})
@@ -233,8 +233,8 @@ func TestHUB_03_TheJobsOfAPCThatIsGoneEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := func(name string) bool {
-			one, err := d.jobs.Find(name)
-			return err == nil && (one.CancelAsked || one.State == job.Cancelled)
+			entry, err := d.jobs.Find(name)
+			return err == nil && (entry.CancelAsked || entry.State == job.Cancelled)
 		}
 		d.executor.Look()
 		if _, err := d.ask(`{"op":"state","job":"` + first + `"}`); err != nil || asked(first) {

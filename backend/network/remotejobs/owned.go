@@ -22,16 +22,16 @@ import (
 // Jobs is the part of this PC's jobs that the executor uses.
 type Jobs interface {
 	// Take records a job. It fails with Conflict if its name is taken.
-	Take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (job.Job, error)
+	Take(ctx context.Context, request job.Request, name string, caller job.Caller, worktrees string) (job.Job, error)
 	Find(name string) (job.Job, error)
 	All() []job.Job
 	View(name string) (api.JobView, error)
 	// Result returns the result of a run that has ended.
-	Result(one job.Job, run int) (runs.Envelope, error)
-	EncodedResult(one job.Job, run int) ([]byte, error)
+	Result(entry job.Job, run int) (runs.Envelope, error)
+	EncodedResult(entry job.Job, run int) ([]byte, error)
 	Approvals() []job.Approval
 	Approval(id string) (job.Approval, error)
-	AnswerAs(by bridge.Address, id string, decision job.Decision, reason string) error
+	AnswerAs(address bridge.Address, id string, decision job.Decision, reason string) error
 	Say(id string, control job.Control) (api.JobMessaged, error)
 	Cancel(name string) (api.JobStatus, error)
 	ReadLog(name string, from int64) (jobfiles.Log, error)
@@ -73,7 +73,7 @@ func (o Owned) Spawn(ctx context.Context, asked Asked) error {
 		}
 		return bridge.Errorf(bridge.Conflict, "there is a job named %s here already", asked.Name)
 	}
-	if err := o.mayTake(asked); err != nil {
+	if err := o.checkOwner(asked); err != nil {
 		return err
 	}
 	folder, err := o.hold(&asked)
@@ -85,11 +85,11 @@ func (o Owned) Spawn(ctx context.Context, asked Asked) error {
 	if err != nil {
 		return err
 	}
-	if err := stillThere(folder, asked.Request.Cwd); err != nil {
+	if err := checkPath(folder, asked.Request.Cwd); err != nil {
 		return err
 	}
-	by := job.Caller{Name: asked.Owner.Name + "/" + asked.Owner.Supervisor, ID: asked.Owner.Owner(), PC: asked.Owner.ID}
-	_, err = o.Jobs.Take(ctx, asked.Request, asked.Name, by, worktrees)
+	caller := job.Caller{Name: asked.Owner.Name + "/" + asked.Owner.Supervisor, ID: asked.Owner.Owner(), PC: asked.Owner.ID}
+	_, err = o.Jobs.Take(ctx, asked.Request, asked.Name, caller, worktrees)
 	if bridge.CodeOf(err) != bridge.Conflict {
 		return err
 	}
@@ -99,19 +99,19 @@ func (o Owned) Spawn(ctx context.Context, asked Asked) error {
 	return err
 }
 
-func isOf(one job.Job, owner remote.Peer) bool {
-	return one.PC == owner.ID && one.Supervisor == owner.Owner()
+func isOf(entry job.Job, owner remote.Peer) bool {
+	return entry.PC == owner.ID && entry.Supervisor == owner.Owner()
 }
 
-// mayTake fails with Denied for the session of anything but a job of that owner (RMT-11).
+// checkOwner fails with Denied for the session of anything but a job of that owner (RMT-11).
 // It fails with Busy if too many jobs run.
-func (o Owned) mayTake(asked Asked) error {
+func (o Owned) checkOwner(asked Asked) error {
 	going, own := 0, asked.Request.SessionID == ""
-	for _, one := range o.Jobs.All() {
-		if one.PC != "" && !one.State.IsEnded() {
+	for _, entry := range o.Jobs.All() {
+		if entry.PC != "" && !entry.State.IsEnded() {
 			going++
 		}
-		own = own || isOf(one, asked.Owner) && one.SessionID == asked.Request.SessionID && one.Agent == asked.Request.Kind
+		own = own || isOf(entry, asked.Owner) && entry.SessionID == asked.Request.SessionID && entry.Agent == asked.Request.Kind
 	}
 	switch {
 	case !own:
@@ -140,22 +140,22 @@ func (o Owned) hold(asked *Asked) (*os.Root, error) {
 		return nil, bridge.Errorf(bridge.NotFound, "cwd %s cannot be opened: %s", given, disk.Reason(err))
 	}
 	asked.Request.Cwd = canonical
-	if err := stillThere(folder, canonical); err != nil {
+	if err := checkPath(folder, canonical); err != nil {
 		_ = folder.Close()
 		return nil, err
 	}
 	return folder, nil
 }
 
-// stillThere fails with Denied if a canonical name no longer leads to the open folder, or
+// checkPath fails with Denied if a canonical name no longer leads to the open folder, or
 // leads there only by a link.
-func stillThere(folder *os.Root, canonical string) error {
+func checkPath(folder *os.Root, canonical string) error {
 	held, err := folder.Stat(".")
 	if err == nil {
-		var there os.FileInfo
-		there, err = os.Lstat(canonical)
+		var info os.FileInfo
+		info, err = os.Lstat(canonical)
 		again, canonicalErr := disk.Canonical(canonical)
-		if err == nil && canonicalErr == nil && again == canonical && os.SameFile(held, there) {
+		if err == nil && canonicalErr == nil && again == canonical && os.SameFile(held, info) {
 			return nil
 		}
 	}
@@ -177,18 +177,18 @@ func (o Owned) allowRepository(ctx context.Context, asked Asked) (worktrees stri
 		return "", err
 	}
 	worktrees = filepath.Join(repository.Main, "worktrees")
-	path, _, err := repository.PlaceOf(asked.Name, worktrees)
+	path, _, err := repository.WorktreePath(asked.Name, worktrees)
 	if err != nil {
 		path = "" // a broken link: its target is unknown
 	}
 	var places []remote.Place
-	for _, one := range []struct{ what, path string }{
+	for _, row := range []struct{ what, path string }{
 		{"its checkout", repository.Top},
 		{"its repository", repository.Main},
 		{"its git directory", repository.Dir},
 		{"its repository's git directory", repository.Common},
 	} {
-		places = append(places, remote.Place{What: one.what, Given: one.path, Canonical: one.path})
+		places = append(places, remote.Place{What: row.what, Given: row.path, Canonical: row.path})
 	}
 	places = append(places, remote.Place{What: "the new checkout", Given: worktrees, Canonical: path})
 	return worktrees, asked.Allow(places)
@@ -197,17 +197,17 @@ func (o Owned) allowRepository(ctx context.Context, asked Asked) (worktrees stri
 // Job returns a job of that owner. It fails with NotFound for every other name, whether
 // such a job exists or not.
 func (o Owned) Job(name string, owner remote.Peer) (job.Job, error) {
-	one, err := o.Jobs.Find(name)
-	if err != nil || !isOf(one, owner) {
+	entry, err := o.Jobs.Find(name)
+	if err != nil || !isOf(entry, owner) {
 		return job.Job{}, bridge.Errorf(bridge.NotFound, "you have no job named %q here", name)
 	}
-	return one, nil
+	return entry, nil
 }
 
 // State returns the state of a job for its owner. It fails with NotFound if owner has no such
 // job here.
 func (o Owned) State(name string, owner remote.Peer) (remote.Value, error) {
-	one, err := o.Job(name, owner)
+	entry, err := o.Job(name, owner)
 	if err != nil {
 		return remote.Value{}, err
 	}
@@ -218,11 +218,11 @@ func (o Owned) State(name string, owner remote.Peer) (remote.Value, error) {
 	state := remote.JobState{
 		Job: name, Status: view.Status, Title: view.Title, Model: view.Model, Effort: view.Effort, Access: string(view.Access),
 		Layer: view.Layer, Step: view.Step, Workdir: view.Workdir, Branch: view.Branch, Session: view.Session, Tokens: view.Tokens,
-		CostUSD: view.CostUSD, Percent: view.Progress.Percent, ETA: int64(one.ETAAt), Note: view.Progress.Note, Wait: view.Wait,
-		Started: view.StartedAt, EndedAt: view.EndedAt, Until: int64(one.LimitUntil), Ended: view.Ended, Run: one.Run, Results: resultsOf(one),
+		CostUSD: view.CostUSD, Percent: view.Progress.Percent, ETA: int64(entry.ETAAt), Note: view.Progress.Note, Wait: view.Wait,
+		Started: view.StartedAt, EndedAt: view.EndedAt, Until: int64(entry.LimitUntil), Ended: view.Ended, Run: entry.Run, Results: resultsOf(entry),
 		Now: o.Now().UnixMilli(),
 	}
-	value := remote.Value{State: &state, Alive: !one.State.IsEnded(), Approvals: []job.Approval{}}
+	value := remote.Value{State: &state, Alive: !entry.State.IsEnded(), Approvals: []job.Approval{}}
 	for _, approval := range o.Jobs.Approvals() {
 		if approval.Job == name && !approval.LeavesSandbox { // the owner of this PC answers those
 			value.Approvals = append(value.Approvals, approval.Public())
@@ -233,37 +233,37 @@ func (o Owned) State(name string, owner remote.Peer) (remote.Value, error) {
 
 // resultsOf returns the last run of a job that has a result. While a run is in progress,
 // that is the run before it.
-func resultsOf(one job.Job) int {
-	if one.Run > 0 && (!one.State.IsEnded() && one.State != job.Queued || !one.ResultSent) {
-		return one.Run - 1
+func resultsOf(entry job.Job) int {
+	if entry.Run > 0 && (!entry.State.IsEnded() && entry.State != job.Queued || !entry.ResultSent) {
+		return entry.Run - 1
 	}
-	return one.Run
+	return entry.Run
 }
 
 // Result returns the result of a run of that owner's job. It fails with NotFound if owner has
 // no such job or the run has no result, and with Storage if the result cannot be read.
 func (o Owned) Result(name string, owner remote.Peer, run int) (*runs.Envelope, error) {
-	one, err := o.withResult(name, owner, run)
+	entry, err := o.withResult(name, owner, run)
 	if err != nil {
 		return nil, err
 	}
-	envelope, err := o.Jobs.Result(one, run)
+	envelope, err := o.Jobs.Result(entry, run)
 	return &envelope, err
 }
 
 // withResult returns that owner's job. It fails with NotFound if the run has no result.
 func (o Owned) withResult(name string, owner remote.Peer, run int) (job.Job, error) {
-	one, err := o.Job(name, owner)
-	if err == nil && run > resultsOf(one) {
+	entry, err := o.Job(name, owner)
+	if err == nil && run > resultsOf(entry) {
 		err = bridge.Errorf(bridge.NotFound, "run %d of %s has no result", run, name)
 	}
-	return one, err
+	return entry, err
 }
 
 // placesOf returns the folders in which the job works.
-func placesOf(one job.Job) []remote.Place {
-	folders := []string{one.Workdir}
-	if w := one.Worktree; w != nil {
+func placesOf(entry job.Job) []remote.Place {
+	folders := []string{entry.Workdir}
+	if w := entry.Worktree; w != nil {
 		folders = append(folders, w.RepoRoot, filepath.Dir(w.Path))
 	}
 	var places []remote.Place
@@ -282,7 +282,7 @@ func placesOf(one job.Job) []remote.Place {
 // if the approval was answered or has ended. It fails with Unavailable if ctx ends before the
 // runner has the answer.
 func (o Owned) Answer(ctx context.Context, name string, owner remote.Peer, id string, decision job.Decision, reason string) error {
-	one, err := o.Job(name, owner)
+	entry, err := o.Job(name, owner)
 	if err != nil {
 		return err
 	}
@@ -293,8 +293,8 @@ func (o Owned) Answer(ctx context.Context, name string, owner remote.Peer, id st
 	if err != nil {
 		return err
 	}
-	by := bridge.Address{ID: one.Supervisor, Name: one.Owner}
-	if err := o.Jobs.AnswerAs(by, id, decision, reason); err != nil {
+	address := bridge.Address{ID: entry.Supervisor, Name: entry.Owner}
+	if err := o.Jobs.AnswerAs(address, id, decision, reason); err != nil {
 		return err
 	}
 	return o.answered(ctx, id)
@@ -329,11 +329,11 @@ func (o Owned) Say(name string, owner remote.Peer, id string, control job.Contro
 	if _, err := o.Job(name, owner); err != nil {
 		return "", err
 	}
-	said, err := o.Jobs.Say(id, control)
-	if err != nil || said.Delivery == nil {
+	result, err := o.Jobs.Say(id, control)
+	if err != nil || result.Delivery == nil {
 		return "", err
 	}
-	return *said.Delivery, nil
+	return *result.Delivery, nil
 }
 
 // Cancel ends a job of that owner. It fails with NotFound if owner has no such job here.

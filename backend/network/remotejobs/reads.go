@@ -25,11 +25,11 @@ func (o Owned) Read(ctx context.Context, request remote.Request) (*remote.Part, 
 		return &remote.Part{Data: []byte(log.Text), Size: log.Size}, err
 	case remote.ReadResult:
 		return o.reading.part(request, func() ([]byte, error) {
-			one, err := o.withResult(request.Job, request.Peer, request.Control.Result)
+			job, err := o.withResult(request.Job, request.Peer, request.Control.Result)
 			if err != nil {
 				return nil, err
 			}
-			return o.Jobs.EncodedResult(one, request.Control.Result)
+			return o.Jobs.EncodedResult(job, request.Control.Result)
 		})
 	default:
 		return o.reading.part(request, func() ([]byte, error) {

@@ -20,12 +20,12 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Given is the registry of the jobs that this PC has given to paired PCs.
-type Given interface {
+// DelegatedJobs is the registry of the jobs that this PC has given to paired PCs.
+type DelegatedJobs interface {
 	// Followed returns the jobs whose state may still change.
 	Followed() []job.Job
-	// HeardFrom records the state that the PC reports for a job, or the error.
-	HeardFrom(name string, value remote.Value, err error) error
+	// RecordReport records the state that the PC reports for a job, or the error.
+	RecordReport(name string, value remote.Value, err error) error
 	// Missing returns the run whose result must be fetched next; 0 for none.
 	Missing(name string) int
 	// Came records the result of a run.
@@ -35,7 +35,7 @@ type Given interface {
 // RequesterOptions configures a [Requester]. All fields except Pace are required.
 type RequesterOptions struct {
 	Transport pairing.Transport
-	Jobs      Given
+	Jobs      DelegatedJobs
 	Log       *slog.Logger
 	Pace      Pace
 }
@@ -143,7 +143,7 @@ func (r *Requester) Ask(ctx context.Context, pc string, request remote.Request, 
 		defer r.mu.Unlock()
 		delete(r.waiting, request.Rid)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.opts.Pace.Patience, remote.PatienceFor(request.Operation)))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.opts.Pace.Patience, remote.TimeoutFor(request.Operation)))
 	defer cancel()
 	if err := r.opts.Transport.Send(ctx, pc, remote.Frame{Type: frameType, Payload: payload}); err != nil {
 		if ctx.Err() != nil {
@@ -175,9 +175,9 @@ func isTo(value remote.Value, request remote.Request) bool {
 func (r *Requester) take(from remote.PC, response remote.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if asked, is := r.waiting[response.Rid]; is && asked.pc == from.ID {
+	if waiting, is := r.waiting[response.Rid]; is && waiting.pc == from.ID {
 		delete(r.waiting, response.Rid)
-		asked.answer <- response
+		waiting.answer <- response
 	}
 }
 
@@ -198,8 +198,8 @@ func (r *Requester) follow() {
 		if len(jobs) == 0 {
 			wait = nil // until there are some
 		}
-		for _, one := range r.due(jobs) {
-			r.tasks.Go(func() { r.poll(one) })
+		for _, entry := range r.due(jobs) {
+			r.tasks.Go(func() { r.poll(entry) })
 		}
 		select {
 		case <-wait:
@@ -229,86 +229,86 @@ func (r *Requester) due(jobs []job.Job) []job.Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, next := time.Now(), map[string]job.Job{} //nolint:forbidigo // of a pause, not of a record
-	for _, one := range jobs {
-		pc := one.Mirror.PC
-		if _, is := r.polling[pc]; is || now.Sub(r.gap[pc]) < r.opts.Pace.Gap || now.Sub(r.polled[one.Name]) < r.after(one) {
+	for _, entry := range jobs {
+		pc := entry.Mirror.PC
+		if _, is := r.polling[pc]; is || now.Sub(r.gap[pc]) < r.opts.Pace.Gap || now.Sub(r.polled[entry.Name]) < r.after(entry) {
 			continue
 		}
-		if before, has := next[pc]; !has || r.polled[one.Name].Before(r.polled[before.Name]) {
-			next[pc] = one
+		if before, has := next[pc]; !has || r.polled[entry.Name].Before(r.polled[before.Name]) {
+			next[pc] = entry
 		}
 	}
 	maps.DeleteFunc(r.polled, func(name string, _ time.Time) bool {
-		return !slices.ContainsFunc(jobs, func(one job.Job) bool { return one.Name == name })
+		return !slices.ContainsFunc(jobs, func(entry job.Job) bool { return entry.Name == name })
 	})
-	for pc, one := range next {
+	for pc, entry := range next {
 		r.polling[pc] = polling{drop: func() {}}
-		r.gap[pc], r.polled[one.Name] = now, now
+		r.gap[pc], r.polled[entry.Name] = now, now
 	}
 	return slices.Collect(maps.Values(next))
 }
 
 // after returns the poll interval of a job. A job ended by a usage limit may be continued
 // later, and is polled rarely.
-func (r *Requester) after(one job.Job) time.Duration {
-	if one.State == job.Limit && one.ResultSent {
+func (r *Requester) after(entry job.Job) time.Duration {
+	if entry.State == job.Limit && entry.ResultSent {
 		return remote.LimitPoll
 	}
 	return r.opts.Pace.Every
 }
 
 // poll requests the state of a job, and fetches its missing results.
-func (r *Requester) poll(one job.Job) {
+func (r *Requester) poll(entry job.Job) {
 	ctx, drop := context.WithCancel(r.tasks.Context())
-	status, _ := r.opts.Transport.Of(one.Mirror.PC) // Ask returns the same error
+	status, _ := r.opts.Transport.Of(entry.Mirror.PC) // Ask returns the same error
 	r.mu.Lock()
-	r.polling[one.Mirror.PC] = polling{status.Since, drop}
+	r.polling[entry.Mirror.PC] = polling{status.Since, drop}
 	r.mu.Unlock()
 	defer func() {
 		drop()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.polling, one.Mirror.PC)
+		delete(r.polling, entry.Mirror.PC)
 	}()
-	value, err := r.Ask(ctx, one.Mirror.PC, remote.Request{Operation: remote.State, Job: one.Remote.Name, Peer: peerOf(one)}, nil)
+	value, err := r.Ask(ctx, entry.Mirror.PC, remote.Request{Operation: remote.State, Job: entry.Remote.Name, Peer: peerOf(entry)}, nil)
 	if r.tasks.HasEnded() {
 		return
 	}
-	err = r.opts.Jobs.HeardFrom(one.Name, value, err)
-	for run := r.opts.Jobs.Missing(one.Name); err == nil && run > 0; run = r.opts.Jobs.Missing(one.Name) {
-		err = r.fetch(ctx, one, run)
+	err = r.opts.Jobs.RecordReport(entry.Name, value, err)
+	for run := r.opts.Jobs.Missing(entry.Name); err == nil && run > 0; run = r.opts.Jobs.Missing(entry.Name) {
+		err = r.fetch(ctx, entry, run)
 	}
 	if err != nil && !r.tasks.HasEnded() {
-		r.opts.Log.Warn("what a paired PC says of a job could not be taken", "host", one.Remote.Host, "job", one.Name, "err", err)
+		r.opts.Log.Warn("what a paired PC says of a job could not be taken", "host", entry.Remote.Host, "job", entry.Name, "err", err)
 	}
 }
 
-func (r *Requester) fetch(ctx context.Context, one job.Job, run int) error {
-	request := remote.Request{Operation: remote.Control, Job: one.Remote.Name, Peer: peerOf(one), Control: remote.ControlArgs{Result: run}}
-	value, err := r.Ask(ctx, one.Mirror.PC, request, nil)
+func (r *Requester) fetch(ctx context.Context, entry job.Job, run int) error {
+	request := remote.Request{Operation: remote.Control, Job: entry.Remote.Name, Peer: peerOf(entry), Control: remote.ControlArgs{Result: run}}
+	value, err := r.Ask(ctx, entry.Mirror.PC, request, nil)
 	if code := bridge.CodeOf(err); code == bridge.NotFound || code == bridge.Storage { // it will never come
-		lost := runs.NewEnvelope(one.Name, run, job.Outcome{State: job.Failed, Ended: job.EndFailed}, "", runs.Evidence{}, time.Time{})
-		lost.Error = one.Remote.Host + " cannot tell what came of this run: " + err.Error()
-		return r.opts.Jobs.Came(r.tasks.Context(), one.Name, lost)
+		lost := runs.NewEnvelope(entry.Name, run, job.Outcome{State: job.Failed, Ended: job.EndFailed}, "", runs.Evidence{}, time.Time{})
+		lost.Error = entry.Remote.Host + " cannot tell what came of this run: " + err.Error()
+		return r.opts.Jobs.Came(r.tasks.Context(), entry.Name, lost)
 	}
 	if err != nil {
 		return err
 	}
 	if value.Result == nil || value.Result.Run != run {
-		return bridge.Errorf(bridge.Internal, "%s answered without the result of run %d", one.Remote.Host, run)
+		return bridge.Errorf(bridge.Internal, "%s answered without the result of run %d", entry.Remote.Host, run)
 	}
 	if value.ResultBytes > 0 && value.ResultBytes <= maxWholeBytes {
-		whole, err := r.whole(ctx, one, run)
+		whole, err := r.whole(ctx, entry, run)
 		switch code := bridge.CodeOf(err); {
 		case err == nil:
 			value.Result = &whole
 		case code == bridge.Unavailable || code == bridge.Busy || code == bridge.Conflict: // read later
 			return err
 		default: // the shortened result is used
-			r.opts.Log.Warn("a result could not be read whole", "host", one.Remote.Host, "job", one.Name, "err", err)
+			r.opts.Log.Warn("a result could not be read whole", "host", entry.Remote.Host, "job", entry.Name, "err", err)
 		}
 	}
-	return r.opts.Jobs.Came(r.tasks.Context(), one.Name, *value.Result)
+	return r.opts.Jobs.Came(r.tasks.Context(), entry.Name, *value.Result)
 }
 
 // maxWholeBytes limits a result that is fetched whole: with the data added here, it must
@@ -324,35 +324,35 @@ type partial struct {
 }
 
 // taken returns and forgets what was already read of that result. There is one partial per PC.
-func (r *Requester) taken(one job.Job, run int, of *string) []byte {
+func (r *Requester) taken(entry job.Job, run int, of *string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.partials[one.Mirror.PC]
-	delete(r.partials, one.Mirror.PC)
-	if p.job != one.Name || p.run != run {
+	p := r.partials[entry.Mirror.PC]
+	delete(r.partials, entry.Mirror.PC)
+	if p.job != entry.Name || p.run != run {
 		return nil
 	}
 	*of = p.of
 	return p.data
 }
 
-func (r *Requester) keep(one job.Job, p partial) {
+func (r *Requester) keep(entry job.Job, p partial) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.partials[one.Mirror.PC] = p
+	r.partials[entry.Mirror.PC] = p
 }
 
 // whole reads a result in parts that does not fit one frame.
-func (r *Requester) whole(ctx context.Context, one job.Job, run int) (result runs.Envelope, err error) {
-	host := one.Remote.Host
-	request := remote.Request{Operation: remote.ReadResult, Job: one.Remote.Name, Peer: peerOf(one), Control: remote.ControlArgs{Result: run}}
-	data := r.taken(one, run, &request.Of)
+func (r *Requester) whole(ctx context.Context, entry job.Job, run int) (result runs.Envelope, err error) {
+	host := entry.Remote.Host
+	request := remote.Request{Operation: remote.ReadResult, Job: entry.Remote.Name, Peer: peerOf(entry), Control: remote.ControlArgs{Result: run}}
+	data := r.taken(entry, run, &request.Of)
 	for {
 		request.From = int64(len(data))
-		value, err := r.Ask(ctx, one.Mirror.PC, request, nil)
+		value, err := r.Ask(ctx, entry.Mirror.PC, request, nil)
 		if err != nil {
 			if bridge.CodeOf(err) == bridge.Unavailable { // reading resumes from here
-				r.keep(one, partial{one.Name, run, request.Of, data})
+				r.keep(entry, partial{entry.Name, run, request.Of, data})
 			}
 			return result, err
 		}
@@ -365,7 +365,7 @@ func (r *Requester) whole(ctx context.Context, one job.Job, run int) (result run
 		case part.Size > maxWholeBytes || int64(len(data)) > part.Size:
 			return result, bridge.Errorf(bridge.TooLarge, "%s sends more of a result than it has said", host)
 		case int64(len(data)) == part.Size:
-			if result, err = runs.DecodeEnvelope(data, one.Remote.Name); err == nil && result.Run != run {
+			if result, err = runs.DecodeEnvelope(data, entry.Remote.Name); err == nil && result.Run != run {
 				err = bridge.Errorf(bridge.Internal, "%s sent the result of run %d, not of %d", host, result.Run, run)
 			}
 			return result, err
@@ -376,4 +376,4 @@ func (r *Requester) whole(ctx context.Context, one job.Job, run int) (result run
 }
 
 // peerOf returns the requesting peer for a job: the supervisor that was recorded with it.
-func peerOf(one job.Job) remote.Peer { return remote.Peer{Supervisor: one.Supervisor} }
+func peerOf(entry job.Job) remote.Peer { return remote.Peer{Supervisor: entry.Supervisor} }

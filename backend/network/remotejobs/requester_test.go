@@ -55,7 +55,7 @@ func (f *far) Status() []remote.Status { return nil }
 type given struct{ jobs []job.Job }
 
 func (g given) Followed() []job.Job                               { return g.jobs }
-func (g given) HeardFrom(string, remote.Value, error) error       { return nil }
+func (g given) RecordReport(string, remote.Value, error) error    { return nil }
 func (g given) Missing(string) int                                { return 0 }
 func (g given) Came(context.Context, string, runs.Envelope) error { return nil }
 

@@ -72,11 +72,11 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 		return err
 	}
 	for _, rev := range own {
-		one, err := decidedFor(p.status, rev)
+		decided, err := decidedFor(p.status, rev)
 		if err != nil {
 			return err
 		}
-		if err := p.sendSync(ctx, remote.Sync{Kind: remote.SyncUpsert, Upsert: &one}); err != nil {
+		if err := p.sendSync(ctx, remote.Sync{Kind: remote.SyncUpsert, Upsert: &decided}); err != nil {
 			return err
 		}
 	}
@@ -149,9 +149,9 @@ func (p *pair) sendSync(ctx context.Context, s remote.Sync) error {
 	return p.send(ctx, remote.DecisionsFrame, payload, err)
 }
 
-// takeSync processes a frame about decisions. It sends and stores nothing for a PC with
+// handleSync processes a frame about decisions. It sends and stores nothing for a PC with
 // which the owner does not share decisions.
-func (p *pair) takeSync(ctx context.Context, data []byte) error {
+func (p *pair) handleSync(ctx context.Context, data []byte) error {
 	if err := p.allows(remote.ShareDecisions, p.pc.Name); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (p *pair) takeSync(ctx context.Context, data []byte) error {
 	case in.Kind == remote.SyncUpsert:
 		return p.keep(ctx, []remote.Decided{*in.Upsert}, true)
 	}
-	return p.takeState(ctx, in)
+	return p.storeState(ctx, in)
 }
 
 // answer sends the decisions after a cursor. The asking PC may only now be allowed to
@@ -182,18 +182,18 @@ func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
 	}
 	out := remote.Sync{Kind: remote.SyncState}
 	for _, rev := range own {
-		one, err := decidedFor(p.status, rev)
+		decided, err := decidedFor(p.status, rev)
 		if err != nil {
 			return err
 		}
-		if !one.Cursor().After(since) {
+		if !decided.Cursor().After(since) {
 			continue
 		}
 		if len(out.Decisions) == remote.MaxDecisions {
 			out.More = true
 			break
 		}
-		out.Decisions = append(out.Decisions, one)
+		out.Decisions = append(out.Decisions, decided)
 	}
 	if !p.sync.answered {
 		p.sync.asked = false
@@ -201,9 +201,9 @@ func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
 	return p.sendSync(ctx, out)
 }
 
-// takeState stores another PC's decisions and requests the rest. Sessions are notified at
+// storeState stores another PC's decisions and requests the rest. Sessions are notified at
 // the end, because a later part may replace an earlier decision.
-func (p *pair) takeState(ctx context.Context, in remote.Sync) error {
+func (p *pair) storeState(ctx context.Context, in remote.Sync) error {
 	p.sync.answered, p.sync.question = true, flight{}
 	err := p.keep(ctx, in.Decisions, !in.More)
 	if !p.sync.asked || len(in.Decisions) == 0 {
@@ -219,8 +219,8 @@ func (p *pair) takeState(ctx context.Context, in remote.Sync) error {
 
 func (p *pair) keep(ctx context.Context, decided []remote.Decided, tell bool) error {
 	revisions := make([]decision.Revision, len(decided))
-	for i, one := range decided {
-		revisions[i] = one.Revision(p.pc.Name)
+	for i, item := range decided {
+		revisions[i] = item.Revision(p.pc.Name)
 	}
 	fresh, err := p.opts.Broker.Import(ctx, p.pc, revisions, tell)
 	p.decided.Take(fresh)

@@ -47,8 +47,8 @@ func (p *pc) awaitRefused(n int) {
 
 // One frame is at work, 16 wait, and what comes then is dropped.
 func TestRMT_22_OfMoreDecisionsThanThereIsRoomForNoneIsMissed(t *testing.T) {
-	one, other := pairingtest.InMemory(t, Capabilities()...)
-	laptop, desk := newPC(t, "laptop", one).everything("desk").start(), newPC(t, "desk", other).everything("laptop").start()
+	pc, other := pairingtest.InMemory(t, Capabilities()...)
+	laptop, desk := newPC(t, "laptop", pc).everything("desk").start(), newPC(t, "desk", other).everything("laptop").start()
 	laptop.decide("of-laptop")
 	desk.decide("of-desk")
 	laptop.awaitDecisions(2)
@@ -71,14 +71,14 @@ type spoken struct {
 }
 
 func newSpoken(t *testing.T) (laptop *pc, desk *spoken) {
-	one, other := pairingtest.InMemory(t, Capabilities()...)
+	end, other := pairingtest.InMemory(t, Capabilities()...)
 	desk = &spoken{t: t, end: other, came: make(chan remote.Sync, 100)}
 	other.Serve(func(_ remote.PC, frame remote.Frame) {
 		if in, err := remote.ParseSync(frame.Payload, time.Now().UnixMilli()); err == nil && frame.Type == remote.DecisionsFrame {
 			desk.came <- in
 		}
 	})
-	desk.to = newPC(t, "laptop", one).everything("desk").start()
+	desk.to = newPC(t, "laptop", end).everything("desk").start()
 	return desk.to, desk
 }
 
@@ -121,8 +121,8 @@ func TestRMT_22_AQuestionWithoutRoomIsAnsweredAndWhatWasDroppedAskedFor(t *testi
 	desk.says(remote.Sync{Kind: remote.SyncState})
 	laptop.held.Lock()
 	for i := range 30 {
-		one := made(fmt.Sprintf("d-%02d", i), time.Now())
-		desk.says(remote.Sync{Kind: remote.SyncUpsert, Upsert: &one})
+		decided := made(fmt.Sprintf("d-%02d", i), time.Now())
+		desk.says(remote.Sync{Kind: remote.SyncUpsert, Upsert: &decided})
 	}
 	desk.says(remote.Sync{Kind: remote.SyncRequest, Since: &remote.Cursor{}})
 	laptop.awaitRefused(31 - 17)

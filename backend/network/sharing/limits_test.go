@@ -12,10 +12,10 @@ import (
 )
 
 // limit sets a limit for one test.
-func limit(t *testing.T, of *remote.Limit, burst, perMinute int) {
-	before := *of
-	of.Burst, of.PerMinute = burst, perMinute
-	t.Cleanup(func() { *of = before })
+func limit(t *testing.T, limit *remote.Limit, burst, perMinute int) {
+	before := *limit
+	limit.Burst, limit.PerMinute = burst, perMinute
+	t.Cleanup(func() { *limit = before })
 }
 
 // TestSEC_12_DecisionsBeyondTheLimitComeLater has a PC bring far more decisions than are
@@ -23,8 +23,8 @@ func limit(t *testing.T, of *remote.Limit, burst, perMinute int) {
 // waits, and none is lost.
 func TestSEC_12_DecisionsBeyondTheLimitComeLater(t *testing.T) {
 	limit(t, &remote.DecisionLimit, 50, 6000) // 100 a second
-	one, other := pairingtest.InMemory(t, Capabilities()...)
-	laptop, desk := newPC(t, "laptop", one).everything("desk"), newPC(t, "desk", other).everything("laptop").start()
+	pc, other := pairingtest.InMemory(t, Capabilities()...)
+	laptop, desk := newPC(t, "laptop", pc).everything("desk"), newPC(t, "desk", other).everything("laptop").start()
 	const before, after = 200, 100
 	for i := range before {
 		desk.decide(fmt.Sprintf("before-%03d", i))
@@ -49,8 +49,8 @@ func TestSEC_12_DecisionsBeyondTheLimitComeLater(t *testing.T) {
 // once: the rest waits at its sender, and comes in its order.
 func TestSEC_12_MessagesBeyondTheLimitComeLater(t *testing.T) {
 	limit(t, &remote.MessageLimit, 10, 1200) // 20 a second
-	one, other := pairingtest.InMemory(t, Capabilities()...)
-	laptop, desk := newPC(t, "laptop", one).start(), newPC(t, "desk", other).everything("laptop")
+	pc, other := pairingtest.InMemory(t, Capabilities()...)
+	laptop, desk := newPC(t, "laptop", pc).start(), newPC(t, "desk", other).everything("laptop")
 	const all = 30
 	for i := range all {
 		laptop.write(fmt.Sprintf("m-%03d", i), "api", desk)

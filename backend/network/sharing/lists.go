@@ -79,11 +79,11 @@ func (s *Sharing) list(ctx context.Context, status remote.Status) api.PCList {
 	if answer.Failed == "" {
 		answer.Failed = v.failed
 	}
-	for _, one := range v.list.Sessions {
-		answer.Sessions = append(answer.Sessions, api.RemoteSession{Name: status.Name + "/" + one.Name, Agent: one.Agent, State: one.State, Cwd: one.Cwd, Since: one.Since + v.shift})
+	for _, session := range v.list.Sessions {
+		answer.Sessions = append(answer.Sessions, api.RemoteSession{Name: status.Name + "/" + session.Name, Agent: session.Agent, State: session.State, Cwd: session.Cwd, Since: session.Since + v.shift})
 	}
-	for _, one := range v.list.Jobs {
-		answer.Jobs = append(answer.Jobs, api.RemoteJob{Name: status.Name + "/" + one.Name, Agent: one.Agent, Status: one.State, Title: one.Title, Cwd: one.Cwd, Since: one.Since + v.shift})
+	for _, listing := range v.list.Jobs {
+		answer.Jobs = append(answer.Jobs, api.RemoteJob{Name: status.Name + "/" + listing.Name, Agent: listing.Agent, Status: listing.State, Title: listing.Title, Cwd: listing.Cwd, Since: listing.Since + v.shift})
 	}
 	return answer
 }
@@ -129,8 +129,8 @@ func (v *views) refresh(ctx context.Context, s *Sharing, id string) {
 	}
 }
 
-// takeView processes a request for this PC's list, or the answer to its own request.
-func (p *pair) takeView(ctx context.Context, data []byte) error {
+// handleView processes a request for this PC's list, or the answer to its own request.
+func (p *pair) handleView(ctx context.Context, data []byte) error {
 	in, err := remote.ParseView(data)
 	if err != nil {
 		return err
@@ -186,15 +186,15 @@ func (p *pair) show(ctx context.Context) (remote.List, error) {
 		if job.IsName(peer.Name) {
 			continue
 		}
-		one := remote.Listed{Name: peer.Name, Agent: peer.Agent, State: peer.State, Since: peer.Since}
+		listing := remote.Listed{Name: peer.Name, Agent: peer.Agent, State: peer.State, Since: peer.Since}
 		if list.Shown {
-			one.Cwd = peer.Cwd
+			listing.Cwd = peer.Cwd
 		}
-		list.Sessions = append(list.Sessions, one)
+		list.Sessions = append(list.Sessions, listing)
 	}
 	if list.Shown && p.opts.Jobs != nil {
-		for _, one := range p.opts.Jobs() {
-			list.Jobs = append(list.Jobs, remote.Listed{Name: one.Job, Agent: one.Agent, State: string(one.Status), Title: one.Title, Cwd: one.Workdir, Since: one.StartedAt})
+		for _, view := range p.opts.Jobs() {
+			list.Jobs = append(list.Jobs, remote.Listed{Name: view.Job, Agent: view.Agent, State: string(view.Status), Title: view.Title, Cwd: view.Workdir, Since: view.StartedAt})
 		}
 	}
 	return list, nil

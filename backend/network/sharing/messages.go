@@ -76,9 +76,9 @@ func (p *pair) nextReceipts(ctx context.Context) (news []store.RemoteReceipt, pa
 		return nil, nil, err
 	}
 	out := remote.Mail{Now: p.now()}
-	for _, one := range news {
-		receipt := remote.Receipt{ID: one.ID, News: one.News}
-		for stage, fact := range one.Marks {
+	for _, remoteReceipt := range news {
+		receipt := remote.Receipt{ID: remoteReceipt.ID, News: remoteReceipt.News}
+		for stage, fact := range remoteReceipt.Marks {
 			receipt.Stages = append(receipt.Stages, remote.ReceiptStep{Stage: stage, At: fact.At, Evidence: fact.Evidence})
 		}
 		out.Receipts = append(out.Receipts, receipt)
@@ -87,23 +87,23 @@ func (p *pair) nextReceipts(ctx context.Context) (news []store.RemoteReceipt, pa
 	return news, payload, err
 }
 
-// takeMail processes a frame of messages.
-func (p *pair) takeMail(ctx context.Context, data []byte) error {
+// handleMail processes a frame of messages.
+func (p *pair) handleMail(ctx context.Context, data []byte) error {
 	in, err := remote.ParseMail(data)
 	if err != nil {
 		return err
 	}
 	switch {
 	case len(in.Letters) > 0:
-		return p.takeLetters(ctx, in)
+		return p.handleLetters(ctx, in)
 	case len(in.Arrivals) > 0:
-		return p.takeArrivals(ctx, in.Arrivals)
+		return p.handleArrivals(ctx, in.Arrivals)
 	case len(in.Receipts) > 0:
-		return p.takeReceipts(ctx, in)
+		return p.handleReceipts(ctx, in)
 	default:
 		noted := make([]store.RemoteReceipt, len(in.Noted))
-		for i, one := range in.Noted {
-			noted[i] = store.RemoteReceipt{ID: one.ID, News: one.News}
+		for i, receipt := range in.Noted {
+			noted[i] = store.RemoteReceipt{ID: receipt.ID, News: receipt.News}
 		}
 		if err := p.opts.DB.Remote().Noted(ctx, p.pc.ID, noted); err != nil {
 			p.hold(&p.receipts)
@@ -114,10 +114,10 @@ func (p *pair) takeMail(ctx context.Context, data []byte) error {
 	}
 }
 
-// takeLetters stores letters in order and answers for each that it is stored, or why not.
+// handleLetters stores letters in order and answers for each that it is stored, or why not.
 // A temporary failure also holds back the letters behind it.
-func (p *pair) takeLetters(ctx context.Context, in remote.Mail) error {
-	out, _, err := p.keepLetters(ctx, in.Letters, in.Shift(p.now()))
+func (p *pair) handleLetters(ctx context.Context, in remote.Mail) error {
+	out, _, err := p.storeLetters(ctx, in.Letters, in.Shift(p.now()))
 	if err != nil {
 		return err
 	}
@@ -125,16 +125,16 @@ func (p *pair) takeLetters(ctx context.Context, in remote.Mail) error {
 	return p.send(ctx, remote.MessagesFrame, payload, err)
 }
 
-// keepLetters stores letters and returns the answer. A letter that was accepted before
+// storeLetters stores letters and returns the answer. A letter that was accepted before
 // gets the same answer, whatever is allowed or reachable now. later is the temporary
 // failure that holds back the last answered letter and those behind it.
-func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift int64) (out remote.Mail, later, err error) {
+func (p *pair) storeLetters(ctx context.Context, letters []remote.Letter, shift int64) (out remote.Mail, later, err error) {
 	failed := make([]error, len(letters))
 	var asked []remote.Letter
 	var places []int // of asked in the frame
 	left := p.written.Left(remote.MessageLimit, p.opts.Now())
 	for i, letter := range letters {
-		if failed[i] = p.mayTake(letter); failed[i] == nil && len(asked) == left {
+		if failed[i] = p.checkLetter(letter); failed[i] == nil && len(asked) == left {
 			failed[i] = remote.MessageLimit.Error()
 		}
 		if failed[i] == nil {
@@ -142,7 +142,7 @@ func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift i
 		}
 	}
 	p.written.Take(len(asked))
-	for i, err := range p.opts.Broker.TakeFrom(ctx, p.pc, asked, shift) {
+	for i, err := range p.opts.Broker.StoreFrom(ctx, p.pc, asked, shift) {
 		failed[places[i]] = err
 	}
 	for i, letter := range letters { // most are new and stored, and need no query
@@ -168,17 +168,17 @@ func (p *pair) keepLetters(ctx context.Context, letters []remote.Letter, shift i
 	return out, nil, nil
 }
 
-// mayTake fails if a letter is invalid or not allowed.
-func (p *pair) mayTake(letter remote.Letter) error {
+// checkLetter fails if a letter is invalid or not allowed.
+func (p *pair) checkLetter(letter remote.Letter) error {
 	if err := letter.Check(); err != nil {
 		return err
 	}
 	return p.allows(remote.ShareMessages, p.pc.Name)
 }
 
-// takeArrivals records the other PC's answers to letters. Letters that it could not store
+// handleArrivals records the other PC's answers to letters. Letters that it could not store
 // for a temporary reason keep waiting.
-func (p *pair) takeArrivals(ctx context.Context, arrivals []remote.Arrival) error {
+func (p *pair) handleArrivals(ctx context.Context, arrivals []remote.Arrival) error {
 	later, err := p.recordArrivals(ctx, arrivals)
 	if err != nil || later {
 		p.hold(&p.letters)
@@ -211,8 +211,8 @@ func (p *pair) recordArrivals(ctx context.Context, arrivals []remote.Arrival) (l
 	return later, nil
 }
 
-// takeReceipts records the outcome of letters there, by this PC's clock.
-func (p *pair) takeReceipts(ctx context.Context, in remote.Mail) error {
+// handleReceipts records the outcome of letters there, by this PC's clock.
+func (p *pair) handleReceipts(ctx context.Context, in remote.Mail) error {
 	out, err := p.recordReceipts(ctx, in, in.Shift(p.now()))
 	if err != nil {
 		return err

@@ -62,8 +62,8 @@ func (p *pc) onFrame(n int, what func(remote.Frame) (before, after bool)) {
 // is lost, nothing came twice or out of order, and each sender knows what was read.
 func TestRMT_21_WhateverHappensEachMessageCrossesOnceInItsOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		one, other := pairingtest.InMemory(t, Capabilities()...)
-		laptop, desk := newPC(t, "laptop", one), newPC(t, "desk", other)
+		end, other := pairingtest.InMemory(t, Capabilities()...)
+		laptop, desk := newPC(t, "laptop", end), newPC(t, "desk", other)
 		laptop.everything("desk").start()
 		desk.everything("laptop").start()
 		ways := []*crossing{{laptop, desk, nil, map[string]bool{}}, {desk, laptop, nil, map[string]bool{}}}

@@ -60,7 +60,7 @@ func (p *pair) run() {
 			p.refresh() // it may be the first of another link
 			p.take(frame)
 		case mail := <-p.lay:
-			mail.done <- p.takeStored(mail)
+			mail.done <- p.processStored(mail)
 		case <-p.awake:
 		case <-due:
 		case <-p.tasks.Done():
@@ -108,7 +108,7 @@ func (p *pair) look() {
 		}
 		p.hold(part.flight)
 		if bridge.CodeOf(err) == bridge.Unsupported && part.flight == &p.letters {
-			p.tellHeld(ctx, err.Error()+"; it is tried again")
+			p.reportHeld(ctx, err.Error()+"; it is tried again")
 		}
 		if bridge.CodeOf(err) != bridge.Unavailable {
 			p.opts.Log.Warn("what waits for a paired PC could not be sent", "peer", p.pc.Name, "what", part.what, "err", err)
@@ -118,7 +118,7 @@ func (p *pair) look() {
 
 func (p *pair) take(frame remote.Frame) {
 	do := map[string]func(context.Context, []byte) error{
-		remote.MessagesFrame: p.takeMail, remote.DecisionsFrame: p.takeSync, remote.DashboardFrame: p.takeView,
+		remote.MessagesFrame: p.handleMail, remote.DecisionsFrame: p.handleSync, remote.DashboardFrame: p.handleView,
 	}[frame.Type]
 	if do == nil {
 		return

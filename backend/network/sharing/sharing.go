@@ -25,15 +25,15 @@ import (
 type Broker interface {
 	// Watch returns a channel that gets a signal after changes, until stop is called.
 	Watch() (changes <-chan struct{}, stop func())
-	// TakeFrom stores letters for the sessions that they name, each once. It returns for
+	// StoreFrom stores letters for the sessions that they name, each once. It returns for
 	// each why it is not stored.
-	TakeFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error
+	StoreFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error
 	// Import stores decisions of another PC, each once, and notifies the sessions of new
 	// and current ones.
 	Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error)
-	// Tell notifies the sessions of decisions of other PCs, once each. heard holds the
+	// NotifyDecisions notifies the sessions of decisions of other PCs, once each. heard holds the
 	// ids for which there was a session.
-	Tell(ctx context.Context, news []decision.News) (heard map[string]bool, err error)
+	NotifyDecisions(ctx context.Context, news []decision.News) (heard map[string]bool, err error)
 	Peers(ctx context.Context) ([]api.Peer, error)
 	Changed()
 }

@@ -346,16 +346,16 @@ func (p *pc) mark(stage bridge.Stage, id, session string) {
 func overEach(t *testing.T, test func(t *testing.T, laptop, desk *pc)) {
 	for name, join := range pairingtest.Transports(t) {
 		t.Run(name, func(t *testing.T) {
-			one, other := join(t, Capabilities()...)
-			test(t, newPC(t, "laptop", one), newPC(t, "desk", other))
+			pc, other := join(t, Capabilities()...)
+			test(t, newPC(t, "laptop", pc), newPC(t, "desk", other))
 		})
 	}
 }
 
 // TestHUB_02_WhatCannotBeSealedWaitsAndSaysWhy: also for a PC that is there.
 func TestHUB_02_WhatCannotBeSealedWaitsAndSaysWhy(t *testing.T) {
-	one, other := pairingtest.Keyless(t, Capabilities()...)
-	laptop, desk := newPC(t, "laptop", one).start(), newPC(t, "desk", other)
+	pc, other := pairingtest.Keyless(t, Capabilities()...)
+	laptop, desk := newPC(t, "laptop", pc).start(), newPC(t, "desk", other)
 	desk.everything("laptop").start()
 	laptop.write("m-1", "api", desk)
 	const why = "waiting for desk: this PC seals what it sends through its team (network.hub.seal), and desk has no key to seal to: "
@@ -438,7 +438,7 @@ func TestRMT_21_WhatTheOtherOwnerDoesNotAllowIsRefusedByName(t *testing.T) {
 		// What came before stays known: a repeated copy is no new request.
 		again := func(to string) {
 			t.Helper()
-			out, later, err := desk.sharing.pair(remote.PC{ID: laptop.end.Self.ID, Name: "laptop"}).keepLetters(t.Context(), []remote.Letter{{
+			out, later, err := desk.sharing.pair(remote.PC{ID: laptop.end.Self.ID, Name: "laptop"}).storeLetters(t.Context(), []remote.Letter{{
 				ID: "m-2", To: to, From: "docs", ConversationID: "talk", Body: "body of m-2", CreatedAt: 1,
 			}}, 0)
 			if err != nil || later != nil || len(out.Arrivals) != 1 || out.Arrivals[0].Error != nil {
@@ -466,8 +466,8 @@ func TestRMT_21_WhatTheOtherOwnerDoesNotAllowIsRefusedByName(t *testing.T) {
 // frames that are none; what its sender could not know, and a view that is not shown, is
 // answered and not counted.
 func TestHUB_04_WhatIsRefusedIsCountedByReason(t *testing.T) {
-	one, other := pairingtest.InMemory(t, Capabilities()...)
-	laptop, desk := newPC(t, "laptop", one).start(), newPC(t, "desk", other).start()
+	pc, other := pairingtest.InMemory(t, Capabilities()...)
+	laptop, desk := newPC(t, "laptop", pc).start(), newPC(t, "desk", other).start()
 	counted := func(want map[bridge.Code]int) {
 		t.Helper()
 		desk.await(fmt.Sprintf("the count %v", want), func() bool {
@@ -481,7 +481,7 @@ func TestHUB_04_WhatIsRefusedIsCountedByReason(t *testing.T) {
 	counted(map[bridge.Code]int{bridge.Denied: 1})
 	send := func(frameType, payload string) {
 		t.Helper()
-		if err := one.Send(t.Context(), other.Self.ID, remote.Frame{Type: frameType, Payload: json.RawMessage(payload)}); err != nil {
+		if err := pc.Send(t.Context(), other.Self.ID, remote.Frame{Type: frameType, Payload: json.RawMessage(payload)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -551,9 +551,9 @@ func TestMSG_08_NoLetterIsTheOwnersWord(t *testing.T) {
 		if (mail.HistoryRow{ConversationID: got.ConversationID, Hop: got.Hop, ReplyTo: got.ReplyTo}).IsDecision() {
 			t.Error("it counts as the notice of a decision")
 		}
-		for _, said := range []bridge.AgentKind{bridge.Owner, "root"} {
-			if from := (remote.Letter{From: "x", Agent: said}).Sender("laptop"); from.Agent != "" {
-				t.Errorf("a letter of %q is from %+v", said, from)
+		for _, kind := range []bridge.AgentKind{bridge.Owner, "root"} {
+			if from := (remote.Letter{From: "x", Agent: kind}).Sender("laptop"); from.Agent != "" {
+				t.Errorf("a letter of %q is from %+v", kind, from)
 			}
 		}
 	})
@@ -563,8 +563,8 @@ func TestRMT_21_TenThousandThatWaitCrossInOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("10,000 messages")
 	}
-	one, other := pairingtest.InMemory(t, Capabilities()...)
-	laptop, desk := newPC(t, "laptop", one).start(), newPC(t, "desk", other).everything("laptop")
+	pc, other := pairingtest.InMemory(t, Capabilities()...)
+	laptop, desk := newPC(t, "laptop", pc).start(), newPC(t, "desk", other).everything("laptop")
 	const all = 10_000
 	var senders sync.WaitGroup
 	for part := range 20 { // commits are shared by those who wait together
@@ -599,8 +599,8 @@ func TestRMT_21_TenThousandThatWaitCrossInOrder(t *testing.T) {
 // breakOff runs a scenario in which one of the two breaks off at its nth frame, before
 // or after it is out, and comes again; it reports whether it came to that frame.
 func breakOff(t *testing.T, n int, after, breaksLaptop bool) (broke bool) {
-	one, other := pairingtest.InMemory(t, Capabilities()...)
-	laptop, desk := newPC(t, "laptop", one), newPC(t, "desk", other)
+	pc, other := pairingtest.InMemory(t, Capabilities()...)
+	laptop, desk := newPC(t, "laptop", pc), newPC(t, "desk", other)
 	laptop.everything("desk")
 	desk.everything("laptop")
 	victim := desk
@@ -760,8 +760,8 @@ func TestRMT_22_DecisionsForAllAreExchangedAndAgreed(t *testing.T) {
 
 func TestRMT_22_OnlyWhatBothOwnersAllow(t *testing.T) {
 	for _, silent := range []string{"laptop", "desk"} {
-		one, other := pairingtest.InMemory(t, Capabilities()...)
-		laptop, desk := newPC(t, "laptop", one), newPC(t, "desk", other)
+		end, other := pairingtest.InMemory(t, Capabilities()...)
+		laptop, desk := newPC(t, "laptop", end), newPC(t, "desk", other)
 		laptop.everything("desk")
 		desk.everything("laptop")
 		of := map[string]*pc{"laptop": laptop, "desk": desk}

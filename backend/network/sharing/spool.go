@@ -134,11 +134,11 @@ func (p *pair) spoolFailed(ctx context.Context, err error) {
 		p.spooled.again = p.opts.Now().Add(p.opts.Pace.Held)
 		p.opts.Log.Warn("the team's hub did not take what waits for a PC", "peer", p.pc.Name, "err", err)
 	}
-	p.tellHeld(ctx, words)
+	p.reportHeld(ctx, words)
 }
 
-// tellHeld shows senders why their messages for the PC wait; "" means that it is away.
-func (p *pair) tellHeld(ctx context.Context, words string) {
+// reportHeld shows senders why their messages for the PC wait; "" means that it is away.
+func (p *pair) reportHeld(ctx context.Context, words string) {
 	changed, err := p.opts.DB.Remote().RecordHeld(ctx, p.pc.ID, words)
 	if err != nil && ctx.Err() == nil {
 		p.opts.Log.Warn("why messages wait could not be stored", "peer", p.pc.Name, "err", err)
@@ -155,9 +155,9 @@ type storedMail struct {
 	done chan error
 }
 
-// TakeStored processes a frame that the hub has stored since then, and returns after its content is
+// ProcessStored processes a frame that the hub has stored since then, and returns after its content is
 // stored here. It may be old, so only messages count. It fails with Invalid or Unavailable.
-func (s *Sharing) TakeStored(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
+func (s *Sharing) ProcessStored(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
 	if frame.Type != remote.MessagesFrame {
 		return bridge.Errorf(bridge.Invalid, "%q is nothing that may lie in a hub", frame.Type)
 	}
@@ -188,15 +188,15 @@ func (s *Sharing) TakeStored(ctx context.Context, from remote.PC, frame remote.F
 	}
 }
 
-// takeStored processes stored mail. It answers letters through the hub before they are
+// processStored processes stored mail. It answers letters through the hub before they are
 // removed there: otherwise their sender would never get an answer.
-func (p *pair) takeStored(mail storedMail) error {
+func (p *pair) processStored(mail storedMail) error {
 	ctx, in := p.tasks.Context(), mail.in
 	p.news = p.opts.Now()
 	shift := in.Shift(mail.at.UnixMilli())
 	switch {
 	case len(in.Letters) > 0:
-		out, later, err := p.keepLetters(ctx, in.Letters, shift)
+		out, later, err := p.storeLetters(ctx, in.Letters, shift)
 		if err == nil {
 			err = later
 		}

@@ -223,14 +223,14 @@ func (m *awayPC) on() {
 		Numbers: filepath.Join(m.home.Dir(), "said.json"),
 		Team:    m.member.Team, Self: m.identity.ID, Hub: m.member.Hub, URLs: m.member.URLs, Sign: m.identity.Sign,
 		Login: m.login(),
-		Word:  func() hub.Word { return hub.Word{Release: "1.0", Capabilities: Capabilities()} },
+		Word:  func() hub.Announcement { return hub.Announcement{Release: "1.0", Capabilities: Capabilities()} },
 		Handle: func(from remote.PC, frame remote.Frame) {
 			<-ready
 			m.sharing.Take(from, frame)
 		},
 		Stored: func(ctx context.Context, from remote.PC, frame remote.Frame, since time.Time) error {
 			<-ready
-			err := m.sharing.TakeStored(ctx, from, frame, since)
+			err := m.sharing.ProcessStored(ctx, from, frame, since)
 			if err == nil && m.lost.Add(-1) >= 0 { // it is stored, and the hub never hears so
 				<-ctx.Done()
 				return ctx.Err()
@@ -265,7 +265,7 @@ func (m *awayPC) off() {
 
 // writes stores so many messages of each of four sessions here, each session's in its
 // order.
-func (m *awayPC) writes(to *awayPC, count int) {
+func (m *awayPC) writes(pc *awayPC, count int) {
 	m.t.Helper()
 	var tasks sync.WaitGroup
 	for s := range 4 {
@@ -273,8 +273,8 @@ func (m *awayPC) writes(to *awayPC, count int) {
 			from := bridge.Address{ID: fmt.Sprintf("peer-%d", s), Name: fmt.Sprintf("s%d", s), Agent: bridge.Codex}
 			for i := range count / 4 {
 				id := fmt.Sprintf("%s-%d-%05d", m.name, s, i)
-				msg := bridge.Message{ID: id, Recipient: to.name + "/api", From: from, To: to.name + "/api", ConversationID: "talk", Body: "body of " + id, CreatedAt: m.now().UnixMilli()}
-				if _, _, err := m.db.Remote().Append(context.Background(), msg, to.identity.ID); err != nil {
+				msg := bridge.Message{ID: id, Recipient: pc.name + "/api", From: from, To: pc.name + "/api", ConversationID: "talk", Body: "body of " + id, CreatedAt: m.now().UnixMilli()}
+				if _, _, err := m.db.Remote().Append(context.Background(), msg, pc.identity.ID); err != nil {
 					m.t.Error(err)
 				}
 			}
@@ -316,11 +316,11 @@ func (m *awayPC) stands(stage bridge.Stage, want int) {
 }
 
 // has wants all messages of the other one here, once, and those of each sender in order.
-func (m *awayPC) has(of *awayPC, count int) {
+func (m *awayPC) has(pc *awayPC, count int) {
 	m.t.Helper()
 	all := map[string][]string{}
 	for _, msg := range m.mail("api") {
-		if msg.From.Name != of.name+"/"+strings.TrimPrefix(msg.From.Name, of.name+"/") || msg.Body != "body of "+msg.ID {
+		if msg.From.Name != pc.name+"/"+strings.TrimPrefix(msg.From.Name, pc.name+"/") || msg.Body != "body of "+msg.ID {
 			m.t.Fatalf("it has %+v", msg)
 		}
 		all[msg.From.Name] = append(all[msg.From.Name], msg.ID)
@@ -333,7 +333,7 @@ func (m *awayPC) has(of *awayPC, count int) {
 		}
 	}
 	if got != count {
-		m.t.Errorf("%s has %d messages of %s, want %d", m.name, got, of.name, count)
+		m.t.Errorf("%s has %d messages of %s, want %d", m.name, got, pc.name, count)
 	}
 }
 

@@ -20,7 +20,7 @@ type team struct {
 	*Sharing
 	awake lifecycle.Signal // check again
 
-	seen  teamLook
+	seen  teamState
 	again time.Time       // when to check without a signal; zero for at once
 	pause time.Duration   // the last backoff
 	said  map[string]bool // decisions that the stream acknowledged and that it did not return yet
@@ -34,8 +34,8 @@ type waits struct {
 	why   string
 }
 
-// teamLook is the state at a check. If it is unchanged, there is nothing to do.
-type teamLook struct {
+// teamState is the state at a check. If it is unchanged, there is nothing to do.
+type teamState struct {
 	team  string
 	heard uint64
 	last  int64
@@ -74,8 +74,8 @@ func (t *team) run() {
 func (t *team) look(ctx context.Context) error {
 	way, up := t.opts.Team()
 	if !up || t.allows(remote.ShareDecisions, remote.TeamShare(way.Team)) != nil {
-		t.seen, t.again = teamLook{}, t.opts.Now().Add(recheck)
-		t.tellWaits(ctx, nil)
+		t.seen, t.again = teamState{}, t.opts.Now().Add(recheck)
+		t.reportWaiting(ctx, nil)
 		return nil //nolint:nilerr // its owner shares none with the team
 	}
 	if t.quiet {
@@ -87,15 +87,15 @@ func (t *team) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := teamLook{team: way.Hub + " " + way.Team, heard: way.Heard(), last: last}
+	now := teamState{team: way.Hub + " " + way.Team, heard: way.Received(), last: last}
 	if now == t.seen && t.opts.Now().Before(t.again) {
 		return nil
 	}
 	t.again = t.opts.Now().Add(recheck)
 	err = t.exchange(ctx, way, now.team)
-	t.tellWaits(ctx, err)
+	t.reportWaiting(ctx, err)
 	if err != nil {
-		t.seen = teamLook{}
+		t.seen = teamState{}
 		return err
 	}
 	t.seen, t.pause = now, 0
@@ -124,9 +124,9 @@ func (t *team) exchange(ctx context.Context, way pairing.TeamStream, name string
 	return saying
 }
 
-// tellWaits shows the owner how many decisions the hub lacks, and why. What a hub
+// reportWaiting shows the owner how many decisions the hub lacks, and why. What a hub
 // refuses, such as while its disk is full, may stay refused for long.
-func (t *team) tellWaits(ctx context.Context, why error) {
+func (t *team) reportWaiting(ctx context.Context, why error) {
 	if t.opts.Waits == nil || ctx.Err() != nil {
 		return
 	}
@@ -136,8 +136,8 @@ func (t *team) tellWaits(ctx context.Context, why error) {
 		if err != nil {
 			return // errors of the store are reported elsewhere
 		}
-		for _, one := range own {
-			if !t.said[one.ID] {
+		for _, revision := range own {
+			if !t.said[revision.ID] {
 				now.count++
 			}
 		}
@@ -155,8 +155,8 @@ func (t *team) tellWaits(ctx context.Context, why error) {
 
 // read reads new messages of the stream. If the stream is another one than before, or an
 // earlier state of it, it reads from the beginning.
-func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (store.TeamPlace, error) {
-	place, err := t.opts.DB.Remote().TeamPlace(ctx)
+func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (store.TeamPosition, error) {
+	place, err := t.opts.DB.Remote().TeamPosition(ctx)
 	if err != nil {
 		return place, err
 	}
@@ -184,13 +184,13 @@ func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (s
 		if err := t.opts.DB.Remote().RestartTeam(ctx, name, state.Stream); err != nil {
 			return place, err
 		}
-		place, said = store.TeamPlace{Team: name, Stream: state.Stream}, nil
+		place, said = store.TeamPosition{Team: name, Stream: state.Stream}, nil
 	}
 	return t.readOn(ctx, way, place, said)
 }
 
 // readOn stores the messages read after a place, and those that follow.
-func (t *team) readOn(ctx context.Context, way pairing.TeamStream, place store.TeamPlace, said []hub.Said) (store.TeamPlace, error) {
+func (t *team) readOn(ctx context.Context, way pairing.TeamStream, place store.TeamPosition, said []hub.Said) (store.TeamPosition, error) {
 	for {
 		if len(said) > 0 {
 			place.Sequence, place.Mark = said[len(said)-1].Sequence, said[len(said)-1].Mark
@@ -206,19 +206,19 @@ func (t *team) readOn(ctx context.Context, way pairing.TeamStream, place store.T
 }
 
 // keep stores a part of the stream with the place that it reaches.
-func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said, upTo store.TeamPlace) error {
+func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said, upTo store.TeamPosition) error {
 	var list []store.TeamDecision
 	places := map[uint64]hub.Said{}
-	for _, one := range said {
-		places[one.Sequence] = one
-		decided, err := decidedIn(one, way)
+	for _, statement := range said {
+		places[statement.Sequence] = statement
+		decided, err := decidedIn(statement, way)
 		if err != nil {
-			why := one.Why
-			if one.Refused == nil {
+			why := statement.Why
+			if statement.Refused == nil {
 				why = hub.Malformed
 			}
-			refuse(way, one, why, err)
-			t.opts.Log.Warn("a decision in the team's stream counts for nothing", "sequence", one.Sequence, "from", one.From.Name, "err", err)
+			refuse(way, statement, why, err)
+			t.opts.Log.Warn("a decision in the team's stream counts for nothing", "sequence", statement.Sequence, "from", statement.From.Name, "err", err)
 			continue
 		}
 		list = append(list, decided)
@@ -231,8 +231,8 @@ func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said
 		refuse(way, places[sequence], hub.Replayed, why)
 		t.opts.Log.Warn("a decision in the team's stream counts for nothing", "sequence", sequence, "err", why)
 	}
-	for _, one := range list {
-		delete(t.said, one.ID)
+	for _, decision := range list {
+		delete(t.said, decision.ID)
 	}
 	if fresh > 0 {
 		t.opts.Broker.Changed()
@@ -241,27 +241,27 @@ func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said
 }
 
 // refuse counts an invalid message that another PC published.
-func refuse(way pairing.TeamStream, one hub.Said, why hub.Why, err error) {
-	if !one.Own {
-		way.Refuse(one, why, err)
+func refuse(way pairing.TeamStream, statement hub.Said, why hub.Why, err error) {
+	if !statement.Own {
+		way.Refuse(statement, why, err)
 	}
 }
 
 // decidedIn returns the decision of one message of the stream.
-func decidedIn(one hub.Said, way pairing.TeamStream) (store.TeamDecision, error) {
-	if one.Refused != nil {
-		return store.TeamDecision{}, one.Refused
+func decidedIn(statement hub.Said, way pairing.TeamStream) (store.TeamDecision, error) {
+	if statement.Refused != nil {
+		return store.TeamDecision{}, statement.Refused
 	}
-	in, err := remote.ParseTeamDecided(one.Body, one.At.UnixMilli())
+	in, err := remote.ParseTeamDecided(statement.Body, statement.At.UnixMilli())
 	if err != nil {
 		return store.TeamDecision{}, err
 	}
-	decided := store.TeamDecision{PC: one.From.ID, Own: one.Own, Sequence: one.Sequence, Number: one.Number, Follows: in.Follows}
-	if one.Own {
+	decided := store.TeamDecision{PC: statement.From.ID, Own: statement.Own, Sequence: statement.Sequence, Number: statement.Number, Follows: in.Follows}
+	if statement.Own {
 		decided.Revision = in.Decision.Revision("")
 		decided.Author.ID, decided.Author.Name = in.Decision.Author, in.Decision.Author
 	} else {
-		decided.Revision = in.Decision.Revision(way.Called(one.From))
+		decided.Revision = in.Decision.Revision(way.Called(statement.From))
 	}
 	return decided, nil
 }
@@ -276,15 +276,15 @@ func (t *team) say(ctx context.Context, way pairing.TeamStream) error {
 	if err != nil {
 		return err
 	}
-	for _, one := range own {
-		if t.said[one.ID] {
+	for _, revision := range own {
+		if t.said[revision.ID] {
 			continue
 		}
 		if err := t.allows(remote.ShareDecisions, remote.TeamShare(way.Team)); err != nil {
 			return err
 		}
-		out := remote.TeamDecided{Follows: one.Follows}
-		if out.Decision, err = remote.DecidedOf(one.Revision); err != nil {
+		out := remote.TeamDecided{Follows: revision.Follows}
+		if out.Decision, err = remote.DecidedOf(revision.Revision); err != nil {
 			return err
 		}
 		body, err := json.Marshal(out)
@@ -294,7 +294,7 @@ func (t *team) say(ctx context.Context, way pairing.TeamStream) error {
 		if err != nil {
 			return err
 		}
-		t.said[one.ID] = true
+		t.said[revision.ID] = true
 	}
 	return nil
 }
@@ -308,17 +308,17 @@ func (t *team) tell(ctx context.Context) error {
 	}
 	var heard map[string]bool
 	if len(news) > 0 {
-		if heard, err = t.opts.Broker.Tell(ctx, news); err != nil {
+		if heard, err = t.opts.Broker.NotifyDecisions(ctx, news); err != nil {
 			return err
 		}
 	}
 	t.quiet = false
-	for _, one := range news {
-		if heard[one.ID] || one.Beside == nil { // later sessions are caught up with what is in force
-			told = append(told, one.ID)
+	for _, notice := range news {
+		if heard[notice.ID] || notice.Beside == nil { // later sessions are caught up with what is in force
+			told = append(told, notice.ID)
 		} else {
 			t.quiet = true
 		}
 	}
-	return t.opts.DB.Remote().TeamTold(ctx, told)
+	return t.opts.DB.Remote().ClearTeamNews(ctx, told)
 }

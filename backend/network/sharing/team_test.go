@@ -92,7 +92,7 @@ func (m *mate) start() *mate {
 	}
 	m.hub, err = hub.Open(hub.Options{
 		Team: hubtest.Team, Self: m.who.ID, Hub: m.nats.ID, URLs: []string{m.nats.URL()}, Login: m.who.Login, Sign: m.who.Sign, Numbers: m.who.Numbers,
-		Word:   func() hub.Word { return hub.Word{Release: "1.0"} },
+		Word:   func() hub.Announcement { return hub.Announcement{Release: "1.0"} },
 		Handle: func(remote.PC, remote.Frame) {}, Changed: func(remote.PC) { m.broker.Changed() }, Now: m.now, Log: log,
 		Pace: hub.Pace{Presence: 50 * time.Millisecond, TTL: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, Answer: 3 * time.Second},
 	})
@@ -112,7 +112,7 @@ func (m *mate) start() *mate {
 	m.sharing.Run()
 	if m.shares { // what it decides before it takes part stays here
 		m.await("its part in the team's decisions", func() bool {
-			place, err := m.db.Remote().TeamPlace(context.Background())
+			place, err := m.db.Remote().TeamPosition(context.Background())
 			return err == nil && place.Stream != ""
 		})
 	}
@@ -148,13 +148,13 @@ type listening struct {
 	m *mate
 }
 
-func (l listening) Tell(_ context.Context, news []decision.News) (map[string]bool, error) {
+func (l listening) NotifyDecisions(_ context.Context, news []decision.News) (map[string]bool, error) {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
 	heard := map[string]bool{}
-	for _, one := range news {
-		if heard[one.ID] = !l.m.away; !l.m.away {
-			l.m.told = append(l.m.told, one)
+	for _, notice := range news {
+		if heard[notice.ID] = !l.m.away; !l.m.away {
+			l.m.told = append(l.m.told, notice)
 		}
 	}
 	return heard, nil
@@ -201,19 +201,19 @@ func (m *mate) history(topic string) (list []string) {
 	if err != nil {
 		m.t.Error(err)
 	}
-	for _, one := range all {
+	for _, revision := range all {
 		before := "-"
-		if one.Supersedes != nil {
-			before = *one.Supersedes
+		if revision.Supersedes != nil {
+			before = *revision.Supersedes
 		}
-		list = append(list, fmt.Sprintf("%s after %s %v", one.ID, before, one.Current))
+		list = append(list, fmt.Sprintf("%s after %s %v", revision.ID, before, revision.Current))
 	}
 	return list
 }
 
 func (m *mate) ids(topic string) (list []string) {
-	for _, one := range m.history(topic) {
-		id, _, _ := strings.Cut(one, " ")
+	for _, text := range m.history(topic) {
+		id, _, _ := strings.Cut(text, " ")
 		list = append(list, id)
 	}
 	return list
@@ -251,7 +251,7 @@ func (m *mate) hasRead() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	state, err := m.hub.Decisions().Stream(ctx)
-	place, placeErr := m.db.Remote().TeamPlace(ctx)
+	place, placeErr := m.db.Remote().TeamPosition(ctx)
 	return err == nil && placeErr == nil && place.Stream == state.Stream && place.Sequence == state.Last
 }
 
@@ -260,9 +260,9 @@ func (m *mate) stored() (ids []string) {
 	m.t.Helper()
 	said, _, err := m.hub.Decisions().Read(m.t.Context(), 1)
 	for len(said) > 0 && err == nil {
-		for _, one := range said {
+		for _, statement := range said {
 			var in remote.TeamDecided
-			if json.Unmarshal(one.Body, &in) != nil || one.Refused != nil {
+			if json.Unmarshal(statement.Body, &in) != nil || statement.Refused != nil {
 				in.Decision.ID = "?"
 			}
 			ids = append(ids, in.Decision.ID)
@@ -279,17 +279,17 @@ func (m *mate) stored() (ids []string) {
 func (m *mate) heardOf() (list []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, one := range m.told {
-		list = append(list, words(one))
+	for _, notice := range m.told {
+		list = append(list, words(notice))
 	}
 	return list
 }
 
-func words(one decision.News) string {
-	if one.Beside == nil {
-		return one.ID
+func words(notice decision.News) string {
+	if notice.Beside == nil {
+		return notice.ID
 	}
-	return one.ID + "|" + one.Beside.ID
+	return notice.ID + "|" + notice.Beside.ID
 }
 
 func requireSame(t *testing.T, topic string, all ...*mate) {

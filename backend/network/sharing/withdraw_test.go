@@ -51,7 +51,7 @@ func TestRMT_22_PGE_04_AWithdrawalTravels(t *testing.T) {
 		desk.decide("of-desk")
 		laptop.awaitDecisions(3)
 		desk.awaitDecisions(3)
-		own, theirs := laptop.withdraw("of-laptop"), laptop.withdraw("of-desk") // what it could revise, too
+		own, revision := laptop.withdraw("of-laptop"), laptop.withdraw("of-desk") // what it could revise, too
 		for _, p := range []*pc{laptop, desk} {
 			p.awaitDecisions(5)
 			if got := inForce(t, p.db); !slices.Equal(got, []string{"stays"}) {
@@ -60,7 +60,7 @@ func TestRMT_22_PGE_04_AWithdrawalTravels(t *testing.T) {
 		}
 		all, err := desk.db.Decisions(t.Context(), decision.Lookup{History: true})
 		for _, rev := range all {
-			if withdrawn := rev.ID == own.ID || rev.ID == theirs.ID; err != nil || rev.Withdrawn != withdrawn {
+			if withdrawn := rev.ID == own.ID || rev.ID == revision.ID; err != nil || rev.Withdrawn != withdrawn {
 				t.Errorf("on desk there is %+v, %v", rev, err)
 			}
 			if rev.ID == own.ID && (rev.Author.Name != "laptop/"+bridge.OwnerName || *rev.Supersedes != "of-laptop") {
@@ -97,14 +97,14 @@ func TestRMT_22_PGE_04_AnOlderBridgeGetsAWithdrawalAsText(t *testing.T) {
 		want bool
 	}{{"an older one", older, false}, {"one of this release", Capabilities(), true}} {
 		t.Run(tt.name, func(t *testing.T) {
-			one, other := pairingtest.InMemory(t, tt.can...)
+			pc, other := pairingtest.InMemory(t, tt.can...)
 			desk := &spoken{t: t, end: other, came: make(chan remote.Sync, 100)}
 			other.Serve(func(_ remote.PC, frame remote.Frame) {
 				if in, err := remote.ParseSync(frame.Payload, time.Now().UnixMilli()); err == nil && frame.Type == remote.DecisionsFrame {
 					desk.came <- in
 				}
 			})
-			laptop := newPC(t, "laptop", one).everything("desk").start()
+			laptop := newPC(t, "laptop", pc).everything("desk").start()
 			desk.to = laptop
 			desk.hears(remote.SyncRequest)
 			desk.says(remote.Sync{Kind: remote.SyncState})
@@ -129,8 +129,8 @@ func TestRMT_22_PGE_04_AnOlderBridgeGetsAWithdrawalAsText(t *testing.T) {
 // stream later.
 func TestHUB_06_PGE_04_AWithdrawalTravelsInATeam(t *testing.T) {
 	n := hubtest.Start(t)
-	one, two := newMate(t, n, "one").start(), newMate(t, n, "two").start()
-	one.decide("d1", "db", "SQLite")
+	item, two := newMate(t, n, "one").start(), newMate(t, n, "two").start()
+	item.decide("d1", "db", "SQLite")
 	two.awaitAll("db", 1)
 	ended, err := two.broker.WithdrawOwner(t.Context(), api.WithdrawDecisionArgs{Topic: "db", Reason: "too slow"})
 	if err != nil {
@@ -138,7 +138,7 @@ func TestHUB_06_PGE_04_AWithdrawalTravelsInATeam(t *testing.T) {
 	}
 	two.broker.Changed()
 	three := newMate(t, n, "three").start()
-	for _, m := range []*mate{one, two, three} {
+	for _, m := range []*mate{item, two, three} {
 		m.awaitAll("db", 2)
 		if got, want := m.history("db"), []string{ended.Decision.ID + " after d1 false", "d1 after - false"}; !slices.Equal(got, want) {
 			t.Errorf("%s has %q, want %q", m.who.Name, got, want)
@@ -148,7 +148,7 @@ func TestHUB_06_PGE_04_AWithdrawalTravelsInATeam(t *testing.T) {
 		}
 	}
 	three.decide("d3", "db", "Postgres")
-	for _, m := range []*mate{one, two, three} {
+	for _, m := range []*mate{item, two, three} {
 		m.awaitAll("db", 3)
 		if got := inForce(t, m.db); !slices.Equal(got, []string{"db"}) {
 			t.Errorf("decided again, at %s is in force: %q", m.who.Name, got)

@@ -38,8 +38,8 @@ func (p *Prompts) Register(m *mux.Mux) {
 		}
 		return p.opts.Rules.Live()
 	}))
-	mux.Handle(m, api.OpTakeBackRule, mux.ForOwner(p.opts.Broker, "takes a standing rule back", func(_ context.Context, args api.RuleArgs) (api.RuleTakenBack, error) {
-		return p.takeBack(args.ID)
+	mux.Handle(m, api.OpTakeBackRule, mux.ForOwner(p.opts.Broker, "takes a standing rule back", func(_ context.Context, args api.RuleArgs) (api.RuleRevoked, error) {
+		return p.revoke(args.ID)
 	}))
 }
 
@@ -58,16 +58,16 @@ func (p *Prompts) Approve(ctx context.Context, conn *ipc.Conn, args api.ApproveA
 	return p.Answer(args.Approval, args.Decision, args.Reason)
 }
 
-func (p *Prompts) takeBack(id string) (api.RuleTakenBack, error) {
+func (p *Prompts) revoke(id string) (api.RuleRevoked, error) {
 	if p.opts.Rules == nil {
-		return api.RuleTakenBack{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
+		return api.RuleRevoked{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
 	}
-	taken, undone, err := p.opts.Rules.TakeBack(id)
+	taken, undone, err := p.opts.Rules.Revoke(id)
 	if err != nil {
-		return api.RuleTakenBack{}, err
+		return api.RuleRevoked{}, err
 	}
 	p.opts.Broker.Changed()
-	return api.RuleTakenBack{Rule: taken, Asked: undone.Asked, Handed: undone.Handed}, nil
+	return api.RuleRevoked{Rule: taken, Asked: undone.Asked, Handed: undone.Handed}, nil
 }
 
 func (p *Prompts) file(id string) string { return filepath.Join(p.opts.Answers, id+".json") }
@@ -91,24 +91,24 @@ func (p *Prompts) ask(ctx context.Context, by holder, args api.PromptArgs) (api.
 	if args.PID == 0 {
 		args.PID = s.AgentPID
 	}
-	one := promptOf(args, s)
-	if one.OnlyTold == "" && p.opts.Rule != nil {
-		if decision, rule := p.opts.Rule(one); decision == job.Allow {
-			return p.byRule(by, one, rule)
+	item := promptOf(args, s)
+	if item.OnlyTold == "" && p.opts.Rule != nil {
+		if decision, rule := p.opts.Rule(item); decision == job.Allow {
+			return p.byRule(by, item, rule)
 		}
 	}
-	if one.OnlyTold == "" && one.Child != "" && args.Call.Kind == bridge.Claude && !p.visible(ctx, args) {
-		one.OnlyTold = "its dialog comes to the terminal only when nobody waits for an answer from here"
+	if item.OnlyTold == "" && item.Child != "" && args.Call.Kind == bridge.Claude && !p.visible(ctx, args) {
+		item.OnlyTold = "its dialog comes to the terminal only when nobody waits for an answer from here"
 	}
-	kept, err := p.add(by, one)
-	if err != nil || kept == nil {
+	record, err := p.add(by, item)
+	if err != nil || record == nil {
 		return api.PromptAnswer{}, err
 	}
 	p.opts.Broker.Changed()
-	if one.OnlyTold != "" {
+	if item.OnlyTold != "" {
 		return api.PromptAnswer{}, nil // no one waits: later signs from the session close the card
 	}
-	return p.await(ctx, kept, args), nil
+	return p.await(ctx, record, args), nil
 }
 
 // Shows reports whether a prompt of that kind becomes a card now.
@@ -133,12 +133,12 @@ func promptOf(args api.PromptArgs, s broker.Prompter) prompt.Prompt {
 
 // byRule answers a prompt by a standing rule of the owner. The answer is durable, like
 // the owner's.
-func (p *Prompts) byRule(by holder, one prompt.Prompt, rule string) (api.PromptAnswer, error) {
-	kept, err := p.add(by, one)
-	if err != nil || kept == nil {
+func (p *Prompts) byRule(by holder, item prompt.Prompt, rule string) (api.PromptAnswer, error) {
+	record, err := p.add(by, item)
+	if err != nil || record == nil {
 		return api.PromptAnswer{}, err
 	}
-	if _, err := p.decide(one.ID, func(one *prompt.Prompt) error { return one.Answer(rule, job.Allow, "", p.opts.Now()) }); err != nil {
+	if _, err := p.decide(item.ID, func(item *prompt.Prompt) error { return item.Answer(rule, job.Allow, "", p.opts.Now()) }); err != nil {
 		return api.PromptAnswer{}, err
 	}
 	return api.PromptAnswer{Decision: job.Allow}, nil
@@ -167,8 +167,8 @@ func (p *Prompts) visible(ctx context.Context, args api.PromptArgs) bool {
 
 // openLocked counts the open prompts of a call's session.
 func (p *Prompts) openLocked(call session.HookCall) (open int) {
-	for _, one := range p.list {
-		if one.isOf(call) && one.State == job.ApprovalAsked {
+	for _, record := range p.list {
+		if record.isOf(call) && record.State == job.ApprovalAsked {
 			open++
 		}
 	}
@@ -180,19 +180,19 @@ func (r *record) isOf(call session.HookCall) bool {
 	return r.Agent == string(call.Kind) && r.HostID == call.SessionID
 }
 
-// isToldOf reports whether the holder alone reports the prompt's outcome. A refusal may
+// isReportedByHolder reports whether the holder alone reports the prompt's outcome. A refusal may
 // end the turn, and that event may arrive first by another path. Codex also
 // reports the reason of a refusal as a prompt.
-func (r *record) isToldOf() bool {
+func (r *record) isReportedByHolder() bool {
 	return r.alone || r.Agent == string(bridge.OpenCode) && r.holder != nil && r.Decision != ""
 }
 
 // add records a prompt. It returns nil if too many are open.
-func (p *Prompts) add(by holder, one prompt.Prompt) (*record, error) {
+func (p *Prompts) add(by holder, item prompt.Prompt) (*record, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweepLocked()
-	if p.findLocked(one.ID) != nil {
+	if p.findLocked(item.ID) != nil {
 		return nil, bridge.Errorf(bridge.Conflict, "a prompt of that id was asked before")
 	}
 	all, ofOne := 0, 0
@@ -201,15 +201,15 @@ func (p *Prompts) add(by holder, one prompt.Prompt) (*record, error) {
 			continue
 		}
 		all++
-		if other.Agent == one.Agent && other.HostID == one.HostID {
+		if other.Agent == item.Agent && other.HostID == item.HostID {
 			ofOne++
 		}
 	}
 	if all >= maxOpen || ofOne >= maxOpenOfOne {
-		p.opts.Log.Warn("too many prompts are open: one is left to the terminal", "session", one.Session)
+		p.opts.Log.Warn("too many prompts are open: one is left to the terminal", "session", item.Session)
 		return nil, nil
 	}
-	kept := &record{Prompt: prompt.Ask(one, p.opts.Now()), changed: make(chan struct{})}
+	kept := &record{Prompt: prompt.Ask(item, p.opts.Now()), changed: make(chan struct{})}
 	if kept.alone = !isLink(by); kept.alone || kept.OnlyTold == "" {
 		kept.holder = by
 	}
@@ -219,7 +219,7 @@ func (p *Prompts) add(by holder, one prompt.Prompt) (*record, error) {
 }
 
 // await waits for the owner's answer, or for the prompt's end.
-func (p *Prompts) await(ctx context.Context, one *record, args api.PromptArgs) api.PromptAnswer {
+func (p *Prompts) await(ctx context.Context, item *record, args api.PromptArgs) api.PromptAnswer {
 	looks := make(<-chan time.Time)
 	if args.Call.Kind == bridge.Claude {
 		ticker := time.NewTicker(p.opts.Pace.Look)
@@ -229,7 +229,7 @@ func (p *Prompts) await(ctx context.Context, one *record, args api.PromptArgs) a
 	seen := false // its dialog was on the screen
 	for {
 		p.mu.Lock()
-		state, changed := one.Prompt, one.changed
+		state, changed := item.Prompt, item.changed
 		p.mu.Unlock()
 		if state.State != job.ApprovalAsked {
 			if state.State == job.ApprovalWithdrawn {
@@ -242,7 +242,7 @@ func (p *Prompts) await(ctx context.Context, one *record, args api.PromptArgs) a
 		case <-looks:
 			waits, known := p.opts.Waits(args.Call.CLIDataDir, args.PID, args.Call.SessionID)
 			if seen && known && !waits {
-				p.see(one, prompt.Closed)
+				p.see(item, prompt.Closed)
 			}
 			seen = seen || waits
 		case <-ctx.Done():
@@ -252,9 +252,9 @@ func (p *Prompts) await(ctx context.Context, one *record, args api.PromptArgs) a
 }
 
 // see records a sign about one prompt.
-func (p *Prompts) see(one *record, sign prompt.Sign) {
+func (p *Prompts) see(item *record, sign prompt.Sign) {
 	p.mu.Lock()
-	changed := p.seeLocked(one, sign)
+	changed := p.seeLocked(item, sign)
 	p.mu.Unlock()
 	if changed {
 		p.opts.Broker.Changed()
@@ -267,15 +267,15 @@ var signs = map[api.PromptEvent]prompt.Sign{
 }
 
 // report records what an asker reports about its own prompt.
-func (p *Prompts) report(by holder, said api.PromptReport) error {
-	if said.Event == api.PromptDelivered {
-		return p.Deliver(by, said.ID)
+func (p *Prompts) report(by holder, report api.PromptReport) error {
+	if report.Event == api.PromptDelivered {
+		return p.Deliver(by, report.ID)
 	}
-	sign, known := signs[said.Event]
+	sign, known := signs[report.Event]
 	if !known {
-		return bridge.Errorf(bridge.Invalid, "%q is nothing that becomes of a prompt", said.Event)
+		return bridge.Errorf(bridge.Invalid, "%q is nothing that becomes of a prompt", report.Event)
 	}
-	return p.Tell(by, said.ID, sign)
+	return p.Report(by, report.ID, sign)
 }
 
 // Hold asks the owner a prompt for a part of this process, and waits for the answer.
@@ -286,20 +286,20 @@ func (p *Prompts) Hold(ctx context.Context, by any, args api.PromptArgs) (api.Pr
 
 // Deliver records that the agent has the answer.
 func (p *Prompts) Deliver(by any, id string) error {
-	return p.ofHolder(by, id, func(one *record) error {
-		after := one.Prompt
+	return p.ofHolder(by, id, func(item *record) error {
+		after := item.Prompt
 		if err := after.Deliver(); err != nil {
 			return err
 		}
-		p.changeLocked(one, after)
+		p.changeLocked(item, after)
 		return nil
 	})
 }
 
-// Tell records a sign that the holder of a prompt saw.
-func (p *Prompts) Tell(by any, id string, sign prompt.Sign) error {
-	return p.ofHolder(by, id, func(one *record) error {
-		p.seeLocked(one, sign)
+// Report records a sign that the holder of a prompt saw.
+func (p *Prompts) Report(by any, id string, sign prompt.Sign) error {
+	return p.ofHolder(by, id, func(item *record) error {
+		p.seeLocked(item, sign)
 		return nil
 	})
 }
@@ -308,11 +308,11 @@ func (p *Prompts) ofHolder(by holder, id string, do func(*record) error) error {
 	err := func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		one := p.findLocked(id)
-		if one == nil || one.holder == nil || one.holder != by {
+		record := p.findLocked(id)
+		if record == nil || record.holder == nil || record.holder != by {
 			return bridge.Errorf(bridge.NotFound, "this connection has no prompt %q", id)
 		}
-		return do(one)
+		return do(record)
 	}()
 	if err == nil {
 		p.opts.Broker.Changed()
@@ -328,16 +328,16 @@ func (p *Prompts) Disconnected(conn *ipc.Conn) { p.Release(conn) }
 func (p *Prompts) Release(by any) {
 	p.mu.Lock()
 	changed := false
-	for _, one := range p.list {
-		if one.holder == nil || one.holder != by {
+	for _, record := range p.list {
+		if record.holder == nil || record.holder != by {
 			continue
 		}
-		one.holder = nil
+		record.holder = nil
 		sign := prompt.Unheld
-		if one.Agent != string(bridge.Claude) && one.State == job.ApprovalDelivered {
+		if record.Agent != string(bridge.Claude) && record.State == job.ApprovalDelivered {
 			sign = prompt.Gone
 		}
-		changed = p.seeLocked(one, sign) || changed
+		changed = p.seeLocked(record, sign) || changed
 	}
 	p.mu.Unlock()
 	if changed {
@@ -345,8 +345,8 @@ func (p *Prompts) Release(by any) {
 	}
 }
 
-// Heard records what a hook or plugin call reports about the prompts of its session.
-func (p *Prompts) Heard(call session.HookCall) {
+// HandleHook records what a hook or plugin call reports about the prompts of its session.
+func (p *Prompts) HandleHook(call session.HookCall) {
 	p.mu.Lock()
 	changed := false
 	if (call.Event == session.EventTool || call.Event == session.EventToolFailed) && call.Tool != "" {
@@ -354,9 +354,9 @@ func (p *Prompts) Heard(call session.HookCall) {
 	} else if call.Event == session.EventToolBatch {
 		changed = p.batchLocked(call)
 	} else if sign, ends := ending(call); ends {
-		for _, one := range p.list {
-			if one.isOf(call) && !one.IsSettled() && concerns(call, one.Child) && !one.isToldOf() {
-				changed = p.seeLocked(one, sign) || changed
+		for _, record := range p.list {
+			if record.isOf(call) && !record.IsSettled() && concerns(call, record.Child) && !record.isReportedByHolder() {
+				changed = p.seeLocked(record, sign) || changed
 			}
 		}
 	}
@@ -370,20 +370,20 @@ func (p *Prompts) Heard(call session.HookCall) {
 // After a refusal the model reads exactly our text; any other text has an unknown
 // origin.
 func (p *Prompts) batchLocked(call session.HookCall) (changed bool) {
-	for _, one := range p.list {
-		if !one.isOf(call) || one.Child != call.ChildID || one.IsSettled() {
+	for _, record := range p.list {
+		if !record.isOf(call) || record.Child != call.ChildID || record.IsSettled() {
 			continue
 		}
-		said := resultsOf(call, one.Call)
-		isRefusal := one.State == job.ApprovalDelivered && one.Decision == job.Deny
+		said := resultsOf(call, record.Call)
+		isRefusal := record.State == job.ApprovalDelivered && record.Decision == job.Deny
 		switch {
 		case len(said) == 0:
-		case one.State == job.ApprovalAsked:
-			changed = p.seeLocked(one, prompt.WentOn) || changed
-		case isRefusal && slices.Contains(said, session.TextKey(hooks.Denial(one.Reason))):
-			changed = p.seeLocked(one, prompt.Refused) || changed
+		case record.State == job.ApprovalAsked:
+			changed = p.seeLocked(record, prompt.WentOn) || changed
+		case isRefusal && slices.Contains(said, session.TextKey(hooks.Denial(record.Reason))):
+			changed = p.seeLocked(record, prompt.Refused) || changed
 		case isRefusal:
-			changed = p.seeLocked(one, prompt.Gone) || changed
+			changed = p.seeLocked(record, prompt.Gone) || changed
 		}
 	}
 	return changed
@@ -403,14 +403,14 @@ func resultsOf(call session.HookCall, key string) (said []string) {
 // last that ended with an unknown outcome.
 func (p *Prompts) ranLocked(call session.HookCall) bool {
 	var last *record
-	for _, one := range p.list {
-		if !one.isOf(call) || one.Call != call.Tool || one.Child != call.ChildID {
+	for _, record := range p.list {
+		if !record.isOf(call) || record.Call != call.Tool || record.Child != call.ChildID {
 			continue
 		}
-		if !one.IsSettled() {
-			return p.seeLocked(one, prompt.Allowed)
+		if !record.IsSettled() {
+			return p.seeLocked(record, prompt.Allowed)
 		}
-		last = one
+		last = record
 	}
 	return last != nil && p.seeLocked(last, prompt.Allowed)
 }

@@ -147,8 +147,8 @@ func TestNED_02_NED_03_NED_04_NoOperationOfAnAgentAnswers(t *testing.T) {
 	if walked < 200 {
 		t.Fatalf("%d calls were tried", walked)
 	}
-	h.until(h.id, func(one job.Approval) bool {
-		return one.State == job.ApprovalAsked && one.Decision == "" && one.AnsweredBy == ""
+	h.until(h.id, func(approval job.Approval) bool {
+		return approval.State == job.ApprovalAsked && approval.Decision == "" && approval.AnsweredBy == ""
 	})
 	if config, err := h.Home.Config(); err != nil || config.Away || config.AnswerPrompts != prompt.Always {
 		t.Errorf("the settings are %+v, %v", config, err)

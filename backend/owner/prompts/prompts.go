@@ -44,8 +44,8 @@ type Broker interface {
 type Rules interface {
 	// Live lists the rules in force. With an error, the list is empty.
 	Live() ([]rule.Rule, error)
-	// TakeBack revokes a rule immediately and returns the effect on its answers.
-	TakeBack(id string) (rule.Rule, rules.Undone, error)
+	// Revoke revokes a rule immediately and returns the effect on its answers.
+	Revoke(id string) (rule.Rule, rules.Undone, error)
 }
 
 // Options configures Prompts. All fields are required unless the comment says
@@ -140,7 +140,7 @@ func New(opts Options) *Prompts {
 // markLocked creates or removes the file Open. If that fails, the hooks report too much
 // or too little, and the end of the turn corrects it.
 func (p *Prompts) markLocked() {
-	open := slices.ContainsFunc(p.list, func(one *record) bool { return one.Agent == string(bridge.Claude) && !one.IsSettled() })
+	open := slices.ContainsFunc(p.list, func(item *record) bool { return item.Agent == string(bridge.Claude) && !item.IsSettled() })
 	if open == p.marked {
 		return
 	}
@@ -190,24 +190,24 @@ func (p *Prompts) Approvals() []job.Approval {
 	defer p.mu.Unlock()
 	p.sweepLocked()
 	list := make([]job.Approval, len(p.list))
-	for i, one := range p.list {
-		list[i] = one.Approval
-		list[i].Caution = p.cautionLocked(one)
+	for i, record := range p.list {
+		list[i] = record.Approval
+		list[i].Caution = p.cautionLocked(record)
 	}
 	return list
 }
 
 // cautionLocked returns the warning about side effects of an answer: one refusal in
 // opencode refuses all prompts of that session.
-func (p *Prompts) cautionLocked(one *record) string {
+func (p *Prompts) cautionLocked(item *record) string {
 	others := 0
 	for _, other := range p.list {
-		if other != one && other.State == job.ApprovalAsked && other.Agent == one.Agent && other.HostID == one.HostID && other.Child == one.Child && len(other.Choices) == 0 {
+		if other != item && other.State == job.ApprovalAsked && other.Agent == item.Agent && other.HostID == item.HostID && other.Child == item.Child && len(other.Choices) == 0 {
 			others++
 		}
 	}
-	if one.Agent != string(bridge.OpenCode) || one.State != job.ApprovalAsked || others == 0 || len(one.Choices) > 0 {
-		return one.Caution
+	if item.Agent != string(bridge.OpenCode) || item.State != job.ApprovalAsked || others == 0 || len(item.Choices) > 0 {
+		return item.Caution
 	}
 	return "opencode refuses all of a session at once: denying this also denies " + bridge.Counted(others, "other prompt") + " of it, without your reason."
 }
@@ -223,58 +223,58 @@ func (p *Prompts) Has(id string) bool {
 // terminal. The answer is durable when Answer returns. It returns the current prompt,
 // even with a Conflict.
 func (p *Prompts) Answer(id string, decision job.Decision, reason string) (job.Approval, error) {
-	return p.decide(id, func(one *prompt.Prompt) error { return one.Answer(bridge.OwnerName, decision, reason, p.opts.Now()) })
+	return p.decide(id, func(item *prompt.Prompt) error { return item.Answer(bridge.OwnerName, decision, reason, p.opts.Now()) })
 }
 
 // Choose answers the questions of a session's model for the owner, with one list per
 // question. It is like Answer.
 func (p *Prompts) Choose(id string, answers [][]string) (job.Approval, error) {
-	return p.decide(id, func(one *prompt.Prompt) error { return one.Choose(bridge.OwnerName, answers, p.opts.Now()) })
+	return p.decide(id, func(item *prompt.Prompt) error { return item.Choose(bridge.OwnerName, answers, p.opts.Now()) })
 }
 
 // Pick is Choose with the options that the owner picked at a terminal.
 func (p *Prompts) Pick(id string, picks []job.Pick) (job.Approval, error) {
-	return p.decide(id, func(one *prompt.Prompt) error { return one.Pick(bridge.OwnerName, picks, p.opts.Now()) })
+	return p.decide(id, func(item *prompt.Prompt) error { return item.Pick(bridge.OwnerName, picks, p.opts.Now()) })
 }
 
 // decide makes an answer durable if the prompt still accepts it.
 func (p *Prompts) decide(id string, answer func(*prompt.Prompt) error) (job.Approval, error) {
-	one, err := p.decided(id, answer)
+	approval, err := p.decided(id, answer)
 	if err == nil {
 		p.opts.Broker.Changed()
 	}
-	return one, err
+	return approval, err
 }
 
 func (p *Prompts) decided(id string, answer func(*prompt.Prompt) error) (job.Approval, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweepLocked()
-	one := p.findLocked(id)
-	if one == nil {
+	record := p.findLocked(id)
+	if record == nil {
 		return job.Approval{}, bridge.Errorf(bridge.NotFound, "there is no approval %q", id)
 	}
-	after := one.Prompt
+	after := record.Prompt
 	if err := answer(&after); err != nil {
-		return one.Approval, err
+		return record.Approval, err
 	}
 	if err := p.write(after); err != nil {
-		return one.Approval, bridge.WithCause(bridge.Storage, err, "your answer could not be written down, and was not given")
+		return record.Approval, bridge.WithCause(bridge.Storage, err, "your answer could not be written down, and was not given")
 	}
-	one.setLocked(after)
-	return one.Approval, nil
+	record.setLocked(after)
+	return record.Approval, nil
 }
 
 // write makes the current answer durable.
-func (p *Prompts) write(one prompt.Prompt) error {
+func (p *Prompts) write(item prompt.Prompt) error {
 	if err := disk.MakeDir(p.opts.Answers); err != nil {
 		return err
 	}
-	data, err := one.MarshalJSON()
+	data, err := item.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	return disk.WriteAtomic(p.file(one.ID), data, disk.PrivateFile)
+	return disk.WriteAtomic(p.file(item.ID), data, disk.PrivateFile)
 }
 
 // setLocked replaces the state of a prompt and wakes its waiters.
@@ -285,7 +285,7 @@ func (r *record) setLocked(after prompt.Prompt) {
 }
 
 func (p *Prompts) findLocked(id string) *record {
-	at := slices.IndexFunc(p.list, func(one *record) bool { return one.ID == id })
+	at := slices.IndexFunc(p.list, func(item *record) bool { return item.ID == id })
 	if at < 0 {
 		return nil
 	}
@@ -293,24 +293,24 @@ func (p *Prompts) findLocked(id string) *record {
 }
 
 // seeLocked applies a sign to a prompt, and reports whether the prompt changed.
-func (p *Prompts) seeLocked(one *record, sign prompt.Sign) bool {
-	after := one.Prompt
+func (p *Prompts) seeLocked(item *record, sign prompt.Sign) bool {
+	after := item.Prompt
 	if !after.See(sign) {
 		return false
 	}
-	p.changeLocked(one, after)
+	p.changeLocked(item, after)
 	return true
 }
 
 // changeLocked sets a new state of a prompt. It adds the outcome to the answer's file;
 // if that fails, the answer is still there.
-func (p *Prompts) changeLocked(one *record, after prompt.Prompt) {
+func (p *Prompts) changeLocked(item *record, after prompt.Prompt) {
 	if after.Decision != "" {
 		if err := p.write(after); err != nil {
 			p.opts.Log.Warn("what became of an answer could not be written down", "prompt", after.ID, "state", after.State, "err", err)
 		}
 	}
-	one.setLocked(after)
+	item.setLocked(after)
 	p.markLocked()
 }
 
@@ -318,16 +318,16 @@ func (p *Prompts) changeLocked(one *record, after prompt.Prompt) {
 // prompts.
 func (p *Prompts) sweepLocked() {
 	over := 0
-	for _, one := range p.list {
-		if !one.IsSettled() && !p.opts.Broker.IsLive(bridge.AgentKind(one.Agent), one.HostID) {
-			p.seeLocked(one, prompt.Gone)
+	for _, record := range p.list {
+		if !record.IsSettled() && !p.opts.Broker.IsLive(bridge.AgentKind(record.Agent), record.HostID) {
+			p.seeLocked(record, prompt.Gone)
 		}
-		if one.IsSettled() {
+		if record.IsSettled() {
 			over++
 		}
 	}
-	p.list = slices.DeleteFunc(p.list, func(one *record) bool {
-		if !one.IsSettled() || over <= keptEnded {
+	p.list = slices.DeleteFunc(p.list, func(item *record) bool {
+		if !item.IsSettled() || over <= keptEnded {
 			return false
 		}
 		over--

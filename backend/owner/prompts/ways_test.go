@@ -58,14 +58,14 @@ func (h *held) ask(hook *ipc.Client, id string) {
 			h.said <- answer
 		}
 	}()
-	h.until(id, func(one job.Approval) bool { return one.State == job.ApprovalAsked })
+	h.until(id, func(approval job.Approval) bool { return approval.State == job.ApprovalAsked })
 }
 
 func (h *held) until(id string, fits func(job.Approval) bool) {
 	h.Helper()
 	for ends := time.Now().Add(testkit.Patience); ; {
-		for _, one := range h.Prompts.Approvals() {
-			if one.ID == id && fits(one) {
+		for _, approval := range h.Prompts.Approvals() {
+			if approval.ID == id && fits(approval) {
 				return
 			}
 		}
@@ -134,7 +134,9 @@ func TestNED_02_NobodyButTheOwnerAnswersByTheLink(t *testing.T) {
 			t.Errorf("%s by the owner's command within an agent: %v, want it denied", op.name, err)
 		}
 	}
-	h.until(h.id, func(one job.Approval) bool { return one.State == job.ApprovalAsked && one.Decision == "" })
+	h.until(h.id, func(approval job.Approval) bool {
+		return approval.State == job.ApprovalAsked && approval.Decision == ""
+	})
 	if config, err := h.Home.Config(); err != nil || config.Away {
 		t.Errorf("away mode is %t, %v", config.Away, err)
 	}
@@ -179,8 +181,8 @@ func TestNED_02_AnAnswerThatNobodyTookIsNotShownAsDone(t *testing.T) {
 	if err := h.hook.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h.until(h.id, func(one job.Approval) bool {
-		return one.State == job.ApprovalWithdrawn && one.Elsewhere == prompt.WasUnclear
+	h.until(h.id, func(approval job.Approval) bool {
+		return approval.State == job.ApprovalWithdrawn && approval.Elsewhere == prompt.WasUnclear
 	})
 }
 
@@ -189,8 +191,8 @@ func TestNED_02_AHookThatIsKilledLeavesItToTheTerminal(t *testing.T) {
 	if err := h.hook.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h.until(h.id, func(one job.Approval) bool {
-		return one.State == job.ApprovalWithdrawn && one.Elsewhere == prompt.WasUnheld
+	h.until(h.id, func(approval job.Approval) bool {
+		return approval.State == job.ApprovalWithdrawn && approval.Elsewhere == prompt.WasUnheld
 	})
 }
 
@@ -207,7 +209,9 @@ func TestNED_02_AnAnswerIsOnTheDiskBeforeItLeaves(t *testing.T) {
 	if _, err := h.Prompts.Answer(h.id, job.Allow, ""); bridge.CodeOf(err) != bridge.Storage {
 		t.Fatalf("it answers %v", err)
 	}
-	h.until(h.id, func(one job.Approval) bool { return one.State == job.ApprovalAsked && one.Decision == "" })
+	h.until(h.id, func(approval job.Approval) bool {
+		return approval.State == job.ApprovalAsked && approval.Decision == ""
+	})
 	if err := os.Remove(answers); err != nil {
 		t.Fatal(err)
 	}

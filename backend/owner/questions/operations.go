@@ -14,25 +14,25 @@ import (
 // Register registers the operations about questions.
 func (q *Questions) Register(m *mux.Mux) {
 	mux.Handle(m, api.OpAskOwner, func(ctx context.Context, conn *ipc.Conn, args api.AskOwnerArgs) (question.Question, error) {
-		by, err := q.asker(ctx, conn, args.Caller)
+		asker, err := q.asker(ctx, conn, args.Caller)
 		if err != nil {
 			return question.Question{}, err
 		}
-		return q.ask(ctx, by, args.ID, args.Question)
+		return q.ask(ctx, asker, args.ID, args.Question)
 	})
 	mux.Handle(m, api.OpQuestion, func(ctx context.Context, conn *ipc.Conn, args api.QuestionArgs) (question.Question, error) {
-		by, err := q.asker(ctx, conn, args.Caller)
+		asker, err := q.asker(ctx, conn, args.Caller)
 		if err != nil {
 			return question.Question{}, err
 		}
-		return q.of(by, args.ID)
+		return q.of(asker, args.ID)
 	})
 	mux.Handle(m, api.OpWithdrawQuestion, func(ctx context.Context, conn *ipc.Conn, args api.QuestionArgs) (question.Question, error) {
-		by, err := q.asker(ctx, conn, args.Caller)
+		asker, err := q.asker(ctx, conn, args.Caller)
 		if err != nil {
 			return question.Question{}, err
 		}
-		return q.withdraw(ctx, by, args.ID)
+		return q.withdraw(ctx, asker, args.ID)
 	})
 	mux.Handle(m, api.OpAnswerQuestion, mux.ForOwner(q.opts.Broker, "answers by this command", func(ctx context.Context, args api.AnswerQuestionArgs) (question.Question, error) {
 		return q.Answer(ctx, args.ID, args.Answer)
@@ -42,9 +42,9 @@ func (q *Questions) Register(m *mux.Mux) {
 // asker returns the session that makes the request. It refuses a job, which asks its
 // supervisor, and a native child, which asks its parent.
 func (q *Questions) asker(ctx context.Context, conn *ipc.Conn, caller api.Caller) (broker.Asker, error) {
-	by, err := q.opts.Broker.Asker(ctx, conn, caller)
-	if err == nil && by.InJob {
+	asker, err := q.opts.Broker.Asker(ctx, conn, caller)
+	if err == nil && asker.InJob {
 		err = bridge.Errorf(bridge.Denied, "only a session of the owner's own asks him: ask whoever you work for")
 	}
-	return by, err
+	return asker, err
 }

@@ -71,10 +71,10 @@ func (q *Questions) Close() error {
 
 // Resume sends the answers that a crash kept from their sessions.
 func (q *Questions) Resume(ctx context.Context) {
-	for _, one := range q.Questions() {
-		if one.State == question.Answered && !one.Carried && one.By.ID != "" {
-			if err := q.carry(ctx, one.ID); err != nil {
-				q.opts.Log.Error("an answer of the owner's waits to be carried", "question", one.ID, "err", err)
+	for _, item := range q.Questions() {
+		if item.State == question.Answered && !item.Carried && item.By.ID != "" {
+			if err := q.carry(ctx, item.ID); err != nil {
+				q.opts.Log.Error("an answer of the owner's waits to be carried", "question", item.ID, "err", err)
 			}
 		}
 	}
@@ -91,14 +91,14 @@ func (q *Questions) Questions() []question.Question {
 // Needs returns the open questions as facts for the list of the owner's needs. It omits
 // questions of other programs, which the owner cannot answer here.
 func (q *Questions) Needs() (facts []needs.QuestionFact) {
-	for _, one := range q.Questions() {
-		if one.State != question.Open || one.By.ID == "" {
+	for _, item := range q.Questions() {
+		if item.State != question.Open || item.By.ID == "" {
 			continue
 		}
 		fact := needs.QuestionFact{
-			ID: one.ID, By: cmp.Or(one.By.Name, "somebody"), Folder: one.Project, Title: one.Title, Context: one.Context, Blocking: one.Blocking, AskedAt: one.AskedAt,
+			ID: item.ID, By: cmp.Or(item.By.Name, "somebody"), Folder: item.Project, Title: item.Title, Context: item.Context, Blocking: item.Blocking, AskedAt: item.AskedAt,
 		}
-		for _, option := range one.Options {
+		for _, option := range item.Options {
 			fact.Options = append(fact.Options, option.Label)
 		}
 		facts = append(facts, fact)
@@ -108,7 +108,7 @@ func (q *Questions) Needs() (facts []needs.QuestionFact) {
 
 // ask records a question. The caller chooses the id: if it repeats the id, ask returns
 // the same question.
-func (q *Questions) ask(ctx context.Context, by broker.Asker, id string, args question.Args) (question.Question, error) {
+func (q *Questions) ask(ctx context.Context, asker broker.Asker, id string, args question.Args) (question.Question, error) {
 	if err := bridge.CheckID("the question's id", id); err != nil {
 		return question.Question{}, err
 	}
@@ -118,60 +118,60 @@ func (q *Questions) ask(ctx context.Context, by broker.Asker, id string, args qu
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if at := q.find(id); at >= 0 {
-		if !by.Same(q.list[at].By.ID) {
+		if !asker.Same(q.list[at].By.ID) {
 			return question.Question{}, bridge.Errorf(bridge.Conflict, "another session has asked a question of that id")
 		}
 		return q.list[at], nil
 	}
-	one := question.Question{
-		ID: id, Project: by.Cwd, Title: args.Title, Context: args.Context, Topic: args.Topic, Options: args.Options, Blocking: args.Blocking,
-		By: by.Address, State: question.Open, AskedAt: q.opts.Now().UnixMilli(),
+	item := question.Question{
+		ID: id, Project: asker.Cwd, Title: args.Title, Context: args.Context, Topic: args.Topic, Options: args.Options, Blocking: args.Blocking,
+		By: asker.Address, State: question.Open, AskedAt: q.opts.Now().UnixMilli(),
 	}
 	var own []question.Question
 	for _, other := range q.list {
-		if other.State == question.Open && by.Same(other.By.ID) {
-			other.By.ID = one.By.ID // it is the same session with a new id
+		if other.State == question.Open && asker.Same(other.By.ID) {
+			other.By.ID = item.By.ID // it is the same session with a new id
 			own = append(own, other)
 		}
 	}
-	replaces, err := question.Ask(one, own)
+	replaces, err := question.Ask(item, own)
 	if err != nil {
 		return question.Question{}, err
 	}
-	changed := []question.Question{one}
+	changed := []question.Question{item}
 	if replaces != "" {
 		before := q.list[q.find(replaces)]
-		if err := before.End(question.Superseded, one.AskedAt); err != nil {
+		if err := before.End(question.Superseded, item.AskedAt); err != nil {
 			return question.Question{}, err
 		}
-		changed = []question.Question{before, one} // the order matters: only one question of a key may be open
+		changed = []question.Question{before, item} // the order matters: only one question of a key may be open
 	}
-	return one, q.saveLocked(ctx, changed...)
+	return item, q.saveLocked(ctx, changed...)
 }
 
 // withdraw cancels a question of the caller. A closed question stays unchanged.
-func (q *Questions) withdraw(ctx context.Context, by broker.Asker, id string) (question.Question, error) {
+func (q *Questions) withdraw(ctx context.Context, asker broker.Asker, id string) (question.Question, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	at := q.find(id)
-	if at < 0 || !by.Same(q.list[at].By.ID) {
+	if at < 0 || !asker.Same(q.list[at].By.ID) {
 		return question.Question{}, bridge.Errorf(bridge.NotFound, "you have asked no question %q", id)
 	}
-	one := q.list[at]
-	if one.State != question.Open {
-		return one, nil
+	item := q.list[at]
+	if item.State != question.Open {
+		return item, nil
 	}
-	if err := one.End(question.Cancelled, q.opts.Now().UnixMilli()); err != nil {
-		return one, err
+	if err := item.End(question.Cancelled, q.opts.Now().UnixMilli()); err != nil {
+		return item, err
 	}
-	return one, q.saveLocked(ctx, one)
+	return item, q.saveLocked(ctx, item)
 }
 
 // of returns a question of the caller.
-func (q *Questions) of(by broker.Asker, id string) (question.Question, error) {
+func (q *Questions) of(asker broker.Asker, id string) (question.Question, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if at := q.find(id); at >= 0 && by.Same(q.list[at].By.ID) {
+	if at := q.find(id); at >= 0 && asker.Same(q.list[at].By.ID) {
 		return q.list[at], nil
 	}
 	return question.Question{}, bridge.Errorf(bridge.NotFound, "you have asked no question %q", id)
@@ -181,9 +181,9 @@ func (q *Questions) of(by broker.Asker, id string) (question.Question, error) {
 // the current question, even with a Conflict. If it returns no error, the answer is
 // final, even if the session does not have it yet.
 func (q *Questions) Answer(ctx context.Context, id string, answer question.Answer) (question.Question, error) {
-	one, err := q.decide(ctx, id, answer)
+	item, err := q.decide(ctx, id, answer)
 	if err != nil {
-		return one, err
+		return item, err
 	}
 	if err := q.carry(ctx, id); err != nil {
 		q.opts.Log.Error("an answer of the owner's waits to be carried", "question", id, "err", err)
@@ -200,15 +200,15 @@ func (q *Questions) decide(ctx context.Context, id string, answer question.Answe
 	if at < 0 {
 		return question.Question{}, bridge.Errorf(bridge.NotFound, "there is no question %q", id)
 	}
-	one := q.list[at]
-	if err := one.Decide(answer, q.opts.Now().UnixMilli()); err != nil {
+	item := q.list[at]
+	if err := item.Decide(answer, q.opts.Now().UnixMilli()); err != nil {
 		return q.list[at], err
 	}
-	if one.By.ID == "" {
+	if item.By.ID == "" {
 		return q.list[at], bridge.Errorf(bridge.Unsupported, "another program asked this, and nobody here can tell it the answer")
 	}
-	one.Message = question.MessageID(id)
-	return one, q.saveLocked(context.WithoutCancel(ctx), one)
+	item.Message = question.MessageID(id)
+	return item, q.saveLocked(context.WithoutCancel(ctx), item)
 }
 
 // carry sends an answer to its session, and pins it if the owner asked for that. It
@@ -217,46 +217,46 @@ func (q *Questions) decide(ctx context.Context, id string, answer question.Answe
 func (q *Questions) carry(ctx context.Context, id string) error {
 	ctx = context.WithoutCancel(ctx)
 	q.mu.Lock()
-	one := q.list[q.find(id)]
+	item := q.list[q.find(id)]
 	q.mu.Unlock()
-	if one.Answer.Pin && !one.Pinned {
-		topic := cmp.Or(one.Topic, one.Title)
-		args := api.DecideArgs{ID: one.ID, Topic: string([]rune(topic)[:min(len([]rune(topic)), question.MaxTopicChars)]), Text: one.Title + " " + one.Answer.Words()}
-		if _, err := q.opts.Broker.DecideOwner(ctx, one.Project, args); err != nil {
+	if item.Answer.Pin && !item.Pinned {
+		topic := cmp.Or(item.Topic, item.Title)
+		args := api.DecideArgs{ID: item.ID, Topic: string([]rune(topic)[:min(len([]rune(topic)), question.MaxTopicChars)]), Text: item.Title + " " + item.Answer.Words()}
+		if _, err := q.opts.Broker.DecideOwner(ctx, item.Project, args); err != nil {
 			return err
 		}
-		one.Pinned = true
+		item.Pinned = true
 	}
-	stored, err := q.opts.Broker.IsStored(ctx, one.Message)
+	stored, err := q.opts.Broker.IsStored(ctx, item.Message)
 	if err == nil && !stored {
-		one.Via, err = q.send(ctx, one)
+		item.Via, err = q.send(ctx, item)
 	}
 	if err != nil {
 		return err
 	}
-	one.Carried = true
+	item.Carried = true
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.saveLocked(ctx, one)
+	return q.saveLocked(ctx, item)
 }
 
 // send stores the answer for its session. If the session waits, the answer goes as mail
 // in a separate thread, otherwise as the owner's chat message.
-func (q *Questions) send(ctx context.Context, one question.Question) (via string, err error) {
-	if !one.Blocking {
-		outcome, err := q.opts.Broker.Chat(ctx, chat.Request{Session: one.By.ID, Body: one.Body(), MessageID: one.Message})
+func (q *Questions) send(ctx context.Context, item question.Question) (via string, err error) {
+	if !item.Blocking {
+		outcome, err := q.opts.Broker.Chat(ctx, chat.Request{Session: item.By.ID, Body: item.Body(), MessageID: item.Message})
 		if bridge.CodeOf(err) != bridge.NotFound {
 			return string(outcome.Transport), err
 		}
 	}
-	return string(chat.Bridge), q.opts.Broker.Deliver(ctx, bridge.OwnerAddress(), one.By.ID, api.SendArgs{
-		To: one.By.Name, MessageID: one.Message, ConversationID: question.Conversation(one.ID), Body: one.Body(),
+	return string(chat.Bridge), q.opts.Broker.Deliver(ctx, bridge.OwnerAddress(), item.By.ID, api.SendArgs{
+		To: item.By.Name, MessageID: item.Message, ConversationID: question.Conversation(item.ID), Body: item.Body(),
 	})
 }
 
 // find returns the index of a question in the list, or -1.
 func (q *Questions) find(id string) int {
-	return slices.IndexFunc(q.list, func(one question.Question) bool { return one.ID == id })
+	return slices.IndexFunc(q.list, func(item question.Question) bool { return item.ID == id })
 }
 
 // saveLocked writes changed questions and then updates the list.
@@ -264,21 +264,21 @@ func (q *Questions) saveLocked(ctx context.Context, changed ...question.Question
 	if err := q.file.put(ctx, changed...); err != nil {
 		return err
 	}
-	for _, one := range changed {
-		if at := q.find(one.ID); at >= 0 {
-			q.list[at] = one
+	for _, item := range changed {
+		if at := q.find(item.ID); at >= 0 {
+			q.list[at] = item
 		} else {
-			q.list = append(q.list, one)
+			q.list = append(q.list, item)
 		}
 	}
 	over := 0
-	for _, one := range q.list {
-		if isOver(one) {
+	for _, item := range q.list {
+		if isOver(item) {
 			over++
 		}
 	}
-	q.list = slices.DeleteFunc(q.list, func(one question.Question) bool {
-		if !isOver(one) || over <= keptEnded {
+	q.list = slices.DeleteFunc(q.list, func(item question.Question) bool {
+		if !isOver(item) || over <= keptEnded {
 			return false
 		}
 		over--
@@ -289,6 +289,6 @@ func (q *Questions) saveLocked(ctx context.Context, changed ...question.Question
 }
 
 // isOver reports whether a question is closed and its answer sent.
-func isOver(one question.Question) bool {
-	return one.State != question.Open && (one.State != question.Answered || one.Carried)
+func isOver(item question.Question) bool {
+	return item.State != question.Open && (item.State != question.Answered || item.Carried)
 }

@@ -39,14 +39,14 @@ func (b *toldBroker) Asker(context.Context, *ipc.Conn, api.Caller) (broker.Asker
 	return broker.Asker{}, errors.New("not in this test")
 }
 
-func (b *toldBroker) store(id, body string, by chat.Transport) error {
+func (b *toldBroker) store(id, body string, transport chat.Transport) error {
 	if b.fail != nil {
 		return b.fail
 	}
 	if _, known := b.stored[id]; known {
 		return fmt.Errorf("%s was sent twice", id)
 	}
-	b.stored[id], b.by[id] = body, by
+	b.stored[id], b.by[id] = body, transport
 	if b.lost {
 		return errors.New("the process died here")
 	}
@@ -95,8 +95,8 @@ func asker(id string) broker.Asker {
 }
 
 func states(q *Questions) (list []string) {
-	for _, one := range q.Questions() {
-		list = append(list, one.ID+" "+string(one.State))
+	for _, item := range q.Questions() {
+		list = append(list, item.ID+" "+string(item.State))
 	}
 	return list
 }
@@ -111,37 +111,37 @@ func TestNED_03_AnAnswerReachesItsSessionOnceWhateverDies(t *testing.T) {
 		{"after it, and before that is known", func(b *toldBroker) { b.lost = true }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path, of := filepath.Join(t.TempDir(), "questions.db"), newTold()
-			first := open(t, path, of)
+			path, toldBroker := filepath.Join(t.TempDir(), "questions.db"), newTold()
+			first := open(t, path, toldBroker)
 			if _, err := first.ask(t.Context(), asker("p-1"), "q-1", question.Args{Title: "Which port?"}); err != nil {
 				t.Fatal(err)
 			}
-			tt.dies(of)
-			one, err := first.Answer(t.Context(), "q-1", question.Answer{Text: "4778", Pin: true})
-			if err != nil || one.State != question.Answered {
-				t.Fatalf("%+v, %v", one, err)
+			tt.dies(toldBroker)
+			item, err := first.Answer(t.Context(), "q-1", question.Answer{Text: "4778", Pin: true})
+			if err != nil || item.State != question.Answered {
+				t.Fatalf("%+v, %v", item, err)
 			}
 			if err := first.Close(); err != nil {
 				t.Fatal(err)
 			}
-			of.fail, of.lost = nil, false
-			next := open(t, path, of)
+			toldBroker.fail, toldBroker.lost = nil, false
+			next := open(t, path, toldBroker)
 			next.Resume(t.Context())
 			next.Resume(t.Context())
 			got := next.Questions()[0]
-			if !got.Carried || !got.Pinned || len(of.stored) != 1 || of.stored["question-answer-q-1"] != "You asked (q-1): Which port?\n\n4778" {
-				t.Errorf("%+v; sent %q", got, of.stored)
+			if !got.Carried || !got.Pinned || len(toldBroker.stored) != 1 || toldBroker.stored["question-answer-q-1"] != "You asked (q-1): Which port?\n\n4778" {
+				t.Errorf("%+v; sent %q", got, toldBroker.stored)
 			}
-			if of.decided["q-1"] != "Which port?: Which port? 4778" {
-				t.Errorf("decided %q", of.decided)
+			if toldBroker.decided["q-1"] != "Which port?: Which port? 4778" {
+				t.Errorf("decided %q", toldBroker.decided)
 			}
 		})
 	}
 }
 
 func TestNED_03_WhoWaitsGetsMailAndOthersTheWayOfTheOwnersWords(t *testing.T) {
-	of := newTold()
-	q := open(t, filepath.Join(t.TempDir(), "questions.db"), of)
+	toldBroker := newTold()
+	q := open(t, filepath.Join(t.TempDir(), "questions.db"), toldBroker)
 	for id, asks := range map[string]struct {
 		by       string
 		blocking bool
@@ -152,15 +152,15 @@ func TestNED_03_WhoWaitsGetsMailAndOthersTheWayOfTheOwnersWords(t *testing.T) {
 		if _, err := q.ask(t.Context(), asker(asks.by), id, question.Args{Title: "t", Blocking: asks.blocking}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.Answer(t.Context(), id, question.Answer{Text: "x"}); err != nil || of.by["question-answer-"+id] != asks.want {
-			t.Errorf("%s went by %q, %v", id, of.by["question-answer-"+id], err)
+		if _, err := q.Answer(t.Context(), id, question.Answer{Text: "x"}); err != nil || toldBroker.by["question-answer-"+id] != asks.want {
+			t.Errorf("%s went by %q, %v", id, toldBroker.by["question-answer-"+id], err)
 		}
 	}
 }
 
 func TestNED_03_OnlyTheAskerTakesBackAndAskingAnewReplaces(t *testing.T) {
-	path, of := filepath.Join(t.TempDir(), "questions.db"), newTold()
-	q := open(t, path, of)
+	path, toldBroker := filepath.Join(t.TempDir(), "questions.db"), newTold()
+	q := open(t, path, toldBroker)
 	ask := func(by, id, topic string) error {
 		_, err := q.ask(t.Context(), asker(by), id, question.Args{Title: "t", Topic: topic})
 		return err
@@ -180,8 +180,8 @@ func TestNED_03_OnlyTheAskerTakesBackAndAskingAnewReplaces(t *testing.T) {
 		t.Errorf("another session's question is told: %v", err)
 	}
 	for range 2 {
-		if one, err := q.withdraw(t.Context(), asker("p-2"), "q-2"); err != nil || one.State != question.Cancelled {
-			t.Errorf("%+v, %v", one, err)
+		if item, err := q.withdraw(t.Context(), asker("p-2"), "q-2"); err != nil || item.State != question.Cancelled {
+			t.Errorf("%+v, %v", item, err)
 		}
 	}
 	want := []string{"q-1 superseded", "q-2 cancelled", "q-3 open"}
@@ -191,11 +191,11 @@ func TestNED_03_OnlyTheAskerTakesBackAndAskingAnewReplaces(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := states(open(t, path, of)); !slices.Equal(got, want) {
+	if got := states(open(t, path, toldBroker)); !slices.Equal(got, want) {
 		t.Errorf("read again %q, want %q", got, want)
 	}
-	if len(of.stored) != 0 {
-		t.Errorf("somebody was told %q", of.stored)
+	if len(toldBroker.stored) != 0 {
+		t.Errorf("somebody was told %q", toldBroker.stored)
 	}
 }
 
@@ -279,8 +279,8 @@ func TestVER_06_NED_03_ANewerQuestionsDBIsLeftAsItIs(t *testing.T) {
 }
 
 func TestNED_03_TheLast100ThatAreOverAreListed(t *testing.T) {
-	path, of := filepath.Join(t.TempDir(), "questions.db"), newTold()
-	q := open(t, path, of)
+	path, toldBroker := filepath.Join(t.TempDir(), "questions.db"), newTold()
+	q := open(t, path, toldBroker)
 	for i := range 103 {
 		id := fmt.Sprintf("q-%03d", i)
 		if _, err := q.ask(t.Context(), asker("p-1"), id, question.Args{Title: "t"}); err != nil {
@@ -300,5 +300,5 @@ func TestNED_03_TheLast100ThatAreOverAreListed(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
-	check(open(t, path, of))
+	check(open(t, path, toldBroker))
 }

@@ -64,12 +64,12 @@ func (f *file) open(ctx context.Context) (found []question.Question, err error) 
 			if err := rows.Scan(&id, &project, &status, &record); err != nil {
 				return err
 			}
-			one, err := read(id, project, status, record)
+			item, err := read(id, project, status, record)
 			if err != nil { // the row stays unchanged
 				f.log.Warn("a question cannot be read", "id", id, "err", err)
 				return nil
 			}
-			found = append(found, one)
+			found = append(found, item)
 			return nil
 		})
 	})
@@ -81,17 +81,17 @@ func (f *file) open(ctx context.Context) (found []question.Question, err error) 
 
 // read decodes the question of a row. The columns override the record's values.
 func read(id, project, status, record string) (question.Question, error) {
-	one := question.Question{}
-	err := json.Unmarshal([]byte(record), &one)
+	item := question.Question{}
+	err := json.Unmarshal([]byte(record), &item)
 	var other *json.UnmarshalTypeError
 	if errors.As(err, &other) {
 		err = nil // a member of another program may have the same name
 	}
-	one.ID, one.Project, one.State = id, project, question.State(status)
-	if one.Title == "" && err == nil {
+	item.ID, item.Project, item.State = id, project, question.State(status)
+	if item.Title == "" && err == nil {
 		err = errors.New("it has no title")
 	}
-	return one, err
+	return item, err
 }
 
 // put writes questions, all or none. It keeps the record's members of other programs.
@@ -102,15 +102,15 @@ func (f *file) put(ctx context.Context, changed ...question.Question) error {
 		}
 	}
 	return f.writer.Do(ctx, func(t *sqlitex.Tx) error {
-		for _, one := range changed {
-			record, err := json.Marshal(one)
+		for _, item := range changed {
+			record, err := json.Marshal(item)
 			if err != nil {
 				return fmt.Errorf("encode a question: %w", err)
 			}
 			_, err = t.Exec(`INSERT INTO questions (id, project, dedupe_key, status, record) VALUES (?1, ?2, ?3, ?4, ?5)
 				ON CONFLICT (id) DO UPDATE SET status = excluded.status,
 				record = CASE WHEN json_valid(record) THEN json_patch(record, excluded.record) ELSE excluded.record END`,
-				one.ID, one.Project, one.Key(), string(one.State), string(record))
+				item.ID, item.Project, item.Key(), string(item.State), string(record))
 			if err != nil {
 				return err
 			}

@@ -50,8 +50,8 @@ func binVariable(kind bridge.AgentKind) string {
 // is much like one that Bridge reads, but is none. environ holds NAME=value.
 func MisspeltVariables(environ []string) (sentences []string) {
 	known := Variables()
-	for _, one := range environ {
-		name, _, _ := strings.Cut(one, "=")
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
 		if !strings.HasPrefix(strings.ToUpper(name), ownVariables) || slices.Contains(known, name) {
 			continue
 		}

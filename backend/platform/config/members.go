@@ -95,8 +95,8 @@ func (f File) Unknown() ([]UnknownMember, error) {
 	}
 	known := knownMembers()
 	unknown := known.unknown("", file, known.paths(""))
-	for i, one := range unknown {
-		if offset, found := disk.FindMember(text, one.Path); found {
+	for i, member := range unknown {
+		if offset, found := disk.FindMember(text, member.Path); found {
 			unknown[i].Line = disk.LineAt(text, offset)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // allowed by its own name.
 func TestHUB_06_TheWholeTeamIsNamedForDecisionsAlone(t *testing.T) {
 	crew := []string{"@crew"}
-	for name, one := range map[string]struct {
+	for name, test := range map[string]struct {
 		network Network
 		fine    bool
 	}{
@@ -21,7 +21,7 @@ func TestHUB_06_TheWholeTeamIsNamedForDecisionsAlone(t *testing.T) {
 		"jobs":      {Network{RemoteJobs: remote.RemoteJobs{AllowPeers: crew}}, false},
 		"no team":   {Network{Decisions: Sharing{AllowPeers: []string{"@"}}}, false},
 	} {
-		if err := one.network.check(); (err == nil) != one.fine {
+		if err := test.network.check(); (err == nil) != test.fine {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

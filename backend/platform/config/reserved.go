@@ -39,10 +39,10 @@ func (r Reserved) Check(folder string) error {
 	var seen folders
 	at := seen.trail(canonical)
 	var located []reserved.Located
-	for _, one := range r.owner.Folders() {
-		place := reserved.Located{Folder: one, Ways: seen.ways(one.Path)}
-		if one.Except != "" {
-			place.Except = seen.ways(filepath.Join(one.Path, one.Except))
+	for _, folder := range r.owner.Folders() {
+		place := reserved.Located{Folder: folder, Ways: seen.ways(folder.Path)}
+		if folder.Except != "" {
+			place.Except = seen.ways(filepath.Join(folder.Path, folder.Except))
 		}
 		located = append(located, place)
 	}

@@ -83,8 +83,8 @@ func (f Files) WriteAtomic(path string, data []byte, perm fs.FileMode) error {
 
 // all writes data in one piece.
 func all(data []byte) func(io.Writer) error {
-	return func(to io.Writer) error {
-		_, err := to.Write(data)
+	return func(writer io.Writer) error {
+		_, err := writer.Write(data)
 		return err
 	}
 }

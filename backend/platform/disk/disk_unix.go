@@ -75,7 +75,7 @@ func preventsReplacing(err error) bool {
 // keepsOwner fails with an [OtherOwnerError] if the file at path has another owner
 // than the finished file at pending, which will replace it.
 func keepsOwner(pending, path string) error {
-	there, err := os.Lstat(path)
+	info, err := os.Lstat(path)
 	if err != nil {
 		return nil //nolint:nilerr // nothing is replaced, or replacing it says what is wrong
 	}
@@ -83,7 +83,7 @@ func keepsOwner(pending, path string) error {
 	if err != nil {
 		return err
 	}
-	if old, own := OwnerOf(there), OwnerOf(fresh); old != own {
+	if old, own := OwnerOf(info), OwnerOf(fresh); old != own {
 		return &OtherOwnerError{Owner: UserName(old), Self: UserName(os.Geteuid())}
 	}
 	return nil

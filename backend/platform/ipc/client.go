@@ -286,12 +286,12 @@ func (c *Client) await(ctx context.Context, r request) (envelope, error) {
 		}
 	case <-ctx.Done():
 		go c.abandon(r.id, r.answers)
-		return envelope{}, c.givenUp(ctx)
+		return envelope{}, c.waitError(ctx)
 	}
 }
 
-// givenUp returns the error for a wait that ctx ended: a timeout or a cancel.
-func (c *Client) givenUp(ctx context.Context) error {
+// waitError returns the error for a wait that ctx ended: a timeout or a cancel.
+func (c *Client) waitError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return silent(c.pid)
 	}
@@ -308,8 +308,8 @@ func (c *Client) abandon(id uint64, answers <-chan envelope) {
 		return // the connection has ended, and the request with it
 	}
 	select {
-	case late := <-answers:
-		c.nack(late)
+	case envelope := <-answers:
+		c.nack(envelope)
 	case <-c.done:
 	}
 }
@@ -391,7 +391,7 @@ func (c *Client) readUntil(ctx context.Context, r request) error {
 	if inTime() {
 		return nil
 	}
-	return c.givenUp(ctx)
+	return c.waitError(ctx)
 }
 
 // readOne reads and delivers one frame.

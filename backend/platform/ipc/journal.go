@@ -46,7 +46,7 @@ func (l JournalLine) Mark() (mail.Mark, error) {
 		return mark, bridge.Errorf(bridge.Invalid, "an ack says handed or consumed, not %q", l.Stage)
 	case l.Via == "":
 		mark.Via = mail.ViaOf(l.Stage, l.Evidence)
-	case !api.MaySay(l.Via, l.Stage):
+	case !api.MayReport(l.Via, l.Stage):
 		return mark, bridge.Errorf(bridge.Invalid, "an ack cannot say that mail was %s by %q", l.Stage, l.Via)
 	default:
 		mark.Evidence = l.Via.Evidence(l.Detail)

@@ -36,9 +36,9 @@ func endAllBelow(grace time.Duration) (ended []string) {
 			if err != nil {
 				return append(ended, err.Error())
 			}
-			for _, one := range found {
-				ended = append(ended, fmt.Sprintf("%d: %s", one.PID, commandLine(one.PID)))
-				_ = unix.Kill(one.PID, unix.SIGKILL) // it may have ended already
+			for _, process := range found {
+				ended = append(ended, fmt.Sprintf("%d: %s", process.PID, commandLine(process.PID)))
+				_ = unix.Kill(process.PID, unix.SIGKILL) // it may have ended already
 			}
 			late = time.After(time.Second) // for processes that they start meanwhile
 		}

@@ -20,7 +20,7 @@ func InTerminals(match func(Process) bool) ([]InTerminal, error) {
 		if !match(process) {
 			continue
 		}
-		look, err := LookAt(process.PID)
+		look, err := Inspect(process.PID)
 		if err != nil || !look.Terminal {
 			continue
 		}

@@ -47,16 +47,16 @@ func TestRWM_24_AProcessInATerminalIsFound(t *testing.T) {
 		if err != nil || len(found) != 1 || found[0].PID != inside.Process.Pid {
 			t.Fatalf("found %+v, %v", found, err)
 		}
-		one := found[0]
+		terminal := found[0]
 		real, _ := filepath.EvalSymlinks(folder)
-		if one.Cwd != real && one.Cwd != folder || one.Named.Ended() || one.Environ[len(one.Environ)-1] != "MARK=terminal" {
-			t.Fatalf("it is %+v", one)
+		if terminal.Cwd != real && terminal.Cwd != folder || terminal.Named.Ended() || terminal.Environ[len(terminal.Environ)-1] != "MARK=terminal" {
+			t.Fatalf("it is %+v", terminal)
 		}
-		if one.Read.After(before.Add(-2*ReadStep)) && !one.Read.After(time.Now()) {
+		if terminal.Read.After(before.Add(-2*ReadStep)) && !terminal.Read.After(time.Now()) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("it was read at %v, typed into after %v", one.Read, before)
+			t.Fatalf("it was read at %v, typed into after %v", terminal.Read, before)
 		}
 	}
 }

@@ -66,14 +66,14 @@ func TestSEC_08_WhatWasSeenBelowARunnerStaysTheJobs(t *testing.T) {
 // endOwn is the test binary as a program of a job that ends what runs of the job, as the
 // doctor does there. It tells whether what it had started was ended.
 func endOwn(mark sandbox.Mark) int {
-	beside := exec.CommandContext(context.Background(), "setsid", "sleep", "1000")
-	if err := beside.Start(); err != nil {
+	cmd := exec.CommandContext(context.Background(), "setsid", "sleep", "1000")
+	if err := cmd.Start(); err != nil {
 		return 1
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	err := sandbox.End(ctx, mark, nil)
-	fmt.Println("ended:", !proc.Alive(beside.Process.Pid), "in the group:", sandbox.HasCgroup(mark, os.Getpid()), err)
+	fmt.Println("ended:", !proc.Alive(cmd.Process.Pid), "in the group:", sandbox.HasCgroup(mark, os.Getpid()), err)
 	return 0
 }
 

@@ -135,7 +135,7 @@ func TestJOB_14_NoSignalLeavesTheFloor(t *testing.T) {
 
 // trySockets says which kinds of sockets it can make.
 func trySockets() {
-	for _, one := range []struct {
+	for _, test := range []struct {
 		name         string
 		family, kind int
 	}{
@@ -149,11 +149,11 @@ func trySockets() {
 		{"unix", unix.AF_UNIX, unix.SOCK_STREAM},
 		{"netlink", unix.AF_NETLINK, unix.SOCK_RAW},
 	} {
-		fd, err := unix.Socket(one.family, one.kind, 0)
+		fd, err := unix.Socket(test.family, test.kind, 0)
 		if err == nil {
 			unix.Close(fd)
 		}
-		fmt.Println(one.name, err)
+		fmt.Println(test.name, err)
 	}
 	var params [120]byte
 	ring, _, err := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
@@ -263,19 +263,19 @@ func TestSEC_02_WhatAProgramStartedEndsWithIt(t *testing.T) {
 	inside := t.TempDir()
 	alive := filepath.Join(inside, "alive")
 	linger := fmt.Sprintf("setsid setsid env -i /bin/sh -c 'trap \"\" TERM HUP; echo $$ > %s; exec sleep 1000' >/dev/null 2>&1 & while ! test -s %s; do sleep 0.01; done; ", alive, alive)
-	for name, one := range map[string]struct {
+	for name, test := range map[string]struct {
 		end  string
 		code int
 	}{"it ends well": {"exit 0", 0}, "it fails": {"exit 3", 3}, "it is killed": {"kill -9 $$", 137}} {
 		t.Run(name, func(t *testing.T) {
-			out, err := run(t, sandbox.Rules{Writable: []string{inside}, NoSockets: true, EndAll: true}, "rm -f "+alive+"; echo begun; "+linger+one.end)
+			out, err := run(t, sandbox.Rules{Writable: []string{inside}, NoSockets: true, EndAll: true}, "rm -f "+alive+"; echo begun; "+linger+test.end)
 			var exit *exec.ExitError
 			if errors.As(err, &exit) {
-				if code := exit.ExitCode(); code != one.code {
-					t.Errorf("exit code %d, want %d", code, one.code)
+				if code := exit.ExitCode(); code != test.code {
+					t.Errorf("exit code %d, want %d", code, test.code)
 				}
-			} else if one.code != 0 || err != nil {
-				t.Errorf("%v, want exit code %d", err, one.code)
+			} else if test.code != 0 || err != nil {
+				t.Errorf("%v, want exit code %d", err, test.code)
 			}
 			if out != "begun\n" {
 				t.Errorf("it said %q", out)

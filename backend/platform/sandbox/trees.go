@@ -126,9 +126,9 @@ func (t *Trees) JobOf(process job.Process) (string, error) {
 		chain = append(chain, ancestor.PID)
 	}
 	for _, tells := range []func(tree, []int) bool{tree.has, tree.marks} { // a mark may belong to another job
-		for _, one := range trees {
-			if tells(one, chain) {
-				return one.mark.Job, nil
+		for _, tree := range trees {
+			if tells(tree, chain) {
+				return tree.mark.Job, nil
 			}
 		}
 	}
@@ -255,8 +255,8 @@ func (t *Trees) all() []tree {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([]tree, 0, len(t.known))
-	for _, one := range t.known {
-		all = append(all, one)
+	for _, tree := range t.known {
+		all = append(all, tree)
 	}
 	return all
 }

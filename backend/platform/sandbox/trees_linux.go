@@ -30,11 +30,11 @@ type socket struct {
 // for another connection type. It fails with errClosed if the other end is closed.
 func peerOf(conn net.Conn) (socket, error) {
 	here, isTCP := conn.LocalAddr().(*net.TCPAddr)
-	there, isToo := conn.RemoteAddr().(*net.TCPAddr)
+	tcpAddr, isToo := conn.RemoteAddr().(*net.TCPAddr)
 	if !isTCP || !isToo {
 		return socket{}, errors.ErrUnsupported
 	}
-	local, remote := addrPort(there), addrPort(here) // from the other end's view
+	local, remote := addrPort(tcpAddr), addrPort(here) // from the other end's view
 	tables := 0
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		file, err := os.Open(table)
@@ -69,13 +69,13 @@ const (
 
 // findSocket returns the socket that is connected from one address to the other. It
 // does not find a socket that no process has open: its inode is 0.
-func findSocket(lines *bufio.Scanner, from, to netip.AddrPort) (socket, bool) {
+func findSocket(lines *bufio.Scanner, from, port netip.AddrPort) (socket, bool) {
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) <= tcpInode || fields[tcpInode] == "0" {
 			continue
 		}
-		if parseAddr(fields[tcpLocal]) != from || parseAddr(fields[tcpRemote]) != to {
+		if parseAddr(fields[tcpLocal]) != from || parseAddr(fields[tcpRemote]) != port {
 			continue
 		}
 		user, userErr := strconv.Atoi(fields[tcpUser])

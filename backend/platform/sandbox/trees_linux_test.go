@@ -15,7 +15,7 @@ func TestSEC_01_ASocketIsFoundByBothOfItsAddresses(t *testing.T) {
 	row := func(local, remote, user, inode string) string {
 		return "   0: " + local + " " + remote + " 01 00000000:00000000 00:00000000 00000000 " + user + " 0 " + inode + " 1 0000000000000000 20 4 30 10 -1\n"
 	}
-	from, to := netip.MustParseAddrPort("127.0.0.1:43210"), netip.MustParseAddrPort("127.0.0.1:4777")
+	from, port := netip.MustParseAddrPort("127.0.0.1:43210"), netip.MustParseAddrPort("127.0.0.1:4777")
 	twin := row("0100007F:A8CA", "0500007F:12A9", "1001", "11") + row("0200007F:A8CA", "0100007F:12A9", "1002", "12")
 	for name, table := range map[string]struct {
 		rows string
@@ -30,7 +30,7 @@ func TestSEC_01_ASocketIsFoundByBothOfItsAddresses(t *testing.T) {
 		"a broken table": {row("0100007F", "0100007F:12A9", "1000", "13") + row("0100007F:A8CA", "0100007F:12A9", "x", "13"), socket{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, ok := findSocket(bufio.NewScanner(strings.NewReader(head+table.rows)), from, to)
+			found, ok := findSocket(bufio.NewScanner(strings.NewReader(head+table.rows)), from, port)
 			if found != table.want || ok != (table.want != socket{}) {
 				t.Errorf("found %+v, %t, want %+v", found, ok, table.want)
 			}

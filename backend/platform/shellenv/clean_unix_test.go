@@ -148,26 +148,26 @@ func terminal(now *time.Time, answers ...[]string) (*Terminal, *int) {
 
 func TestRWM_07_TheShellIsAskedOnceAndAgainWhereAProgramIsMissing(t *testing.T) {
 	now := time.Unix(1000, 0)
-	one, asked := terminal(&now, []string{"PATH=/old"}, []string{"PATH=/old:/new"}, nil)
+	item, asked := terminal(&now, []string{"PATH=/old"}, []string{"PATH=/old:/new"}, nil)
 	step := func(name, path string, times int) {
 		t.Helper()
-		if got := Variable(one.Environ(), "PATH"); got != path || *asked != times {
+		if got := Variable(item.Environ(), "PATH"); got != path || *asked != times {
 			t.Errorf("%s: PATH %s, asked %d times; want %s, %d", name, got, *asked, path, times)
 		}
 	}
 	step("first", "/old", 1)
 	step("again", "/old", 1)
-	if one.Refresh() {
+	if item.Refresh() {
 		t.Error("within a minute it changed")
 	}
 	step("within a minute", "/old", 1)
 	now = now.Add(askAgain)
-	if !one.Refresh() {
+	if !item.Refresh() {
 		t.Error("after a minute it did not change")
 	}
 	step("after a minute", "/old:/new", 2)
 	now = now.Add(askAgain)
-	if one.Refresh() {
+	if item.Refresh() {
 		t.Error("without an answer it changed")
 	}
 	step("without an answer", "/old:/new", 3)
@@ -175,15 +175,15 @@ func TestRWM_07_TheShellIsAskedOnceAndAgainWhereAProgramIsMissing(t *testing.T) 
 
 func TestRWM_06_WithoutAnAnswerTheEnvironmentIsClean(t *testing.T) {
 	now := time.Unix(1000, 0)
-	one, asked := terminal(&now)
-	var said strings.Builder
-	one.Log = slog.New(slog.NewTextHandler(&said, nil))
+	item, asked := terminal(&now)
+	var builder strings.Builder
+	item.Log = slog.New(slog.NewTextHandler(&builder, nil))
 	for range 2 {
-		if got := one.Environ(); !slices.Equal(got, one.Fallback) || *asked != 1 {
+		if got := item.Environ(); !slices.Equal(got, item.Fallback) || *asked != 1 {
 			t.Errorf("it is %q, asked %d times", got, *asked)
 		}
 	}
-	if !strings.Contains(said.String(), "the login shell did not tell its environment") || !strings.Contains(said.String(), "no answer") {
-		t.Errorf("the log says %q", said.String())
+	if !strings.Contains(builder.String(), "the login shell did not tell its environment") || !strings.Contains(builder.String(), "no answer") {
+		t.Errorf("the log says %q", builder.String())
 	}
 }

@@ -81,13 +81,13 @@ var ofTheShell = []string{"PWD", "OLDPWD", "SHLVL", "_", Asking}
 
 // Print writes an environment between two marks, so that output of the shell's
 // startup files is separable. It fails if to refuses the write.
-func Print(to io.Writer, mark string, environ []string) error {
+func Print(writer io.Writer, mark string, environ []string) error {
 	var b bytes.Buffer
 	b.WriteString(mark + "\x00")
 	for _, pair := range environ {
 		b.WriteString(pair + "\x00")
 	}
 	b.WriteString(mark + "\x00")
-	_, err := to.Write(b.Bytes())
+	_, err := writer.Write(b.Bytes())
 	return err
 }

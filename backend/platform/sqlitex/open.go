@@ -44,7 +44,7 @@ func CreateEmpty(path string) error {
 // Storage if a log without its database exists.
 func CreateWhole(ctx context.Context, path string, describe func(context.Context, *sql.DB) error) error {
 	if HasLog(path) {
-		return LoneLog(path)
+		return OrphanLog(path)
 	}
 	temp := disk.TempName(path)
 	if err := CreateEmpty(temp); err != nil {
@@ -84,9 +84,9 @@ func DropEmpty(path string, failure error) error {
 	return errors.Join(failure, os.Remove(path))
 }
 
-// LoneLog returns the Storage error for a log whose database is missing. SQLite would
+// OrphanLog returns the Storage error for a log whose database is missing. SQLite would
 // drop that log with a new database, and it may hold the only copy of its data.
-func LoneLog(path string) error {
+func OrphanLog(path string) error {
 	return bridge.Errorf(bridge.Storage, "the store %s is gone but its log %s-wal is there: restore a backup, or move the log away", path, path)
 }
 

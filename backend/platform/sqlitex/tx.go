@@ -48,8 +48,8 @@ func (t *Tx) commit(batch []*write) (failed bool, err error) {
 	if err := t.Begin(); err != nil {
 		return false, err
 	}
-	for _, one := range batch {
-		if err := runPure(one.apply, t); err != nil {
+	for _, write := range batch {
+		if err := runPure(write.apply, t); err != nil {
 			t.Rollback()
 			return true, err
 		}

@@ -205,8 +205,8 @@ func (w *Writer) take() []*write {
 	batch := w.waiting[:n:n]
 	w.waiting = w.waiting[n:]
 	w.lastBatchSize = max(n, w.lastBatchSize-1)
-	for _, one := range batch {
-		one.claimed = true
+	for _, write := range batch {
+		write.claimed = true
 	}
 	return batch
 }
@@ -231,25 +231,25 @@ func (w *Writer) handOff() {
 func (w *Writer) commitBatch(batch []*write) {
 	failed, err := w.tx.commit(batch)
 	if err == nil {
-		failed, err = false, w.StillThere()
+		failed, err = false, w.CheckName()
 	}
 	if err == nil {
 		return
 	}
 	if !failed || len(batch) == 1 {
-		for _, one := range batch {
-			one.err = err
+		for _, write := range batch {
+			write.err = err
 		}
 		return
 	}
-	for _, one := range batch {
-		_, one.err = w.tx.commit([]*write{one})
+	for _, item := range batch {
+		_, item.err = w.tx.commit([]*write{item})
 	}
 }
 
-// StillThere fails with Storage if the open file no longer has the store's name.
+// CheckName fails with Storage if the open file no longer has the store's name.
 // Readers of that name would not find the commits.
-func (w *Writer) StillThere() error {
+func (w *Writer) CheckName() error {
 	file, err := os.Stat(w.path)
 	if err == nil && os.SameFile(file, w.file) {
 		return nil

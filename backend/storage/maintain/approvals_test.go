@@ -18,7 +18,7 @@ const privateText = "0123456789abcdef-PRIVATE-OF-AN-APPROVAL"
 // approvalsOf writes approvals of every kind and returns which go into a snapshot.
 func approvalsOf(t *testing.T, c Maintenance) (kept []string) {
 	t.Helper()
-	for name, one := range map[string]struct {
+	for name, test := range map[string]struct {
 		text string
 		kept bool
 	}{
@@ -33,8 +33,8 @@ func approvalsOf(t *testing.T, c Maintenance) (kept []string) {
 		"no-json":   {`{"state": "answered", "token": "` + privateText + `"`, false},
 		"a-list":    {`["answered", "` + privateText + `"]`, false},
 	} {
-		write(t, c.Home.Dir(), "approvals/"+name+".json", one.text)
-		if one.kept {
+		write(t, c.Home.Dir(), "approvals/"+name+".json", test.text)
+		if test.kept {
 			kept = append(kept, "approvals/"+name+".json")
 		}
 	}

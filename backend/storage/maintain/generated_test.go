@@ -34,8 +34,8 @@ func woundsOf(t *testing.T, path string) (all []wound) {
 	}
 	defer pool.Close()
 	list := func(query string) [][3]string { return threes(t, pool, query) }
-	for _, one := range list("SELECT type, name, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid") {
-		kind, name, table := one[0], one[1], one[2]
+	for _, row := range list("SELECT type, name, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid") {
+		kind, name, table := row[0], row[1], row[2]
 		all = append(all, wound{"DROP " + kind + " " + name, table})
 		switch kind {
 		case "index":
@@ -45,8 +45,8 @@ func woundsOf(t *testing.T, path string) (all []wound) {
 			all = append(all, wound{"DROP TRIGGER " + name + "; CREATE TRIGGER " + name + " BEFORE DELETE ON " + table + " WHEN 0 BEGIN SELECT 1; END", table})
 		}
 	}
-	for _, one := range list("SELECT name, ifnull((SELECT group_concat(sql, ';') || ';' FROM sqlite_schema g WHERE g.type = 'trigger' AND g.tbl_name = t.name), ''), '' FROM sqlite_schema t WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'history_%'") {
-		table, triggers := one[0], one[1]
+	for _, row := range list("SELECT name, ifnull((SELECT group_concat(sql, ';') || ';' FROM sqlite_schema g WHERE g.type = 'trigger' AND g.tbl_name = t.name), ''), '' FROM sqlite_schema t WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'history_%'") {
+		table, triggers := row[0], row[1]
 		var rows int
 		if err := pool.QueryRow("SELECT count(*) FROM " + table).Scan(&rows); err != nil {
 			t.Fatal(err)
@@ -61,8 +61,8 @@ func woundsOf(t *testing.T, path string) (all []wound) {
 		all = append(all, wound{script, table})
 	}
 	columns := "SELECT t.name, c.name, '' FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL%' AND t.name NOT LIKE 'sqlite_%' AND t.name NOT LIKE 'history_fts%'"
-	for _, one := range list(columns) {
-		all = append(all, wound{"ALTER TABLE " + one[0] + " RENAME " + one[1] + " TO gone", one[0]})
+	for _, row := range list(columns) {
+		all = append(all, wound{"ALTER TABLE " + row[0] + " RENAME " + row[1] + " TO gone", row[0]})
 	}
 	return append(all, valueWounds()...)
 }
@@ -90,11 +90,11 @@ func threes(t *testing.T, pool *sql.DB, query string) (found [][3]string) {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var one [3]string
-		if err := rows.Scan(&one[0], &one[1], &one[2]); err != nil {
+		var row [3]string
+		if err := rows.Scan(&row[0], &row[1], &row[2]); err != nil {
 			t.Fatal(err)
 		}
-		found = append(found, one)
+		found = append(found, row)
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
@@ -127,20 +127,20 @@ func woundedHome(t *testing.T) Maintenance {
 // schema or in one JSON value, the doctor names each and changes none; whatever
 // can still serve does, and what cannot says in one sentence why.
 func TestSTO_18_GeneratedDamage(t *testing.T) {
-	made := woundedHome(t)
-	wounds := woundsOf(t, made.Home.DB())
+	maintenance := woundedHome(t)
+	wounds := woundsOf(t, maintenance.Home.DB())
 	if len(wounds) < 200 {
 		t.Fatalf("only %d damages", len(wounds))
 	}
-	for _, one := range wounds {
-		t.Run("STO-18 "+one.script, func(t *testing.T) {
+	for _, wound := range wounds {
+		t.Run("STO-18 "+wound.script, func(t *testing.T) {
 			t.Parallel()
-			c := copied(t, made)
-			makeDatabase(t, c, "bridge.db", one.script)
+			c := copied(t, maintenance)
+			makeDatabase(t, c, "bridge.db", wound.script)
 			before := listing(t, c.Home.Dir())
 			r := report(t, c)
 			named := slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Path == "bridge.db" && f.Code != check.DatabaseOlder })
-			isComponent := one.table == "bridge_components" || one.table == "delivery_ways" || one.table == "team_decisions" || one.table == "withdrawn_decisions" // like a store before its upgrade
+			isComponent := wound.table == "bridge_components" || wound.table == "delivery_ways" || wound.table == "team_decisions" || wound.table == "withdrawn_decisions" // like a store before its upgrade
 			if !named && (!isComponent || len(r.Findings) == 0) {
 				t.Errorf("the doctor says %v", r.Findings)
 			}
@@ -149,18 +149,18 @@ func TestSTO_18_GeneratedDamage(t *testing.T) {
 					t.Errorf("the look changed %s", path)
 				}
 			}
-			serveWounded(t, c, one)
+			serveWounded(t, c, wound)
 		})
 	}
 }
 
 // serveWounded opens the store as a broker does and lets it do what everybody needs.
-func serveWounded(t *testing.T, c Maintenance, one wound) {
+func serveWounded(t *testing.T, c Maintenance, damage wound) {
 	t.Helper()
 	ctx := context.Background()
 	db, err := store.Open(ctx, c.Home.DB(), store.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		mayRefuse := strings.HasPrefix(one.script, "ALTER TABLE") || one.table == "messages" && strings.HasPrefix(one.script, "DROP table")
+		mayRefuse := strings.HasPrefix(damage.script, "ALTER TABLE") || damage.table == "messages" && strings.HasPrefix(damage.script, "DROP table")
 		known := bridge.CodeOf(err) == bridge.Storage || bridge.CodeOf(err) == bridge.Unsupported
 		if !mayRefuse || !known || !strings.Contains(err.Error(), filepath.Base(c.Home.DB())) {
 			t.Errorf("it does not serve: %v", err)

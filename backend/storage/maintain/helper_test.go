@@ -261,8 +261,8 @@ func findings(r check.Report) []string {
 }
 
 func has(list []string, want string) bool {
-	for _, one := range list {
-		if one == want {
+	for _, text := range list {
+		if text == want {
 			return true
 		}
 	}

@@ -118,13 +118,13 @@ func TestSTO_18_GarbageInPlaceOfTheSearchIndexIsMended(t *testing.T) {
 
 // TestSTO_18_APartOfTheIndexThatIsGoneIsSeen: each of its tables in turn.
 func TestSTO_18_APartOfTheIndexThatIsGoneIsSeen(t *testing.T) {
-	made := newHome(t)
-	there := indexed(t, made, "message")
+	maintenance := newHome(t)
+	there := indexed(t, maintenance, "message")
 	for script := range strings.SplitSeq("DROP TABLE bridge_components|DROP TABLE search_upto|DROP TABLE search_documents|DROP TABLE search_groups|DROP TABLE search_grams|DROP TABLE search_words|DROP TABLE search_words_data|"+
 		"DELETE FROM bridge_components|DELETE FROM search_documents|DELETE FROM search_words_docsize|UPDATE bridge_components SET version = 'x'|"+
 		"INSERT INTO search_groups VALUES (1, 1, 1, 1, 1, '{')|ALTER TABLE search_documents RENAME at TO since", "|") {
 		t.Run("STO-18 "+script, func(t *testing.T) {
-			c := copied(t, made)
+			c := copied(t, maintenance)
 			makeDatabase(t, c, "history.db", script)
 			if r := report(t, c); !r.OK || !has(findings(r), "index-damaged history.db") {
 				t.Errorf("the doctor says %v", r.Findings)

@@ -30,7 +30,7 @@ func runJob(t testing.TB, c Maintenance, hex string, state job.State) job.Job {
 	t.Helper()
 	name, dir := jobName(hex), c.Home.Dir()
 	at := job.Millis(1_700_000_000_000)
-	one := job.Job{
+	entry := job.Job{
 		Name: name, Agent: bridge.Codex, Prompt: "do " + hex, Owner: "boss", Supervisor: "boss-id", Status: state.FieldStatus(), State: state,
 		Run: 1, StartedAt: at, Workdir: dir,
 	}
@@ -48,12 +48,12 @@ func runJob(t testing.TB, c Maintenance, hex string, state job.State) job.Job {
 	write(t, dir, "runs/"+name+".log", logText)
 	write(t, dir, "runs/"+name+".jsonl", `{"kind": "text", "text": "`+logText+`"}`)
 	if state.IsEnded() {
-		one.FinishedAt, one.ResultSent, one.Ended = at+1, true, job.EndAnswer
+		entry.FinishedAt, entry.ResultSent, entry.Ended = at+1, true, job.EndAnswer
 		envelope := runs.NewEnvelope(name, 1, job.Outcome{State: state, Ended: job.EndAnswer}, "the answer", runs.Evidence{Tokens: 12_345}, at.Time())
 		write(t, dir, "jobs/"+name+"/envelope.json", encoded(t, envelope.Encode))
 	}
 	write(t, dir, "jobs/"+name+"/state.json", encoded(t, left.Encode))
-	return one
+	return entry
 }
 
 func encoded(t testing.TB, encode func() ([]byte, error)) string {
@@ -79,8 +79,8 @@ func jobsOf(t testing.TB, c Maintenance) map[string]job.Job {
 		t.Fatal(err)
 	}
 	found := map[string]job.Job{}
-	for _, one := range file.Jobs {
-		found[one.Name] = one
+	for _, entry := range file.Jobs {
+		found[entry.Name] = entry
 	}
 	return found
 }
@@ -127,11 +127,11 @@ func TestSTO_04_ASnapshotHoldsJobsWithoutSecretsTextOrAgentsFiles(t *testing.T) 
 
 func TestSTO_08_JobsComeBackOnARestoreAndNoneAsRunning(t *testing.T) {
 	c := newHome(t)
-	running, ended, told := runJob(t, c, "01", job.Running), runJob(t, c, "02", job.Finished), runJob(t, c, "03", job.Finished)
-	told.State, told.Status, told.ResultSent, told.FinishedAt = job.Waiting, "running", false, 0 // its envelope was quicker than the registry
+	running, ended, entry := runJob(t, c, "01", job.Running), runJob(t, c, "02", job.Finished), runJob(t, c, "03", job.Finished)
+	entry.State, entry.Status, entry.ResultSent, entry.FinishedAt = job.Waiting, "running", false, 0 // its envelope was quicker than the registry
 	queued := job.Job{Name: jobName("04"), Agent: bridge.Codex, Prompt: "later", Owner: "boss", State: job.Queued, QueuedAt: 5}
 	remote := job.Job{Name: jobName("05"), Agent: bridge.Codex, Prompt: "there", Owner: "boss", State: job.Running, Run: 1, Remote: &job.Remote{Host: "desk", Name: "x"}}
-	keepJobs(t, c, running, ended, told, queued, remote)
+	keepJobs(t, c, running, ended, entry, queued, remote)
 	before := string(read(t, c.Home.Dir(), "jobs/"+jobName("01")+"/journal.jsonl"))
 	made := mustBackup(t, c)
 	later := runJob(t, c, "06", job.Failed) // after the snapshot
@@ -262,17 +262,17 @@ var jobDamages = []struct {
 	{"no envelope", []string{"error result-missing jobs/02/envelope.json"}, func(t *testing.T, c Maintenance) { remove(t, c, "jobs/"+jobName("02")+"/envelope.json") }},
 	{"no folder", []string{"error result-missing jobs/02"}, func(t *testing.T, c Maintenance) { rename(t, c, "jobs/"+jobName("02"), "archive/jobs/away") }},
 	{"another end", []string{"warning job-contradiction jobs/02"}, func(t *testing.T, c Maintenance) {
-		one := jobsOf(t, c)[jobName("02")]
-		one.State, one.Status = job.Failed, "failed"
-		keepJobs(t, c, jobsOf(t, c)[jobName("01")], one)
+		entry := jobsOf(t, c)[jobName("02")]
+		entry.State, entry.Status = job.Failed, "failed"
+		keepJobs(t, c, jobsOf(t, c)[jobName("01")], entry)
 	}},
 	{"an old registry", []string{"warning job-contradiction jobs/01"}, func(t *testing.T, c Maintenance) {
 		spoil(t, c, "jobs/"+jobName("01")+"/state.json", func(data []byte) []byte { return []byte(strings.Replace(string(data), `"run": 1`, `"run": 2`, 1)) })
 	}},
 	{"not sent", []string{"warning result-unsent jobs/02"}, func(t *testing.T, c Maintenance) {
-		one := jobsOf(t, c)[jobName("02")]
-		one.ResultSent = false
-		keepJobs(t, c, jobsOf(t, c)[jobName("01")], one)
+		entry := jobsOf(t, c)[jobName("02")]
+		entry.ResultSent = false
+		keepJobs(t, c, jobsOf(t, c)[jobName("01")], entry)
 	}},
 	{"no log", []string{"warning run-log-missing runs"}, func(t *testing.T, c Maintenance) { remove(t, c, "runs/"+jobName("02")+".log") }},
 	{"nobody's folder", []string{"warning job-unknown jobs/03", "warning job-unknown runs/03.log"}, func(t *testing.T, c Maintenance) { runJob(t, c, "03", job.Finished) }},
@@ -294,9 +294,9 @@ var jobDamages = []struct {
 		write(t, c.Home.Dir(), "worktrees/repository-"+jobName("01")+"/x", "")
 	}},
 	{"a worktree that is gone", []string{"warning worktree-missing jobs.json"}, func(t *testing.T, c Maintenance) {
-		one := jobsOf(t, c)[jobName("02")]
-		one.Worktree = &job.Worktree{Path: c.Home.Dir() + "/worktrees/gone", Branch: "bridge/x", RepoRoot: "/repository"}
-		keepJobs(t, c, jobsOf(t, c)[jobName("01")], one)
+		entry := jobsOf(t, c)[jobName("02")]
+		entry.Worktree = &job.Worktree{Path: c.Home.Dir() + "/worktrees/gone", Branch: "bridge/x", RepoRoot: "/repository"}
+		keepJobs(t, c, jobsOf(t, c)[jobName("01")], entry)
 	}},
 	{"a held lock", []string{"warning registry-lock-left jobs.json.lock"}, func(t *testing.T, c Maintenance) { write(t, c.Home.Dir(), "jobs.json.lock", "") }},
 	{"JOB-04 a large result", []string{"warning result-manual jobs/02/envelope.json"}, func(t *testing.T, c Maintenance) {

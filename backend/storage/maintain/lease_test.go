@@ -164,14 +164,14 @@ func TestSTO_06_AFixPutsAbandonedFilesAwayByteForByte(t *testing.T) {
 	if err != nil || len(moved) != len(lost) {
 		t.Fatalf("Fix = %v, %v", moved, err)
 	}
-	for _, one := range moved {
-		path, _ := filepath.Rel(c.Home.Dir(), one.From)
-		data, err := os.ReadFile(one.To)
-		if err != nil || string(data) != lost[filepath.ToSlash(path)] || !strings.HasPrefix(one.To, c.Home.Orphaned()) {
-			t.Errorf("%+v holds %q, %v", one, data, err)
+	for _, move := range moved {
+		path, _ := filepath.Rel(c.Home.Dir(), move.From)
+		data, err := os.ReadFile(move.To)
+		if err != nil || string(data) != lost[filepath.ToSlash(path)] || !strings.HasPrefix(move.To, c.Home.Orphaned()) {
+			t.Errorf("%+v holds %q, %v", move, data, err)
 		}
-		if _, err := os.Lstat(one.From); !inventory.IsGone(err) {
-			t.Errorf("%s is still there: %v", one.From, err)
+		if _, err := os.Lstat(move.From); !inventory.IsGone(err) {
+			t.Errorf("%s is still there: %v", move.From, err)
 		}
 	}
 	for path, text := range managedBytes(t, c) {

@@ -201,7 +201,7 @@ func TestSTO_17_ALeaseTellsOfAStoreOnceThereIsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(openStore(t, c).Close(), held.StoreIsThere()); err != nil {
+	if err := errors.Join(openStore(t, c).Close(), held.RecordStore()); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, c, "bridge.db")

@@ -39,7 +39,7 @@ func init() {
 		worker.NoStore = func() bool { return true }
 		held, err := worker.Register()
 		if err == nil {
-			err = held.StoreIsThere()
+			err = held.RecordStore()
 		}
 		if err != nil {
 			return err
@@ -124,14 +124,14 @@ func hold(t *testing.T, part, dir string) (end func(how os.Signal)) {
 	if inErr != nil || outErr != nil {
 		t.Fatal(inErr, outErr)
 	}
-	var said strings.Builder
-	cmd.Stderr = &said
+	var builder strings.Builder
+	cmd.Stderr = &builder
 	if err := cmd.Start(); err != nil {
 		t.Skipf("this system gives no namespaces: %v", err)
 	}
 	if line, _ := bufio.NewReader(output).ReadString('\n'); line != "held\n" {
 		_ = input.Close()
-		t.Fatalf("%s: %q, %v: %s", part, line, cmd.Wait(), said.String())
+		t.Fatalf("%s: %q, %v: %s", part, line, cmd.Wait(), builder.String())
 	}
 	ended := false
 	end = func(how os.Signal) {
@@ -145,7 +145,7 @@ func hold(t *testing.T, part, dir string) (end func(how os.Signal)) {
 			_ = input.Close()
 		}
 		if err := cmd.Wait(); how == nil && err != nil {
-			t.Errorf("%s: %v: %s", part, err, said.String())
+			t.Errorf("%s: %v: %s", part, err, builder.String())
 		}
 	}
 	t.Cleanup(func() { end(os.Kill) })
@@ -173,7 +173,7 @@ func TestRWM_05_AContainerSeesTheWriterOfItsHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := held.StoreIsThere(); err != nil {
+	if err := held.RecordStore(); err != nil {
 		t.Fatal(err)
 	}
 	for work, set := range map[string]string{"fix": "", "restore": made.Path, "merge": messages.Path} {

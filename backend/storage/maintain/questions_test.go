@@ -90,10 +90,10 @@ func TestSTO_08_NED_03_QuestionsComeBackOnARestore(t *testing.T) {
 	defer q.Close()
 	q.Resume(t.Context())
 	states := map[string]question.State{}
-	for _, one := range q.Questions() {
-		states[one.ID] = one.State
-		if one.State == question.Answered && !one.Carried {
-			t.Errorf("the answer to %s still waits", one.ID)
+	for _, item := range q.Questions() {
+		states[item.ID] = item.State
+		if item.State == question.Answered && !item.Carried {
+			t.Errorf("the answer to %s still waits", item.ID)
 		}
 	}
 	want := map[string]question.State{"q-open": question.Open, "q-on-its-way": question.Answered, "q-carried": question.Answered}

@@ -95,7 +95,7 @@ func TestNED_04_ARestoreGivesNoRuleAgainThatWasTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := open().TakeBack(taken.ID); err != nil {
+	if _, _, err := open().Revoke(taken.ID); err != nil {
 		t.Fatal(err)
 	}
 	make("make later")

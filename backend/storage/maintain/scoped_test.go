@@ -120,9 +120,9 @@ func TestSTO_10_PausesComeBeforeEveryWindowAndEndWithTheirError(t *testing.T) {
 	}
 	// The three tables of the store are three batches between copy and verify.
 	want := []string{"1 copy messages", "5 verify messages", "6 checksum messages"}
-	for _, one := range want {
-		if !slices.Contains(steps, one) {
-			t.Errorf("no step %q in %q", one, steps)
+	for _, text := range want {
+		if !slices.Contains(steps, text) {
+			t.Errorf("no step %q in %q", text, steps)
 		}
 	}
 	stop := errors.New("the worker is to end")

@@ -272,9 +272,9 @@ func TestSTO_04_WhatMovesToTheFirstArchiveMeanwhileIsInTheSnapshot(t *testing.T)
 			return nil // before the first database is copied
 		}
 		archived = true
-		beside := c
-		beside.step = nil
-		done, err := beside.Archive().Messages(t.Context())
+		maintenance := c
+		maintenance.step = nil
+		done, err := maintenance.Archive().Messages(t.Context())
 		if err == nil && done.Messages == 0 {
 			err = errors.New("nothing was archived")
 		}

@@ -27,13 +27,13 @@ func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, kep
 	if !isKnown(present, &now) {
 		now.Rules = nil
 	}
-	for i, one := range old.Rules {
-		if one.TakenBack != 0 {
+	for i, item := range old.Rules {
+		if item.TakenBack != 0 {
 			continue
 		}
-		found := slices.IndexFunc(now.Rules, func(other rule.Rule) bool { return other.ID == one.ID })
+		found := slices.IndexFunc(now.Rules, func(other rule.Rule) bool { return other.ID == item.ID })
 		switch {
-		case found < 0 && (one.Until == 0 || at < one.Until):
+		case found < 0 && (item.Until == 0 || at < item.Until):
 			again++
 		case found >= 0 && now.Rules[found].TakenBack != 0:
 			old.Rules[i].TakenBack = now.Rules[found].TakenBack
@@ -53,9 +53,9 @@ func isKnown(data []byte, into *file) bool {
 	return disk.DecodeJSON(data, into) == nil && into.Version == config.RulesVersion
 }
 
-// SaysRestored returns what the owner must know of the rules of a restored file, "" for
+// RestoredNote returns what the owner must know of the rules of a restored file, "" for
 // nothing.
-func SaysRestored(kept, again int) string {
+func RestoredNote(kept, again int) string {
 	said := ""
 	if kept > 0 {
 		said = bridge.Counted(kept, "standing rule") + " of the snapshot that you took back since: taken back as before."

@@ -107,7 +107,7 @@ func (r *Rules) Live() ([]rule.Rule, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.opts.Now()
-	return slices.DeleteFunc(slices.Clone(r.list), func(one rule.Rule) bool { return !one.IsLive(at) }), r.broken
+	return slices.DeleteFunc(slices.Clone(r.list), func(item rule.Rule) bool { return !item.IsLive(at) }), r.broken
 }
 
 // Find returns a rule by its id, even an ended one.
@@ -122,7 +122,7 @@ func (r *Rules) Find(id string) (rule.Rule, bool) {
 }
 
 func (r *Rules) indexLocked(id string) int {
-	return slices.IndexFunc(r.list, func(one rule.Rule) bool { return one.ID == id })
+	return slices.IndexFunc(r.list, func(item rule.Rule) bool { return item.ID == id })
 }
 
 // Allow returns the rule that allows the request, before a person is asked. The use by
@@ -132,7 +132,7 @@ func (r *Rules) Allow(request rule.Request, by string) (rule.Rule, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.opts.Now()
-	i := slices.IndexFunc(r.list, func(one rule.Rule) bool { return one.Allows(request, at) && staysInside(one, request) })
+	i := slices.IndexFunc(r.list, func(item rule.Rule) bool { return item.Allows(request, at) && staysInside(item, request) })
 	if i < 0 {
 		return rule.Rule{}, false
 	}
@@ -144,14 +144,14 @@ func (r *Rules) Allow(request rule.Request, by string) (rule.Rule, bool) {
 		r.opts.Log.Error("a rule's use could not be counted, so the owner is asked", "rule", used.ID, "err", err)
 		return rule.Rule{}, false
 	}
-	r.opts.Log.Info("allowed by a standing rule", "rule", used.ID, "allows", used.Says(), "for", by, "what", request.Detail, "uses", used.Uses)
+	r.opts.Log.Info("allowed by a standing rule", "rule", used.ID, "allows", used.Sentence(), "for", by, "what", request.Detail, "uses", used.Uses)
 	return used, true
 }
 
 // staysInside checks where operands without a fixed value really lead: a link in the
 // folder may lead out of it.
-func staysInside(one rule.Rule, request rule.Request) bool {
-	operands := one.Operands(request)
+func staysInside(item rule.Rule, request rule.Request) bool {
+	operands := item.Operands(request)
 	if len(operands) == 0 {
 		return true
 	}
@@ -200,8 +200,8 @@ func (r *Rules) Make(request rule.Request, wish rule.Wish) (rule.Rule, error) {
 		return rule.Rule{}, err
 	}
 	live := 0
-	for _, one := range r.list {
-		if one.IsLive(at) {
+	for _, item := range r.list {
+		if item.IsLive(at) {
 			live++
 		}
 	}
@@ -211,14 +211,14 @@ func (r *Rules) Make(request rule.Request, wish rule.Wish) (rule.Rule, error) {
 	if err := r.saveLocked(append(slices.Clone(r.list), made)); err != nil {
 		return rule.Rule{}, err
 	}
-	r.opts.Log.Info("a standing rule was made", "rule", made.ID, "allows", made.Says())
+	r.opts.Log.Info("a standing rule was made", "rule", made.ID, "allows", made.Sentence())
 	return made, nil
 }
 
-// TakeBack ends a rule at once: when it returns, the rule allows nothing any more.
+// Revoke ends a rule at once: when it returns, the rule allows nothing any more.
 // Answers by it that were not handed over are asked again. A repeated call succeeds. It
 // fails with NotFound for an unknown id.
-func (r *Rules) TakeBack(id string) (rule.Rule, Undone, error) {
+func (r *Rules) Revoke(id string) (rule.Rule, Undone, error) {
 	taken, err := r.end(id)
 	if err != nil {
 		return rule.Rule{}, Undone{}, err
@@ -228,7 +228,7 @@ func (r *Rules) TakeBack(id string) (rule.Rule, Undone, error) {
 		some := undo(id)
 		undone.Asked, undone.Handed = append(undone.Asked, some.Asked...), append(undone.Handed, some.Handed...)
 	}
-	r.opts.Log.Info("a standing rule was taken back", "rule", id, "allowed", taken.Says(), "uses", taken.Uses, "asked again", undone.Asked, "handed over before", undone.Handed)
+	r.opts.Log.Info("a standing rule was taken back", "rule", id, "allowed", taken.Sentence(), "uses", taken.Uses, "asked again", undone.Asked, "handed over before", undone.Handed)
 	return taken, undone, nil
 }
 
@@ -263,13 +263,13 @@ func (r *Rules) Holds(id string) bool {
 func (r *Rules) saveLocked(list []rule.Rule) error {
 	at := r.opts.Now()
 	ended := 0
-	for _, one := range list {
-		if !one.IsLive(at) {
+	for _, item := range list {
+		if !item.IsLive(at) {
 			ended++
 		}
 	}
-	list = slices.DeleteFunc(list, func(one rule.Rule) bool {
-		if one.IsLive(at) {
+	list = slices.DeleteFunc(list, func(item rule.Rule) bool {
+		if item.IsLive(at) {
 			return false
 		}
 		ended--

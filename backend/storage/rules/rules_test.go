@@ -67,7 +67,7 @@ func TestNED_04_RulesAndTheirUsesOutliveTheProcess(t *testing.T) {
 		undone++
 		return rules.Undone{}
 	})
-	if _, _, err := r.TakeBack(made.ID); err != nil || undone != 1 {
+	if _, _, err := r.Revoke(made.ID); err != nil || undone != 1 {
 		t.Fatal(err, undone)
 	}
 	for name, r := range map[string]*rules.Rules{"at once": r, "after a restart": open(t, path)} {
@@ -75,10 +75,10 @@ func TestNED_04_RulesAndTheirUsesOutliveTheProcess(t *testing.T) {
 			t.Errorf("%s it still holds", name)
 		}
 	}
-	if _, _, err := r.TakeBack(made.ID); err != nil {
+	if _, _, err := r.Revoke(made.ID); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	_, _, err = r.TakeBack("rule-00000000")
+	_, _, err = r.Revoke("rule-00000000")
 	if bridge.CodeOf(err) != bridge.NotFound {
 		t.Errorf("one that never was: %v", err)
 	}
@@ -137,7 +137,7 @@ func TestNED_04_NoMoreThan200Hold(t *testing.T) {
 	if _, err := r.Make(command("/src", "make 200"), exact); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("the 201st: %v", err)
 	}
-	if _, _, err := r.TakeBack(first.ID); err != nil {
+	if _, _, err := r.Revoke(first.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Make(command("/src", "make 200"), exact); err != nil {
@@ -147,9 +147,9 @@ func TestNED_04_NoMoreThan200Hold(t *testing.T) {
 	for n := range 130 {
 		made, err := r.Make(command("/src", fmt.Sprintf("make x%d", n)), exact)
 		if err != nil {
-			_, _, err = r.TakeBack(live(t, r)[0].ID)
+			_, _, err = r.Revoke(live(t, r)[0].ID)
 		} else {
-			_, _, err = r.TakeBack(made.ID)
+			_, _, err = r.Revoke(made.ID)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestNED_04_NoMoreThan200Hold(t *testing.T) {
 	if _, has := r.Find(first.ID); has {
 		t.Error("the oldest of more than 100 that ended is still there")
 	}
-	if list := live(t, r); !slices.ContainsFunc(list, func(one rule.Rule) bool { return one.Text == "make 200" }) {
+	if list := live(t, r); !slices.ContainsFunc(list, func(item rule.Rule) bool { return item.Text == "make 200" }) {
 		t.Error("one that holds is gone")
 	}
 }
@@ -184,7 +184,7 @@ func TestNED_04_WhatCannotBeWrittenChangesNothing(t *testing.T) {
 	if _, err := r.Make(command("/src", "make b"), exact); bridge.CodeOf(err) != bridge.Storage {
 		t.Errorf("a rule that cannot be written: %v", err)
 	}
-	if _, _, err := r.TakeBack(made.ID); bridge.CodeOf(err) != bridge.Storage {
+	if _, _, err := r.Revoke(made.ID); bridge.CodeOf(err) != bridge.Storage {
 		t.Errorf("an end that cannot be written: %v", err)
 	}
 	if list := live(t, r); len(list) != 1 || list[0].Uses != 0 || list[0].ID != made.ID {

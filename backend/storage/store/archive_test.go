@@ -81,8 +81,8 @@ func histories(t *testing.T, r *Reader) map[string][]mail.HistoryRow {
 // sameDeliveries compares deliveries whatever their order.
 var sameDeliveries = cmp.Transformer("ByRecipient", func(list []mail.Delivery) map[string]mail.Delivery {
 	byRecipient := map[string]mail.Delivery{}
-	for _, one := range list {
-		byRecipient[one.Recipient] = one
+	for _, delivery := range list {
+		byRecipient[delivery.Recipient] = delivery
 	}
 	return byRecipient
 })

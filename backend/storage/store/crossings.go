@@ -61,9 +61,9 @@ func InspectCrossings(ctx context.Context, path string, live bool) (found Crossi
 			}
 			rows, err := pool.QueryContext(ctx, odd.query+" LIMIT ?1", maxOdd)
 			err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-				one := UnreadableRow{Table: odd.table, Newer: odd.newer}
-				err := rows.Scan(sqlitex.Text(&one.Key), &one.Why)
-				found.Odd = append(found.Odd, one)
+				row := UnreadableRow{Table: odd.table, Newer: odd.newer}
+				err := rows.Scan(sqlitex.Text(&row.Key), &row.Why)
+				found.Odd = append(found.Odd, row)
 				return err
 			})
 			if err != nil {
@@ -77,9 +77,9 @@ func InspectCrossings(ctx context.Context, path string, live bool) (found Crossi
 			FROM remote_outbox o CROSS JOIN messages m ON m.id = o.message_id AND m.recipient = o.recipient
 			WHERE o.state = '`+crossingWaiting+`' AND instr(o.recipient, '/') > 1 AND typeof(m.created_at) = 'integer' GROUP BY host ORDER BY host`)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var one Queue
-			err := rows.Scan(&one.Host, &one.Count, &one.Since)
-			found.Waiting = append(found.Waiting, one)
+			var queue Queue
+			err := rows.Scan(&queue.Host, &queue.Count, &queue.Since)
+			found.Waiting = append(found.Waiting, queue)
 			return err
 		})
 	})

@@ -246,9 +246,9 @@ func (r *Reader) DecisionNotices(ctx context.Context, topic string) ([]mail.Hist
 }
 
 // Delivered returns the receipts of the session key. It fails with Storage if they cannot be read.
-func (r *Reader) Delivered(ctx context.Context, sessionKey string) (told decision.Told, err error) {
+func (r *Reader) Delivered(ctx context.Context, sessionKey string) (receipts decision.Receipts, err error) {
 	err = r.read(ctx, func(v view) error {
-		told = decision.Told{}
+		receipts = decision.Receipts{}
 		if !v.layout.receipts {
 			return nil
 		}
@@ -256,11 +256,11 @@ func (r *Reader) Delivered(ctx context.Context, sessionKey string) (told decisio
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id, message string
 			err := rows.Scan(sqlitex.Text(&id), sqlitex.Text(&message))
-			told[id] = message
+			receipts[id] = message
 			return err
 		})
 	})
-	return told, err
+	return receipts, err
 }
 
 // eachID calls with for each row of a query for ids.
@@ -325,15 +325,15 @@ func revisions(ctx context.Context, q sqlitex.Querier, topic string) ([]decision
 // not restore an earlier one.
 func eachRevision(ctx context.Context, q sqlitex.Querier, topic string, with func(rev decision.Revision, unread error)) error {
 	all, err := readRevisions(ctx, q, topic)
-	for _, one := range all {
-		with(one.Revision, one.Unread)
+	for _, revision := range all {
+		with(revision.Revision, revision.Unread)
 	}
 	return err
 }
 
 // readRevisions returns the revisions of a topic, or of all, newest first. A Reader may
 // read a store of any version.
-func readRevisions(ctx context.Context, q sqlitex.Querier, topic string) (all []decision.Placed, err error) {
+func readRevisions(ctx context.Context, q sqlitex.Querier, topic string) (all []decision.OrderedRevision, err error) {
 	team, withdrawn := "NULL, NULL FROM decisions", "false, "
 	_, writes := q.(*sqlitex.Tx)
 	v, reads := q.(view)
@@ -346,25 +346,25 @@ func readRevisions(ctx context.Context, q sqlitex.Querier, topic string) (all []
 	rows, err := q.Query(ctx, `SELECT revision, id, topic, body, scope, author_id, author_name, author_agent, created_at, source_message_id, supersedes, `+
 		withdrawn+team+` WHERE ?1 = '' OR topic = ?1 ORDER BY revision DESC`, topic)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		one, err := scanRevision(rows)
-		all = append(all, one)
+		revision, err := scanRevision(rows)
+		all = append(all, revision)
 		return err
 	})
 	return decision.NewestFirst(all), err
 }
 
-func scanRevision(rows *sql.Rows) (one decision.Placed, err error) {
+func scanRevision(rows *sql.Rows) (revision decision.OrderedRevision, err error) {
 	var source, supersedes sql.NullString
 	var scope string
-	rev := &one.Revision
-	err = rows.Scan(sqlitex.Number(&one.Place), sqlitex.Text(&rev.ID), sqlitex.Text(&rev.Topic), sqlitex.Text(&rev.Text), sqlitex.Text(&scope), sqlitex.Text(&rev.Author.ID), sqlitex.Text(&rev.Author.Name),
-		sqlitex.Text((*string)(&rev.Author.Agent)), sqlitex.Number(&rev.CreatedAt), &source, &supersedes, &rev.Withdrawn, sqlitex.Number(&one.Sequence), sqlitex.Text(&one.Follows))
+	rev := &revision.Revision
+	err = rows.Scan(sqlitex.Number(&revision.Place), sqlitex.Text(&rev.ID), sqlitex.Text(&rev.Topic), sqlitex.Text(&rev.Text), sqlitex.Text(&scope), sqlitex.Text(&rev.Author.ID), sqlitex.Text(&rev.Author.Name),
+		sqlitex.Text((*string)(&rev.Author.Agent)), sqlitex.Number(&rev.CreatedAt), &source, &supersedes, &rev.Withdrawn, sqlitex.Number(&revision.Sequence), sqlitex.Text(&revision.Follows))
 	if source.Valid {
 		rev.SourceMessageID = &source.String
 	}
 	if supersedes.Valid {
 		rev.Supersedes = &supersedes.String
 	}
-	one.Scope, one.Unread = decision.StoredScope(scope)
-	return one, err
+	revision.Scope, revision.Unread = decision.StoredScope(scope)
+	return revision, err
 }

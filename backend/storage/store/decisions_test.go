@@ -171,8 +171,8 @@ func TestDEC_10_RevisionReceiptsAndMessagesAreOneTransaction(t *testing.T) {
 			if _, err := db.Find(ctx, "n-d1"); bridge.CodeOf(err) != bridge.NotFound {
 				t.Errorf("a message of a failed transaction is there: %v", err)
 			}
-			if told, err := db.Delivered(ctx, "s1"); err != nil || len(told) != 0 {
-				t.Errorf("a receipt of a failed transaction is there: %v, %v", told, err)
+			if receipts, err := db.Delivered(ctx, "s1"); err != nil || len(receipts) != 0 {
+				t.Errorf("a receipt of a failed transaction is there: %v, %v", receipts, err)
 			}
 
 			inStore(t, path, "DROP TRIGGER fault")
@@ -210,8 +210,8 @@ func TestDEC_12_NobodyIsToldTwice(t *testing.T) {
 		if found := err == nil; found != (want == 1) {
 			t.Errorf("the message for %s: %v", key, err)
 		}
-		if told, err := db.Delivered(ctx, key); err != nil || !told.HasMessage("d1") {
-			t.Errorf("Delivered(%s) = %v, %v", key, told, err)
+		if receipts, err := db.Delivered(ctx, key); err != nil || !receipts.HasMessage("d1") {
+			t.Errorf("Delivered(%s) = %v, %v", key, receipts, err)
 		}
 	}
 	if err := db.LinkDecisionReceipts(ctx, "claude:peer-1", "claude:session-1"); err != nil {

@@ -46,8 +46,8 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 		return nil
 	}
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
-		for _, one := range handed {
-			if err := unhand(t, one.ID, one.Recipient, one.Handed.At); err != nil {
+		for _, delivery := range handed {
+			if err := unhand(t, delivery.ID, delivery.Recipient, delivery.Handed.At); err != nil {
 				return err
 			}
 		}
@@ -55,9 +55,9 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 	})
 }
 
-// AppendHanded stores a message and its handover in one transaction: no hook may show a
+// AppendWithHandover stores a message and its handover in one transaction: no hook may show a
 // message that the CLI's own queue got. It fails with Conflict if another message has the id.
-func (d *DB) AppendHanded(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
+func (d *DB) AppendWithHandover(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
 	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Sent(message) }, func(t *sqlitex.Tx) error {
 		_, fresh, err := appendSend(t, []bridge.Message{message})
 		if err != nil || !fresh {

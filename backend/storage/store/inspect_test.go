@@ -272,8 +272,8 @@ func askEverything(t testing.TB, r *Reader) {
 	ask("UnreadCount", count, e)
 	counts, e := r.UnreadCounts(ctx)
 	ask("UnreadCounts", counts, e)
-	told, e := r.Delivered(ctx, "claude:s")
-	ask("Delivered", told, e)
+	receipts, e := r.Delivered(ctx, "claude:s")
+	ask("Delivered", receipts, e)
 	found, e := r.Decisions(ctx, decision.Lookup{})
 	ask("Decisions", found, e)
 	peers, e := r.Peers(ctx)
@@ -284,7 +284,7 @@ func askEverything(t testing.TB, r *Reader) {
 	if err != nil {
 		t.Error(err)
 	}
-	if recent == nil || talk == nil || unread == nil || counts == nil || told == nil || found == nil || peers == nil {
+	if recent == nil || talk == nil || unread == nil || counts == nil || receipts == nil || found == nil || peers == nil {
 		t.Error("an empty list is nil")
 	}
 }

@@ -58,7 +58,7 @@ func TestMSG_09_EveryWriteIsInTheNextLook(t *testing.T) {
 		}
 		return row.Deliveries[0]
 	}
-	handed := mail.Mark{MessageID: "handed", Recipient: "bob", At: 2000, Via: mail.ViaHook, Evidence: "hook"}
+	mark := mail.Mark{MessageID: "handed", Recipient: "bob", At: 2000, Via: mail.ViaHook, Evidence: "hook"}
 	tests := []struct {
 		name  string
 		write func(context.Context, *DB) error
@@ -72,13 +72,13 @@ func TestMSG_09_EveryWriteIsInTheNextLook(t *testing.T) {
 			return err
 		}},
 		{"a send that is handed over", func(ctx context.Context, db *DB) error {
-			return db.AppendHanded(ctx, note("new", "ann", "x", 3000, "bob")[0], mail.ViaQueue, "")
+			return db.AppendWithHandover(ctx, note("new", "ann", "x", 3000, "bob")[0], mail.ViaQueue, "")
 		}},
 		{"a stage", func(ctx context.Context, db *DB) error {
 			return db.Record(ctx, bridge.StageConsumed, []mail.Mark{{MessageID: "waits", Recipient: "bob", At: 3000, Evidence: "e"}})
 		}},
 		{"activity", func(ctx context.Context, db *DB) error {
-			marks, err := db.ConsumeHanded(ctx, "bob", 2500, 3000, "next", none)
+			marks, err := db.ConsumeHandedOver(ctx, "bob", 2500, 3000, "next", none)
 			if len(marks) != 1 {
 				t.Errorf("consumed %v", marks)
 			}
@@ -124,7 +124,7 @@ func TestMSG_09_EveryWriteIsInTheNextLook(t *testing.T) {
 			if _, _, err := db.Remote().Append(t.Context(), across("crosses", 1002), "desk-id"); err != nil {
 				t.Fatal(err)
 			}
-			if err := db.Record(t.Context(), bridge.StageHanded, []mail.Mark{handed}); err != nil {
+			if err := db.Record(t.Context(), bridge.StageHanded, []mail.Mark{mark}); err != nil {
 				t.Fatal(err)
 			}
 			requireFresh(t, db)

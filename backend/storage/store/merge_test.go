@@ -82,13 +82,13 @@ func TestSTO_16_AMergeBringsBackWhatIsMissingInItsOrder(t *testing.T) {
 	for name, script := range losses {
 		t.Run(name, func(t *testing.T) {
 			l := loseRows(t, script)
-			would, err := transfer.LookMerge(t.Context(), l.merge())
+			would, err := transfer.PreviewMerge(t.Context(), l.merge())
 			if err != nil {
 				t.Fatal(err)
 			}
 			done, err := transfer.MergeMessages(t.Context(), l.merge())
 			if err != nil || done != would || (done.Missing() == 0) != (name == "nothing") || done.Unread != 0 {
-				t.Fatalf("MergeMessages = %+v, %v; LookMerge = %+v", done, err, would)
+				t.Fatalf("MergeMessages = %+v, %v; PreviewMerge = %+v", done, err, would)
 			}
 			db := openAt(t, l.path)
 			// Expiry and its words are of the store alone, and it may have lost them.
@@ -98,7 +98,7 @@ func TestSTO_16_AMergeBringsBackWhatIsMissingInItsOrder(t *testing.T) {
 			if diff := cmp.Diff(l.unread, unreadOf(t, db.Reader), told); diff != "" {
 				t.Errorf("unread mail differs:\n%.2000s", diff)
 			}
-			again, err := transfer.LookMerge(t.Context(), l.merge())
+			again, err := transfer.PreviewMerge(t.Context(), l.merge())
 			if err != nil || again.Missing() != 0 || again.Present != done.Present+done.Missing() {
 				t.Errorf("a second merge: %+v, %v", again, err)
 			}
@@ -187,8 +187,8 @@ func TestSTO_16_MailIsDeliveredOnce(t *testing.T) {
 			unread := unreadOf(t, openAt(t, l.path).Reader)
 			for peer, want := range map[string][]string{"bob": tt.waiting, "dora": tt.dora} {
 				var ids []string
-				for _, one := range unread[peer] {
-					ids = append(ids, one.ID)
+				for _, delivery := range unread[peer] {
+					ids = append(ids, delivery.ID)
 				}
 				if diff := cmp.Diff(want, ids); diff != "" {
 					t.Errorf("%s's unread mail:\n%s", peer, diff)
@@ -235,7 +235,7 @@ func TestSTO_16_OtherContentIsNamedAndStopsTheMerge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := loseRows(t, script)
 			before := primaryRows(t, l.path)
-			for name, merge := range map[string]func(context.Context, transfer.Merge) (transfer.Merged, error){"LookMerge": transfer.LookMerge, "MergeMessages": transfer.MergeMessages} {
+			for name, merge := range map[string]func(context.Context, transfer.Merge) (transfer.Merged, error){"PreviewMerge": transfer.PreviewMerge, "MergeMessages": transfer.MergeMessages} {
 				_, err := merge(t.Context(), l.merge())
 				if bridge.CodeOf(err) != bridge.Conflict || !strings.Contains(err.Error(), "m9 for bob, m9 for carol") {
 					t.Errorf("%s = %v", name, err)
@@ -261,7 +261,7 @@ func TestSTO_16_TenConflictsAreNamedAndTheOthersCounted(t *testing.T) {
 		"UPDATE messages SET body = 'other' WHERE id IN ('m4', 'm5', 'm6', 'm7', 'm8', 'm9')": " and 2 more",
 	} {
 		l := loseRows(t, script)
-		_, err := transfer.LookMerge(t.Context(), l.merge())
+		_, err := transfer.PreviewMerge(t.Context(), l.merge())
 		if text := fmt.Sprint(err); strings.Count(text, " for ") != 10 || !strings.Contains(text, more) || strings.Contains(text, " more") != (more != "") {
 			t.Errorf("%s: %v", script, err)
 		}
@@ -298,8 +298,8 @@ func TestSTO_16_MessagesOfOneMomentKeepTheirOrder(t *testing.T) {
 		for _, row := range recent {
 			ids = append(ids, row.ID)
 		}
-		for _, one := range unreadOf(t, r)["bob"] {
-			ids = append(ids, one.ID)
+		for _, delivery := range unreadOf(t, r)["bob"] {
+			ids = append(ids, delivery.ID)
 		}
 		return ids
 	}

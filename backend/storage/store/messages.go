@@ -137,7 +137,7 @@ func sameWords(msg bridge.Message, rows []bridge.Message) error {
 // content. It fails with bridge.Unavailable if the archive is unreadable: the message may
 // be in it (MSG-04, MSG-05).
 func (d *DB) SentBefore(ctx context.Context, msg bridge.Message) ([]bridge.Message, error) {
-	if err := d.writer.StillThere(); err != nil {
+	if err := d.writer.CheckName(); err != nil {
 		return nil, err
 	}
 	found, err := d.sent(ctx, msg.ID)
@@ -173,15 +173,15 @@ func (r *Reader) Sent(ctx context.Context, messageID string) (mail.HistoryRow, e
 // sent returns one message from the store or the archive, or none. It fails for an
 // unreadable archive, unless the store itself has the message.
 func (r *Reader) sent(ctx context.Context, messageID string) ([]mail.HistoryRow, error) {
-	one := func(r *Reader) ([]mail.HistoryRow, error) {
+	call := func(r *Reader) ([]mail.HistoryRow, error) {
 		return r.history(ctx, func(view) ([]sqlitex.Stamp, error) { return []sqlitex.Stamp{{ID: messageID}}, nil })
 	}
 	// The store first: a message that leaves it meanwhile is in the archive by then.
-	own, err := one(r)
+	own, err := call(r)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.joinArchive(ctx, 1, own, one)
+	found, err := r.joinArchive(ctx, 1, own, call)
 	if errors.Is(err, schema.ErrArchive) && len(own) > 0 {
 		return own, nil // enough to know that it was sent
 	}
@@ -203,12 +203,12 @@ func (d *DB) storedSend(ctx context.Context, msgs []bridge.Message) (rows []brid
 // Find returns one message with all its deliveries, including archived ones, or fails
 // with bridge.NotFound.
 func (r *Reader) Find(ctx context.Context, messageID string) (mail.HistoryRow, error) {
-	one := func(r *Reader) ([]mail.HistoryRow, error) {
+	call := func(r *Reader) ([]mail.HistoryRow, error) {
 		return r.history(ctx, func(view) ([]sqlitex.Stamp, error) { return []sqlitex.Stamp{{ID: messageID}}, nil })
 	}
-	rows, err := one(r)
+	rows, err := call(r)
 	if err == nil {
-		rows, err = r.withArchive(ctx, 1, rows, one)
+		rows, err = r.withArchive(ctx, 1, rows, call)
 	}
 	if err != nil {
 		return mail.HistoryRow{}, err
@@ -327,8 +327,8 @@ func (v view) deliveries(ctx context.Context, query string, args ...any) ([]mail
 	found := []mail.Delivery{}
 	rows, err := v.Query(ctx, query, args...)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		one, err := scanDelivery(rows)
-		found = append(found, one.Delivery)
+		delivery, err := scanDelivery(rows)
+		found = append(found, delivery.Delivery)
 		return err
 	})
 	return found, err
@@ -511,8 +511,8 @@ func deliveriesOf(ctx context.Context, q sqlitex.Querier, l layout, ids []string
 	var found []*storedDelivery
 	rows, err := q.Query(ctx, sqlitex.UnionAll(selects), string(list))
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		one, err := scanDelivery(rows)
-		found = append(found, &one)
+		delivery, err := scanDelivery(rows)
+		found = append(found, &delivery)
 		return err
 	})
 	slices.SortStableFunc(found, func(a, b *storedDelivery) int {

@@ -212,14 +212,14 @@ func TestMSG_06_UnreadStaysUntilConsumed(t *testing.T) {
 		t.Errorf("Unread(1) = %v, %v; want the handed one", unread, err)
 	}
 
-	marks, err := db.ConsumeHanded(ctx, "bob", 5500, 7000, "next activity: Stop", none)
+	marks, err := db.ConsumeHandedOver(ctx, "bob", 5500, 7000, "next activity: Stop", none)
 	want := []mail.Mark{{MessageID: "early", Recipient: "bob", At: 7000, Via: mail.ViaActivity, Evidence: "next activity: Stop"}}
 	if diff := cmp.Diff(want, marks); err != nil || diff != "" {
-		t.Errorf("ConsumeHanded: %v (-want +got):\n%s", err, diff)
+		t.Errorf("ConsumeHandedOver: %v (-want +got):\n%s", err, diff)
 	}
 	checkUnread("mid", "mid-too", "late")
-	if marks, err := db.ConsumeHanded(ctx, "bob", 5500, 8000, "again", none); err != nil || len(marks) != 0 {
-		t.Errorf("ConsumeHanded again = %v, %v; want nothing", marks, err)
+	if marks, err := db.ConsumeHandedOver(ctx, "bob", 5500, 8000, "again", none); err != nil || len(marks) != 0 {
+		t.Errorf("ConsumeHandedOver again = %v, %v; want nothing", marks, err)
 	}
 	counts, err := db.UnreadCounts(ctx)
 	if diff := cmp.Diff(map[string]int{"bob": 3, "carol": 1}, counts); err != nil || diff != "" {

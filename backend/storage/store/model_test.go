@@ -169,9 +169,9 @@ func (w *modelWorld) consume(rt *rapid.T) {
 	for _, mark := range want {
 		w.model.record(bridge.StageConsumed, mark)
 	}
-	got, err := w.db.ConsumeHanded(context.Background(), recipient, upTo, at, "next", none)
+	got, err := w.db.ConsumeHandedOver(context.Background(), recipient, upTo, at, "next", none)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		rt.Fatalf("ConsumeHanded: %v (-want +got):\n%s", err, diff)
+		rt.Fatalf("ConsumeHandedOver: %v (-want +got):\n%s", err, diff)
 	}
 }
 

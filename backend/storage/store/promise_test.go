@@ -156,8 +156,8 @@ func TestSTO_18_AStoreThatLostATableServesWhatItCan(t *testing.T) {
 				if got := idsOf(t, db.Reader, decision.Lookup{Topic: "style"}); len(got) != 1 {
 					t.Errorf("decisions: %v", got)
 				}
-				if told, err := db.Delivered(t.Context(), "carol"); err != nil || !told.HasMessage("d"+id) {
-					t.Errorf("receipts: %v, %v", told, err)
+				if receipts, err := db.Delivered(t.Context(), "carol"); err != nil || !receipts.HasMessage("d"+id) {
+					t.Errorf("receipts: %v, %v", receipts, err)
 				}
 				if err := db.SavePeer(t.Context(), Peer{ID: "p", Name: "n", Agent: "claude", SessionID: "s", SeenAt: 7}); err != nil {
 					t.Error(err)

@@ -126,16 +126,16 @@ func (d *DB) nameClaims(ctx context.Context) (claims map[string][]nameClaim, err
 			FROM peer_names WHERE identity NOT LIKE `+ownIdentity)
 		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var identity, name string
-			var one nameClaim
-			if err := rows.Scan(sqlitex.Text(&identity), sqlitex.Text(&name), sqlitex.Text((*string)(&one.agent)), sqlitex.Text(&one.session), sqlitex.Number(&one.at)); err != nil {
+			var claim nameClaim
+			if err := rows.Scan(sqlitex.Text(&identity), sqlitex.Text(&name), sqlitex.Text((*string)(&claim.agent)), sqlitex.Text(&claim.session), sqlitex.Number(&claim.at)); err != nil {
 				return err
 			}
 			named[identity] = true
-			if one.session != "" || len(bound[identity]) == 0 {
-				claims[name] = append(claims[name], one)
+			if claim.session != "" || len(bound[identity]) == 0 {
+				claims[name] = append(claims[name], claim)
 			}
 			for _, binding := range bound[identity] {
-				claims[name] = append(claims[name], nameClaim{one.agent, binding.session, max(one.at, binding.at)})
+				claims[name] = append(claims[name], nameClaim{claim.agent, binding.session, max(claim.at, binding.at)})
 			}
 			return nil
 		})
@@ -160,9 +160,9 @@ func (v view) bindings(ctx context.Context) (map[string][]nameClaim, error) {
 	rows, err := v.Query(ctx, "SELECT identity, session_id, ifnull(learned_at, 0) FROM session_bindings WHERE session_id <> '' AND identity NOT LIKE "+ownIdentity)
 	return bound, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var identity string
-		var one nameClaim
-		err := rows.Scan(sqlitex.Text(&identity), sqlitex.Text(&one.session), sqlitex.Number(&one.at))
-		bound[identity] = append(bound[identity], one)
+		var claim nameClaim
+		err := rows.Scan(sqlitex.Text(&identity), sqlitex.Text(&claim.session), sqlitex.Number(&claim.at))
+		bound[identity] = append(bound[identity], claim)
 		return err
 	})
 }

@@ -46,8 +46,8 @@ func TestVER_01_MSG_12_MailThatWaitsUnderANameIsItsHostSessions(t *testing.T) {
 		t.Run("VER-01 MSG-12 "+name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bridge.db")
 			db := openAt(t, path)
-			for _, one := range mail {
-				appendAll(t, db, []bridge.Message{one})
+			for _, message := range mail {
+				appendAll(t, db, []bridge.Message{message})
 			}
 			for _, record := range tt.records {
 				inStore(t, path, "INSERT INTO "+record)
@@ -59,8 +59,8 @@ func TestVER_01_MSG_12_MailThatWaitsUnderANameIsItsHostSessions(t *testing.T) {
 			}
 			unread, err := db.Unread(t.Context(), "p1", 10, nil)
 			var got []string
-			for _, one := range unread {
-				got = append(got, one.ID)
+			for _, delivery := range unread {
+				got = append(got, delivery.ID)
 			}
 			if err != nil || !slices.Equal(got, tt.want) {
 				t.Errorf("the session has %v, %v; want %v", got, err, tt.want)

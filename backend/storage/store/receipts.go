@@ -85,11 +85,11 @@ func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 	return err
 }
 
-// ConsumeHanded marks unread mail as consumed that was handed to the recipient up to the given
+// ConsumeHandedOver marks unread mail as consumed that was handed to the recipient up to the given
 // time: its session was active later. It skips mail that is shown later, if at all
 // (mail.Via.ShownLater). It also skips mail for which earlier returns true: it was handed to a
 // process before the active one. It returns the marks. It fails if the store cannot be written.
-func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
+func (d *DB) ConsumeHandedOver(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
 	err = d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}
 		rows, err := t.Query(ctx, `SELECT m.id, s.handed_at, s.handed_by, `+handedWay+` FROM messages m
@@ -97,11 +97,11 @@ func (d *DB) ConsumeHanded(ctx context.Context, recipient string, handedUpTo, at
 			WHERE m.recipient = ?1 AND m.read_at IS NULL AND s.handed_at <= ?2 ORDER BY m.created_at, m.rowid`, recipient, handedUpTo)
 		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			mark := mail.Mark{Recipient: recipient, At: at, Via: mail.ViaActivity, Evidence: evidence}
-			var handed mail.Fact
+			var fact mail.Fact
 			var via string
-			err := rows.Scan(sqlitex.Text(&mark.MessageID), sqlitex.Number(&handed.At), sqlitex.Text(&handed.Evidence), sqlitex.Text(&via), sqlitex.Text(&handed.Process))
-			handed.Via = wayOf(bridge.StageHanded, via, handed.Evidence)
-			if !handed.Via.ShownLater() && !earlier(handed) {
+			err := rows.Scan(sqlitex.Text(&mark.MessageID), sqlitex.Number(&fact.At), sqlitex.Text(&fact.Evidence), sqlitex.Text(&via), sqlitex.Text(&fact.Process))
+			fact.Via = wayOf(bridge.StageHanded, via, fact.Evidence)
+			if !fact.Via.ShownLater() && !earlier(fact) {
 				marks = append(marks, mark)
 			}
 			return err

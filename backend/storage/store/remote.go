@@ -73,14 +73,14 @@ func (d Remote) Waiting(ctx context.Context, pc string, limit, limitBytes int) (
 		}
 		defer rows.Close()
 		for size := 0; rows.Next(); {
-			one, err := scanDelivery(rows)
+			delivery, err := scanDelivery(rows)
 			if err != nil {
 				return err
 			}
-			if size += len(one.Body); size > limitBytes && len(waiting) > 0 {
+			if size += len(delivery.Body); size > limitBytes && len(waiting) > 0 {
 				break
 			}
-			waiting = append(waiting, one.Message)
+			waiting = append(waiting, delivery.Message)
 		}
 		return rows.Err()
 	})
@@ -173,7 +173,7 @@ func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (fre
 				return err
 			}
 			msg.CreatedAt = max(msg.CreatedAt, last)
-			first, err := takeOnce(t, msg, pc)
+			first, err := storeOnce(t, msg, pc)
 			if bridge.CodeOf(err) == bridge.Conflict {
 				refused[i] = err
 				continue
@@ -191,8 +191,8 @@ func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (fre
 	return fresh, refused, err
 }
 
-// takeOnce stores a message unless it came before, even if that is archived.
-func takeOnce(t *sqlitex.Tx, msg bridge.Message, pc string) (first bool, err error) {
+// storeOnce stores a message unless it came before, even if that is archived.
+func storeOnce(t *sqlitex.Tx, msg bridge.Message, pc string) (first bool, err error) {
 	from := ""
 	rows, err := t.Query(context.Background(), "SELECT pc FROM remote_inbox WHERE message_id = ?1", msg.ID)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(sqlitex.Text(&from)) })
@@ -224,19 +224,19 @@ func (d Remote) News(ctx context.Context, pc string, limit int) (news []RemoteRe
 		rows, err := v.Query(ctx, `SELECT i.message_id, i.news, s.woken_at, s.woken_by, s.handed_at, s.handed_by, s.consumed_at, s.consumed_by, s.answered_at, s.answered_by, s.expired_at, s.expired_by
 			FROM remote_inbox i CROSS JOIN delivery_stages s ON s.message_id = i.message_id WHERE i.pc = ?1 AND i.news > i.told LIMIT ?2`, pc, limit)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			one := RemoteReceipt{Marks: map[bridge.Stage]mail.Fact{}}
+			receipt := RemoteReceipt{Marks: map[bridge.Stage]mail.Fact{}}
 			facts := make([]mail.Fact, len(stages))
-			places := []any{sqlitex.Text(&one.ID), &one.News}
+			places := []any{sqlitex.Text(&receipt.ID), &receipt.News}
 			for i := range facts {
 				places = append(places, sqlitex.Number(&facts[i].At), sqlitex.Text(&facts[i].Evidence))
 			}
 			err := rows.Scan(places...)
 			for i, fact := range facts {
 				if fact.Happened() {
-					one.Marks[stages[i]] = fact
+					receipt.Marks[stages[i]] = fact
 				}
 			}
-			news = append(news, one)
+			news = append(news, receipt)
 			return err
 		})
 	})
@@ -246,8 +246,8 @@ func (d Remote) News(ctx context.Context, pc string, limit int) (news []RemoteRe
 // Noted records what a paired PC has noted of News. It fails if the store cannot be written.
 func (d Remote) Noted(ctx context.Context, pc string, noted []RemoteReceipt) error {
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
-		for _, one := range noted {
-			if _, err := t.Exec("UPDATE remote_inbox SET told = max(told, min(?3, news)) WHERE message_id = ?2 AND pc = ?1", pc, one.ID, one.News); err != nil {
+		for _, receipt := range noted {
+			if _, err := t.Exec("UPDATE remote_inbox SET told = max(told, min(?3, news)) WHERE message_id = ?2 AND pc = ?1", pc, receipt.ID, receipt.News); err != nil {
 				return err
 			}
 		}
@@ -315,21 +315,21 @@ func (v view) cross(ctx context.Context, history []mail.HistoryRow) error {
 		var id, recipient, state string
 		var fact mail.Fact
 		err := rows.Scan(&id, &recipient, &state, sqlitex.Number(&fact.At), sqlitex.Text(&fact.Evidence))
-		one := mail.Crossing{}
-		one.Host, _, _ = strings.Cut(recipient, "/")
+		crossing := mail.Crossing{}
+		crossing.Host, _, _ = strings.Cut(recipient, "/")
 		switch state {
 		case crossingArrived:
-			fact.Evidence = one.Host + " has stored it"
-			one.Arrived = fact
+			fact.Evidence = crossing.Host + " has stored it"
+			crossing.Arrived = fact
 		case crossingRefused:
-			one.Refused = fact
+			crossing.Refused = fact
 		case crossingAtHub:
-			fact.Evidence = "the team's hub has stored it, " + one.Host + " has not taken it yet"
-			one.AtHub = fact
+			fact.Evidence = "the team's hub has stored it, " + crossing.Host + " has not taken it yet"
+			crossing.AtHub = fact
 		case crossingWaiting:
-			one.Held = fact.Evidence
+			crossing.Held = fact.Evidence
 		}
-		found[id] = one
+		found[id] = crossing
 		return err
 	})
 	for i := range history {

@@ -35,8 +35,8 @@ func waitingFor(t *testing.T, db *DB, pc string) []string {
 		t.Fatal(err)
 	}
 	ids := make([]string, len(waiting))
-	for i, one := range waiting {
-		ids[i] = one.ID
+	for i, message := range waiting {
+		ids[i] = message.ID
 	}
 	return ids
 }
@@ -333,8 +333,8 @@ func TestRMT_21_MailOfOnePCIsReadInTheOrderInWhichItWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, one := range unread {
-		got = append(got, fmt.Sprintf("%s %d", one.ID, one.CreatedAt))
+	for _, delivery := range unread {
+		got = append(got, fmt.Sprintf("%s %d", delivery.ID, delivery.CreatedAt))
 	}
 	want := []string{"t1 1500", "t2 1500", "d1 2000", "d2 2010", "d3 2010", "d4 2010", "d5 2300", "d6 2300", "t3 2305"}
 	if !slices.Equal(got, want) {

@@ -46,8 +46,8 @@ func TestSTO_12_SearchFindsLiterallyAcrossStoreAndArchive(t *testing.T) {
 				t.Fatalf("%s, %s is not found by its words: %v", when, row.ID, err)
 			}
 			found := false
-			for _, one := range rows {
-				found = found || one.ID == row.ID && len(one.Deliveries) == len(row.Deliveries)
+			for _, historyRow := range rows {
+				found = found || historyRow.ID == row.ID && len(historyRow.Deliveries) == len(row.Deliveries)
 			}
 			if !found {
 				t.Errorf("%s, %s is not found whole", when, row.ID)

@@ -49,8 +49,8 @@ func TestVER_04_DecisionsOfBothStoresAreKept(t *testing.T) {
 		if diff := cmp.Diff([]string{"second", "first", "own"}, ids); diff != "" {
 			t.Errorf("%s, the newest first:\n%s", when, diff)
 		}
-		if told, err := db.Delivered(t.Context(), "claude:s1"); err != nil || len(told) != 3 {
-			t.Errorf("%s: told of %v, %v", when, told, err)
+		if receipts, err := db.Delivered(t.Context(), "claude:s1"); err != nil || len(receipts) != 3 {
+			t.Errorf("%s: told of %v, %v", when, receipts, err)
 		}
 		mustClose(t, db)
 	}

@@ -99,8 +99,8 @@ func work(t testing.TB, db *DB) {
 			t.Fatal(err)
 		}
 	}
-	if marks, err := db.ConsumeHanded(ctx, "bob", 9200, 9300, "activity", none); err != nil || len(marks) != 1 {
-		t.Fatalf("ConsumeHanded = %v, %v", marks, err)
+	if marks, err := db.ConsumeHandedOver(ctx, "bob", 9200, 9300, "activity", none); err != nil || len(marks) != 1 {
+		t.Fatalf("ConsumeHandedOver = %v, %v", marks, err)
 	}
 	reply := note("r1", "bob", "an answer", 9400, "alice")
 	reply[0].ReplyTo = "w1"
@@ -237,8 +237,8 @@ func init() {
 			return n
 		}
 		fmt.Println(count("BEGIN", ""))
-		asked := bufio.NewScanner(os.Stdin)
-		for asked.Scan() && err == nil {
+		scanner := bufio.NewScanner(os.Stdin)
+		for scanner.Scan() && err == nil {
 			fmt.Println(count("", "COMMIT"))
 			fmt.Println(count("", ""))
 		}

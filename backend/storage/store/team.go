@@ -13,8 +13,8 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// TeamPlace is how far this PC has read its team's stream of decisions (HUB-06).
-type TeamPlace struct {
+// TeamPosition is how far this PC has read its team's stream of decisions (HUB-06).
+type TeamPosition struct {
 	Team     string // the hub and the team's name
 	Stream   string // identifies the stream
 	Sequence uint64 // of the last message read
@@ -32,11 +32,11 @@ type TeamDecision struct {
 	Follows  string // the decision that its PC had before, "" for none
 }
 
-// TeamPlace returns how far this PC has read; the zero place before it took part. It fails
+// TeamPosition returns how far this PC has read; the zero place before it took part. It fails
 // with Storage if the store cannot be read.
-func (d Remote) TeamPlace(ctx context.Context) (place TeamPlace, err error) {
+func (d Remote) TeamPosition(ctx context.Context) (place TeamPosition, err error) {
 	err = d.read(ctx, func(v view) error {
-		place = TeamPlace{}
+		place = TeamPosition{}
 		if !v.layout.team {
 			return nil
 		}
@@ -69,7 +69,7 @@ func (d Remote) RestartTeam(ctx context.Context, team, stream string) error {
 // ImportTeam stores messages of the stream, up to a place, in one commit. Known decisions
 // get their order. Invalid ones are ignored, as on every PC; refused holds the reasons by
 // sequence. It fails with Unavailable while the upgrade is deferred.
-func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPlace) (fresh int, refused map[uint64]error, err error) {
+func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPosition) (fresh int, refused map[uint64]error, err error) {
 	if d.deferred() {
 		return 0, nil, errBesideOlder
 	}
@@ -81,10 +81,10 @@ func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPl
 	now := d.now().UnixMilli()
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
 		fresh, refused = 0, map[uint64]error{}
-		for _, one := range read {
-			is, err := importTeam(t, one, now)
+		for _, teamDecision := range read {
+			is, err := importTeam(t, teamDecision, now)
 			if code := bridge.CodeOf(err); code == bridge.Conflict || code == bridge.Denied {
-				refused[one.Sequence], err = err, nil
+				refused[teamDecision.Sequence], err = err, nil
 			}
 			if err != nil {
 				return err
@@ -101,45 +101,45 @@ func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPl
 
 // importTeam stores one decision of the stream, and reports whether it was not in the
 // stream before.
-func importTeam(t *sqlitex.Tx, one TeamDecision, now int64) (fresh bool, err error) {
-	placed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE decision_id = ?1 AND sequence IS NOT NULL)", one.ID)
+func importTeam(t *sqlitex.Tx, teamDecision TeamDecision, now int64) (fresh bool, err error) {
+	placed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE decision_id = ?1 AND sequence IS NOT NULL)", teamDecision.ID)
 	if err != nil || placed {
 		return false, err // a duplicate: the first one counts
 	}
-	passed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE pc = ?1 AND number >= ?2 AND sequence IS NOT NULL)", one.PC, one.Number)
+	passed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE pc = ?1 AND number >= ?2 AND sequence IS NOT NULL)", teamDecision.PC, teamDecision.Number)
 	if err == nil && passed {
 		err = bridge.Errorf(bridge.Denied, "the PC said it before what it has said since")
 	}
 	if err != nil {
 		return false, err
 	}
-	known, err := knows(t, one)
-	if err == nil && !known && one.Own {
-		err = insertDecision(t, one.Revision) // this PC's, from a store that it lost
+	known, err := knows(t, teamDecision)
+	if err == nil && !known && teamDecision.Own {
+		err = insertDecision(t, teamDecision.Revision) // this PC's, from a store that it lost
 	} else if err == nil && !known {
-		err = importDecision(t, one.Revision, one.PC, now)
+		err = importDecision(t, teamDecision.Revision, teamDecision.PC, now)
 	} else if err == nil {
-		err = learnWithdrawn(t, one.Revision, one.PC)
+		err = learnWithdrawn(t, teamDecision.Revision, teamDecision.PC)
 	}
 	if err != nil {
 		return false, err
 	}
 	_, err = t.Exec(`INSERT INTO team_decisions (decision_id, pc, sequence, number, follows, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 		ON CONFLICT (decision_id) DO UPDATE SET pc = excluded.pc, sequence = excluded.sequence, number = excluded.number, follows = excluded.follows`,
-		one.ID, one.PC, one.Sequence, one.Number, one.Follows, one.Own)
+		teamDecision.ID, teamDecision.PC, teamDecision.Sequence, teamDecision.Number, teamDecision.Follows, teamDecision.Own)
 	return true, err
 }
 
 // knows reports whether a decision is here. It fails with Conflict if another decision
 // has the id.
-func knows(t *sqlitex.Tx, one TeamDecision) (known bool, err error) {
-	rows, err := t.Query(context.Background(), "SELECT topic = ?2 AND body = ?3 AND (instr(author_name, '/') = 0) = ?4 FROM decisions WHERE id = ?1", one.ID, one.Topic, one.Text, one.Own)
+func knows(t *sqlitex.Tx, teamDecision TeamDecision) (known bool, err error) {
+	rows, err := t.Query(context.Background(), "SELECT topic = ?2 AND body = ?3 AND (instr(author_name, '/') = 0) = ?4 FROM decisions WHERE id = ?1", teamDecision.ID, teamDecision.Topic, teamDecision.Text, teamDecision.Own)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		known = true
 		var same bool
 		err := rows.Scan(&same)
 		if err == nil && !same {
-			err = bridge.Errorf(bridge.Conflict, "the id %s is that of another decision", one.ID)
+			err = bridge.Errorf(bridge.Conflict, "the id %s is that of another decision", teamDecision.ID)
 		}
 		return err
 	})
@@ -157,20 +157,20 @@ func (d Remote) TeamNumber(ctx context.Context, pc string) (number int64, err er
 
 // ForTeam returns the decisions of this PC that the stream lacks, in the order of their
 // creation. It fails with Storage if the store cannot be read.
-func (d Remote) ForTeam(ctx context.Context) (own []decision.Placed, err error) {
-	place, err := d.TeamPlace(ctx)
+func (d Remote) ForTeam(ctx context.Context) (own []decision.OrderedRevision, err error) {
+	place, err := d.TeamPosition(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = eachTopic(ctx, d.Reader, "", func(topic []decision.Placed) { own = append(own, decision.ForTeam(topic, place.since)...) })
-	slices.SortFunc(own, func(a, b decision.Placed) int { return cmp.Compare(a.Place, b.Place) })
+	err = eachTopic(ctx, d.Reader, "", func(topic []decision.OrderedRevision) { own = append(own, decision.ForTeam(topic, place.since)...) })
+	slices.SortFunc(own, func(a, b decision.OrderedRevision) int { return cmp.Compare(a.Place, b.Place) })
 	return own, err
 }
 
 // eachTopic calls with for each topic that has revisions, or for that one, with the
 // revisions in order, oldest first.
-func eachTopic(ctx context.Context, r *Reader, topic string, with func([]decision.Placed)) error {
-	var all []decision.Placed
+func eachTopic(ctx context.Context, r *Reader, topic string, with func([]decision.OrderedRevision)) error {
+	var all []decision.OrderedRevision
 	err := r.read(ctx, func(v view) (err error) {
 		if all = nil; v.layout.decisions {
 			all, err = readRevisions(ctx, v, topic)
@@ -188,7 +188,7 @@ func eachTopic(ctx context.Context, r *Reader, topic string, with func([]decisio
 // each id, the id of the next one in the stream. It fails if the store cannot be read.
 func (r *Reader) Together(ctx context.Context, topic string) (next map[string]string, err error) {
 	next = map[string]string{}
-	err = eachTopic(ctx, r, topic, func(topic []decision.Placed) {
+	err = eachTopic(ctx, r, topic, func(topic []decision.OrderedRevision) {
 		inStream := decision.InStream(topic)
 		for i := 1; i < len(inStream); i++ {
 			if decision.AtOnce(inStream[i-1], inStream[i]) {
@@ -199,14 +199,14 @@ func (r *Reader) Together(ctx context.Context, topic string) (next map[string]st
 	return next, err
 }
 
-// BesideOwn returns, by id, other PCs' decisions that are last in the team's stream and
+// ConcurrentOwn returns, by id, other PCs' decisions that are last in the team's stream and
 // concurrent with one of this PC's, with that own decision. It fails if the store cannot be read.
-func (d Remote) BesideOwn(ctx context.Context) (beside map[string]*decision.Revision, err error) {
+func (d Remote) ConcurrentOwn(ctx context.Context) (beside map[string]*decision.Revision, err error) {
 	beside = map[string]*decision.Revision{}
-	err = eachTopic(ctx, d.Reader, "", func(topic []decision.Placed) {
+	err = eachTopic(ctx, d.Reader, "", func(topic []decision.OrderedRevision) {
 		inStream := decision.InStream(topic)
 		if last := len(inStream) - 1; last > 0 {
-			if own := decision.BesideOwn(inStream, last); own != nil {
+			if own := decision.ConcurrentOwn(inStream, last); own != nil {
 				beside[inStream[last].ID] = own
 			}
 		}
@@ -234,31 +234,31 @@ func (d Remote) TeamNews(ctx context.Context) (news []decision.News, silent []st
 	if err != nil || len(untold) == 0 {
 		return nil, nil, err
 	}
-	place, err := d.TeamPlace(ctx)
+	place, err := d.TeamPosition(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	err = eachTopic(ctx, d.Reader, "", func(topic []decision.Placed) {
+	err = eachTopic(ctx, d.Reader, "", func(topic []decision.OrderedRevision) {
 		if len(decision.ForTeam(topic, place.since)) > 0 {
 			return
 		}
 		inStream := decision.InStream(topic)
-		for i, one := range inStream {
-			beside, newest := decision.BesideOwn(inStream, i), one.ID == topic[len(topic)-1].ID
+		for i, revision := range inStream {
+			beside, newest := decision.ConcurrentOwn(inStream, i), revision.ID == topic[len(topic)-1].ID
 			switch {
-			case !untold[one.ID]:
+			case !untold[revision.ID]:
 			case newest || beside != nil:
-				news = append(news, decision.News{Revision: one.Revision, Beside: beside, Newest: newest})
+				news = append(news, decision.News{Revision: revision.Revision, Beside: beside, Newest: newest})
 			default:
-				silent = append(silent, one.ID)
+				silent = append(silent, revision.ID)
 			}
 		}
 	})
 	return news, silent, err
 }
 
-// TeamTold records that no news remain of those decisions. It fails if it cannot write that.
-func (d Remote) TeamTold(ctx context.Context, ids []string) error {
+// ClearTeamNews records that no news remain of those decisions. It fails if it cannot write that.
+func (d Remote) ClearTeamNews(ctx context.Context, ids []string) error {
 	list, err := json.Marshal(append([]string{}, ids...))
 	if err != nil || len(ids) == 0 {
 		return err

@@ -33,12 +33,12 @@ func TestHUB_06_ADecisionAndItsPlaceAreOneCommit(t *testing.T) {
 			}
 			inStore(t, path, "CREATE TRIGGER broken BEFORE "+event+" ON "+table+" BEGIN SELECT RAISE(ABORT, 'the power failed'); END")
 			read := []TeamDecision{ofTeam("d1", "SQLite", 1, 10), ofTeam("d2", "Postgres", 2, 20)}
-			upTo := TeamPlace{Team: "hub crew", Stream: "stream-1", Sequence: 2, Mark: "m"}
+			upTo := TeamPosition{Team: "hub crew", Stream: "stream-1", Sequence: 2, Mark: "m"}
 			if _, _, err := db.Remote().ImportTeam(t.Context(), read, upTo); err == nil || !strings.Contains(err.Error(), "the power failed") {
 				t.Fatalf("ImportTeam: %v", err)
 			}
 			all, err := db.Decisions(t.Context(), decision.Lookup{History: true})
-			place, placeErr := db.Remote().TeamPlace(t.Context())
+			place, placeErr := db.Remote().TeamPosition(t.Context())
 			if err != nil || placeErr != nil || len(all) != 0 || place.Sequence != 0 {
 				t.Fatalf("after the failure there are %d decisions up to %d, %v, %v", len(all), place.Sequence, err, placeErr)
 			}
@@ -49,7 +49,7 @@ func TestHUB_06_ADecisionAndItsPlaceAreOneCommit(t *testing.T) {
 				}
 			}
 			all, err = db.Decisions(t.Context(), decision.Lookup{History: true})
-			place, _ = db.Remote().TeamPlace(t.Context())
+			place, _ = db.Remote().TeamPosition(t.Context())
 			if err != nil || len(all) != 2 || all[0].ID != "d2" || !all[0].Current || place.Sequence != 2 || place.Mark != "m" {
 				t.Errorf("there are %+v up to %+v, %v", all, place, err)
 			}
@@ -62,7 +62,7 @@ func TestHUB_06_AReplayOfWhatAPCSaidBeforeCountsForNothing(t *testing.T) {
 	remote := db.Remote()
 	take := func(stream string, upTo uint64, list ...TeamDecision) map[uint64]error {
 		t.Helper()
-		_, refused, err := remote.ImportTeam(context.Background(), list, TeamPlace{Team: "hub crew", Stream: stream, Sequence: upTo})
+		_, refused, err := remote.ImportTeam(context.Background(), list, TeamPosition{Team: "hub crew", Stream: stream, Sequence: upTo})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,11 +64,11 @@ func (d *DB) KeepTranscript(ctx context.Context, t Transcript) error {
 		if !has {
 			return bridge.Errorf(bridge.Unsupported, "the store keeps no transcripts while older programs read it")
 		}
-		return keepTranscript(tx, t)
+		return storeTranscript(tx, t)
 	})
 }
 
-func keepTranscript(tx *sqlitex.Tx, t Transcript) error {
+func storeTranscript(tx *sqlitex.Tx, t Transcript) error {
 	source := transcriptSource + t.Job
 	err := upsert(tx, "UPDATE conversations SET session = nullif(?3, ''), project = ?4 WHERE id = ?1 AND job = ?5 AND agent = ?2",
 		"INSERT OR IGNORE INTO conversations (id, agent, session, project, job, kind) VALUES (?1, ?2, nullif(?3, ''), ?4, ?5, 'job')",
@@ -119,9 +119,9 @@ func (r *Reader) saidNamed(ctx context.Context, ids []string) (found map[string]
 			rows, err := v.Query(ctx, `SELECT ifnull(c.job, ''), ifnull(c.agent, ''), ifnull(m.part, ''), ifnull(m.at, 0), ifnull(m.body, '')
 				FROM conversation_records m JOIN conversations c ON c.id = m.conversation WHERE m.source = ?1 AND m.generation = 0 AND m.offset = CAST(?2 AS INTEGER)`, source, offset)
 			err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-				var one Said
-				err := rows.Scan(sqlitex.Text(&one.Job), sqlitex.Text((*string)(&one.Agent)), sqlitex.Text(&one.Kind), sqlitex.Number(&one.At), sqlitex.Text(&one.Body))
-				found[id] = one
+				var statement Said
+				err := rows.Scan(sqlitex.Text(&statement.Job), sqlitex.Text((*string)(&statement.Agent)), sqlitex.Text(&statement.Kind), sqlitex.Number(&statement.At), sqlitex.Text(&statement.Body))
+				found[id] = statement
 				return err
 			})
 			if err != nil {

@@ -77,19 +77,19 @@ func UnreadableRows(ctx context.Context, path string, live bool) (found []Unread
 				return err
 			}
 		}
-		for _, one := range jsonColumns {
-			if !strings.Contains(" "+tables[one.table]+" ", " "+one.column+" ") {
+		for _, jsonColumn := range jsonColumns {
+			if !strings.Contains(" "+tables[jsonColumn.table]+" ", " "+jsonColumn.column+" ") {
 				continue
 			}
 			rows, err := pool.QueryContext(ctx, fmt.Sprintf(`SELECT place, json_valid(c) FROM (SELECT rowid AS place, CAST(%s AS TEXT) AS c FROM %s)
-				WHERE %s AND NOT iif(json_valid(c), %s, false) LIMIT 100`, one.column, one.table, one.form, one.shape))
+				WHERE %s AND NOT iif(json_valid(c), %s, false) LIMIT 100`, jsonColumn.column, jsonColumn.table, jsonColumn.form, jsonColumn.shape))
 			err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-				row := UnreadableRow{Table: one.table, Why: one.column + " is not valid JSON"}
+				row := UnreadableRow{Table: jsonColumn.table, Why: jsonColumn.column + " is not valid JSON"}
 				var place int64
 				err := rows.Scan(&place, &row.Newer)
 				row.Key = fmt.Sprint("row ", place)
 				if row.Newer {
-					row.Why = one.column + " has an unknown shape"
+					row.Why = jsonColumn.column + " has an unknown shape"
 				}
 				found = append(found, row)
 				return err

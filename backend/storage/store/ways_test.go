@@ -78,7 +78,7 @@ func TestMSG_06_AStoreFromBeforeTheWaysKeepsItsMeaning(t *testing.T) {
 	reader.Close()
 	db := openAt(t, path) // makes the table
 	requireEarlierWays(t, db.Reader)
-	marks, err := db.ConsumeHanded(t.Context(), "bob", 3000, 4000, "next activity: Stop", none)
+	marks, err := db.ConsumeHandedOver(t.Context(), "bob", 3000, 4000, "next activity: Stop", none)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestVER_04_AnOlderProgramBesideTheWays(t *testing.T) {
 	if got := mustFind(t, db.Reader, "m1").Deliveries[0].Handed; got.Via != mail.ViaHook || got.Process != "" {
 		t.Errorf("what it handed over again is %+v", got)
 	}
-	if marks, err := db.ConsumeHanded(t.Context(), "bob", 7001, 7002, "next activity: Stop", none); err != nil || len(marks) != 1 {
+	if marks, err := db.ConsumeHandedOver(t.Context(), "bob", 7001, 7002, "next activity: Stop", none); err != nil || len(marks) != 1 {
 		t.Errorf("activity after it reads %v, %v", marks, err)
 	}
 	// It archives whole rows of the stages, into an archive of its own making.

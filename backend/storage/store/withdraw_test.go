@@ -104,8 +104,8 @@ func TestDEC_10_AWithdrawalItsMarkAndItsMessagesAreOneTransaction(t *testing.T) 
 			}
 			inStore(t, path, "DROP TRIGGER broken")
 			wantCurrent(t, db.Reader, []string{"d1"}, []string{"d1"})
-			if told, err := db.Delivered(t.Context(), "s1"); err != nil || len(told) != 1 {
-				t.Errorf("told of %v, %v", told, err)
+			if receipts, err := db.Delivered(t.Context(), "s1"); err != nil || len(receipts) != 1 {
+				t.Errorf("told of %v, %v", receipts, err)
 			}
 			decide(t, db, withdrawal("d2", "db", 2), "s1")
 			wantCurrent(t, db.Reader, nil, []string{"d2", "d1"})
@@ -124,8 +124,8 @@ func TestSEC_12_WhoWasToldANumberIsNotToldOfEachWithdrawal(t *testing.T) {
 	if err != nil || len(queued) != 2 || queued[0].SessionKey != "heard" || queued[1].SessionKey != "came" {
 		t.Errorf("queued is %+v, %v", queued, err)
 	}
-	if told, err := db.Delivered(t.Context(), "counted"); err != nil || !told.Has("d2") || told.HasMessage("d2") {
-		t.Errorf("the receipts are %v, %v", told, err)
+	if receipts, err := db.Delivered(t.Context(), "counted"); err != nil || !receipts.Has("d2") || receipts.HasMessage("d2") {
+		t.Errorf("the receipts are %v, %v", receipts, err)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestHUB_06_AWithdrawalHasItsPlaceInTheStream(t *testing.T) {
 	ended.Withdrawn = true
 	read := func(list ...TeamDecision) {
 		t.Helper()
-		if _, refused, err := db.Remote().ImportTeam(t.Context(), list, TeamPlace{Stream: "stream-1", Sequence: list[len(list)-1].Sequence}); err != nil || len(refused) > 0 {
+		if _, refused, err := db.Remote().ImportTeam(t.Context(), list, TeamPosition{Stream: "stream-1", Sequence: list[len(list)-1].Sequence}); err != nil || len(refused) > 0 {
 			t.Fatal(refused, err)
 		}
 	}
@@ -261,8 +261,8 @@ func TestHUB_06_AWithdrawalHasItsPlaceInTheStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, one := range found {
-			list = append(list, fmt.Sprintf("%s newest %v", one.ID, one.Newest))
+		for _, notice := range found {
+			list = append(list, fmt.Sprintf("%s newest %v", notice.ID, notice.Newest))
 		}
 		return list
 	}

@@ -69,8 +69,8 @@ func (r *Reader) SearchWords(ctx context.Context, q WordQuery) (hits []WordHit, 
 // longer has after an older state was restored.
 func (r *Reader) hits(ctx context.Context, documents []fulltext.Ranked) ([]WordHit, error) {
 	ids := map[search.Kind][]string{}
-	for _, one := range documents {
-		ids[one.Kind] = append(ids[one.Kind], one.ID)
+	for _, document := range documents {
+		ids[document.Kind] = append(ids[document.Kind], document.ID)
 	}
 	rows, err := r.named(ctx, ids[search.Message])
 	if err != nil {
@@ -85,16 +85,16 @@ func (r *Reader) hits(ctx context.Context, documents []fulltext.Ranked) ([]WordH
 		return nil, err
 	}
 	var hits []WordHit
-	for _, one := range documents {
-		hit := WordHit{Kind: one.Kind, ID: one.ID, At: one.At}
+	for _, document := range documents {
+		hit := WordHit{Kind: document.Kind, ID: document.ID, At: document.At}
 		var found bool
-		switch one.Kind {
+		switch document.Kind {
 		case search.Message:
-			hit.Message, found = rows[one.ID]
+			hit.Message, found = rows[document.ID]
 		case search.Decision:
-			hit.Decision, found = revisions[one.ID]
+			hit.Decision, found = revisions[document.ID]
 		case search.Run:
-			hit.Said, found = lines[one.ID]
+			hit.Said, found = lines[document.ID]
 		}
 		if found {
 			hits = append(hits, hit)

@@ -271,14 +271,14 @@ func TestDOC_02_TheArchitectureNamesEveryPackage(t *testing.T) {
 		first := ""
 		for _, name := range regexp.MustCompile("`([a-z/]+)`").FindAllStringSubmatch(row[2], -1) {
 			first = cmp.Or(first, name[1])
-			for _, one := range []string{wing + "/" + name[1], name[1], wing + "/" + first + "/" + name[1], wing + "/" + strings.Split(first, "/")[0] + "/" + name[1]} {
-				named[one] = true
+			for _, text := range []string{wing + "/" + name[1], name[1], wing + "/" + first + "/" + name[1], wing + "/" + strings.Split(first, "/")[0] + "/" + name[1]} {
+				named[text] = true
 			}
 		}
 	}
-	for _, one := range module(t) {
-		own := one.dir()
-		if own == "" || one.isTest() || one.isTool() || named[own] {
+	for _, source := range module(t) {
+		own := source.dir()
+		if own == "" || source.isTest() || source.isTool() || named[own] {
 			continue
 		}
 		named[own] = true

@@ -30,16 +30,16 @@ func checkLiterals(sources []source) []string {
 			if !ok {
 				return true
 			}
-			of, ok := literal.Type.(*ast.SelectorExpr)
+			expr, ok := literal.Type.(*ast.SelectorExpr)
 			if !ok {
 				return true
 			}
-			pkg, ok := of.X.(*ast.Ident)
+			pkg, ok := expr.X.(*ast.Ident)
 			if !ok {
 				return true
 			}
-			if maker := constructed[imported[pkg.Name]+"."+of.Sel.Name]; maker != "" {
-				problems = append(problems, fmt.Sprintf("%s:%d: make %s.%s by %s", source.path, source.set.Position(node.Pos()).Line, pkg.Name, of.Sel.Name, maker))
+			if maker := constructed[imported[pkg.Name]+"."+expr.Sel.Name]; maker != "" {
+				problems = append(problems, fmt.Sprintf("%s:%d: make %s.%s by %s", source.path, source.set.Position(node.Pos()).Line, pkg.Name, expr.Sel.Name, maker))
 			}
 			return true
 		})

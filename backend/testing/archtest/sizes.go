@@ -161,15 +161,15 @@ func (s source) linesOf(node ast.Node) int {
 
 // typeName returns the name of a type of the same package behind pointers and type
 // arguments, "" where it is another package's.
-func typeName(of ast.Expr) string {
+func typeName(expr ast.Expr) string {
 	for {
-		switch inner := of.(type) {
+		switch inner := expr.(type) {
 		case *ast.StarExpr:
-			of = inner.X
+			expr = inner.X
 		case *ast.IndexExpr:
-			of = inner.X
+			expr = inner.X
 		case *ast.IndexListExpr:
-			of = inner.X
+			expr = inner.X
 		case *ast.Ident:
 			return inner.Name
 		default:

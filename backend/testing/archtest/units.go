@@ -42,10 +42,10 @@ func checkUnits(sources []source) []string {
 }
 
 // isInteger reports whether a type is int64 or uint64, or points to one.
-func isInteger(of ast.Expr) bool {
-	if pointer, ok := of.(*ast.StarExpr); ok {
-		of = pointer.X
+func isInteger(expr ast.Expr) bool {
+	if pointer, ok := expr.(*ast.StarExpr); ok {
+		expr = pointer.X
 	}
-	name, ok := of.(*ast.Ident)
+	name, ok := expr.(*ast.Ident)
 	return ok && (name.Name == "int64" || name.Name == "uint64")
 }

@@ -3,6 +3,7 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +20,10 @@ var givenUp = map[string]string{
 	"readdress": "reassign", "urge": "priority", "displace": "back up", "heights": "layers",
 }
 
+// givenUpNames are whole names that say nothing of what they name. Within a longer name
+// they may stand.
+var givenUpNames = map[string]string{"one": "the noun: job, rule, item"}
+
 // givenUpPhrases are the same in comments.
 var givenUpPhrases = regexp.MustCompile(`(?i)\b(made anew|can not|on loan|that seldom|has the home for itself)\b`)
 
@@ -34,6 +39,9 @@ func checkWords(sources []source) []string {
 			problems = append(problems, fmt.Sprintf("%s:%d: %q was given up: say %s", source.path, source.set.Position(node.Pos()).Line, found, instead))
 		}
 		for name := range declaredNames(source.file) {
+			if instead, given := givenUpNames[name.Name]; given {
+				say(name, name.Name, instead)
+			}
 			for _, word := range wordsOf(name.Name) {
 				if instead, given := givenUp[word]; given {
 					say(name, name.Name, instead)
@@ -67,9 +75,15 @@ func declaredNames(file *ast.File) map[*ast.Ident]bool {
 			for _, name := range declared.Names {
 				names[name] = true
 			}
+		case *ast.RangeStmt:
+			for _, variable := range []ast.Expr{declared.Key, declared.Value} {
+				if name, ok := variable.(*ast.Ident); ok && declared.Tok == token.DEFINE {
+					names[name] = true
+				}
+			}
 		case *ast.AssignStmt:
-			for _, to := range declared.Lhs {
-				if name, ok := to.(*ast.Ident); ok && declared.Tok.String() == ":=" {
+			for _, lh := range declared.Lhs {
+				if name, ok := lh.(*ast.Ident); ok && declared.Tok == token.DEFINE {
 					names[name] = true
 				}
 			}

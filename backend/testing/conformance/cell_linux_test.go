@@ -93,7 +93,7 @@ func newCell(t *testing.T, s setting, attacked, supervisor *pc, work string) *ce
 		must(t, err)
 		c.secrets = append(c.secrets, strings.TrimSpace(string(secret)))
 	}
-	c.takeMail()
+	c.readMail()
 	_, err := call(attacked.boss, "send", object{"to": victim, "message": "mail-" + token})
 	must(t, err)
 	c.ask()
@@ -165,7 +165,7 @@ func (c *cell) differs(slug string) bool {
 	return c.list(attacks[i]) != c.before[slug]
 }
 
-func (c *cell) takeMail() {
+func (c *cell) readMail() {
 	c.Helper()
 	said, err := inbox(c.attacked.victim)
 	must(c.T, err)
@@ -267,7 +267,7 @@ func (c *cell) tried(f flow) (names []string) {
 
 // settle records what the attacks of a flow came to.
 func (c *cell) settle(f flow, outcomes map[string]outcome) {
-	c.takeMail()
+	c.readMail()
 	for _, o := range outcomes { // the attacker may have taken the victim's mail
 		c.mail += o.Gained
 	}

@@ -179,8 +179,8 @@ func passedBy(s stage, how, address string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "pair")
-	if err := start(s, nil, []*os.File{theirs}, how, address); err != nil {
+	file := os.NewFile(uintptr(pair[1]), "pair")
+	if err := start(s, nil, []*os.File{file}, how, address); err != nil {
 		return 0, err
 	}
 	return receive(pair[0])
@@ -297,7 +297,7 @@ func pageRequest(s stage, mark string) []byte {
 
 // dialPage connects by bare calls, so that nothing else knows the descriptor.
 func dialPage(address string) (int, error) {
-	to, err := net.ResolveTCPAddr("tcp4", address)
+	tcpAddr, err := net.ResolveTCPAddr("tcp4", address)
 	if err != nil {
 		return 0, err
 	}
@@ -305,7 +305,7 @@ func dialPage(address string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return fd, unix.Connect(fd, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())})
+	return fd, unix.Connect(fd, &unix.SockaddrInet4{Port: tcpAddr.Port, Addr: [4]byte(tcpAddr.IP.To4())})
 }
 
 // ask sends a request and reads the answer.

@@ -36,11 +36,11 @@ func homeWithOldJob(t *testing.T) string {
 	t.Helper()
 	home := servedHome(t)
 	ended := time.Now().Add(-2 * time.Hour)
-	one := job.Job{
+	entry := job.Job{
 		Name: oldJob, Agent: bridge.Codex, Prompt: "words of the prompt", Owner: "alice", State: job.Finished, Run: 1, ResultSent: true,
 		FirstStartedAt: job.Millis(ended.UnixMilli()), FinishedAt: job.Millis(ended.UnixMilli()), Workdir: home,
 	}
-	registry, err := job.File{Jobs: []job.Job{one}}.Encode()
+	registry, err := job.File{Jobs: []job.Job{entry}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func homeWithOldJob(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := runs.Said{At: one.FinishedAt, Run: 1, Kind: runs.SaidText, Text: "thesewordsaresaidonce"}.Encode()
+	said, err := runs.Said{At: entry.FinishedAt, Run: 1, Kind: runs.SaidText, Text: "thesewordsaresaidonce"}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,9 @@ func TestMSG_04_STO_04_AFullDiskUnderABroker(t *testing.T) {
 	if len(acknowledged) < 50 {
 		t.Errorf("only %d messages fitted", len(acknowledged))
 	}
-	made := command(t, "doctor", "--backup", "--home", home)
-	if made.code != 1 || !strings.Contains(made.text, "disk is full") && !strings.Contains(made.text, "no space left on device") || strings.Count(made.text, "\n") != 1 {
-		t.Errorf("a backup on the full disk: exit %d, %s", made.code, made.text)
+	ran := command(t, "doctor", "--backup", "--home", home)
+	if ran.code != 1 || !strings.Contains(ran.text, "disk is full") && !strings.Contains(ran.text, "no space left on device") || strings.Count(ran.text, "\n") != 1 {
+		t.Errorf("a backup on the full disk: exit %d, %s", ran.code, ran.text)
 	}
 	if looked := command(t, "doctor", "--home", home); looked.code != 0 {
 		t.Errorf("the doctor on the full disk: exit %d, %s", looked.code, looked.text)
@@ -64,8 +64,8 @@ func TestMSG_04_STO_04_AFullDiskUnderABroker(t *testing.T) {
 	if len(acknowledged) > 0 {
 		t.Errorf("never arrived: %d", len(acknowledged))
 	}
-	if made := command(t, "doctor", "--backup", "--home", home); made.code != 0 {
-		t.Errorf("a backup with room again: %s", made.text)
+	if ran := command(t, "doctor", "--backup", "--home", home); ran.code != 0 {
+		t.Errorf("a backup with room again: %s", ran.text)
 	}
 	b.terminate()
 	sound(t, home)

@@ -52,11 +52,11 @@ func giveJob(t *testing.T, home string) (work string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := job.Job{
+	entry := job.Job{
 		Name: runnersJob, Agent: bridge.Claude, Prompt: prompt, Owner: "alice", Supervisor: "nobody", State: job.Starting, Run: 1, Access: job.AccessEdit,
 		Host: &job.Host{PID: os.Getpid(), Identity: "ended"}, Workdir: work,
 	}
-	registry, err := job.File{Jobs: []job.Job{one}}.Encode()
+	registry, err := job.File{Jobs: []job.Job{entry}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func runApart(ctx context.Context, test string) (said []byte, err error) {
 // stands before these where test2json reads them.
 var verdict = regexp.MustCompile(`(?m)^\x16?(PASS|FAIL)\n`)
 
-func printVerdict(to io.Writer, passed bool) {
+func printVerdict(writer io.Writer, passed bool) {
 	mark, word := "", "FAIL"
 	if flag.Lookup("test.v").Value.String() == "test2json" {
 		mark = "\x16"
@@ -128,5 +128,5 @@ func printVerdict(to io.Writer, passed bool) {
 	if passed {
 		word = "PASS"
 	}
-	fmt.Fprintf(to, "%s%s\n", mark, word)
+	fmt.Fprintf(writer, "%s%s\n", mark, word)
 }

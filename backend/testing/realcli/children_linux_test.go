@@ -24,14 +24,14 @@ func TestChildrenFromBefore(t *testing.T) {
 			w.model.Script("child", c.shell.After("child-steps"), scripted.Say("child done").After("child-ends"))
 			w.prompt(session, "parent")
 			must(t, w.model.AtGate(soon(t), "child-steps"))
-			asked := w.request("the child's request", func(r scripted.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
+			request := w.request("the child's request", func(r scripted.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
 
 			must(t, w.page.stop())
 			w.serve()
 			s := w.shown("the child", func(s state) bool { return len(s.peer(c.name()).Children) == 1 })
 			found := s.peer(c.name()).Children[0]
-			if found.ID != asked.Thread || found.State != "busy" || !strings.Contains(found.Title, titles[c.kind]) {
-				t.Errorf("the list has %+v, the child asks as %s", found, asked.Thread)
+			if found.ID != request.Thread || found.State != "busy" || !strings.Contains(found.Title, titles[c.kind]) {
+				t.Errorf("the list has %+v, the child asks as %s", found, request.Thread)
 			}
 			if s.peer(c.name()).SessionID != before.SessionID {
 				t.Errorf("it is under the session %s, want %s", s.peer(c.name()).SessionID, before.SessionID)

@@ -27,13 +27,13 @@ func TestNED_02_PromptsOfARealCodex(t *testing.T) {
 	w.keepsPrompts()
 	codex := w.open("codex", "p", "›", "codex")
 	w.meet(codex, "codex-p")
-	one := codexAsker(codex, "codex-p")
+	asker := codexAsker(codex, "codex-p")
 
-	w.answeredOrNot(one, func(w *world) {
-		w.makes(one, "made-4")
+	w.answeredOrNot(asker, func(w *world) {
+		w.makes(asker, "made-4")
 		w.card("touch made-4", "open", isOpen)
-		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Type(scripted.Escape))
+		must(w.T, asker.terminal.Until(soon(w.T), "the dialog", asker.dialog))
+		must(w.T, asker.terminal.Type(scripted.Escape))
 		w.card("touch made-4", "answered at the terminal", is("withdrawn", "answered"))
 		if w.made("made-4") {
 			w.Error("it ran")
@@ -50,19 +50,19 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 	w.keepsPrompts()
 	codex := w.open("codex", "p", "›", scripted.CodexCommand()...)
 	w.meet(codex, "codex-p")
-	one := codexAsker(codex, "codex-p")
-	one.tool = "exec_command"
+	asker := codexAsker(codex, "codex-p")
+	asker.tool = "exec_command"
 	told := func(w *world, name string) approval {
 		w.Helper()
-		w.makes(one, name)
+		w.makes(asker, name)
 		card := w.card("touch "+name, "told", func(a approval) bool { return a.State == "asked" && a.OnlyTold != "" })
-		if card.Session != one.name || card.What != "Bash" || card.Detail != "touch "+name {
+		if card.Session != asker.name || card.What != "Bash" || card.Detail != "touch "+name {
 			w.Errorf("the card is %+v", card)
 		}
 		if said := w.bridge("needs"); !strings.Contains(said, "Answer it in the terminal: ") || strings.Contains(said, "bridge approve") {
 			w.Errorf("bridge needs: %s", said)
 		}
-		must(w.T, codex.Until(soon(w.T), "the dialog", one.dialog))
+		must(w.T, codex.Until(soon(w.T), "the dialog", asker.dialog))
 		return card
 	}
 
@@ -73,7 +73,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 		if !w.made("made-1") {
 			w.Error("it did not run")
 		}
-		w.idle(one.name)
+		w.idle(asker.name)
 	})
 
 	w.step("NED-02 the terminal breaks off", func(w *world) {
@@ -83,7 +83,7 @@ func TestNED_02_PromptsOfARealCodexAloneAreOnlyTold(t *testing.T) {
 		if w.made("made-2") {
 			w.Error("it ran")
 		}
-		w.idle(one.name)
+		w.idle(asker.name)
 	})
 
 	w.step("NED-02 the broker dies while it waits", func(w *world) {
@@ -105,19 +105,19 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 	w.keepsPrompts()
 	codex := w.open("codex", "p", "›", "codex")
 	w.meet(codex, "codex-p")
-	one := codexAsker(codex, "codex-p")
+	asker := codexAsker(codex, "codex-p")
 
 	w.step("NED-02 another broker shows what waits since before it", func(w *world) {
-		w.makes(one, "made-1")
+		w.makes(asker, "made-1")
 		before := w.card("touch made-1", "open", isOpen)
-		must(w.T, codex.Until(soon(w.T), "the dialog", one.dialog))
+		must(w.T, codex.Until(soon(w.T), "the dialog", asker.dialog))
 		must(w.T, w.page.kill())
 		w.serve()
 		card := w.card("touch made-1", "open again", isOpen)
 		if card.ID == before.ID {
 			w.Errorf("it is the card %s of the broker that died", card.ID)
 		}
-		if screen := codex.Screen(); !one.dialog(screen) || w.made("made-1") {
+		if screen := codex.Screen(); !asker.dialog(screen) || w.made("made-1") {
 			w.Errorf("left alone, it ran is %t:\n%s", w.made("made-1"), screen)
 		}
 		w.decides(card, "allow", "")
@@ -126,15 +126,15 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 		if !w.made("made-1") {
 			w.Error("it did not run")
 		}
-		w.idle(one.name)
+		w.idle(asker.name)
 	})
 
 	w.step("NED-02 no page shows it, then one does, and is closed", func(w *world) {
 		var settings struct{ AnswerPrompts string }
 		w.tell(http.MethodPut, "/api/settings", map[string]string{"answerPrompts": "always"}, &settings)
 		w.bridge("needs", "--away", "off")
-		w.makes(one, "made-2")
-		must(w.T, codex.Until(soon(w.T), "the dialog", one.dialog))
+		w.makes(asker, "made-2")
+		must(w.T, codex.Until(soon(w.T), "the dialog", asker.dialog))
 		s, _ := w.page.state(w.T, soon(w.T))
 		for _, a := range s.Approvals {
 			if strings.Contains(a.Detail, "made-2") {
@@ -145,13 +145,13 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 		w.press(codex, scripted.Return, "end of the dialog", has("said-after-made-2")) // no page is open
 		w.card("touch made-2", "allowed at the terminal", is("withdrawn", "allowed"))
 		w.bridge("needs", "--away", "on")
-		w.idle(one.name)
+		w.idle(asker.name)
 	})
 
 	w.step("NED-02 a tool of a server", func(w *world) {
 		for name, decision := range map[string]string{"tool-1": "allow", "tool-2": "deny"} {
 			w.model.Script(name, scripted.Call(codexTool+"spawn_codex", map[string]any{"task": "do " + name, "mode": "read"}), scripted.Say("said-after-"+name))
-			w.prompt(one, name)
+			w.prompt(asker, name)
 			card := w.card("do "+name, "open", isOpen)
 			if card.What != "bridge/spawn_codex" {
 				w.Errorf("the card is %+v", card)
@@ -159,14 +159,14 @@ func TestNED_02_ARealCodexIsLeftAloneUntilItsOwnerLooks(t *testing.T) {
 			w.decides(card, decision, "")
 			w.after(name)
 			w.card("do "+name, "applied", is("applied", ""))
-			w.idle(one.name)
+			w.idle(asker.name)
 		}
 	})
 
 	w.step("NED-02 a change of files", func(w *world) {
 		patch := "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: changed-1\n+a line of it\n*** End Patch\nEOF\n"
 		w.model.Script("changed-1", scripted.Call("exec_command", map[string]any{"cmd": patch}), scripted.Say("said-after-changed-1"))
-		w.prompt(one, "changed-1")
+		w.prompt(asker, "changed-1")
 		isChange := func(a approval) bool { return a.What == "apply_patch" && a.OnlyTold != "" }
 		w.card("", "told", isChange) // a change is shown only to who listened when it began
 		must(w.T, codex.Until(soon(w.T), "the dialog", has("Would you like to make the following edits")))

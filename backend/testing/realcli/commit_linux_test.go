@@ -28,7 +28,7 @@ func TestRWM_23_AWorktreeJobOfEachKindCommits(t *testing.T) {
 			spec := b.Spec(t)
 			tree, err := git.Add(soon(t), repository, spec.Job, filepath.Join(b.home.Root, "worktrees"))
 			must(t, err)
-			checkout, err := git.Own(soon(t), tree)
+			checkout, err := git.Describe(soon(t), tree)
 			must(t, err)
 			b.Script("commits", drivertest.Step{Run: "echo x > new.txt && git add new.txt && git commit -qm mine"}, drivertest.Step{Say: "done"})
 			spec.Folder, spec.Writable, spec.Access = tree.Path, checkout.GitFolders(), job.AccessEdit

@@ -65,19 +65,19 @@ func (w *world) try(kind, script string, tries []try) {
 	w.Helper()
 	how := deniedSession[kind]
 	var steps []scripted.Step
-	for _, one := range tries {
-		steps = append(steps, one.step)
+	for _, try := range tries {
+		steps = append(steps, try.step)
 	}
 	w.model.Script(script, append(steps, scripted.Say("said"))...)
 	out, err := how.run(w)(soon(w.T), w.home.Project("p"), "play script:"+script, how.args...)
 	if err != nil {
 		w.Fatalf("%v\n%s", err, out)
 	}
-	for i, one := range tries {
-		told := last(w.request("the answer to "+one.name, asks(script, i+1)))
+	for i, try := range tries {
+		told := last(w.request("the answer to "+try.name, asks(script, i+1)))
 		isDenied := strings.Contains(told, how.denied) || strings.Contains(told, "denied by your permission settings")
-		if isDenied != one.denied || !strings.Contains(told, one.reads) {
-			w.Errorf("%s: denied: %v, want %v; its model reads %s", one.name, isDenied, one.denied, told)
+		if isDenied != try.denied || !strings.Contains(told, try.reads) {
+			w.Errorf("%s: denied: %v, want %v; its model reads %s", try.name, isDenied, try.denied, told)
 		}
 	}
 }

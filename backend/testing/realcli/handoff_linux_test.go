@@ -51,16 +51,16 @@ func TestJOB_23_ARealSessionHandsItsJobOver(t *testing.T) {
 	if got := last(w.request("the answer to message_subagent", asks("gives", 3))); !strings.Contains(got, "works for claude-q: only claude-q or the owner can steer it") {
 		t.Errorf("who handed a job over steers it: %s", got)
 	}
-	told := w.request("what claude is told", holds("codex-p has handed 1 job over to you"))
-	if shows(told, "mind the moon") != 1 {
-		t.Errorf("the note is not there: %v", told)
+	request := w.request("what claude is told", holds("codex-p has handed 1 job over to you"))
+	if shows(request, "mind the moon") != 1 {
+		t.Errorf("the note is not there: %v", request)
 	}
 	w.idle("claude-q")
 
 	w.model.Open("work-goes-on")
 	result := w.request("the result", holds(ended))
-	if shows(result, ended) != 1 || result.Session != told.Session {
-		t.Errorf("the result is shown %d times, in the session %s of %s", shows(result, ended), result.Session, told.Session)
+	if shows(result, ended) != 1 || result.Session != request.Session {
+		t.Errorf("the result is shown %d times, in the session %s of %s", shows(result, ended), result.Session, request.Session)
 	}
 	w.consumed(ended)
 	w.idle("claude-q")
@@ -71,7 +71,7 @@ func TestJOB_23_ARealSessionHandsItsJobOver(t *testing.T) {
 	if got := last(w.request("the answer to claude's message_subagent", asks("goes-on", 1))); !strings.Contains(got, `"delivery":"continued"`) {
 		t.Errorf("the new supervisor's words are answered by %s", got)
 	}
-	if result := w.request("the second result", holds("and-more-is-done")); result.Session != told.Session {
+	if result := w.request("the second result", holds("and-more-is-done")); result.Session != request.Session {
 		t.Errorf("the second result is shown in the session %s", result.Session)
 	}
 	for name, session := range map[string]prompter{"codex": codex, "claude": claude} {

@@ -69,9 +69,9 @@ func TestAJobsResultWakesItsSupervisor(t *testing.T) {
 	w.model.Script("gives", scripted.Call(claudeTool+"spawn_codex", map[string]any{"prompt": "play script:work"}), scripted.Say("given"))
 
 	w.prompt(claude, "gives")
-	given := w.request("the answer to spawn_codex", asks("gives", 1))
-	if name := jobName.FindString(given.Text()); name == "" || given.Count(`"status":"queued"`) != 1 {
-		t.Errorf("JOB-01: it answers %q", given.Items[len(given.Items)-1].Text)
+	request := w.request("the answer to spawn_codex", asks("gives", 1))
+	if name := jobName.FindString(request.Text()); name == "" || request.Count(`"status":"queued"`) != 1 {
+		t.Errorf("JOB-01: it answers %q", request.Items[len(request.Items)-1].Text)
 	}
 	if work := w.request("the job's second step", asks("work", 1)); work.Count("shell-42") != 1 {
 		t.Errorf("JOB-13: what reads only does not run: %v", work)

@@ -23,29 +23,29 @@ func TestJOB_21_WhatTheRealCLIsTell(t *testing.T) {
 		t.Setenv(name, value) // the book gives its own environment on
 	}
 	b := &models.Book{Settings: func() (config.Settings, error) { return config.Settings{}, nil }, Where: agent.Lookup{Env: os.Getenv}, Now: time.Now}
-	told, err := b.Models(soon(t), "")
+	result, err := b.Models(soon(t), "")
 	must(t, err)
 	known := map[bridge.AgentKind]string{bridge.Claude: "default", bridge.Codex: "", bridge.OpenCode: "fake/fake-model"}
-	for _, one := range told.Agents {
-		t.Logf("%+v", one)
-		found := known[one.Agent] == ""
-		for _, m := range one.Models {
-			found = found || m.ID == known[one.Agent]
+	for _, agentModels := range result.Agents {
+		t.Logf("%+v", agentModels)
+		found := known[agentModels.Agent] == ""
+		for _, m := range agentModels.Models {
+			found = found || m.ID == known[agentModels.Agent]
 		}
-		if len(one.Models) == 0 || !found {
-			t.Errorf("%s tells %+v", one.Agent, one)
+		if len(agentModels.Models) == 0 || !found {
+			t.Errorf("%s tells %+v", agentModels.Agent, agentModels)
 		}
-		delete(known, one.Agent)
+		delete(known, agentModels.Agent)
 	}
 	if len(known) > 0 {
 		t.Errorf("nothing is told of %v", known)
 	}
 	usage, err := b.Usage(soon(t), "")
 	must(t, err)
-	for _, one := range usage.Agents {
-		t.Logf("%+v", one)
-		if len(one.Limits) > 0 || one.Note == "" {
-			t.Errorf("without an account %s tells %+v", one.Agent, one)
+	for _, agentUsage := range usage.Agents {
+		t.Logf("%+v", agentUsage)
+		if len(agentUsage.Limits) > 0 || agentUsage.Note == "" {
+			t.Errorf("without an account %s tells %+v", agentUsage.Agent, agentUsage)
 		}
 	}
 	err = b.Check(soon(t), job.Request{Kind: bridge.OpenCode, Model: "fake/huge"})

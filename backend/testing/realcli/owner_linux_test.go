@@ -561,9 +561,9 @@ func TestOwnerAndNativeChildren(t *testing.T) {
 			must(t, w.model.AtGate(soon(t), "child-steps"))
 			s := w.shown("the child", func(s state) bool { return len(s.peer(c.name()).Children) == 1 })
 			child := s.peer(c.name()).Children[0]
-			asked := w.request("the child's request", func(r scripted.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
-			if child.ID != asked.Thread {
-				t.Errorf("the list names %q, the child asks as %q", child.ID, asked.Thread)
+			request := w.request("the child's request", func(r scripted.Request) bool { return r.Script == "child" && r.Child() && !r.Aux })
+			if child.ID != request.Thread {
+				t.Errorf("the list names %q, the child asks as %q", child.ID, request.Thread)
 			}
 
 			// Codex is asked, and refuses as long as another process has the child.

@@ -71,12 +71,12 @@ func TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub(t *testing.T) {
 		})
 	}
 	laptop.shown("the question still", func(s state) bool { return s.message("echo fixed > parser").ID != "" })
-	var asked dto.Approvals
-	laptop.read("/api/approvals", &asked)
-	if len(asked.Approvals) != 1 || asked.Approvals[0].Job != name {
-		t.Fatalf("the approvals are %+v", asked.Approvals)
+	var approvals dto.Approvals
+	laptop.read("/api/approvals", &approvals)
+	if len(approvals.Approvals) != 1 || approvals.Approvals[0].Job != name {
+		t.Fatalf("the approvals are %+v", approvals.Approvals)
 	}
-	laptop.bridge("approve", asked.Approvals[0].ID)
+	laptop.bridge("approve", approvals.Approvals[0].ID)
 	if result := laptop.request("the result", holds("fixed-there")); shows(result, "fixed-there") != 1 {
 		t.Errorf("the result comes as no message: %v", result)
 	}
@@ -278,10 +278,10 @@ func (w *world) give(claude prompter, desk *world, kind, script, access string, 
 	}
 	w.model.Script("gives-"+script, scripted.Call(claudeTool+"spawn_"+kind, args), scripted.Say("given"))
 	w.prompt(claude, "gives-"+script)
-	given := w.request("the answer to spawn_"+kind, asks("gives-"+script, 1))
-	name := jobName.FindString(last(given))
+	request := w.request("the answer to spawn_"+kind, asks("gives-"+script, 1))
+	name := jobName.FindString(last(request))
 	if name == "" {
-		w.Fatalf("RMT-08: it answers %q", last(given))
+		w.Fatalf("RMT-08: it answers %q", last(request))
 	}
 	return name
 }
@@ -305,31 +305,31 @@ func (w *world) run(name string) (run dto.RunDetail) {
 func (w *world) allowsThere(name, command string) {
 	w.Helper()
 	w.shown("the question", func(s state) bool { return s.message(command).ID != "" })
-	var asked dto.Approvals
-	w.read("/api/approvals", &asked)
-	at := len(asked.Approvals) - 1
-	if at < 0 || asked.Approvals[at].Job != name || asked.Approvals[at].By != "claude-p" || asked.Approvals[at].Remote == nil || asked.Approvals[at].Remote.Host != "desk" {
-		w.Fatalf("RMT-16: the approvals are %+v", asked.Approvals)
+	var approvals dto.Approvals
+	w.read("/api/approvals", &approvals)
+	at := len(approvals.Approvals) - 1
+	if at < 0 || approvals.Approvals[at].Job != name || approvals.Approvals[at].By != "claude-p" || approvals.Approvals[at].Remote == nil || approvals.Approvals[at].Remote.Host != "desk" {
+		w.Fatalf("RMT-16: the approvals are %+v", approvals.Approvals)
 	}
-	if raw, _ := json.Marshal(asked); strings.Contains(string(raw), "token") {
+	if raw, _ := json.Marshal(approvals); strings.Contains(string(raw), "token") {
 		w.Errorf("RMT-16: they tell of a token: %s", raw)
 	}
-	w.bridge("approve", asked.Approvals[at].ID)
+	w.bridge("approve", approvals.Approvals[at].ID)
 }
 
 // ownerAllowsThere has the other PC's owner allow a command that may leave the sandbox:
 // nobody else is asked (SEC-03).
 func (w *world) ownerAllowsThere(desk *world, command string) {
 	w.Helper()
-	var there, here dto.Approvals
+	var approvals, here dto.Approvals
 	desk.shown("the question", func(state) bool {
-		desk.read("/api/approvals", &there)
-		return len(there.Approvals) > 0 && strings.Contains(there.Approvals[len(there.Approvals)-1].Detail, command)
+		desk.read("/api/approvals", &approvals)
+		return len(approvals.Approvals) > 0 && strings.Contains(approvals.Approvals[len(approvals.Approvals)-1].Detail, command)
 	})
 	if w.read("/api/approvals", &here); slices.ContainsFunc(here.Approvals, func(a dto.Approval) bool { return strings.Contains(a.Detail, command) }) {
 		w.Errorf("SEC-03: this PC is asked %+v", here.Approvals)
 	}
-	desk.bridge("approve", there.Approvals[len(there.Approvals)-1].ID)
+	desk.bridge("approve", approvals.Approvals[len(approvals.Approvals)-1].ID)
 }
 
 func (w *world) changesThere(claude prompter, desk *world, kind string) {

@@ -92,9 +92,9 @@ func lines(t *testing.T, path string) []map[string]any {
 	must(t, err)
 	var all []map[string]any
 	for line := range strings.Lines(string(raw)) {
-		var one map[string]any
-		must(t, json.Unmarshal([]byte(line), &one))
-		all = append(all, one)
+		var object map[string]any
+		must(t, json.Unmarshal([]byte(line), &object))
+		all = append(all, object)
 	}
 	return all
 }

@@ -87,14 +87,14 @@ func (w *world) made(name string) bool {
 }
 
 // makes is a turn that makes a file by a shell command, and what its model reads then.
-func (w *world) makes(one asker, name string) {
+func (w *world) makes(item asker, name string) {
 	w.Helper()
-	call := scripted.Call(one.tool, map[string]any{"command": "touch " + name, "description": "make " + name})
-	if one.call != nil {
-		call = one.call("touch " + name)
+	call := scripted.Call(item.tool, map[string]any{"command": "touch " + name, "description": "make " + name})
+	if item.call != nil {
+		call = item.call("touch " + name)
 	}
 	w.model.Script(name, call, scripted.Say("said-after-"+name))
-	w.prompt(one, name)
+	w.prompt(item, name)
 }
 
 // after is the request with the tool's result.
@@ -125,26 +125,26 @@ func has(text string) func(screen string) bool {
 
 // answeredOrNot goes through what becomes of the prompts of any session; turnedDown is
 // what its own kind does when its owner says no.
-func (w *world) answeredOrNot(one asker, turnedDown func(w *world)) {
+func (w *world) answeredOrNot(item asker, turnedDown func(w *world)) {
 	w.Helper()
 	w.step("NED-02 allowed from the page, while the terminal shows its dialog", func(w *world) {
-		w.makes(one, "made-1")
+		w.makes(item, "made-1")
 		card := w.card("touch made-1", "open", isOpen)
-		if card.Session != one.name || card.Job != "" || card.What != one.tool || card.Detail != one.shows("touch made-1") {
+		if card.Session != item.name || card.Job != "" || card.What != item.tool || card.Detail != item.shows("touch made-1") {
 			w.Errorf("the card is %+v", card)
 		}
-		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
+		must(w.T, item.terminal.Until(soon(w.T), "the dialog", item.dialog))
 		w.decides(card, "allow", "")
 		w.after("made-1")
 		w.card("touch made-1", "applied", is("applied", ""))
 		if !w.made("made-1") {
 			w.Error("it did not run")
 		}
-		w.idle(one.name)
+		w.idle(item.name)
 	})
 
 	w.step("NED-02 denied with a reason that its model reads", func(w *world) {
-		w.makes(one, "made-2")
+		w.makes(item, "made-2")
 		w.decides(w.card("touch made-2", "open", isOpen), "deny", "not made-2, \"please\"")
 		if r := w.after("made-2"); r.Count("not made-2, \"please\"") != 1 {
 			w.Errorf("its model reads %s", r.Text())
@@ -153,30 +153,30 @@ func (w *world) answeredOrNot(one asker, turnedDown func(w *world)) {
 		if w.made("made-2") {
 			w.Error("it ran")
 		}
-		w.idle(one.name)
+		w.idle(item.name)
 	})
 
 	w.step("NED-02 allowed at the terminal first", func(w *world) {
-		w.makes(one, "made-3")
+		w.makes(item, "made-3")
 		w.card("touch made-3", "open", isOpen)
-		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		w.press(one.terminal, scripted.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-3") })
+		must(w.T, item.terminal.Until(soon(w.T), "the dialog", item.dialog))
+		w.press(item.terminal, scripted.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-3") })
 		w.after("made-3")
 		w.card("touch made-3", "allowed at the terminal", is("withdrawn", "allowed"))
 		if !w.made("made-3") {
 			w.Error("it did not run")
 		}
-		w.idle(one.name)
+		w.idle(item.name)
 	})
 
 	w.step("NED-02 turned down at the terminal", turnedDown)
 
 	w.step("NED-02 the broker dies while it waits", func(w *world) {
-		w.makes(one, "made-5")
+		w.makes(item, "made-5")
 		w.card("touch made-5", "open", isOpen)
-		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
+		must(w.T, item.terminal.Until(soon(w.T), "the dialog", item.dialog))
 		must(w.T, w.page.kill())
-		w.press(one.terminal, scripted.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-5") })
+		w.press(item.terminal, scripted.Return, "end of the dialog", func(screen string) bool { return strings.Contains(screen, "said-after-made-5") })
 		w.after("made-5")
 		if !w.made("made-5") {
 			w.Error("it did not run")
@@ -190,15 +190,15 @@ func TestNED_02_PromptsAndQuestionsOfARealClaude(t *testing.T) {
 	w.keepsPrompts()
 	claude := w.open("claude", "p", "❯", claudeAsks()...)
 	w.meet(claude, "claude-p")
-	one := asker{prompter: claude, terminal: claude, name: "claude-p", tool: "Bash", dialog: has("Do you want to proceed?")}
+	item := asker{prompter: claude, terminal: claude, name: "claude-p", tool: "Bash", dialog: has("Do you want to proceed?")}
 
 	w.choosesOrNot(asker{prompter: claude, terminal: claude, name: "claude-p", tool: "AskUserQuestion", dialog: has("like green")}, "multiSelect", "not-now-please")
-	w.idle(one.name)
-	w.answeredOrNot(one, func(w *world) {
-		w.makes(one, "made-4")
+	w.idle(item.name)
+	w.answeredOrNot(item, func(w *world) {
+		w.makes(item, "made-4")
 		w.card("touch made-4", "open", isOpen)
-		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Type(scripted.Escape))
+		must(w.T, item.terminal.Until(soon(w.T), "the dialog", item.dialog))
+		must(w.T, item.terminal.Type(scripted.Escape))
 		w.card("touch made-4", "over", func(a approval) bool {
 			return a.State == "withdrawn" && (a.Elsewhere == "stopped" || a.Elsewhere == "answered")
 		})
@@ -215,15 +215,15 @@ func TestNED_02_PromptsAndQuestionsOfARealOpenCode(t *testing.T) {
 	w.keepsPrompts()
 	opencode := w.openOpenCode("opencode", "p")
 	w.meet(opencode, "opencode-p")
-	one := asker{prompter: opencode, terminal: opencode.Terminal, name: "opencode-p", tool: "bash", dialog: has("Allow once")}
+	item := asker{prompter: opencode, terminal: opencode.Terminal, name: "opencode-p", tool: "bash", dialog: has("Allow once")}
 
 	w.choosesOrNot(asker{prompter: opencode, terminal: opencode.Terminal, name: "opencode-p", tool: "question", dialog: has("like green")}, "multiple", "")
-	w.idle(one.name)
-	w.answeredOrNot(one, func(w *world) {
-		w.makes(one, "made-4")
+	w.idle(item.name)
+	w.answeredOrNot(item, func(w *world) {
+		w.makes(item, "made-4")
 		w.card("touch made-4", "open", isOpen)
-		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		w.press(one.terminal, scripted.Escape, "end of the dialog", func(screen string) bool { return !one.dialog(screen) })
+		must(w.T, item.terminal.Until(soon(w.T), "the dialog", item.dialog))
+		w.press(item.terminal, scripted.Escape, "end of the dialog", func(screen string) bool { return !item.dialog(screen) })
 		w.card("touch made-4", "refused at the terminal", is("withdrawn", "refused"))
 		if w.made("made-4") {
 			w.Error("it ran")
@@ -250,26 +250,26 @@ func question(text, several string) map[string]any {
 }
 
 // choosesOrNot goes through what becomes of a model's own questions; one.tool asks them.
-func (w *world) choosesOrNot(one asker, several, refusal string) {
+func (w *world) choosesOrNot(item asker, several, refusal string) {
 	w.Helper()
 	asks := func(w *world, name string) {
 		w.Helper()
-		w.model.Script(name, scripted.Call(one.tool, map[string]any{"questions": []any{question("Which of "+name+"?", several)}}), scripted.Say("said-after-"+name))
-		w.prompt(one, name)
+		w.model.Script(name, scripted.Call(item.tool, map[string]any{"questions": []any{question("Which of "+name+"?", several)}}), scripted.Say("said-after-"+name))
+		w.prompt(item, name)
 	}
 	w.step("NED-02 what the model asks is answered by the owner's choice", func(w *world) {
 		asks(w, "asked-1")
 		card := w.card("Which of asked-1?", "open", isOpen)
-		if card.What != one.tool || card.Session != one.name {
+		if card.What != item.tool || card.Session != item.name {
 			w.Errorf("the card is %+v", card)
 		}
-		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
+		must(w.T, item.terminal.Until(soon(w.T), "the dialog", item.dialog))
 		w.chooses(card, []string{"green", "my-own-colour"})
 		if r := w.after("asked-1"); r.Count("my-own-colour") != 1 || !strings.Contains(r.Text(), "green, my-own-colour") {
 			w.Errorf("its model reads %s", r.Text())
 		}
 		w.card("Which of asked-1?", "applied", is("applied", ""))
-		w.idle(one.name)
+		w.idle(item.name)
 	})
 
 	w.step("NED-02 what the model asks is refused", func(w *world) {
@@ -281,14 +281,14 @@ func (w *world) choosesOrNot(one asker, several, refusal string) {
 				w.Errorf("its model reads %s", r.Text())
 			}
 		}
-		w.idle(one.name)
+		w.idle(item.name)
 	})
 
 	w.step("NED-02 what the model asks is answered at the terminal", func(w *world) {
 		asks(w, "asked-3")
 		w.card("Which of asked-3?", "open", isOpen)
-		must(w.T, one.terminal.Until(soon(w.T), "the dialog", one.dialog))
-		must(w.T, one.terminal.Type(scripted.Escape))
+		must(w.T, item.terminal.Until(soon(w.T), "the dialog", item.dialog))
+		must(w.T, item.terminal.Type(scripted.Escape))
 		w.card("Which of asked-3?", "over", func(a approval) bool {
 			return a.State == "withdrawn" && a.Elsewhere != "unclear" && a.Elsewhere != "allowed"
 		})

@@ -24,8 +24,8 @@ var rights = map[string]struct {
 	"claude": {
 		before: func(*world) {},
 		open: func(w *world, project string) asker {
-			one := w.open("claude-"+project, project, "❯", "claude", "--permission-mode", "manual")
-			return asker{prompter: one, terminal: one, tool: claudeTool, dialog: has("Do you want to proceed?")}
+			terminal := w.open("claude-"+project, project, "❯", "claude", "--permission-mode", "manual")
+			return asker{prompter: terminal, terminal: terminal, tool: claudeTool, dialog: has("Do you want to proceed?")}
 		},
 		settings: ".claude/settings.json",
 	},
@@ -37,8 +37,8 @@ var rights = map[string]struct {
 			must(w.T, os.WriteFile(path, []byte(with), 0o600))
 		},
 		open: func(w *world, project string) asker {
-			one := w.open("codex-"+project, project, "›", scripted.CodexCommand()...)
-			return asker{prompter: one, terminal: one, tool: codexTool, dialog: has("Allow the bridge MCP server to run tool")}
+			terminal := w.open("codex-"+project, project, "›", scripted.CodexCommand()...)
+			return asker{prompter: terminal, terminal: terminal, tool: codexTool, dialog: has("Allow the bridge MCP server to run tool")}
 		},
 		settings: ".codex/config.toml",
 	},
@@ -49,8 +49,8 @@ var rights = map[string]struct {
 			}))
 		},
 		open: func(w *world, project string) asker {
-			one := w.openOpenCode("opencode-"+project, project)
-			return asker{prompter: one, terminal: one.Terminal, tool: openCodeTool, dialog: has("Allow once")}
+			terminal := w.openOpenCode("opencode-"+project, project)
+			return asker{prompter: terminal, terminal: terminal.Terminal, tool: openCodeTool, dialog: has("Allow once")}
 		},
 		settings: ".config/opencode/opencode.json",
 	},
@@ -68,10 +68,10 @@ func TestJOB_26_RealSessionsAskBeforeTheyStartAgents(t *testing.T) {
 			before := content(t, settings)
 			w.install()
 			name := kind + "-p"
-			spawns := func(one asker, script string) {
+			spawns := func(item asker, script string) {
 				w.model.Script(script+"-work", scripted.Say(script+"-is-worked-on"))
-				w.model.Script(script, scripted.Call(one.tool+"spawn_codex", map[string]any{"prompt": "play script:" + script + "-work"}), scripted.Say("said-after-"+script))
-				w.prompt(one, script)
+				w.model.Script(script, scripted.Call(item.tool+"spawn_codex", map[string]any{"prompt": "play script:" + script + "-work"}), scripted.Say("said-after-"+script))
+				w.prompt(item, script)
 			}
 
 			asking := how.open(w, "p")

@@ -210,8 +210,8 @@ func TestRealSessionsTalk(t *testing.T) {
 
 	w.step("DEC-13 DEC-15 a session started later reads it in its session-start note", func(w *world) {
 		w.model.Script("late", claudeShell, scripted.Say("late"))
-		late := w.open("late", "p", "❯", scripted.ClaudeCommand("bridge")...)
-		w.prompt(late, "late")
+		terminal := w.open("late", "p", "❯", scripted.ClaudeCommand("bridge")...)
+		w.prompt(terminal, "late")
 		first := w.request("the late session's first step", asks("late", 0))
 		if note := fmt.Sprintf("- %s: %s", topic, rule); !strings.Contains(first.Text(), note) {
 			w.Errorf("the note %q is not in what the session was shown:\n%s", note, first.Text())

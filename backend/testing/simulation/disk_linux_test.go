@@ -123,9 +123,9 @@ func (d *disk) revive(t testing.TB, keep *rand.Rand) {
 	for _, path := range paths {
 		file := d.files[path]
 		all := keep.IntN(3)
-		for _, one := range file.later {
+		for _, change := range file.later {
 			if all == 0 || all == 1 && keep.IntN(2) == 0 {
-				file.synced = one.apply(file.synced)
+				file.synced = change.apply(file.synced)
 			}
 		}
 		file.later = nil
@@ -141,7 +141,7 @@ func (d *disk) revive(t testing.TB, keep *rand.Rand) {
 	d.dead, d.calls = false, -1
 }
 
-func (d *disk) change(path string, one change) int32 {
+func (d *disk) change(path string, item change) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.countsLocked() {
@@ -152,7 +152,7 @@ func (d *disk) change(path string, one change) int32 {
 		file = &image{}
 		d.files[path] = file
 	}
-	file.later = append(file.later, one)
+	file.later = append(file.later, item)
 	return sqlite3.SQLITE_OK
 }
 
@@ -163,8 +163,8 @@ func (d *disk) sync(path string) int32 {
 		return sqlite3.SQLITE_IOERR_FSYNC
 	}
 	if file := d.files[path]; file != nil {
-		for _, one := range file.later {
-			file.synced = one.apply(file.synced)
+		for _, change := range file.later {
+			file.synced = change.apply(file.synced)
 		}
 		file.later = nil
 	}

@@ -93,15 +93,15 @@ type taking struct {
 	p *pc
 }
 
-func (t taking) Take(ctx context.Context, request job.Request, name string, by job.Caller, worktrees string) (job.Job, error) {
-	host, _, _ := strings.Cut(by.Name, "/")
+func (t taking) Take(ctx context.Context, request job.Request, name string, caller job.Caller, worktrees string) (job.Job, error) {
+	host, _, _ := strings.Cut(caller.Name, "/")
 	if !t.p.allows(shareJobs, host, time.Now().Add(-requestAge)) {
 		t.p.world.failf("%s records %s for %s, which its owner does not allow", t.p.name, name, host)
 	}
 	if request.Cwd != t.p.root {
 		t.p.world.failf("%s records %s in the folder %s", t.p.name, name, request.Cwd)
 	}
-	return t.Jobs.Take(ctx, request, name, by, worktrees)
+	return t.Jobs.Take(ctx, request, name, caller, worktrees)
 }
 
 // startJobs opens the jobs of a PC that is being switched on, and connects them with the
@@ -124,11 +124,11 @@ func (p *pc) startJobs(run *running, log *slog.Logger) error {
 		CheckRoot: config.ReservedFolders(p.home, func(string) string { return "" }).Check,
 		Knows:     func(id string) bool { return p.world.network.isKnown(p, id) },
 	})
-	s.requester = remotejobs.NewRequester(remotejobs.RequesterOptions{Transport: way, Jobs: s.Away(), Log: log})
+	s.requester = remotejobs.NewRequester(remotejobs.RequesterOptions{Transport: way, Jobs: s.Paired(), Log: log})
 	s.frames = remotejobs.Dispatch(s.executor, s.requester, log)
 	run.jobs = s
 	s.Run()
-	s.Away().Reach(s.requester)
+	s.Paired().Reach(s.requester)
 	s.requester.Run()
 	return nil
 }
@@ -176,8 +176,8 @@ func (p *pc) startRunner(folder string) (int, error) {
 	if err != nil {
 		return 0, errors.Join(err, lock.Release())
 	}
-	one := p.world.asked(spec.Job)
-	one.begins(p, spec)
+	request := p.world.asked(spec.Job)
+	request.begins(p, spec)
 	p.world.trace.add("%s begins run %d of %s", p.name, spec.Run, spec.Job)
 	takes := time.Duration(mix(p.world.seed, uint64(spec.Run), digits(spec.Job))%60_000) * time.Millisecond
 	p.runners.run(func(ended <-chan struct{}) {
@@ -197,7 +197,7 @@ func (p *pc) startRunner(folder string) (int, error) {
 			p.world.failf("%s cannot write the answer of %s: %v", p.name, spec.Job, err)
 			return
 		}
-		one.ends(spec.Run)
+		request.ends(spec.Run)
 		p.world.trace.add("%s has the answer of run %d of %s", p.name, spec.Run, spec.Job)
 	})
 	return noProcess, nil
@@ -232,8 +232,8 @@ func (a *asked) begins(p *pc, spec runs.SpecFile) {
 		p.world.failf("run %d of %s began twice", spec.Run, a.name)
 	}
 	a.claims = append(a.claims, spec.Run)
-	for _, said := range a.words {
-		said.runs += strings.Count(spec.Prompt, said.text)
+	for _, word := range a.words {
+		word.runs += strings.Count(spec.Prompt, word.text)
 	}
 }
 
@@ -260,11 +260,11 @@ func (w *world) request(from, to *pc) {
 		return
 	}
 	w.mu.Lock()
-	one := &asked{from: from, to: to, words: map[string]*words{}}
-	one.name = job.Name(bridge.Codex, false, [4]byte{0, 0, byte(from.number), byte(len(w.jobs))})
-	w.jobs[one.name] = one
+	item := &asked{from: from, to: to, words: map[string]*words{}}
+	item.name = job.Name(bridge.Codex, false, [4]byte{0, 0, byte(from.number), byte(len(w.jobs))})
+	w.jobs[item.name] = item
 	w.mu.Unlock()
-	w.tell(from, one, fmt.Sprintf("words-0-%s;", one.name), func(ctx context.Context, text string) error {
+	w.tell(from, item, fmt.Sprintf("words-0-%s;", item.name), func(ctx context.Context, text string) error {
 		args, err := json.Marshal(job.SpawnArgs{Prompt: text, Title: "It", Access: string(job.AccessEdit), Cwd: to.root, Host: to.name})
 		if err != nil {
 			return err
@@ -273,7 +273,7 @@ func (w *world) request(from, to *pc) {
 		if err != nil {
 			return err
 		}
-		spawned, err := run.jobs.Away().Spawn(ctx, supervisor, request, api.SpawnArgs{Kind: bridge.Codex, Name: one.name, Args: args})
+		spawned, err := run.jobs.Paired().Spawn(ctx, supervisor, request, api.SpawnArgs{Kind: bridge.Codex, Name: item.name, Args: args})
 		if err == nil && spawned.Doubt != "" {
 			return errUnclear
 		}
@@ -286,22 +286,22 @@ var errUnclear = errors.New("the outcome is not known")
 
 // tell runs a call that carries words to a job beside the other steps, and notes what its
 // session was told of it.
-func (w *world) tell(from *pc, one *asked, text string, call func(ctx context.Context, text string) error) {
+func (w *world) tell(from *pc, request *asked, text string, call func(ctx context.Context, text string) error) {
 	said := &words{text: text}
-	one.mu.Lock()
-	one.words[text] = said
-	one.mu.Unlock()
+	request.mu.Lock()
+	request.words[text] = said
+	request.mu.Unlock()
 	w.calls.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		run := from.alive()
 		err := call(ctx, text)
-		one.mu.Lock()
-		defer one.mu.Unlock()
+		request.mu.Lock()
+		defer request.mu.Unlock()
 		isKnown := run != nil && from.isRunning(run)
 		said.sure = isKnown && err == nil
 		said.refused = isKnown && err != nil && !errors.Is(err, errUnclear) && !remote.IsUnanswered(err) && bridge.CodeOf(err) != bridge.Internal
-		w.trace.add("%s tells %s %q: %v", from.name, one.name, text, err)
+		w.trace.add("%s tells %s %q: %v", from.name, request.name, text, err)
 	})
 }
 
@@ -317,20 +317,20 @@ func (w *world) speak(_, _ *pc) {
 		return
 	}
 	slices.Sort(names)
-	one := w.asked(names[w.random.IntN(len(names))])
-	run := one.from.alive()
+	request := w.asked(names[w.random.IntN(len(names))])
+	run := request.from.alive()
 	if run == nil {
 		return
 	}
-	mirror, err := run.jobs.Find(one.name)
+	mirror, err := run.jobs.Find(request.name)
 	if err != nil || mirror.Mirror == nil {
 		return
 	}
-	one.mu.Lock()
-	text := fmt.Sprintf("words-%d-%s;", len(one.words), one.name)
-	one.mu.Unlock()
-	w.tell(one.from, one, text, func(ctx context.Context, text string) error {
-		_, err := run.jobs.Away().Say(ctx, mirror, "id-of-"+text, job.Control{Job: one.name, Message: text})
+	request.mu.Lock()
+	text := fmt.Sprintf("words-%d-%s;", len(request.words), request.name)
+	request.mu.Unlock()
+	w.tell(request.from, request, text, func(ctx context.Context, text string) error {
+		_, err := run.jobs.Paired().Say(ctx, mirror, "id-of-"+text, job.Control{Job: request.name, Message: text})
 		return err
 	})
 }
@@ -345,17 +345,17 @@ func (w *world) allowJobs(p, other *pc) {
 // openJobs lists the jobs whose results are still to come.
 func (w *world) openJobs() (open []string) {
 	for _, name := range w.jobNames() {
-		one := w.asked(name)
-		mirror, err := one.from.alive().jobs.Find(name)
-		if err != nil || !w.network.know(one.from, one.to) {
+		request := w.asked(name)
+		mirror, err := request.from.alive().jobs.Find(name)
+		if err != nil || !w.network.know(request.from, request.to) {
 			continue // it was never recorded, or nobody is asked about it any more
 		}
-		there, err := one.to.alive().jobs.Find(name)
+		entry, err := request.to.alive().jobs.Find(name)
 		switch {
 		case !mirror.State.IsEnded() || !mirror.ResultSent:
-			open = append(open, fmt.Sprintf("%s of %s on %s is %s there, its result sent: %v", name, one.from.name, one.to.name, mirror.State, mirror.ResultSent))
-		case err == nil && mirror.Ended != job.EndedNotStarted && (!there.State.IsEnded() || there.Run > mirror.Run):
-			open = append(open, fmt.Sprintf("%s of %s goes on on %s", name, one.from.name, one.to.name))
+			open = append(open, fmt.Sprintf("%s of %s on %s is %s there, its result sent: %v", name, request.from.name, request.to.name, mirror.State, mirror.ResultSent))
+		case err == nil && mirror.Ended != job.EndedNotStarted && (!entry.State.IsEnded() || entry.Run > mirror.Run):
+			open = append(open, fmt.Sprintf("%s of %s goes on on %s", name, request.from.name, request.to.name))
 		}
 	}
 	return open
@@ -375,63 +375,63 @@ func (w *world) jobNames() (names []string) {
 // nothing was done of what was refused.
 func (w *world) checkJobs() {
 	for _, name := range w.jobNames() {
-		one := w.asked(name)
-		for _, said := range one.words {
-			if said.runs > 1 {
-				w.failf("%q was done %d times", said.text, said.runs)
+		request := w.asked(name)
+		for _, word := range request.words {
+			if word.runs > 1 {
+				w.failf("%q was done %d times", word.text, word.runs)
 			}
-			if said.refused && said.runs > 0 {
-				w.failf("%q was refused and done", said.text)
+			if word.refused && word.runs > 0 {
+				w.failf("%q was refused and done", word.text)
 			}
-			if said.sure && said.runs == 0 && w.network.know(one.from, one.to) {
-				w.checkUndone(one, said)
+			if word.sure && word.runs == 0 && w.network.know(request.from, request.to) {
+				w.checkUndone(request, word)
 			}
 		}
-		w.checkResults(one)
+		w.checkResults(request)
 	}
 }
 
 // checkUndone wants a reason for words that were accepted and stood in no prompt: their job
 // was interrupted, and its result says so.
-func (w *world) checkUndone(one *asked, said *words) {
-	there, err := one.to.alive().jobs.Find(one.name)
-	if err == nil && slices.Contains(there.QueuedMessages, said.text) || err == nil && there.State == job.Interrupted {
+func (w *world) checkUndone(request *asked, said *words) {
+	entry, err := request.to.alive().jobs.Find(request.name)
+	if err == nil && slices.Contains(entry.QueuedMessages, said.text) || err == nil && entry.State == job.Interrupted {
 		return
 	}
-	w.failf("%q was accepted and never done (%v, %v)", said.text, there.State, err)
+	w.failf("%q was accepted and never done (%v, %v)", said.text, entry.State, err)
 }
 
 // checkResults checks the messages with the results of a job.
-func (w *world) checkResults(one *asked) {
-	mirror, err := one.from.alive().jobs.Find(one.name)
+func (w *world) checkResults(request *asked) {
+	mirror, err := request.from.alive().jobs.Find(request.name)
 	if err != nil {
 		return
 	}
 	bodies := map[string][]string{}
-	rows, err := one.from.alive().db.Recent(context.Background(), 20_000)
+	rows, err := request.from.alive().db.Recent(context.Background(), 20_000)
 	if err != nil {
-		w.failf("%s cannot tell its messages: %v", one.from.name, err)
+		w.failf("%s cannot tell its messages: %v", request.from.name, err)
 	}
 	for _, row := range rows {
-		if strings.HasPrefix(row.ID, "result-"+one.name+"-") {
+		if strings.HasPrefix(row.ID, "result-"+request.name+"-") {
 			bodies[row.ID] = append(bodies[row.ID], row.Body)
 		}
 	}
 	for run := 1; run <= mirror.Run; run++ {
-		got := bodies[runs.ResultID(one.name, run)]
-		isFinished := slices.Contains(one.finished, run)
+		got := bodies[runs.ResultID(request.name, run)]
+		isFinished := slices.Contains(request.finished, run)
 		switch {
 		case mirror.Ended == job.EndedNotStarted && run == 1:
-			if len(one.claims) > 0 {
-				w.failf("%s says that %s was not started, and it was", one.from.name, one.name)
+			if len(request.claims) > 0 {
+				w.failf("%s says that %s was not started, and it was", request.from.name, request.name)
 			}
-		case !w.network.know(one.from, one.to):
+		case !w.network.know(request.from, request.to):
 		case len(got) != 1:
-			w.failf("the result of run %d of %s came %d times", run, one.name, len(got))
-		case isFinished && !strings.Contains(got[0], answerOf(one.name, run)):
-			w.failf("run %d of %s has an answer, and its result is %q", run, one.name, got[0])
-		case !isFinished && strings.Contains(got[0], answerOf(one.name, run)):
-			w.failf("run %d of %s has no answer, and its result is %q", run, one.name, got[0])
+			w.failf("the result of run %d of %s came %d times", run, request.name, len(got))
+		case isFinished && !strings.Contains(got[0], answerOf(request.name, run)):
+			w.failf("run %d of %s has an answer, and its result is %q", run, request.name, got[0])
+		case !isFinished && strings.Contains(got[0], answerOf(request.name, run)):
+			w.failf("run %d of %s has no answer, and its result is %q", run, request.name, got[0])
 		}
 	}
 }

@@ -70,17 +70,17 @@ func newNetwork(seed uint64, f faults, tr *trace) *network {
 func (n *network) join(ctx context.Context, tasks *sync.WaitGroup, pcs []*pc) {
 	n.pcs = pcs
 	for _, from := range pcs {
-		for _, to := range pcs {
-			if from == to {
+		for _, pc := range pcs {
+			if from == pc {
 				continue
 			}
-			one := &line{from: from, to: to, awake: make(chan struct{}, 1), sent: map[string]uint64{}}
-			n.lines[[2]int{from.number, to.number}] = one
-			n.knows[[2]int{from.number, to.number}] = true
+			item := &line{from: from, to: pc, awake: make(chan struct{}, 1), sent: map[string]uint64{}}
+			n.lines[[2]int{from.number, pc.number}] = item
+			n.knows[[2]int{from.number, pc.number}] = true
 		}
 	}
-	for _, one := range n.lines {
-		tasks.Go(func() { n.carry(ctx, one) })
+	for _, line := range n.lines {
+		tasks.Go(func() { n.carry(ctx, line) })
 	}
 }
 
@@ -88,8 +88,8 @@ func (n *network) join(ctx context.Context, tasks *sync.WaitGroup, pcs []*pc) {
 func (n *network) dice(of ...uint64) uint64 { return mix(append([]uint64{n.seed}, of...)...) }
 
 func mix(of ...uint64) (sum uint64) {
-	for _, one := range of {
-		sum += one + 0x9e3779b97f4a7c15
+	for _, number := range of {
+		sum += number + 0x9e3779b97f4a7c15
 		sum = (sum ^ sum>>30) * 0xbf58476d1ce4e5b9
 		sum = (sum ^ sum>>27) * 0x94d049bb133111eb
 		sum ^= sum >> 31
@@ -115,10 +115,10 @@ func (n *network) send(ctx context.Context, from *pc, id string, frame remote.Fr
 		n.mu.Unlock()
 		return bridge.Errorf(bridge.Unauthorized, "that PC is not known")
 	}
-	one := n.lines[[2]int{from.number, to.number}]
-	one.sent[frame.Type]++
-	of := []uint64{uint64(from.number), uint64(to.number), uint64(len(frame.Type)), one.sent[frame.Type]}
-	up := one.up
+	line := n.lines[[2]int{from.number, to.number}]
+	line.sent[frame.Type]++
+	of := []uint64{uint64(from.number), uint64(to.number), uint64(len(frame.Type)), line.sent[frame.Type]}
+	up := line.up
 	n.mu.Unlock()
 	if !up {
 		return errDown
@@ -132,47 +132,47 @@ func (n *network) send(ctx context.Context, from *pc, id string, frame remote.Fr
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !one.up || from.isDead() {
+	if !line.up || from.isDead() {
 		return errDown
 	}
-	n.put(one, of, frame)
+	n.put(line, of, frame)
 	return nil
 }
 
 var errDown = bridge.Errorf(bridge.Unavailable, "there is no link")
 
 // put decides what becomes of a frame. The caller holds the lock.
-func (n *network) put(one *line, of []uint64, frame remote.Frame) {
+func (n *network) put(item *line, of []uint64, frame remote.Frame) {
 	now, fate := time.Now(), n.dice(append(of, 2)...)
 	at := now.Add(time.Millisecond + time.Duration(n.dice(append(of, 3)...)%uint64(n.faults.delay)))
 	what := "sent"
 	switch {
 	case fate%1000 < n.faults.breaks:
 		what = "lost with its link"
-		n.cut(one, time.Duration(fate>>20%45_000)*time.Millisecond, time.Duration(fate>>40%45_000)*time.Millisecond)
-	case one.repeats(frame) && fate>>10%1000 < n.faults.loss:
+		n.cut(item, time.Duration(fate>>20%45_000)*time.Millisecond, time.Duration(fate>>40%45_000)*time.Millisecond)
+	case item.repeats(frame) && fate>>10%1000 < n.faults.loss:
 		what = "lost"
 	case fate>>20%1000 < n.faults.hold:
 		what = "held"
-		one.holds = now.Add(time.Duration(fate>>30%20_000) * time.Millisecond)
+		item.holds = now.Add(time.Duration(fate>>30%20_000) * time.Millisecond)
 	}
-	n.trace.add("%s to %s: %s %s %s", one.from.name, one.to.name, frame.Type, digest(frame.Payload), what)
+	n.trace.add("%s to %s: %s %s %s", item.from.name, item.to.name, frame.Type, digest(frame.Payload), what)
 	if what == "lost" || what == "lost with its link" {
 		return
 	}
-	if at.Before(one.last) {
-		at = one.last
+	if at.Before(item.last) {
+		at = item.last
 	}
-	if at.Before(one.holds) {
-		at = one.holds
+	if at.Before(item.holds) {
+		at = item.holds
 	}
-	one.last = at
-	one.queue = append(one.queue, transit{at, one.link, frame})
+	item.last = at
+	item.queue = append(item.queue, transit{at, item.link, frame})
 	if fate>>50%1000 < n.faults.twice {
-		one.queue = append(one.queue, transit{at.Add(time.Duration(fate%30_000) * time.Millisecond), one.link, frame})
+		item.queue = append(item.queue, transit{at.Add(time.Duration(fate%30_000) * time.Millisecond), item.link, frame})
 	}
-	slices.SortStableFunc(one.queue, func(a, b transit) int { return a.at.Compare(b.at) })
-	wake(one.awake)
+	slices.SortStableFunc(item.queue, func(a, b transit) int { return a.at.Compare(b.at) })
+	wake(item.awake)
 }
 
 func wake(capacityOne chan struct{}) {
@@ -183,24 +183,24 @@ func wake(capacityOne chan struct{}) {
 }
 
 // carry hands over what has come. All that comes at one moment is handed over at once.
-func (n *network) carry(ctx context.Context, one *line) {
+func (n *network) carry(ctx context.Context, item *line) {
 	for {
 		n.mu.Lock()
 		var came []transit
-		for len(one.queue) > 0 && !one.queue[0].at.After(time.Now()) {
-			came, one.queue = append(came, one.queue[0]), one.queue[1:]
+		for len(item.queue) > 0 && !item.queue[0].at.After(time.Now()) {
+			came, item.queue = append(came, item.queue[0]), item.queue[1:]
 		}
 		var due <-chan time.Time
-		if len(one.queue) > 0 {
-			due = time.After(time.Until(one.queue[0].at))
+		if len(item.queue) > 0 {
+			due = time.After(time.Until(item.queue[0].at))
 		}
-		back := n.lines[[2]int{one.to.number, one.from.number}]
-		link, known := back.link, back.up && n.knows[[2]int{one.to.number, one.from.number}]
+		back := n.lines[[2]int{item.to.number, item.from.number}]
+		link, known := back.link, back.up && n.knows[[2]int{item.to.number, item.from.number}]
 		n.mu.Unlock()
 		for _, each := range came {
 			if known && each.link == link && link > 0 {
-				n.note(one, each.frame)
-				one.to.handle(one.from, each.frame)
+				n.note(item, each.frame)
+				item.to.handle(item.from, each.frame)
 			}
 		}
 		if len(came) > 0 {
@@ -208,7 +208,7 @@ func (n *network) carry(ctx context.Context, one *line) {
 		}
 		select {
 		case <-due:
-		case <-one.awake:
+		case <-item.awake:
 		case <-ctx.Done():
 			return
 		}
@@ -216,18 +216,18 @@ func (n *network) carry(ctx context.Context, one *line) {
 }
 
 // note keeps that an answer about decisions came.
-func (n *network) note(one *line, frame remote.Frame) {
+func (n *network) note(item *line, frame remote.Frame) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	in, err := remote.ParseSync(frame.Payload, time.Now().AddDate(100, 0, 0).UnixMilli())
-	one.answered = one.answered || frame.Type == remote.DecisionsFrame && err == nil && in.Kind == remote.SyncState
+	item.answered = item.answered || frame.Type == remote.DecisionsFrame && err == nil && in.Kind == remote.SyncState
 }
 
 // cut ends the link of a line. What is on its way is lost. Each end sees it after a while,
 // as long as there is no other link. The caller holds the lock.
-func (n *network) cut(one *line, sooner, later time.Duration) {
-	back := n.lines[[2]int{one.to.number, one.from.number}]
-	for _, way := range []*line{one, back} {
+func (n *network) cut(item *line, sooner, later time.Duration) {
+	back := n.lines[[2]int{item.to.number, item.from.number}]
+	for _, way := range []*line{item, back} {
 		way.queue = nil
 		pause, link := sooner, way.link
 		if way == back {
@@ -258,14 +258,14 @@ func (l *line) isBroken() bool { return !l.up || l.link < 0 }
 // frames may come before.
 func (n *network) link(a, b *pc) {
 	n.mu.Lock()
-	one, back := n.lines[[2]int{a.number, b.number}], n.lines[[2]int{b.number, a.number}]
+	item, back := n.lines[[2]int{a.number, b.number}], n.lines[[2]int{b.number, a.number}]
 	fine := n.knows[[2]int{a.number, b.number}] && n.knows[[2]int{b.number, a.number}] && !a.isDead() && !b.isDead()
-	if !fine || !one.isBroken() && !back.isBroken() {
+	if !fine || !item.isBroken() && !back.isBroken() {
 		n.mu.Unlock()
 		return
 	}
-	number := max(abs(one.link), abs(back.link)) + 1
-	for _, way := range []*line{one, back} {
+	number := max(abs(item.link), abs(back.link)) + 1
+	for _, way := range []*line{item, back} {
 		way.queue, way.up, way.since, way.link = nil, true, time.Now(), number
 		way.holds, way.last, way.retry, way.answered = time.Time{}, time.Time{}, time.Time{}, false
 		time.AfterFunc(time.Duration(n.dice(uint64(way.from.number), uint64(way.to.number), uint64(number), 6)%2000)*time.Millisecond, way.from.changed)
@@ -280,8 +280,8 @@ func abs(n int) int { return max(n, -n) }
 func (n *network) part(a, b *pc, until time.Time) {
 	n.mu.Lock()
 	for _, way := range [][2]int{{a.number, b.number}, {b.number, a.number}} {
-		one := n.lines[way]
-		one.up, one.queue, one.retry = false, nil, until
+		line := n.lines[way]
+		line.up, line.queue, line.retry = false, nil, until
 	}
 	n.trace.add("%s and %s are parted", a.name, b.name)
 	n.mu.Unlock()
@@ -305,9 +305,9 @@ func (n *network) down(p *pc) {
 		if other == p {
 			continue
 		}
-		one := n.lines[[2]int{p.number, other.number}]
-		n.cut(one, 0, time.Duration(n.dice(uint64(p.number), uint64(other.number), uint64(abs(one.link)), 4)%45_000)*time.Millisecond)
-		one.up = false
+		line := n.lines[[2]int{p.number, other.number}]
+		n.cut(line, 0, time.Duration(n.dice(uint64(p.number), uint64(other.number), uint64(abs(line.link)), 4)%45_000)*time.Millisecond)
+		line.up = false
 	}
 }
 
@@ -335,15 +335,15 @@ func (n *network) keepLinked(ctx context.Context) {
 func (n *network) isDue(a, b *pc) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	one, back := n.lines[[2]int{a.number, b.number}], n.lines[[2]int{b.number, a.number}]
-	if !one.isBroken() && !back.isBroken() {
-		one.retry = time.Time{}
+	line, back := n.lines[[2]int{a.number, b.number}], n.lines[[2]int{b.number, a.number}]
+	if !line.isBroken() && !back.isBroken() {
+		line.retry = time.Time{}
 		return false
 	}
-	if one.retry.IsZero() {
-		one.retry = time.Now().Add(time.Duration(n.dice(uint64(a.number), uint64(b.number), uint64(abs(one.link)), 5)%20_000) * time.Millisecond)
+	if line.retry.IsZero() {
+		line.retry = time.Now().Add(time.Duration(n.dice(uint64(a.number), uint64(b.number), uint64(abs(line.link)), 5)%20_000) * time.Millisecond)
 	}
-	return !time.Now().Before(one.retry)
+	return !time.Now().Before(line.retry)
 }
 
 // know reports whether two PCs know each other.
@@ -374,8 +374,8 @@ func (n *network) endFaults() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.faults = faults{delay: 100 * time.Millisecond}
-	for _, one := range n.lines {
-		one.holds, one.retry = time.Time{}, time.Time{}
+	for _, line := range n.lines {
+		line.holds, line.retry = time.Time{}, time.Time{}
 	}
 }
 
@@ -414,14 +414,14 @@ func (t transport) SendBulk(ctx context.Context, id string, frame remote.Frame) 
 func (t transport) Of(id string) (remote.Status, error) {
 	t.n.mu.Lock()
 	defer t.n.mu.Unlock()
-	to := t.n.byID(id)
-	if to == nil || !t.n.knows[[2]int{t.self.number, to.number}] {
+	pc := t.n.byID(id)
+	if pc == nil || !t.n.knows[[2]int{t.self.number, pc.number}] {
 		return remote.Status{}, bridge.Errorf(bridge.Unauthorized, "that PC is not known")
 	}
-	one := t.n.lines[[2]int{t.self.number, to.number}]
-	status := remote.Status{PC: remote.PC{ID: id, Name: to.name}, Up: one.up}
-	if one.up {
-		status.Since, status.Release, status.Capabilities = one.since, "1.0", capabilities
+	line := t.n.lines[[2]int{t.self.number, pc.number}]
+	status := remote.Status{PC: remote.PC{ID: id, Name: pc.name}, Up: line.up}
+	if line.up {
+		status.Since, status.Release, status.Capabilities = line.since, "1.0", capabilities
 	}
 	return status, nil
 }

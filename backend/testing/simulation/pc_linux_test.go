@@ -302,8 +302,8 @@ type allowance struct {
 func (p *pc) allow(share remote.Share, name string, is bool) {
 	p.mu.Lock()
 	before := map[remote.Share]map[string]bool{}
-	for one, names := range p.shares {
-		before[one] = maps.Clone(names)
+	for share, names := range p.shares {
+		before[share] = maps.Clone(names)
 	}
 	p.past = append(p.past, allowance{time.Now(), before})
 	if p.shares[share] == nil {
@@ -318,8 +318,8 @@ func (p *pc) allow(share remote.Share, name string, is bool) {
 func (p *pc) allows(share remote.Share, name string, since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, one := range p.past {
-		if !one.until.Before(since) && one.shares[share][name] {
+	for _, allowance := range p.past {
+		if !allowance.until.Before(since) && allowance.shares[share][name] {
 			return true
 		}
 	}
@@ -363,11 +363,11 @@ type checking struct {
 // asked before, and the store may have been busy.
 const policyAge = 10 * time.Second
 
-func (c checking) TakeFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error {
+func (c checking) StoreFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error {
 	if len(letters) > 0 && !c.p.allows(remote.ShareMessages, pc.Name, time.Now().Add(-policyAge)) {
 		c.p.world.failf("%s stores messages of %s, which its owner does not allow", c.p.name, pc.Name)
 	}
-	return c.Broker.TakeFrom(ctx, pc, letters, shift)
+	return c.Broker.StoreFrom(ctx, pc, letters, shift)
 }
 
 func (c checking) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (int, error) {

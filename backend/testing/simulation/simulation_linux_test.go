@@ -80,8 +80,8 @@ func TestPRF_03_WhateverTheSeedEachMessageCrossesOnceAndDecisionsAgree(t *testin
 		}
 		happened, wrong := simulate(t, seed, store, os.Stderr)
 		t.Logf("seed %d\n%s", seed, strings.Join(happened, "\n"))
-		for _, one := range wrong {
-			t.Error(one)
+		for _, text := range wrong {
+			t.Error(text)
 		}
 		return
 	}

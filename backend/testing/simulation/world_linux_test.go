@@ -139,7 +139,7 @@ func (w *world) pause() time.Duration {
 }
 
 // any is one of the PCs, and other another one.
-func (w *world) any() (one, other *pc) {
+func (w *world) any() (item, other *pc) {
 	at := w.random.IntN(len(w.pcs))
 	next := (at + 1 + w.random.IntN(len(w.pcs)-1)) % len(w.pcs)
 	return w.pcs[at], w.pcs[next]
@@ -147,7 +147,7 @@ func (w *world) any() (one, other *pc) {
 
 // step does what comes next.
 func (w *world) step() {
-	one, other := w.any()
+	pc, other := w.any()
 	all := 0
 	for _, kind := range w.kinds {
 		all += kind.often
@@ -155,7 +155,7 @@ func (w *world) step() {
 	at := w.random.IntN(all)
 	for _, kind := range w.kinds {
 		if at -= kind.often; at < 0 {
-			kind.do(one, other)
+			kind.do(pc, other)
 			return
 		}
 	}
@@ -164,7 +164,7 @@ func (w *world) step() {
 // kind is a kind of step, and how often it is taken.
 type kind struct {
 	often int
-	do    func(one, other *pc)
+	do    func(item, other *pc)
 }
 
 // chooseKinds has each kind of step be usual, rare or frequent in this world, or there not
@@ -352,8 +352,8 @@ func (w *world) settle() {
 			break
 		}
 	}
-	for _, one := range open {
-		w.failf("this never came: %s", one)
+	for _, text := range open {
+		w.failf("this never came: %s", text)
 	}
 	if !slices.ContainsFunc(w.pcs, (*pc).isDead) {
 		w.checkMessages()
@@ -403,8 +403,8 @@ func (w *world) undecided() (missing []string) {
 		if err != nil {
 			w.failf("%s cannot tell its decisions: %v", p.name, err)
 		}
-		for _, one := range list {
-			all[p][one.ID] = true
+		for _, revision := range list {
+			all[p][revision.ID] = true
 		}
 	}
 	for _, d := range w.decisions {
@@ -465,8 +465,8 @@ func (w *world) received(p *pc) map[string][]mail.Delivery {
 // checkMessages checks that each message came once and in its order, or that its sender
 // knows that it was refused.
 func (w *world) checkMessages() {
-	for _, to := range w.pcs {
-		all := w.received(to)
+	for _, pc := range w.pcs {
+		all := w.received(pc)
 		for _, session := range sessions {
 			got := map[string][]string{}
 			for _, d := range all["peer-"+session] {
@@ -477,8 +477,8 @@ func (w *world) checkMessages() {
 				got[host] = append(got[host], d.Body)
 			}
 			for _, from := range w.pcs {
-				if from != to {
-					w.checkWay(from, to, session, got[from.name])
+				if from != pc {
+					w.checkWay(from, pc, session, got[from.name])
 				}
 			}
 		}

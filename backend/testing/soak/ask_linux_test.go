@@ -170,10 +170,10 @@ func (a *asking) nothingElse() {
 			}
 		}
 		sent := json.Unmarshal(data, &file) == nil && len(file.Jobs) == a.round
-		for _, one := range file.Jobs {
-			sent = sent && one.Delivered
-			if one.Run > 1 {
-				a.Errorf("a job ran %d times", one.Run)
+		for _, test := range file.Jobs {
+			sent = sent && test.Delivered
+			if test.Run > 1 {
+				a.Errorf("a job ran %d times", test.Run)
 			}
 		}
 		return sent
@@ -182,8 +182,8 @@ func (a *asking) nothingElse() {
 		a.Errorf("%d messages too many", n)
 	}
 	all := a.jobs(func(job.Job) bool { return true })
-	for _, one := range all[max(0, len(all)-3):] {
-		a.looksAtResult(a.boss, one.Name, answerPart)
+	for _, entry := range all[max(0, len(all)-3):] {
+		a.looksAtResult(a.boss, entry.Name, answerPart)
 	}
 }
 

@@ -65,7 +65,7 @@ func lengthOfDay(t *testing.T) time.Duration {
 // latency stay flat, and nothing is lost or comes twice.
 func TestPRF_06_ADay(t *testing.T) {
 	d := &day{length: lengthOfDay(t), strife: newStrife(t)}
-	d.troubles = slices.DeleteFunc(slices.Clone(troubles), func(one trouble) bool { return one.endsBrokerOfTwo })
+	d.troubles = slices.DeleteFunc(slices.Clone(troubles), func(failure trouble) bool { return failure.endsBrokerOfTwo })
 	d.probe = d.pcs[1].guest("probe")
 	d.broker = d.pcs[1].broker()
 	d.began = time.Now()

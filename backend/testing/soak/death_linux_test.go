@@ -121,12 +121,12 @@ func (h *scriptedHost) obey(order hostOrder) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var said, woken strings.Builder
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(string(input)), &said, &woken
+	var builder, woken strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(string(input)), &builder, &woken
 	if err = cmd.Run(); order.Do == "wake" && cmd.ProcessState.ExitCode() == 2 {
 		return woken.String(), nil
 	}
-	return said.String(), err
+	return builder.String(), err
 }
 
 func (h *scriptedHost) pluginCall() map[string]any {

@@ -123,11 +123,11 @@ func (w *world) acceptHistory() {
 }
 
 func revisionOf(r decision.Revision) history.Revision {
-	one := history.Revision{ID: r.ID, Text: r.Text}
+	revision := history.Revision{ID: r.ID, Text: r.Text}
 	if r.Supersedes != nil {
-		one.Supersedes = *r.Supersedes
+		revision.Supersedes = *r.Supersedes
 	}
-	return one
+	return revision
 }
 
 // resultPart and messagePart name what is told of a run of a job in the history.

@@ -132,13 +132,13 @@ func (h *holder) sends(ctx context.Context) {
 	if other == h.session {
 		return
 	}
-	one := history.Send{To: other, ID: fmt.Sprintf("tok-%s-%d", h.name, h.count)}
-	args := api.SendArgs{To: one.To, Body: "body [" + one.ID + "]", MessageID: one.ID}
+	send := history.Send{To: other, ID: fmt.Sprintf("tok-%s-%d", h.name, h.count)}
+	args := api.SendArgs{To: send.To, Body: "body [" + send.ID + "]", MessageID: send.ID}
 	for again := false; ; again = true {
 		args.Again = again
 		call := h.w.history.Begin(h.name)
 		_, err := h.client.Send(ctx, args)
-		call.Finish(one, err == nil)
+		call.Finish(send, err == nil)
 		if err == nil {
 			break
 		}
@@ -149,10 +149,10 @@ func (h *holder) sends(ctx context.Context) {
 			return
 		}
 	}
-	h.sent = append(h.sent, one)
-	if !strings.HasPrefix(one.To, "held") {
+	h.sent = append(h.sent, send)
+	if !strings.HasPrefix(send.To, "held") {
 		h.w.mu.Lock()
-		h.w.sent[one.ID] = one.To
+		h.w.sent[send.ID] = send.To
 		h.w.mu.Unlock()
 	}
 }
@@ -162,18 +162,18 @@ func (h *holder) asksStatus(ctx context.Context) {
 	if len(h.sent) == 0 {
 		return
 	}
-	one := oneOf(h.sent[max(0, len(h.sent)-20):])
+	send := oneOf(h.sent[max(0, len(h.sent)-20):])
 	call := h.w.history.Begin(h.name)
-	found, err := h.client.SendStatus(ctx, api.SentArgs{MessageID: one.ID})
+	found, err := h.client.SendStatus(ctx, api.SentArgs{MessageID: send.ID})
 	switch {
 	case bridge.CodeOf(err) == bridge.NotFound:
-		call.End(history.Status{To: one.To, ID: one.ID})
+		call.End(history.Status{To: send.To, ID: send.ID})
 	case err != nil:
 		h.failed("send_status", err)
 	case len(found.Recipients) != 1:
-		h.w.Errorf("%s: %s has %d recipients", h.name, one.ID, len(found.Recipients))
+		h.w.Errorf("%s: %s has %d recipients", h.name, send.ID, len(found.Recipients))
 	default:
-		call.End(history.Status{To: one.To, ID: one.ID, Stage: found.Recipients[0].Stage})
+		call.End(history.Status{To: send.To, ID: send.ID, Stage: found.Recipients[0].Stage})
 	}
 }
 

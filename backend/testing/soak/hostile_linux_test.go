@@ -136,11 +136,11 @@ func request(t *testing.T, operation remote.Operation, name string, args any) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := remote.Request{
+	request := remote.Request{
 		Rid: uuid.NewString(), Peer: remote.Peer{ID: "somebody-else", Name: "one", Supervisor: "s1"}, Operation: operation, Job: name,
 		Spawn: job.Request{Kind: bridge.Claude},
 	}
-	payload, err := remote.EncodeRequest(asked, text)
+	payload, err := remote.EncodeRequest(request, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,12 +154,12 @@ func (h *hostile) answer() (*remote.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		said, err := wire.Parse[remote.Frame](data)
+		frame, err := wire.Parse[remote.Frame](data)
 		if err != nil {
 			return nil, err
 		}
-		if said.Type == remote.FrameType {
-			_, response, err := remote.Parse(said.Payload, remote.Peer{})
+		if frame.Type == remote.FrameType {
+			_, response, err := remote.Parse(frame.Payload, remote.Peer{})
 			return response, err
 		}
 	}
@@ -267,7 +267,7 @@ func TestRMT_13_AReplayedSpawnStartsOneRunner(t *testing.T) {
 	}
 	states := ask(h)
 	two.pcs[0].await("the job has ended", settle, func() bool {
-		found := (&ruin{world: two.pcs[0].world}).jobs(func(one job.Job) bool { return one.Name == name && one.State.IsEnded() })
+		found := (&ruin{world: two.pcs[0].world}).jobs(func(entry job.Job) bool { return entry.Name == name && entry.State.IsEnded() })
 		return len(found) == 1
 	})
 	state := request(t, remote.State, name, nil)

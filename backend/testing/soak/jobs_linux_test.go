@@ -432,7 +432,7 @@ func (l *life) begin(token, prompt string) error {
 		// It may have been taken all the same.
 		var found []job.Job
 		within(3*time.Second, func() bool {
-			found = l.jobs(func(one job.Job) bool { return one.Title == l.id })
+			found = l.jobs(func(entry job.Job) bool { return entry.Title == l.id })
 			return len(found) == 1 && (l.name == "" || strings.Contains(l.spec().Prompt+strings.Join(found[0].QueuedMessages, ""), token))
 		})
 		if len(found) == 1 {
@@ -589,7 +589,7 @@ func (l *life) settled(number int, token string, d *death) error {
 
 // files are what there is of the job, for whoever has to find out what went wrong.
 func (l *life) files() string {
-	text := fmt.Sprintf("%+v\n", l.jobs(func(one job.Job) bool { return one.Name == l.name }))
+	text := fmt.Sprintf("%+v\n", l.jobs(func(entry job.Job) bool { return entry.Name == l.name }))
 	for _, name := range []string{"spec.json", "state.json", "journal.jsonl", "envelope.json"} {
 		text += name + ":\n" + read(filepath.Join(l.folder, name)) + "\n"
 	}
@@ -625,9 +625,9 @@ func (l *life) envelope(number int) (envelope runs.Envelope, err error) {
 func (w *world) jobs(wanted func(job.Job) bool) (found []job.Job) {
 	w.registry.Lock()
 	defer w.registry.Unlock()
-	for _, one := range w.registry.read(w) {
-		if wanted(one) {
-			found = append(found, one)
+	for _, entry := range w.registry.read(w) {
+		if wanted(entry) {
+			found = append(found, entry)
 		}
 	}
 	return found
@@ -668,43 +668,43 @@ func (r *registry) read(w *world) []job.Job {
 
 // over is the end of a life: all its runs are told, once, and its work is there.
 func (l *life) over() error {
-	var one job.Job
+	var entry job.Job
 	ended := within(3*settle, func() bool {
 		l.release("")
 		l.collect()
-		found := l.jobs(func(one job.Job) bool { return one.Title == l.id })
+		found := l.jobs(func(entry job.Job) bool { return entry.Title == l.id })
 		if len(found) != 1 {
 			return false
 		}
-		one = found[0]
-		_, told := l.body(runs.ResultID(l.name, one.Run))
-		return one.State.IsEnded() && one.ResultSent && len(one.QueuedMessages) == 0 && told
+		entry = found[0]
+		_, told := l.body(runs.ResultID(l.name, entry.Run))
+		return entry.State.IsEnded() && entry.ResultSent && len(entry.QueuedMessages) == 0 && told
 	})
 	if !ended {
-		return fmt.Errorf("%s does not come to its end: %+v", l.name, one)
+		return fmt.Errorf("%s does not come to its end: %+v", l.name, entry)
 	}
 	l.tally.Lock()
-	l.names, l.runs = append(l.names, l.name), l.runs+one.Run
+	l.names, l.runs = append(l.names, l.name), l.runs+entry.Run
 	l.tally.Unlock()
 	l.done = append(l.done, l.name)
 	l.looksAtResult(l.boss, oneOf(l.done), resultPart)
-	for number := 1; number <= one.Run; number++ {
+	for number := 1; number <= entry.Run; number++ {
 		if _, told := l.body(runs.ResultID(l.name, number)); !told {
 			return fmt.Errorf("the result of run %d of %s is lost", number, l.name)
 		}
 	}
-	return l.workIsThere(one)
+	return l.workIsThere(entry)
 }
 
 // workIsThere compares what the agent noted to have done with what there is of it.
-func (l *life) workIsThere(one job.Job) error {
+func (l *life) workIsThere(entry job.Job) error {
 	have := read(filepath.Join(l.yard.dir, l.work()))
-	if l.asks && one.Worktree.IsMade() {
-		onBranch, _ := l.yard.try("show", one.Worktree.Branch+":"+l.work())
-		have = read(filepath.Join(one.Worktree.Path, l.work())) + onBranch
+	if l.asks && entry.Worktree.IsMade() {
+		onBranch, _ := l.yard.try("show", entry.Worktree.Branch+":"+l.work())
+		have = read(filepath.Join(entry.Worktree.Path, l.work())) + onBranch
 		for _, commit := range strings.Fields(l.commits()) {
-			if out, err := l.yard.try("merge-base", "--is-ancestor", commit, one.Worktree.Branch); err != nil {
-				return fmt.Errorf("%s: the commit %s is not on %s: %s", l.name, commit, one.Worktree.Branch, out)
+			if out, err := l.yard.try("merge-base", "--is-ancestor", commit, entry.Worktree.Branch); err != nil {
+				return fmt.Errorf("%s: the commit %s is not on %s: %s", l.name, commit, entry.Worktree.Branch, out)
 			}
 		}
 	}
@@ -755,19 +755,19 @@ const deathsOfALife = 6
 // live gives a job and has its runs killed.
 func (l *lane) live() error {
 	l.lives++
-	one := &life{lane: l, id: fmt.Sprintf("%s-%d", l.boss.name, l.lives), yard: l.yards[l.lives%len(l.yards)], asks: rand.IntN(4) != 0, broken: map[string]bool{}}
+	item := &life{lane: l, id: fmt.Sprintf("%s-%d", l.boss.name, l.lives), yard: l.yards[l.lives%len(l.yards)], asks: rand.IntN(4) != 0, broken: map[string]bool{}}
 	for range deathsOfALife {
 		if l.left.Load() <= 0 {
 			break
 		}
-		if err := one.run(one.plan(), true); err != nil {
+		if err := item.run(item.plan(), true); err != nil {
 			return err
 		}
 	}
-	if err := one.run(death{}, false); err != nil {
+	if err := item.run(death{}, false); err != nil {
 		return fmt.Errorf("it cannot be continued: %w", err)
 	}
-	return one.over()
+	return item.over()
 }
 
 func (l *life) plan() death {

@@ -170,9 +170,9 @@ type cable struct {
 func newCable(t *testing.T) *cable {
 	t.Helper()
 	w := &cable{T: t}
-	one, first := enter(t, "10.77.0.1")
+	item, first := enter(t, "10.77.0.1")
 	two, second := enter(t, "10.77.0.2")
-	w.ends = [2]*place{one, two}
+	w.ends = [2]*place{item, two}
 	w.tasks.Go(func() { w.carry(first, second) })
 	w.tasks.Go(func() { w.carry(second, first) })
 	t.Cleanup(func() {
@@ -189,7 +189,7 @@ type late struct {
 }
 
 // carry takes what comes out of one end to the other, in its order.
-func (w *cable) carry(from, to *os.File) {
+func (w *cable) carry(from, file *os.File) {
 	way := make(chan late, 4096)
 	defer close(way)
 	w.tasks.Go(func() {
@@ -198,7 +198,7 @@ func (w *cable) carry(from, to *os.File) {
 				<-time.After(wait)
 			}
 			if !w.cut.Load() { // else it is lost on its way
-				_, _ = to.Write(next.packet) // a device that is down takes nothing
+				_, _ = file.Write(next.packet) // a device that is down takes nothing
 			}
 		}
 	})

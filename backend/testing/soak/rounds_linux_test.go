@@ -145,11 +145,11 @@ func (s *strife) disturb(e *errand, when string) bool {
 	}
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	one := oneOf(s.troubles)
-	one.what(s, e)
+	failure := oneOf(s.troubles)
+	failure.what(s, e)
 	s.tally.Lock()
 	defer s.tally.Unlock()
-	s.done[one.name+" "+when]++
+	s.done[failure.name+" "+when]++
 	return true
 }
 
@@ -266,7 +266,7 @@ func (e *errand) begin(token, prompt string) error {
 		}
 		e.note(err, time.Since(began))
 		if e.name == "" { // it may have been taken all the same
-			if found := e.pcs[0].jobs(func(one job.Job) bool { return one.Title == e.id && one.Ended != job.EndedNotStarted }); len(found) == 1 {
+			if found := e.pcs[0].jobs(func(entry job.Job) bool { return entry.Title == e.id && entry.Ended != job.EndedNotStarted }); len(found) == 1 {
 				e.name = found[0].Name
 				return nil
 			}
@@ -303,8 +303,8 @@ func (s *strife) note(err error, took time.Duration) {
 // heard reports whether the second PC has these words.
 func (e *errand) heard(token string) bool {
 	said := e.spec().Prompt + read(filepath.Join(e.folder(), "orders.json")) + e.ledger()
-	for _, one := range e.pcs[1].jobs(func(one job.Job) bool { return one.Name == e.name }) {
-		said += strings.Join(one.QueuedMessages, "\n") + one.Prompt
+	for _, entry := range e.pcs[1].jobs(func(entry job.Job) bool { return entry.Name == e.name }) {
+		said += strings.Join(entry.QueuedMessages, "\n") + entry.Prompt
 	}
 	return strings.Contains(said, token)
 }
@@ -313,11 +313,11 @@ func (e *errand) heard(token string) bool {
 // last one; 0 is none.
 func (e *errand) told(token string) int {
 	e.boss.collect()
-	found := e.pcs[0].jobs(func(one job.Job) bool { return one.Name == e.name })
+	found := e.pcs[0].jobs(func(entry job.Job) bool { return entry.Name == e.name })
 	if len(found) != 1 || !found[0].State.IsEnded() || !found[0].ResultSent || !e.boss.has(runs.ResultID(e.name, found[0].Run)) {
 		return 0
 	}
-	theirs := e.pcs[1].jobs(func(one job.Job) bool { return one.Name == e.name })
+	theirs := e.pcs[1].jobs(func(entry job.Job) bool { return entry.Name == e.name })
 	if len(theirs) == 1 && (!theirs[0].State.IsEnded() || theirs[0].Run != found[0].Run) {
 		return 0 // it goes on there
 	}
@@ -330,8 +330,8 @@ func (e *errand) told(token string) int {
 // settled waits until what came of the words is told.
 func (e *errand) settled(token string) error {
 	if !within(4*settle, func() bool { e.release(); return e.told(token) > 0 }) {
-		ours := e.pcs[0].jobs(func(one job.Job) bool { return one.Name == e.name })
-		theirs := e.pcs[1].jobs(func(one job.Job) bool { return one.Name == e.name })
+		ours := e.pcs[0].jobs(func(entry job.Job) bool { return entry.Name == e.name })
+		theirs := e.pcs[1].jobs(func(entry job.Job) bool { return entry.Name == e.name })
 		return fmt.Errorf("what came of %s is never told: here %s, there %s; the link is %+v", token, brief(ours), brief(theirs), e.pcs[0].peer())
 	}
 	run := e.told(token)
@@ -347,8 +347,8 @@ func (e *errand) settled(token string) error {
 }
 
 func brief(jobs []job.Job) (text string) {
-	for _, one := range jobs {
-		text += fmt.Sprintf("[%s is %s (%s) at run %d, result sent: %t, waiting: %d]", one.Name, one.State, one.Ended, one.Run, one.ResultSent, len(one.QueuedMessages))
+	for _, entry := range jobs {
+		text += fmt.Sprintf("[%s is %s (%s) at run %d, result sent: %t, waiting: %d]", entry.Name, entry.State, entry.Ended, entry.Run, entry.ResultSent, len(entry.QueuedMessages))
 	}
 	return text
 }
@@ -356,7 +356,7 @@ func brief(jobs []job.Job) (text string) {
 // wasStarted reports whether the second PC has the job. Else its end was told as one of a
 // job that was not started.
 func (e *errand) wasStarted() bool {
-	return len(e.pcs[1].jobs(func(one job.Job) bool { return one.Name == e.name })) > 0
+	return len(e.pcs[1].jobs(func(entry job.Job) bool { return entry.Name == e.name })) > 0
 }
 
 // live is one job with its runs. One that was not started goes on as another.
@@ -477,13 +477,13 @@ func (s *strife) count(took time.Duration) {
 	s.Helper()
 	ran, results, jobs := 0, 0, 0
 	for _, e := range s.errands {
-		for _, one := range s.pcs[0].jobs(func(one job.Job) bool { return one.Name == e.name }) {
+		for _, entry := range s.pcs[0].jobs(func(entry job.Job) bool { return entry.Name == e.name }) {
 			jobs++
-			for run := 1; run <= one.Run; run++ {
+			for run := 1; run <= entry.Run; run++ {
 				ran++
-				id := runs.ResultID(one.Name, run)
+				id := runs.ResultID(entry.Name, run)
 				if !within(settle, func() bool { s.boss.collect(); return s.boss.has(id) }) {
-					s.Errorf("the result of run %d of %s is lost", run, one.Name)
+					s.Errorf("the result of run %d of %s is lost", run, entry.Name)
 					continue
 				}
 				results++
@@ -588,7 +588,7 @@ func TestRMT_15_WithoutALinkCommandsFailAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.pcs[0].await("the job runs there", settle, func() bool {
-		return len(s.pcs[1].jobs(func(one job.Job) bool { return one.Name == e.name && one.State == job.Running })) == 1
+		return len(s.pcs[1].jobs(func(entry job.Job) bool { return entry.Name == e.name && entry.State == job.Running })) == 1
 	})
 	s.cut.Store(true)
 	s.reset()
@@ -607,7 +607,7 @@ func TestRMT_15_WithoutALinkCommandsFailAtOnce(t *testing.T) {
 	call("spawn_claude", map[string]any{"prompt": "say no", "title": "without", "host": "two", "cwd": filepath.Join(s.pcs[1].dir, "work"), "access": "edit"})
 	call("message_subagent", map[string]any{"job": e.name, "message": "say no"})
 	call("cancel_subagent", map[string]any{"job": e.name})
-	if found := s.pcs[0].jobs(func(one job.Job) bool { return one.Title == "without" }); len(found) != 0 {
+	if found := s.pcs[0].jobs(func(entry job.Job) bool { return entry.Title == "without" }); len(found) != 0 {
 		t.Errorf("there is %+v", found)
 	}
 	s.cut.Store(false)
@@ -647,7 +647,7 @@ func TestRMT_15_AJobIsNotHeardOf(t *testing.T) {
 		return peers.Jobs[0].Doubt
 	}
 	s.pcs[0].await("the job is heard of", settle, func() bool {
-		return len(s.pcs[0].jobs(func(one job.Job) bool { return one.State == job.Running })) == 1 && doubt() == ""
+		return len(s.pcs[0].jobs(func(entry job.Job) bool { return entry.State == job.Running })) == 1 && doubt() == ""
 	})
 	s.cut.Store(true)
 	began := time.Now()

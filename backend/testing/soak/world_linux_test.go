@@ -281,16 +281,16 @@ func (a *actor) patiently(what string, call func(ctx context.Context, s *server)
 
 func (a *actor) sends() {
 	a.w.every(sendEvery, func() {
-		to := a.w.actors[rand.IntN(sessions)]
-		if to == a {
+		actor := a.w.actors[rand.IntN(sessions)]
+		if actor == a {
 			return
 		}
 		id := fmt.Sprintf("tok-%s-%d", a.name, a.count.Add(1))
 		ok := a.patiently("send", func(ctx context.Context, s *server) error {
 			var sent struct{ ID string }
 			call := a.w.history.Begin(a.name)
-			err := s.call(ctx, "send", map[string]any{"to": to.name, "message": "body [" + id + "]", "message_id": id}, &sent)
-			call.Finish(history.Send{To: to.name, ID: id}, err == nil)
+			err := s.call(ctx, "send", map[string]any{"to": actor.name, "message": "body [" + id + "]", "message_id": id}, &sent)
+			call.Finish(history.Send{To: actor.name, ID: id}, err == nil)
 			if err == nil && sent.ID != id {
 				a.w.Errorf("%s: send answered id %q, want %q", a.name, sent.ID, id)
 			}
@@ -298,7 +298,7 @@ func (a *actor) sends() {
 		})
 		if ok {
 			a.w.mu.Lock()
-			a.w.sent[id] = to.name
+			a.w.sent[id] = actor.name
 			a.w.mu.Unlock()
 		}
 	})
@@ -619,9 +619,9 @@ func (w *world) noneTwice() (allowed int) {
 // diedAfterEach reports whether the session's process was killed just after each
 // of these arrivals. The world is locked.
 func (a *actor) diedAfterEach(seen []sighting) bool {
-	for _, one := range seen {
-		killed, wasKilled := a.killed[one.life]
-		if !wasKilled || killed.Sub(one.at) >= justBefore+a.w.slowest {
+	for _, sighting := range seen {
+		killed, wasKilled := a.killed[sighting.life]
+		if !wasKilled || killed.Sub(sighting.at) >= justBefore+a.w.slowest {
 			return false
 		}
 	}

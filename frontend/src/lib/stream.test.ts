@@ -53,7 +53,7 @@ class OneLock implements Locks {
         return;
       }
       options.signal.addEventListener('abort', () => {
-        this.#line = this.#line.filter((one) => one !== waiting);
+        this.#line = this.#line.filter((other) => other !== waiting);
         fail(new DOMException('given up', 'AbortError'));
       });
       this.#line.push(waiting);

@@ -54,7 +54,7 @@ func (a *agent) line(raw []byte) {
 	case said.Method == "session/request_permission":
 		a.asks(said)
 	case said.Method == "$/cancel_request":
-		a.takesBack(said.Params)
+		a.closeQuestion(said.Params)
 	case said.ID != nil:
 		// Unanswered it would wait for ever.
 		go a.tell(context.Background(), map[string]any{ //nolint:errcheck // the run's end is an event
@@ -144,13 +144,13 @@ func (a *agent) update(params json.RawMessage) {
 		json.Unmarshal(note.Update, &c) //nolint:errcheck // what is not as known says nothing
 		a.step(c)
 	case "current_mode_update":
-		a.modeTold(told.Mode)
+		a.handleMode(told.Mode)
 	case "config_option_update":
 		var now session
 		json.Unmarshal(note.Update, &now) //nolint:errcheck // what is not as known says nothing
 		if found, has := now.find(categoryMode); has {
 			mode, _ := found.Current.(string)
-			a.modeTold(mode)
+			a.handleMode(mode)
 		}
 	case "session_info_update":
 		if told.Title != "" {
@@ -334,9 +334,9 @@ func (a *agent) asks(said line) {
 		Options []option `json:"options"`
 	}
 	json.Unmarshal(said.Params, &ask) //nolint:errcheck // what is not as known is shown as it came
-	id, asked := string(said.ID), a.know(ask.Call)
-	a.began(ask.Call.ID, asked)
-	if allow, decided := a.rule(*asked); decided {
+	id, step := string(said.ID), a.know(ask.Call)
+	a.began(ask.Call.ID, step)
+	if allow, decided := a.rule(*step); decided {
 		if !allow {
 			a.deny(ask.Call.ID)
 		}
@@ -350,8 +350,8 @@ func (a *agent) asks(said line) {
 	a.mu.Unlock()
 	a.questions[ask.Call.ID] = id
 	a.Ask(job.Question{
-		ID: id, Step: ask.Call.ID, Kind: questionKind(asked.kind), Tool: first(asked.kind, "tool"),
-		Subject: asked.subject(), Input: asked.input, Diff: diff(ask.Call),
+		ID: id, Step: ask.Call.ID, Kind: questionKind(step.kind), Tool: first(step.kind, "tool"),
+		Subject: step.subject(), Input: step.input, Diff: diff(ask.Call),
 	})
 }
 
@@ -472,8 +472,8 @@ func (a *agent) isDenied(id string) bool {
 	return a.denied[id]
 }
 
-// takesBack closes a question that the agent does not wait for any more.
-func (a *agent) takesBack(params json.RawMessage) {
+// closeQuestion closes a question that the agent does not wait for any more.
+func (a *agent) closeQuestion(params json.RawMessage) {
 	var note struct {
 		Request json.RawMessage `json:"requestId"`
 	}

@@ -51,7 +51,7 @@ func values(choices []choice) []string {
 
 // find is the setting of a category.
 func (s session) find(category string) (setting, bool) {
-	i := slices.IndexFunc(s.Settings, func(one setting) bool { return one.Category == category })
+	i := slices.IndexFunc(s.Settings, func(item setting) bool { return item.Category == category })
 	if i < 0 {
 		return setting{}, false
 	}
@@ -89,20 +89,20 @@ func (a *agent) set(ctx context.Context, s session) (model string, err error) {
 	if err := a.setMode(ctx, s); err != nil {
 		return "", err
 	}
-	for _, one := range []struct{ category, what, value string }{
+	for _, row := range []struct{ category, what, value string }{
 		{categoryModel, "model", a.spec.Model}, {categoryEffort, "effort", a.spec.Effort},
 	} {
-		if one.value == "" {
+		if row.value == "" {
 			continue
 		}
-		found, has := s.find(one.category)
+		found, has := s.find(row.category)
 		if !has {
-			return "", fmt.Errorf("%s has no setting for the %s: leave it out", a.spec.ACP.Name, one.what)
+			return "", fmt.Errorf("%s has no setting for the %s: leave it out", a.spec.ACP.Name, row.what)
 		}
-		if offered := values(found.Choices); !slices.Contains(offered, one.value) {
-			return "", fmt.Errorf("%s has no %s %q: it offers %s", a.spec.ACP.Name, one.what, one.value, strings.Join(offered, ", "))
+		if offered := values(found.Choices); !slices.Contains(offered, row.value) {
+			return "", fmt.Errorf("%s has no %s %q: it offers %s", a.spec.ACP.Name, row.what, row.value, strings.Join(offered, ", "))
 		}
-		if err := a.setValue(ctx, s, found, one.value); err != nil {
+		if err := a.setValue(ctx, s, found, row.value); err != nil {
 			return "", err
 		}
 	}
@@ -189,25 +189,25 @@ func (a *agent) modeOf(offered []string) (string, error) {
 }
 
 // setValue sets one of the session's settings; the answer says what it is now.
-func (a *agent) setValue(ctx context.Context, s session, one setting, value string) error {
-	raw, err := a.request(ctx, "session/set_config_option", map[string]any{"sessionId": s.ID, "configId": one.ID, "value": value})
+func (a *agent) setValue(ctx context.Context, s session, item setting, value string) error {
+	raw, err := a.request(ctx, "session/set_config_option", map[string]any{"sessionId": s.ID, "configId": item.ID, "value": value})
 	if err != nil {
-		return fmt.Errorf("set the %s of %s to %q: %w", one.ID, a.spec.ACP.Name, value, err)
+		return fmt.Errorf("set the %s of %s to %q: %w", item.ID, a.spec.ACP.Name, value, err)
 	}
 	var now session
 	json.Unmarshal(raw, &now) //nolint:errcheck // what it does not say is not confirmed
-	if found, _ := now.find(one.Category); found.Current != value {
-		return fmt.Errorf("%s did not confirm its %s %q", a.spec.ACP.Name, one.ID, value)
+	if found, _ := now.find(item.Category); found.Current != value {
+		return fmt.Errorf("%s did not confirm its %s %q", a.spec.ACP.Name, item.ID, value)
 	}
-	if one.Category == categoryMode {
+	if item.Category == categoryMode {
 		a.change(func() { a.mode = value })
 	}
 	return nil
 }
 
-// modeTold takes in the mode that the agent says it is in. Who is to ask and leaves
+// handleMode takes in the mode that the agent says it is in. Who is to ask and leaves
 // the mode that does is stopped.
-func (a *agent) modeTold(mode string) {
+func (a *agent) handleMode(mode string) {
 	if mode == "" {
 		return
 	}

@@ -113,5 +113,5 @@ func why(failed run.Refusal) (job.EndReason, int) {
 	if failed.Code == authRequired {
 		return job.EndAuth, 0
 	}
-	return run.Trouble(failed)
+	return run.ClassifyError(failed)
 }

@@ -61,15 +61,15 @@ func Publish(base, private, real string) error {
 }
 
 func copyTo(from io.Reader, real string) error {
-	to, err := os.OpenFile(real, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(real, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("publish a transcript: %w", err)
 	}
-	_, err = io.Copy(to, from)
-	if err := errors.Join(err, to.Sync(), to.Close()); err != nil {
+	_, err = io.Copy(file, from)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return fmt.Errorf("publish a transcript: %w", err)
 	}
 	return nil

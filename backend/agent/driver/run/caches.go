@@ -47,17 +47,17 @@ var cacheVariables = []struct{ variable, folder string }{
 // is only read: browsers and models.
 var readOnlyCaches = []string{"ms-playwright", "Cypress", "puppeteer", "electron", "huggingface", "torch"}
 
-// OwnCaches makes a job's own caches, and returns the variables of its environment that
+// PrivateCaches makes a job's own caches, and returns the variables of its environment that
 // lead there, none for a job that reads. What leads into the job's folders already stays.
 // Sources that the owner has fetched are read where they are: those of Go and Cargo hold
 // nothing else, and a build without a network needs them. It fails when a folder cannot be
 // made.
-func OwnCaches(spec job.Spec, env Environ) ([]string, error) {
+func PrivateCaches(spec job.Spec, env Environ) ([]string, error) {
 	if spec.Access == job.AccessRead {
 		return nil, nil
 	}
 	own := maps.Clone(env)
-	if err := ownCaches(spec, own); err != nil {
+	if err := privateCaches(spec, own); err != nil {
 		return nil, fmt.Errorf("make the caches of job %s: %w", spec.Job, err)
 	}
 	maps.DeleteFunc(own, func(name, pair string) bool { return env[name] == pair })
@@ -88,8 +88,8 @@ func DropCaches(stateFolder string) error {
 	return nil
 }
 
-// ownCaches is OwnCaches within an environment.
-func ownCaches(spec job.Spec, env Environ) error {
+// privateCaches is PrivateCaches within an environment.
+func privateCaches(spec job.Spec, env Environ) error {
 	own := Caches(spec)
 	ownersCache := env.cacheFolder()
 	for _, cache := range cacheVariables {
@@ -102,11 +102,11 @@ func ownCaches(spec job.Spec, env Environ) error {
 		}
 		env.set(cache.variable + "=" + folder)
 	}
-	ownSources(spec, env)
+	privateSources(spec, env)
 	if err := linkEntries(ownersCache, env.Get("XDG_CACHE_HOME"), append(withinCache(ownersCache, spec.ACP.Writable), readOnlyCaches...)); err != nil {
 		return err
 	}
-	return ownMaven(spec, env)
+	return privateMaven(spec, env)
 }
 
 // cacheFolder is the owner's folder of caches.
@@ -130,9 +130,9 @@ func isOwn(spec job.Spec, folder string) bool {
 	return false
 }
 
-// ownSources gives the job folders for the modules of Go and the crates of Cargo where the
+// privateSources gives the job folders for the modules of Go and the crates of Cargo where the
 // owner has fetched none that the job may read.
-func ownSources(spec job.Spec, env Environ) {
+func privateSources(spec job.Spec, env Environ) {
 	own := Caches(spec)
 	modules := goSetting(env, "GOMODCACHE")
 	if modules == "" {
@@ -160,8 +160,8 @@ func ownSources(spec job.Spec, env Environ) {
 	}
 }
 
-// ownMaven gives the job a repository of its own, in front of the owner's, which is read.
-func ownMaven(spec job.Spec, env Environ) error {
+// privateMaven gives the job a repository of its own, in front of the owner's, which is read.
+func privateMaven(spec job.Spec, env Environ) error {
 	arguments := env.Get("MAVEN_ARGS")
 	own := filepath.Join(Caches(spec), "maven")
 	if strings.Contains(arguments, "-Dmaven.repo.local=") || strings.ContainsAny(own, " \t") { // Maven splits them at blanks

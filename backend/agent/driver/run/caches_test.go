@@ -70,7 +70,7 @@ func TestRWM_22_CachesAreTheJobs(t *testing.T) {
 			if tt.access != "" {
 				s.Access = tt.access
 			}
-			pairs, err := OwnCaches(s, env)
+			pairs, err := PrivateCaches(s, env)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestRWM_22_ACacheInTheJobsFolderStays(t *testing.T) {
 	s, env := cachesJob(t, t.TempDir())
 	own := filepath.Join(s.Folder, ".cache")
 	env.set("GOCACHE="+own, "XDG_CACHE_HOME="+s.Folder+"-beside")
-	pairs, err := OwnCaches(s, env)
+	pairs, err := PrivateCaches(s, env)
 	if err != nil || slices.ContainsFunc(pairs, func(pair string) bool { return strings.HasPrefix(pair, "GOCACHE=") }) {
 		t.Errorf("%v, %v", pairs, err)
 	}
@@ -109,7 +109,7 @@ func TestRWM_22_CachesEndWithTheRun(t *testing.T) {
 	home := t.TempDir()
 	makeFile(t, home, "kept")
 	s, env := cachesJob(t, home)
-	if _, err := OwnCaches(s, env); err != nil {
+	if _, err := PrivateCaches(s, env); err != nil {
 		t.Fatal(err)
 	}
 	makeFile(t, Caches(s), "go-mod", "m@v1", "file")

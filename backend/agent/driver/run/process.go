@@ -141,7 +141,7 @@ func Launch(spec job.Spec, c Command) (*Process, error) {
 		return nil, fmt.Errorf("make the folder of job %s: %w", spec.Job, err)
 	}
 	if c.Floor != job.FloorNone && !c.OwnersCaches {
-		caches, err := OwnCaches(spec, c.Env)
+		caches, err := PrivateCaches(spec, c.Env)
 		if err != nil {
 			return nil, err
 		}
@@ -212,8 +212,8 @@ func start(c Command, folder string) (*Process, error) {
 	if c.connections != nil {
 		c.connections.Start(cmd.Process.Pid)
 	}
-	for _, theirs := range []*os.File{files[0], files[3], files[5]} {
-		theirs.Close()
+	for _, file := range []*os.File{files[0], files[3], files[5]} {
+		file.Close()
 	}
 	p := &Process{
 		cmd: cmd, stdin: files[1], stdout: files[2], stderr: &tail{},

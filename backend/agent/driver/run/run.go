@@ -80,13 +80,13 @@ func New(p *Process, floor job.Floor) *Run {
 	}
 	r.feed.put(job.Spawned{Processes: []job.Process{p.identity()}, Floor: floor})
 	if p.connections != nil {
-		go r.tellRefused(p.connections)
+		go r.reportRefused(p.connections)
 	}
 	return r
 }
 
-// tellRefused tells of sockets to which the job's processes were not allowed to connect.
-func (r *Run) tellRefused(connections *connects.Supervisor) {
+// reportRefused tells of sockets to which the job's processes were not allowed to connect.
+func (r *Run) reportRefused(connections *connects.Supervisor) {
 	unsupervised := connections.Unsupervised()
 	for {
 		select {

@@ -9,9 +9,9 @@ import (
 	"bridge/backend/core/job"
 )
 
-// Trouble judges an error that a CLI only passes on: by the provider's status where
+// ClassifyError judges an error that a CLI only passes on: by the provider's status where
 // one is told, which it returns, else by the words that providers use.
-func Trouble(failed Refusal) (job.EndReason, int) {
+func ClassifyError(failed Refusal) (job.EndReason, int) {
 	code := status(failed)
 	return trouble(failed, code), code
 }
@@ -19,8 +19,8 @@ func Trouble(failed Refusal) (job.EndReason, int) {
 func trouble(failed Refusal, code int) job.EndReason {
 	words := strings.ToLower(failed.Message + " " + string(failed.Data))
 	says := func(any ...string) bool {
-		for _, one := range any {
-			if strings.Contains(words, one) {
+		for _, phrase := range any {
+			if strings.Contains(words, phrase) {
 				return true
 			}
 		}

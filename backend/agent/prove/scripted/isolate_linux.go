@@ -162,9 +162,9 @@ func CheckAlone() error {
 	if err != nil {
 		return fmt.Errorf("listing the networks: %w", err)
 	}
-	for _, one := range all {
-		if one.Flags&net.FlagUp != 0 && one.Flags&net.FlagLoopback == 0 {
-			return bridge.Errorf(bridge.Denied, "this process has the network %s, so it is in no namespace of its own", one.Name)
+	for _, item := range all {
+		if item.Flags&net.FlagUp != 0 && item.Flags&net.FlagLoopback == 0 {
+			return bridge.Errorf(bridge.Denied, "this process has the network %s, so it is in no namespace of its own", item.Name)
 		}
 	}
 	return nil

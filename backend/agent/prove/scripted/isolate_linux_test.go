@@ -24,7 +24,7 @@ func TestCAN_01_AProcessOfTheMachineIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leads := slices.ContainsFunc(all, func(one net.Interface) bool { return one.Flags&net.FlagUp != 0 && one.Flags&net.FlagLoopback == 0 })
+	leads := slices.ContainsFunc(all, func(item net.Interface) bool { return item.Flags&net.FlagUp != 0 && item.Flags&net.FlagLoopback == 0 })
 	if err := CheckAlone(); (bridge.CodeOf(err) == bridge.Denied) != leads {
 		t.Errorf("networks %v: %v", all, err)
 	}

@@ -110,7 +110,7 @@ var errPart = errors.New("only the begin of this result was read, so it cannot b
 
 // EncodeTo is Encode in pieces: it makes no second copy of the result (SEC-11). It
 // fails for a partial one, and if to refuses a write.
-func (e Envelope) EncodeTo(to io.Writer) error {
+func (e Envelope) EncodeTo(writer io.Writer) error {
 	if e.IsPart() {
 		return errPart
 	}
@@ -122,7 +122,7 @@ func (e Envelope) EncodeTo(to io.Writer) error {
 	}
 	const empty = `"result":""` // within a string its quotation marks would be escaped
 	before, after, _ := bytes.Cut(data, []byte(empty))
-	if _, err := to.Write(append(before, empty[:len(empty)-1]...)); err != nil {
+	if _, err := writer.Write(append(before, empty[:len(empty)-1]...)); err != nil {
 		return err
 	}
 	for len(result) > 0 {
@@ -132,11 +132,11 @@ func (e Envelope) EncodeTo(to io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if _, err := to.Write(quoted[1 : len(quoted)-1]); err != nil {
+		if _, err := writer.Write(quoted[1 : len(quoted)-1]); err != nil {
 			return err
 		}
 	}
-	_, err = to.Write(append([]byte{'"'}, after...))
+	_, err = writer.Write(append([]byte{'"'}, after...))
 	return err
 }
 

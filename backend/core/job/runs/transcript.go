@@ -99,9 +99,9 @@ func cutBytes(text string, most int) string {
 }
 
 // DecodeSaid reads a line. ok is false if it is not a valid line.
-func DecodeSaid(line []byte) (said Said, ok bool) {
-	err := json.Unmarshal(line, &said)
-	return said, err == nil && said.Kind != ""
+func DecodeSaid(line []byte) (statement Said, ok bool) {
+	err := json.Unmarshal(line, &statement)
+	return statement, err == nil && statement.Kind != ""
 }
 
 // Words returns the searchable text of the line: all texts and the tools' inputs, but

@@ -139,10 +139,10 @@ func (a *standIn) play(ctx context.Context, id json.RawMessage, prompt string) {
 	if !known {
 		acts = []act{tell(followUp)}
 	}
-	for _, one := range acts {
+	for _, act := range acts {
 		var err error
 		if ipc.Pause(ctx, a.beat) {
-			err = one(ctx, a)
+			err = act(ctx, a)
 		}
 		if ctx.Err() != nil {
 			a.reply(id, object{"stopReason": "cancelled"})

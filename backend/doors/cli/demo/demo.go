@@ -36,21 +36,21 @@ type Cast map[string]*actor
 // Begin starts the sessions in the home, working in the folder project, which it
 // creates. With an error it returns the sessions that have started.
 func Begin(ctx context.Context, home config.Home, project string) (Cast, error) {
-	begun := Cast{}
+	cast := Cast{}
 	for name, kind := range map[string]bridge.AgentKind{"api": bridge.Claude, "web": bridge.Codex, "docs": bridge.OpenCode} {
 		a, err := startActor(ctx, home, project, name, kind)
 		if err != nil {
-			return begun, err
+			return cast, err
 		}
-		begun[name] = a
+		cast[name] = a
 	}
-	return begun, nil
+	return cast, nil
 }
 
 // Leave ends the sessions.
 func (c Cast) Leave() {
-	for _, one := range c {
-		_ = one.Close() // the demo has ended
+	for _, actor := range c {
+		_ = actor.Close() // the demo has ended
 	}
 }
 
@@ -107,9 +107,9 @@ func startActor(ctx context.Context, home config.Home, project, name string, kin
 	if err != nil {
 		return nil, fmt.Errorf("begin the session %s: %w", name, err)
 	}
-	one := &actor{Client: a}
+	item := &actor{Client: a}
 	if kind == bridge.Claude || kind == bridge.Codex {
-		one.hook = func(ctx context.Context, event string) error {
+		item.hook = func(ctx context.Context, event string) error {
 			call := fmt.Sprintf(`{"hook_event_name":%q,"session_id":%q,"cwd":%q,"prompt":"go on"}`, event, "demo-"+name, project)
 			cmd := exec.CommandContext(ctx, self, "hook", string(kind), event, "--home", home.Dir())
 			cmd.Stdin = strings.NewReader(call)
@@ -119,7 +119,7 @@ func startActor(ctx context.Context, home config.Home, project, name string, kin
 			return nil
 		}
 	}
-	return one, nil
+	return item, nil
 }
 
 // connect opens a client of a running MCP server.

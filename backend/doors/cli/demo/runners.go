@@ -16,14 +16,14 @@ type Runners struct {
 }
 
 // Add records the result of a runner's start and returns its process id or error.
-func (r *Runners) Add(one *proc.Detached, err error) (pid int, _ error) {
+func (r *Runners) Add(process *proc.Detached, err error) (pid int, _ error) {
 	if err != nil {
 		return 0, err
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.all = append(r.all, one)
-	return one.PID, nil
+	r.all = append(r.all, process)
+	return process.PID, nil
 }
 
 // Wait returns when all runners have ended, and kills the remaining ones when ctx ends.
@@ -31,18 +31,18 @@ func (r *Runners) Wait(ctx context.Context) error {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	var err error
-	for _, one := range r.all {
+	for _, detached := range r.all {
 		select {
-		case <-one.Done():
+		case <-detached.Done():
 			continue
 		case <-ctx.Done():
 		}
-		if process, findErr := os.FindProcess(one.PID); findErr == nil {
+		if process, findErr := os.FindProcess(detached.PID); findErr == nil {
 			if killErr := process.Kill(); !errors.Is(killErr, os.ErrProcessDone) {
 				err = errors.Join(err, killErr)
 			}
 		}
-		<-one.Done()
+		<-detached.Done()
 	}
 	return err
 }

@@ -82,8 +82,8 @@ func listText(r command.Run, home config.Home, list []listed) string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tKIND\tMADE\tFOLDER")
-	for _, one := range list {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", one.Name, one.Kind, bridge.Ago(one.CreatedAt, r.Now()), bridge.OneLine(one.Path))
+	for _, listing := range list {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", listing.Name, listing.Kind, bridge.Ago(listing.CreatedAt, r.Now()), bridge.OneLine(listing.Path))
 	}
 	_ = table.Flush() // a strings.Builder never fails
 	fmt.Fprintf(&b, "\nThe beginning of a name is enough: %s\n", home.CommandLine("bridge", "restore", list[0].Name[:min(4, len(list[0].Name))]))
@@ -139,9 +139,9 @@ func completeSets(r command.Run) cobra.CompletionFunc {
 		}
 		list, _ := sets(home) // a folder that cannot be read has nothing to offer
 		names := []string{"latest"}
-		for _, one := range list {
-			if one.Kind == "snapshot" {
-				names = append(names, one.Name)
+		for _, listing := range list {
+			if listing.Kind == "snapshot" {
+				names = append(names, listing.Name)
 			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp

@@ -249,8 +249,8 @@ func (d doctor) fix(ctx context.Context) error {
 	if len(done.Moved) > 0 {
 		text = fmt.Sprintf("Moved %d:\n", len(done.Moved))
 	}
-	for _, one := range done.Moved {
-		text += fmt.Sprintf("  %s\n    to %s\n", one.From, one.To)
+	for _, move := range done.Moved {
+		text += fmt.Sprintf("  %s\n    to %s\n", move.From, move.To)
 	}
 	for _, folder := range done.Ended {
 		text += fmt.Sprintf("Ended what the runner of %s had left running.\n", filepath.Base(folder))

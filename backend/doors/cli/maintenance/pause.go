@@ -61,12 +61,12 @@ func Pause(r command.Run, owner Owner) []*cobra.Command {
 }
 
 // completeTwo completes two different names by the completion of one.
-func completeTwo(one cobra.CompletionFunc) cobra.CompletionFunc {
+func completeTwo(completionFunc cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 1 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		names, directive := one(cmd, nil, typed)
+		names, directive := completionFunc(cmd, nil, typed)
 		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// OwnFlags are the flags of `bridge join` for a team's own NATS server (HUB-01).
-type OwnFlags struct {
+// ExternalFlags are the flags of `bridge join` for a team's own NATS server (HUB-01).
+type ExternalFlags struct {
 	identity, plain         bool
 	urls                    []string
 	creds, ca, team, roster string
 	flags                   *pflag.FlagSet
 }
 
-// BindOwn adds the flags to a command's.
-func BindOwn(flags *pflag.FlagSet) *OwnFlags {
-	o := &OwnFlags{flags: flags}
+// BindExternal adds the flags to a command's.
+func BindExternal(flags *pflag.FlagSet) *ExternalFlags {
+	o := &ExternalFlags{flags: flags}
 	flags.BoolVar(&o.identity, "identity", false, "join nothing: print this PC's name and identity, for who gives out credentials")
 	flags.StringSliceVar(&o.urls, "nats", nil, "tls://host:port of a NATS server of the team's own, in place of a hub")
 	flags.StringVar(&o.creds, "creds", "", "file with this PC's credentials for it; they are copied into the home")
@@ -37,8 +37,8 @@ func BindOwn(flags *pflag.FlagSet) *OwnFlags {
 	return o
 }
 
-// Given reports whether the command concerns such a server, or this PC's identity.
-func (o *OwnFlags) Given() bool {
+// IsSet reports whether the command concerns such a server, or this PC's identity.
+func (o *ExternalFlags) IsSet() bool {
 	for _, name := range []string{"identity", "nats", "creds", "team", "roster", "ca", "plain"} {
 		if o.flags.Changed(name) {
 			return true
@@ -48,19 +48,19 @@ func (o *OwnFlags) Given() bool {
 }
 
 // Read returns the command's function for the flags, and reads the named files.
-func (o *OwnFlags) Read() (do func(context.Context, *ipc.Client) (answer any, text string, err error), err error) {
+func (o *ExternalFlags) Read() (do func(context.Context, *ipc.Client) (answer any, text string, err error), err error) {
 	if o.identity {
 		return func(ctx context.Context, client *ipc.Client) (any, string, error) {
 			pc, err := client.Identify(ctx)
 			return pc, fmt.Sprintf("This PC is %s, %s\nIts key, by which others in a team can seal what is for it: %s\n", pc.Name, pc.ID, pc.Key), err
 		}, nil
 	}
-	for _, one := range []struct{ flag, value string }{{"nats", fmt.Sprint(len(o.urls))}, {"creds", o.creds}, {"roster", o.roster}} {
-		if one.value == "" || one.value == "0" {
-			return nil, bridge.Errorf(bridge.Invalid, "a NATS server of the team's own is joined with --nats, --creds and --roster: --%s is missing", one.flag)
+	for _, row := range []struct{ flag, value string }{{"nats", fmt.Sprint(len(o.urls))}, {"creds", o.creds}, {"roster", o.roster}} {
+		if row.value == "" || row.value == "0" {
+			return nil, bridge.Errorf(bridge.Invalid, "a NATS server of the team's own is joined with --nats, --creds and --roster: --%s is missing", row.flag)
 		}
 	}
-	args := api.JoinOwnArgs{Team: o.team, Roster: o.roster, URLs: o.urls, Plain: o.plain}
+	args := api.JoinExternalArgs{Team: o.team, Roster: o.roster, URLs: o.urls, Plain: o.plain}
 	if args.Creds, err = readFile("credentials file", o.creds); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (o *OwnFlags) Read() (do func(context.Context, *ipc.Client) (answer any, te
 		return nil, err
 	}
 	return func(ctx context.Context, client *ipc.Client) (any, string, error) {
-		joined, err := client.JoinOwn(ctx, args)
+		joined, err := client.JoinExternal(ctx, args)
 		if bridge.CodeOf(err) == bridge.Unavailable { // it concerns the server, not this broker
 			err = bridge.Errorf(bridge.Conflict, "%s", err.Error())
 		}

@@ -11,16 +11,16 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// Crew is this PC's team in the output of `bridge team --json`.
-type Crew struct {
+// Team is this PC's team in the output of `bridge team --json`.
+type Team struct {
 	Joined bool `json:"joined"`
 	api.Team
 	Members []api.PC `json:"members"` // without this PC
 }
 
-// CrewOf returns the team of the network, with online members first.
-func CrewOf(network api.Network) Crew {
-	crew := Crew{Team: api.Team{Unheard: []string{}, Keyless: []string{}, Dropped: []api.Dropped{}}, Members: []api.PC{}}
+// TeamOf returns the team of the network, with online members first.
+func TeamOf(network api.Network) Team {
+	crew := Team{Team: api.Team{Unheard: []string{}, Keyless: []string{}, Dropped: []api.Dropped{}}, Members: []api.PC{}}
 	if network.Team != nil {
 		crew.Joined, crew.Team = true, *network.Team
 	}
@@ -42,7 +42,7 @@ func CrewOf(network api.Network) Crew {
 }
 
 // Text returns the team's members, their presence and their permissions here as text.
-func (c Crew) Text(now time.Time) string {
+func (c Team) Text(now time.Time) string {
 	if !c.Joined {
 		return "This PC belongs to no team: `bridge join ADDRESS` makes it one of the team whose hub is there.\n"
 	}
@@ -78,7 +78,7 @@ func (c Crew) Text(now time.Time) string {
 }
 
 // presence returns whether a PC of the team is online, as far as known.
-func (c Crew) presence(pc api.PC, now time.Time) string {
+func (c Team) presence(pc api.PC, now time.Time) string {
 	words := "not there"
 	switch {
 	case pc.Up:

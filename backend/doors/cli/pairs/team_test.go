@@ -10,7 +10,7 @@ import (
 
 func TestHUB_06_TheTeamsTextSaysWhichDecisionsWait(t *testing.T) {
 	now := time.Now()
-	crew := CrewOf(api.Network{Team: &api.Team{Team: "crew", Name: "laptop", Hub: strings.Repeat("4", 64), Up: true, Since: now.UnixMilli(), Server: "hub-1"}})
+	crew := TeamOf(api.Network{Team: &api.Team{Team: "crew", Name: "laptop", Hub: strings.Repeat("4", 64), Up: true, Since: now.UnixMilli(), Server: "hub-1"}})
 	if text := crew.Text(now); strings.Contains(text, "wait") {
 		t.Errorf("nothing waits, and it says %q", text)
 	}
@@ -22,7 +22,7 @@ func TestHUB_06_TheTeamsTextSaysWhichDecisionsWait(t *testing.T) {
 
 func TestHUB_03_TheTeamsTextSaysThatANameIsAnotherPCs(t *testing.T) {
 	at := time.Date(2026, 3, 4, 14, 0, 0, 0, time.UTC)
-	crew := CrewOf(api.Network{
+	crew := TeamOf(api.Network{
 		Team:  &api.Team{Team: "crew", Name: "laptop", Hub: strings.Repeat("4", 64), Up: true, Since: at.UnixMilli(), Server: "hub-1"},
 		Peers: []api.PC{{Name: "desk", ID: strings.Repeat("6", 64), Member: true, Before: &api.Before{ID: strings.Repeat("5", 64), Since: at.UnixMilli()}}},
 	})

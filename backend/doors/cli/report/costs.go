@@ -21,9 +21,9 @@ func Costs(costs api.Costs) string {
 	b.WriteString("\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  NAME\tDAY\tTOOLS\tNOTES\tMAIL\tNOTICES\tALL")
-	for _, one := range costs.Sessions {
-		costRow(table, one.Name, "all", one.Total)
-		for _, day := range one.Days {
+	for _, cost := range costs.Sessions {
+		costRow(table, cost.Name, "all", cost.Total)
+		for _, day := range cost.Days {
 			costRow(table, "", day.Day, day.Cost)
 		}
 	}

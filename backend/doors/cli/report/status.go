@@ -57,14 +57,14 @@ type Line func(words ...string) string
 func Agents(connected []connect.Standing, line Line) string {
 	var asking, starting []string
 	var b strings.Builder
-	for _, one := range connected {
-		if one.Gone != "" {
-			fmt.Fprintf(&b, "Agents     %s   (%s)\n", needs.GoneDetail(one.Kind, bridge.OneLine(one.Gone)), line("install", string(one.Kind)))
+	for _, standing := range connected {
+		if standing.Gone != "" {
+			fmt.Fprintf(&b, "Agents     %s   (%s)\n", needs.GoneDetail(standing.Kind, bridge.OneLine(standing.Gone)), line("install", string(standing.Kind)))
 		}
-		if one.Jobs {
-			starting = append(starting, string(one.Kind))
+		if standing.Jobs {
+			starting = append(starting, string(standing.Kind))
 		} else {
-			asking = append(asking, string(one.Kind))
+			asking = append(asking, string(standing.Kind))
 		}
 	}
 	if len(asking) > 0 {

@@ -106,7 +106,7 @@ func Describe(r Request) (Service, error) {
 		}
 	}
 	s := Service{
-		Name: "bridge", Program: program, Home: home, System: r.System, Account: owner.Username, Env: keptEnv(os.Environ()),
+		Name: "bridge", Program: program, Home: home, System: r.System, Account: owner.Username, Env: serviceEnv(os.Environ()),
 		getenv: r.Getenv, password: r.Password,
 	}
 	if s.System {
@@ -152,10 +152,10 @@ func ownerOf(r Request) (*user.User, error) {
 	return owner, nil
 }
 
-// keptEnv returns the variables that a service manager would not pass on: the
+// serviceEnv returns the variables that a service manager would not pass on: the
 // location of git, and Bridge's own settings. Agents are found by the login shell's
 // PATH. It omits the home and the session name, which vary by call.
-func keptEnv(environ []string) []string {
+func serviceEnv(environ []string) []string {
 	var picked []string
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")

@@ -78,7 +78,7 @@ func (d desk) removes(t *testing.T) {
 }
 
 func TestDSK_03_TheServiceKeepsWhatTheBrokerNeedsOfTheEnvironment(t *testing.T) {
-	got := keptEnv([]string{"PATH=/bin", "HOME=/root", "BRIDGE_PORT=0", "BRIDGE_HOME=/x", "BRIDGE_NAME=me", "SECRET=1", "BRIDGE_LOG_LEVEL=a\nb"})
+	got := serviceEnv([]string{"PATH=/bin", "HOME=/root", "BRIDGE_PORT=0", "BRIDGE_HOME=/x", "BRIDGE_NAME=me", "SECRET=1", "BRIDGE_LOG_LEVEL=a\nb"})
 	if want := "PATH=/bin BRIDGE_PORT=0"; strings.Join(got, " ") != want {
 		t.Errorf("kept %q, want %q", got, want)
 	}

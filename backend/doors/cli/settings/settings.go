@@ -172,9 +172,9 @@ func check(at config.File) (result checked, text string) {
 		result.Error = outcome.Sentence(err)
 		return result, result.Error + "\n"
 	}
-	for _, one := range unknown {
-		result.Unknown = append(result.Unknown, one)
-		text += result.Path + ", " + one.Text() + "\n"
+	for _, member := range unknown {
+		result.Unknown = append(result.Unknown, member)
+		text += result.Path + ", " + member.Text() + "\n"
 	}
 	if text == "" {
 		text = result.Path + ": no mistakes.\n"

@@ -14,7 +14,7 @@ import (
 const hostile = "\x1b[2K\u009b\u202e\U000e0041\xff"
 
 // shown returns what a terminal is given.
-func shown(t *testing.T, write func(to *os.File)) string {
+func shown(t *testing.T, write func(file *os.File)) string {
 	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -51,8 +51,8 @@ func TestSEC_06_ATerminalIsGivenWhatIsVisible(t *testing.T) {
 
 func TestSEC_06_JSONOnATerminalMeansTheSame(t *testing.T) {
 	said := strings.TrimSuffix(hostile, "\xff") + "\"\\ü👨\u200d👩 \u2028"
-	got := shown(t, func(to *os.File) {
-		if err := json.NewEncoder(JSON(Writer(to))).Encode(said); err != nil {
+	got := shown(t, func(file *os.File) {
+		if err := json.NewEncoder(JSON(Writer(file))).Encode(said); err != nil {
 			t.Error(err)
 		}
 	})

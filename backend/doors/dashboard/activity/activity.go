@@ -60,32 +60,32 @@ func New(opts Options) *Activity { return &Activity{opts: opts} }
 
 // Show answers GET /api/activity.
 func (a *Activity) Show(w http.ResponseWriter, r *http.Request) error {
-	given, err := httpjson.Params(r)
+	values, err := httpjson.Params(r)
 	if err != nil {
 		return err
 	}
-	since, ok := httpjson.WholeNumber(given.Get("since"))
+	since, ok := httpjson.WholeNumber(values.Get("since"))
 	if !ok {
 		return bridge.Errorf(bridge.Invalid, "since must be a time in epoch milliseconds")
 	}
 	now := a.opts.Now()
-	told := dto.Activity{Since: max(since, now.Add(-longest).UnixMilli()), At: now.UnixMilli(), Work: map[string][]dto.Span{}}
-	if err := a.messages(r.Context(), &told); err != nil {
+	activity := dto.Activity{Since: max(since, now.Add(-longest).UnixMilli()), At: now.UnixMilli(), Work: map[string][]dto.Span{}}
+	if err := a.messages(r.Context(), &activity); err != nil {
 		return err
 	}
-	if work := a.opts.Work(told.Since); work != nil {
-		told.Began = &work.Began
+	if work := a.opts.Work(activity.Since); work != nil {
+		activity.Began = &work.Began
 		for id, times := range work.Sessions {
-			told.Work[id] = dto.Each(times.Spans, spanShape)
-			if times.Whole > *told.Began {
-				told.Began = &times.Whole
+			activity.Work[id] = dto.Each(times.Spans, spanShape)
+			if times.Whole > *activity.Began {
+				activity.Began = &times.Whole
 			}
 		}
 	}
-	return httpjson.WriteJSON(w, told)
+	return httpjson.WriteJSON(w, activity)
 }
 
-func (a *Activity) messages(ctx context.Context, told *dto.Activity) error {
+func (a *Activity) messages(ctx context.Context, activity *dto.Activity) error {
 	reader, err := a.opts.Reader(ctx)
 	if err != nil {
 		return err
@@ -94,12 +94,12 @@ func (a *Activity) messages(ctx context.Context, told *dto.Activity) error {
 	if err != nil {
 		return err
 	}
-	rows, err := reader.Since(ctx, told.Since, maxMessages+1)
+	rows, err := reader.Since(ctx, activity.Since, maxMessages+1)
 	if err != nil {
 		return fmt.Errorf("read the last messages: %w", err)
 	}
-	rows, told.Complete = bounded(rows)
-	told.Messages = dto.Each(rows, func(row mail.HistoryRow) dto.Mark { return markShape(row, name) })
+	rows, activity.Complete = bounded(rows)
+	activity.Messages = dto.Each(rows, func(row mail.HistoryRow) dto.Mark { return markShape(row, name) })
 	return nil
 }
 

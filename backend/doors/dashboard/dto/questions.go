@@ -46,18 +46,18 @@ type QuestionBefore struct {
 
 // QuestionOf returns a question in the page's form.
 func QuestionOf(q question.Question) Question {
-	one := Question{
+	item := Question{
 		ID: q.ID, By: q.By.Name, Agent: q.By.Agent, Project: q.Project, Title: q.Title, Context: q.Context, Topic: q.Topic, Options: List(q.Options),
 		Blocking: q.Blocking, State: q.State, AskedAt: q.AskedAt,
 	}
 	if q.EndedAt != 0 {
-		one.EndedAt = &q.EndedAt
+		item.EndedAt = &q.EndedAt
 	}
 	if q.Answer != nil {
-		one.Answer = &QuestionAnswer{Option: q.Answer.Option, Text: q.Answer.Text, Words: q.Answer.Words(), Pinned: q.Pinned}
+		item.Answer = &QuestionAnswer{Option: q.Answer.Option, Text: q.Answer.Text, Words: q.Answer.Words(), Pinned: q.Pinned}
 		if q.Carried {
-			one.Answer.Receipt = q.Message
+			item.Answer.Receipt = q.Message
 		}
 	}
-	return one
+	return item
 }

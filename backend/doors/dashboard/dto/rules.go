@@ -32,7 +32,7 @@ type Rule struct {
 // RuleOf returns a rule in the page's form.
 func RuleOf(r rule.Rule) Rule {
 	return Rule{
-		ID: r.ID, Agent: r.Agent, Kind: r.Kind, Tool: r.Tool, Match: r.Match, Text: r.Text, Words: List(r.Words), Folder: r.Folder, Says: r.Says(),
+		ID: r.ID, Agent: r.Agent, Kind: r.Kind, Tool: r.Tool, Match: r.Match, Text: r.Text, Words: List(r.Words), Folder: r.Folder, Says: r.Sentence(),
 		Until: known(int64(r.Until)), MadeAt: int64(r.MadeAt), Uses: r.Uses, LastUse: known(int64(r.LastUse)), LastFor: r.LastFor,
 	}
 }

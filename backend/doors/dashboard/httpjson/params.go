@@ -31,10 +31,10 @@ type PageSpan struct {
 }
 
 // ReadPage parses before and limit. It fails with Invalid for other values than whole numbers.
-func ReadPage(given url.Values, usual, most int) (PageSpan, error) {
+func ReadPage(values url.Values, usual, most int) (PageSpan, error) {
 	span := PageSpan{Limit: usual}
-	if given.Has("before") {
-		before, ok := WholeNumber(given.Get("before"))
+	if values.Has("before") {
+		before, ok := WholeNumber(values.Get("before"))
 		if !ok {
 			return PageSpan{}, bridge.Errorf(bridge.Invalid, "before must be a time in epoch milliseconds")
 		}
@@ -42,8 +42,8 @@ func ReadPage(given url.Values, usual, most int) (PageSpan, error) {
 			span.Before = math.MinInt64 // the epoch is an ordinary time: nothing came before it
 		}
 	}
-	if given.Has("limit") {
-		limit, ok := WholeNumber(given.Get("limit"))
+	if values.Has("limit") {
+		limit, ok := WholeNumber(values.Get("limit"))
 		if !ok || limit < 1 || limit > int64(most) {
 			return PageSpan{}, bridge.Errorf(bridge.Invalid, "limit must be a whole number from 1 to %d", most)
 		}

@@ -56,13 +56,13 @@ func (q *Queue) Answer(w http.ResponseWriter, r *http.Request) error {
 	if q.opts.Questions == nil {
 		return bridge.Errorf(bridge.Unavailable, "questions.db cannot be used: `bridge doctor` says why")
 	}
-	one, err := q.opts.Questions.Answer(r.Context(), r.PathValue("id"), question.Answer{Option: request.Option, Text: request.Text, Pin: request.Pin})
+	item, err := q.opts.Questions.Answer(r.Context(), r.PathValue("id"), question.Answer{Option: request.Option, Text: request.Text, Pin: request.Pin})
 	var late *bridge.Error
-	if one.ID != "" && errors.As(err, &late) && late.Code == bridge.Conflict {
-		return httpjson.Refuse(w, http.StatusConflict, dto.QuestionBefore{Error: dto.Error{Error: late.Message}, Question: dto.QuestionOf(one)})
+	if item.ID != "" && errors.As(err, &late) && late.Code == bridge.Conflict {
+		return httpjson.Refuse(w, http.StatusConflict, dto.QuestionBefore{Error: dto.Error{Error: late.Message}, Question: dto.QuestionOf(item)})
 	}
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, dto.QuestionOf(one))
+	return httpjson.WriteJSON(w, dto.QuestionOf(item))
 }

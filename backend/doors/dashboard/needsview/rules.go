@@ -16,8 +16,8 @@ type Rules interface {
 	// Live returns the rules in force in the order of creation, or none with an
 	// error.
 	Live() ([]rule.Rule, error)
-	// TakeBack revokes a rule immediately and returns the effects on its answers.
-	TakeBack(id string) (rule.Rule, rules.Undone, error)
+	// Revoke revokes a rule immediately and returns the effects on its answers.
+	Revoke(id string) (rule.Rule, rules.Undone, error)
 }
 
 // ListRules answers GET /api/rules (NED-04).
@@ -32,13 +32,13 @@ func (q *Queue) ListRules(w http.ResponseWriter, _ *http.Request) error {
 	return httpjson.WriteJSON(w, dto.Rules{Rules: dto.Each(live, dto.RuleOf)})
 }
 
-// TakeBack answers DELETE /api/rules/<id>: the rule allows nothing any more. Its
+// Revoke answers DELETE /api/rules/<id>: the rule allows nothing any more. Its
 // answers that no agent has received yet are asked again.
-func (q *Queue) TakeBack(w http.ResponseWriter, r *http.Request) error {
+func (q *Queue) Revoke(w http.ResponseWriter, r *http.Request) error {
 	if q.opts.Rules == nil {
 		return bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
 	}
-	taken, undone, err := q.opts.Rules.TakeBack(r.PathValue("id"))
+	taken, undone, err := q.opts.Rules.Revoke(r.PathValue("id"))
 	if err != nil {
 		return err
 	}

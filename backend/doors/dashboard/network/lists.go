@@ -27,11 +27,11 @@ func listShape(list api.PCList) dto.PCList {
 	if list.AsOf != 0 {
 		wire.AsOf = &list.AsOf
 	}
-	for _, one := range list.Sessions {
-		wire.Sessions = append(wire.Sessions, dto.PCSession{Name: one.Name, Agent: one.Agent, State: one.State, Cwd: one.Cwd, Since: one.Since})
+	for _, session := range list.Sessions {
+		wire.Sessions = append(wire.Sessions, dto.PCSession{Name: session.Name, Agent: session.Agent, State: session.State, Cwd: session.Cwd, Since: session.Since})
 	}
-	for _, one := range list.Jobs {
-		wire.Jobs = append(wire.Jobs, dto.PCJob{Name: one.Name, Agent: one.Agent, Status: one.Status, Title: one.Title, Cwd: one.Cwd, Since: one.Since})
+	for _, job := range list.Jobs {
+		wire.Jobs = append(wire.Jobs, dto.PCJob{Name: job.Name, Agent: job.Agent, Status: job.Status, Title: job.Title, Cwd: job.Cwd, Since: job.Since})
 	}
 	return wire
 }

@@ -91,32 +91,32 @@ func (n *Network) Change(w http.ResponseWriter, r *http.Request) error {
 
 // applyTo makes the change. It replaces lists and never modifies them, because the
 // previous settings share them.
-func (p policyRequest) applyTo(to *config.Network, present api.Network, folders Folders) error {
-	set(&to.Enabled, p.Enabled)
-	set(&to.Name, p.Name)
-	set(&to.RemoteJobs.Enabled, p.JobsEnabled)
+func (p policyRequest) applyTo(network *config.Network, present api.Network, folders Folders) error {
+	set(&network.Enabled, p.Enabled)
+	set(&network.Name, p.Name)
+	set(&network.RemoteJobs.Enabled, p.JobsEnabled)
 	if p.Listen != nil {
-		to.Listen = replaced(to.Listen, *p.Listen)
+		network.Listen = replaced(network.Listen, *p.Listen)
 	}
 	if p.Agents != nil {
-		to.RemoteJobs.Agents = replaced(to.RemoteJobs.Agents, *p.Agents)
+		network.RemoteJobs.Agents = replaced(network.RemoteJobs.Agents, *p.Agents)
 	}
 	if p.Roots != nil {
-		roots, err := folders.check(to.RemoteJobs.AllowRoots, *p.Roots)
+		roots, err := folders.check(network.RemoteJobs.AllowRoots, *p.Roots)
 		if err != nil {
 			return err
 		}
-		to.RemoteJobs.AllowRoots = replaced(to.RemoteJobs.AllowRoots, roots)
+		network.RemoteJobs.AllowRoots = replaced(network.RemoteJobs.AllowRoots, roots)
 	}
 	for _, peer := range p.Peers {
 		pc, err := find(present.Peers, peer.ID)
 		if err != nil {
 			return err
 		}
-		peer.applyTo(to, pc.Name)
+		peer.applyTo(network, pc.Name)
 	}
 	if p.Team != nil {
-		if err := p.Team.applyTo(to, present.Team); err != nil {
+		if err := p.Team.applyTo(network, present.Team); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (p policyRequest) applyTo(to *config.Network, present api.Network, folders 
 		if slices.ContainsFunc(present.Peers, func(pc api.PC) bool { return pc.Name == name }) {
 			return bridge.Errorf(bridge.Conflict, "a PC named %q is paired by now: what it may do is changed under its name", name)
 		}
-		*to = to.Without(name)
+		*network = network.Without(name)
 	}
 	return nil
 }
@@ -141,30 +141,30 @@ type teamRequest struct {
 	Seal *bool `json:"seal"`
 }
 
-func (t teamRequest) applyTo(to *config.Network, present *api.Team) error {
+func (t teamRequest) applyTo(network *config.Network, present *api.Team) error {
 	if t.Team == "" || present == nil || present.Team != t.Team {
 		return bridge.Errorf(bridge.Conflict, "this PC is not in a team %q: it has left it, or never joined it", t.Team)
 	}
-	set(&to.Hub.Seal, t.Seal)
+	set(&network.Hub.Seal, t.Seal)
 	if t.Decisions != nil {
-		to.Decisions.AllowPeers = config.Listed(to.Decisions.AllowPeers, remote.TeamShare(t.Team), *t.Decisions)
+		network.Decisions.AllowPeers = config.Listed(network.Decisions.AllowPeers, remote.TeamShare(t.Team), *t.Decisions)
 	}
 	return nil
 }
 
-func (p peerRequest) applyTo(to *config.Network, name string) {
-	for _, one := range []struct {
+func (p peerRequest) applyTo(network *config.Network, name string) {
+	for _, row := range []struct {
 		list *[]string
 		may  *bool
 	}{
-		{&to.RemoteJobs.AllowPeers, p.Jobs},
-		{&to.Messages.AllowPeers, p.Messages},
-		{&to.Decisions.AllowPeers, p.Decisions},
-		{&to.Dashboard.AllowPeers, p.Dashboard},
-		{&to.Files.AllowPeers, p.Files},
+		{&network.RemoteJobs.AllowPeers, p.Jobs},
+		{&network.Messages.AllowPeers, p.Messages},
+		{&network.Decisions.AllowPeers, p.Decisions},
+		{&network.Dashboard.AllowPeers, p.Dashboard},
+		{&network.Files.AllowPeers, p.Files},
 	} {
-		if one.may != nil {
-			*one.list = config.Listed(*one.list, name, *one.may)
+		if row.may != nil {
+			*row.list = config.Listed(*row.list, name, *row.may)
 		}
 	}
 }

@@ -112,11 +112,11 @@ func (s *Runs) say(w http.ResponseWriter, args job.MessageArgs) error {
 	if err := s.bound(); err != nil {
 		return err
 	}
-	said, err := s.jobs.Say(uuid.NewString(), control)
+	result, err := s.jobs.Say(uuid.NewString(), control)
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, saidShape(said))
+	return httpjson.WriteJSON(w, saidShape(result))
 }
 
 // cancelRequest is the body of POST /api/subagents/cancel.
@@ -144,6 +144,6 @@ func (s *Runs) Cancel(w http.ResponseWriter, r *http.Request) error {
 	return httpjson.WriteJSON(w, saidShape(api.JobMessaged{JobStatus: status}))
 }
 
-func saidShape(said api.JobMessaged) dto.Said {
-	return dto.Said{Job: said.Job, Status: said.Status, Delivery: said.Delivery}
+func saidShape(result api.JobMessaged) dto.Said {
+	return dto.Said{Job: result.Job, Status: result.Status, Delivery: result.Delivery}
 }

@@ -32,36 +32,36 @@ func (s *Runs) Find(name string) (api.JobView, error) {
 // Note asks a job to pass on a note about its native child, which must be in the
 // list of the job's own session (CHT-12). sessions are the live ones, including the
 // jobs' own.
-func (s *Runs) Note(to api.JobView, childID, body string, sessions []api.Peer) (chat.Outcome, error) {
-	child, err := childOf(to, childID, sessions)
+func (s *Runs) Note(view api.JobView, childID, body string, sessions []api.Peer) (chat.Outcome, error) {
+	child, err := childOf(view, childID, sessions)
 	if err != nil {
 		return chat.Outcome{}, err
 	}
 	id := uuid.NewString()
-	said, err := s.jobs.Say(id, job.Control{Job: to.Job, Message: chat.ParentNote(child.ID, child.Title, body)})
+	result, err := s.jobs.Say(id, job.Control{Job: view.Job, Message: chat.ParentNote(child.ID, child.Title, body)})
 	if err != nil {
 		return chat.Outcome{}, err
 	}
-	outcome := chat.Outcome{State: chat.Queued, Transport: chat.Parent, Message: id, Detail: to.Job + " gets it as a note at its next step, and has to tell its child itself."}
-	if said.Delivery == nil || *said.Delivery != job.ToRunning {
-		outcome.Message, outcome.Detail = "", to.Job+" has ended meanwhile: it goes on with the note, without that child."
+	outcome := chat.Outcome{State: chat.Queued, Transport: chat.Parent, Message: id, Detail: view.Job + " gets it as a note at its next step, and has to tell its child itself."}
+	if result.Delivery == nil || *result.Delivery != job.ToRunning {
+		outcome.Message, outcome.Detail = "", view.Job+" has ended meanwhile: it goes on with the note, without that child."
 	}
 	return outcome, nil
 }
 
-func childOf(to api.JobView, id string, sessions []api.Peer) (api.Child, error) {
+func childOf(view api.JobView, id string, sessions []api.Peer) (api.Child, error) {
 	for _, session := range sessions {
 		// A job's session has the job's name and the session id that its runner
 		// reported. Another session with that name does not know the id.
-		if session.Name != to.Job || session.SessionID == nil || to.Session == "" || *session.SessionID != to.Session {
+		if session.Name != view.Job || session.SessionID == nil || view.Session == "" || *session.SessionID != view.Session {
 			continue
 		}
 		if at := slices.IndexFunc(session.Children, func(c api.Child) bool { return c.ID == id }); at >= 0 {
 			return session.Children[at], nil
 		}
 	}
-	return api.Child{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", to.Job)
+	return api.Child{}, bridge.Errorf(bridge.Conflict, "%s has no native child of that id", view.Job)
 }
 
-// Heard returns the delivery state of a note.
-func (s *Runs) Heard(id string) jobfiles.Way { return s.jobs.Heard(id) }
+// NoteDelivery returns the delivery state of a note.
+func (s *Runs) NoteDelivery(id string) jobfiles.Way { return s.jobs.NoteDelivery(id) }

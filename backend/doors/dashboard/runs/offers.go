@@ -15,8 +15,8 @@ import (
 type Agents interface {
 	AgentModels(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error)
 	AgentUsage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error)
-	// KeptUsage returns the last answers without a query.
-	KeptUsage() []api.AgentUsage
+	// CachedUsage returns the last answers without a query.
+	CachedUsage() []api.AgentUsage
 }
 
 // Models answers GET /api/models (JOB-21).
@@ -25,11 +25,11 @@ func (s *Runs) Models(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	told, err := s.jobs.AgentModels(r.Context(), kind)
+	result, err := s.jobs.AgentModels(r.Context(), kind)
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, dto.Models{Agents: dto.Each(told.Agents, modelsShape)})
+	return httpjson.WriteJSON(w, dto.Models{Agents: dto.Each(result.Agents, modelsShape)})
 }
 
 // Usage answers GET /api/usage (JOB-21).
@@ -38,21 +38,21 @@ func (s *Runs) Usage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	told, err := s.jobs.AgentUsage(r.Context(), kind)
+	result, err := s.jobs.AgentUsage(r.Context(), kind)
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, dto.Usage{Agents: dto.Each(told.Agents, usageShape)})
+	return httpjson.WriteJSON(w, dto.Usage{Agents: dto.Each(result.Agents, usageShape)})
 }
 
-// KeptUsage answers GET /api/usage/kept: the cached usage. It starts no program, so
+// CachedUsage answers GET /api/usage/kept: the cached usage. It starts no program, so
 // a page may show it without a request of the owner.
-func (s *Runs) KeptUsage(w http.ResponseWriter, _ *http.Request) error {
-	kept := dto.Usage{Agents: []dto.AgentUsage{}}
+func (s *Runs) CachedUsage(w http.ResponseWriter, _ *http.Request) error {
+	usage := dto.Usage{Agents: []dto.AgentUsage{}}
 	if s.jobs != nil {
-		kept.Agents = dto.Each(s.jobs.KeptUsage(), usageShape)
+		usage.Agents = dto.Each(s.jobs.CachedUsage(), usageShape)
 	}
-	return httpjson.WriteJSON(w, kept)
+	return httpjson.WriteJSON(w, usage)
 }
 
 func (s *Runs) agentOf(r *http.Request) (bridge.AgentKind, error) {
@@ -68,14 +68,14 @@ func (s *Runs) agentOf(r *http.Request) (bridge.AgentKind, error) {
 	return bridge.ParseKind(params.Get("agent"))
 }
 
-func modelsShape(told api.AgentModels) dto.AgentModels {
-	return dto.AgentModels{Agent: told.Agent, AsOf: told.AsOf, Note: told.Note, Models: dto.Each(told.Models, func(m api.Model) dto.Model {
+func modelsShape(models api.AgentModels) dto.AgentModels {
+	return dto.AgentModels{Agent: models.Agent, AsOf: models.AsOf, Note: models.Note, Models: dto.Each(models.Models, func(m api.Model) dto.Model {
 		return dto.Model{ID: m.ID, Name: m.Name, Efforts: append([]string{}, m.Efforts...), Default: m.Default}
 	})}
 }
 
-func usageShape(told api.AgentUsage) dto.AgentUsage {
-	return dto.AgentUsage{Agent: told.Agent, AsOf: told.AsOf, Plan: told.Plan, Note: told.Note, Limits: dto.Each(told.Limits, func(l api.Limit) dto.Limit {
+func usageShape(usage api.AgentUsage) dto.AgentUsage {
+	return dto.AgentUsage{Agent: usage.Agent, AsOf: usage.AsOf, Plan: usage.Plan, Note: usage.Note, Limits: dto.Each(usage.Limits, func(l api.Limit) dto.Limit {
 		return dto.Limit{Name: l.Name, UsedPercent: l.UsedPercent, ResetsAt: moment(l.ResetsAt)}
 	})}
 }

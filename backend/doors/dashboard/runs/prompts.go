@@ -70,8 +70,8 @@ func (s *Runs) choose(id string, answers [][]string) (job.Approval, error) {
 type Rules interface {
 	// Make durably makes a rule from the owner's choice.
 	Make(request rule.Request, wish rule.Wish) (rule.Rule, error)
-	// TakeBack revokes a rule.
-	TakeBack(id string) (rule.Rule, rules.Undone, error)
+	// Revoke revokes a rule.
+	Revoke(id string) (rule.Rule, rules.Undone, error)
 }
 
 // answerFromNowOn allows the request of a job or a session and makes a standing
@@ -101,7 +101,7 @@ func (s *Runs) promptFromNowOn(id string, wish rule.Wish) (job.Approval, error) 
 	}
 	approval, err := s.prompts.Answer(id, job.Allow, "")
 	if err != nil {
-		_, _, undone := s.rules.TakeBack(made.ID)
+		_, _, undone := s.rules.Revoke(made.ID)
 		return approval, errors.Join(err, undone)
 	}
 	return approval, nil

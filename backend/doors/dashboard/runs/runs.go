@@ -39,8 +39,8 @@ type Jobs interface {
 	FromNowOn(approval job.Approval) (offer rule.Offer, folder string)
 	// Say sends a job a message, under an id, and settings.
 	Say(id string, control job.Control) (api.JobMessaged, error)
-	// Heard returns the delivery state of the message with that id.
-	Heard(id string) jobfiles.Way
+	// NoteDelivery returns the delivery state of the message with that id.
+	NoteDelivery(id string) jobfiles.Way
 	// Cancel ends a job; an ended one stays unchanged.
 	Cancel(name string) (api.JobStatus, error)
 	Landings

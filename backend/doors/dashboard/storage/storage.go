@@ -60,8 +60,8 @@ type Checked struct {
 }
 
 // NewReports returns Reports of a doctor; nil disables inspections.
-func NewReports(of Doctor, now func() time.Time) *Reports {
-	return &Reports{of: of, now: now, wanted: lifecycle.NewSignal(), first: make(chan struct{})}
+func NewReports(doctor Doctor, now func() time.Time) *Reports {
+	return &Reports{of: doctor, now: now, wanted: lifecycle.NewSignal(), first: make(chan struct{})}
 }
 
 func (c *Checked) fresh(now time.Time, age time.Duration) bool {
@@ -76,17 +76,17 @@ func (s *Reports) report(ctx context.Context, age time.Duration) (check.Report, 
 	if known := s.known.Load(); known.fresh(s.now(), age) {
 		return known.report, nil
 	}
-	return s.lookLocked(ctx)
+	return s.inspectLocked(ctx)
 }
 
 // look makes a new report in any case.
 func (s *Reports) look(ctx context.Context) (check.Report, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
-	return s.lookLocked(ctx)
+	return s.inspectLocked(ctx)
 }
 
-func (s *Reports) lookLocked(ctx context.Context) (check.Report, error) {
+func (s *Reports) inspectLocked(ctx context.Context) (check.Report, error) {
 	began := s.now()
 	report, err := s.of.Check(ctx)
 	if err != nil {

@@ -39,11 +39,11 @@ var clock = time.Now //nolint:forbidigo // of real connections
 
 func identity(t *testing.T) link.Identity {
 	t.Helper()
-	made, err := link.OpenIdentity(t.TempDir())
+	identity, err := link.OpenIdentity(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return identity
 }
 
 // userKey is a user's credentials, a seed, and the key that the server is told.

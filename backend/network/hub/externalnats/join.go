@@ -121,8 +121,8 @@ func (p Place) probe(ctx context.Context) error {
 		return err
 	}
 	needed, excess := p.tries()
-	for _, one := range append(needed, excess...) {
-		if err = one.on(conn); err != nil {
+	for _, attempt := range append(needed, excess...) {
+		if err = attempt.on(conn); err != nil {
 			break
 		}
 	}
@@ -136,14 +136,14 @@ func (p Place) probe(ctx context.Context) error {
 	if err != nil {
 		return bridge.WithCause(bridge.Unavailable, err, "the NATS server ended the connection: "+err.Error())
 	}
-	for _, one := range needed {
-		if refused[one.key()] {
-			return bridge.Errorf(bridge.Denied, "the NATS server does not let this PC %s: `bridge-hub permissions` prints what its user has to be allowed", one.words())
+	for _, attempt := range needed {
+		if refused[attempt.key()] {
+			return bridge.Errorf(bridge.Denied, "the NATS server does not let this PC %s: `bridge-hub permissions` prints what its user has to be allowed", attempt.words())
 		}
 	}
-	for _, one := range excess {
-		if !refused[one.key()] {
-			return bridge.Errorf(bridge.Denied, "the NATS server lets this PC %s, which no PC may: `bridge-hub permissions` prints what its user may be allowed", one.words())
+	for _, attempt := range excess {
+		if !refused[attempt.key()] {
+			return bridge.Errorf(bridge.Denied, "the NATS server lets this PC %s, which no PC may: `bridge-hub permissions` prints what its user may be allowed", attempt.words())
 		}
 	}
 	return nil
@@ -259,17 +259,17 @@ func (s server) ask(ctx context.Context, api, what string) (found asked, err err
 // checkStreams fails if the server lacks what a team needs.
 func (s server) checkStreams(ctx context.Context) error {
 	team := s.place.Team
-	for _, one := range []struct{ stream, what string }{
+	for _, row := range []struct{ stream, what string }{
 		{subject.BucketStream(subject.RosterBucket(team)), "the team's roster, " + subject.BucketStream(subject.RosterBucket(team))},
 		{subject.BucketStream(subject.PresenceBucket(team)), "the stream " + subject.BucketStream(subject.PresenceBucket(team))},
 		{subject.DecisionStream(team), "the stream " + subject.DecisionStream(team)},
 	} {
-		found, err := s.ask(ctx, "STREAM.INFO."+one.stream, one.what)
+		found, err := s.ask(ctx, "STREAM.INFO."+row.stream, row.what)
 		if err != nil {
 			return err
 		}
 		if !found.Config.Direct {
-			return bridge.Errorf(bridge.Unsupported, "the NATS server has %s without direct get: %s", one.what, strings.Replace(publishes, "makes it", "sets it right", 1))
+			return bridge.Errorf(bridge.Unsupported, "the NATS server has %s without direct get: %s", row.what, strings.Replace(publishes, "makes it", "sets it right", 1))
 		}
 	}
 	stream := subject.MessageStream(team)

@@ -309,10 +309,10 @@ func (n *NATS) Note(id string, entry subject.Member) {
 
 // Seal writes, past all permissions, what somebody has sealed as the roster's entry of a
 // PC.
-func (n *NATS) Seal(by link.Identity, id string, number int64, body []byte) {
+func (n *NATS) Seal(identity link.Identity, id string, number int64, body []byte) {
 	n.t.Helper()
 	at := subject.BucketKey(subject.RosterBucket(Team), id)
-	data, err := subject.Seal(by.Sign, at, number, body)
+	data, err := subject.Seal(identity.Sign, at, number, body)
 	if err == nil {
 		_, err = n.admin.Request(at, data, patience)
 	}
@@ -325,9 +325,9 @@ func (n *NATS) Seal(by link.Identity, id string, number int64, body []byte) {
 func (n *NATS) Admin() *nats.Conn { return n.admin }
 
 // Signed is a message with the proof of that identity.
-func Signed(by link.Identity, at string, number int64, body []byte) *nats.Msg {
+func Signed(identity link.Identity, at string, number int64, body []byte) *nats.Msg {
 	proof := subject.Proof{Number: number}
-	proof.Key, proof.Signature = by.Sign(subject.Signed(at, number, body))
+	proof.Key, proof.Signature = identity.Sign(subject.Signed(at, number, body))
 	msg := &nats.Msg{Subject: at, Data: body, Header: nats.Header{}}
 	for name, value := range proof.Headers() {
 		msg.Header.Set(name, value)

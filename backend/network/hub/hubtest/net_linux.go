@@ -150,10 +150,10 @@ func (n *Network) carry(from byte, port *os.File) {
 		}
 		to := packet[19]
 		n.mu.Lock()
-		there := n.ports[to]
+		file := n.ports[to]
 		n.mu.Unlock()
-		if there != nil && !n.cut[from].Load() && !n.cut[to].Load() {
-			_, _ = there.Write(packet[:size]) // a machine takes it or does not
+		if file != nil && !n.cut[from].Load() && !n.cut[to].Load() {
+			_, _ = file.Write(packet[:size]) // a machine takes it or does not
 		}
 	}
 }

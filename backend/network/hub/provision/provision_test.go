@@ -151,10 +151,10 @@ func TestHUB_01_TheOwnersRosterIsSealedAndShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range []struct{ name, by string }{{"vault", seal.Text(sealed.Key())}, {"safe", sealed.ID}} {
-		pc, err := r.Add(t.Context(), one.name, one.by)
-		if shown, _ := s.shown(key, sealed.ID); err != nil || pc.ID != sealed.ID || shown != (subject.Member{Name: one.name, Box: seal.Text(sealed.Key())}) {
-			t.Errorf("by %s it is %+v, %+v, %v", one.by, pc, shown, err)
+	for _, test := range []struct{ name, by string }{{"vault", seal.Text(sealed.Key())}, {"safe", sealed.ID}} {
+		pc, err := r.Add(t.Context(), test.name, test.by)
+		if shown, _ := s.shown(key, sealed.ID); err != nil || pc.ID != sealed.ID || shown != (subject.Member{Name: test.name, Box: seal.Text(sealed.Key())}) {
+			t.Errorf("by %s it is %+v, %+v, %v", test.by, pc, shown, err)
 		}
 	}
 	if _, err := r.Remove(t.Context(), "safe"); err != nil {

@@ -78,12 +78,12 @@ func exchange(key []byte) (*[32]byte, error) {
 	point[31] &= 0x7f // the sign of x
 	slices.Reverse(point)
 	p := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 255), big.NewInt(19))
-	y, one := new(big.Int).SetBytes(point), big.NewInt(1)
-	below := new(big.Int).ModInverse(new(big.Int).Mod(new(big.Int).Sub(one, y), p), p)
+	y, item := new(big.Int).SetBytes(point), big.NewInt(1)
+	below := new(big.Int).ModInverse(new(big.Int).Mod(new(big.Int).Sub(item, y), p), p)
 	if y.Cmp(p) >= 0 || below == nil {
 		return nil, errKey
 	}
-	u := new(big.Int).Mul(new(big.Int).Add(one, y), below)
+	u := new(big.Int).Mul(new(big.Int).Add(item, y), below)
 	var found [32]byte
 	u.Mod(u, p).FillBytes(found[:])
 	slices.Reverse(found[:])

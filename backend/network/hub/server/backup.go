@@ -191,8 +191,8 @@ func snapshot(ctx context.Context, conn *nats.Conn, folder string, stream *Backu
 }
 
 // verify restores a backup into a temporary hub.
-func verify(ctx context.Context, folder string, beside Home) error {
-	at, err := os.MkdirTemp(beside.dir, "verify-")
+func verify(ctx context.Context, folder string, home Home) error {
+	at, err := os.MkdirTemp(home.dir, "verify-")
 	if err != nil {
 		return err
 	}

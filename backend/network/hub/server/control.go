@@ -140,7 +140,7 @@ func (s *Server) state(id string) Invitation {
 
 func (s *Server) members(ctx context.Context) ([]Member, error) {
 	up := s.roster.up()
-	if err := sayThere(ctx, s, up); err != nil {
+	if err := addPresent(ctx, s, up); err != nil {
 		return nil, err
 	}
 	members := []Member{}

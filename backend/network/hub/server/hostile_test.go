@@ -34,12 +34,12 @@ func (p *pc) expect(h *hub, words ...string) {
 }
 
 // isTold waits until the team is told that the hub refused a PC that.
-func (h *hub) isTold(told *nats.Subscription, of *pc, why string) {
+func (h *hub) isTold(subscription *nats.Subscription, of *pc, why string) {
 	h.t.Helper()
 	for {
-		for _, line := range h.told(nextOf(h.t, told)).Lines {
-			for _, one := range line.Refusals {
-				if line.PC == of.identity.ID && one.Why == why && one.Count > 0 && one.Last > 0 {
+		for _, line := range h.told(nextOf(h.t, subscription)).Lines {
+			for _, refusal := range line.Refusals {
+				if line.PC == of.identity.ID && refusal.Why == why && refusal.Count > 0 && refusal.Last > 0 {
 					return
 				}
 			}
@@ -50,7 +50,7 @@ func (h *hub) isTold(told *nats.Subscription, of *pc, why string) {
 func TestHUB_02_WhatAPCMayNotDoIsRefusedAndNamed(t *testing.T) {
 	h := openHub(t, nil)
 	eve, anna, bert := h.join("eve"), h.join("anna"), h.join("bert")
-	told := anna.hears(subject.There("crew", "hub-1"))
+	subscription := anna.hears(subject.Presence("crew", "hub-1"))
 	stream, dec := subject.MessageStream("crew"), subject.DecisionStream("crew")
 	for _, to := range []string{
 		anna.subject(bert, subject.Frame), anna.subject(bert, subject.Message),
@@ -66,7 +66,7 @@ func TestHUB_02_WhatAPCMayNotDoIsRefusedAndNamed(t *testing.T) {
 		"$JS.API.STREAM.MSG.GET." + stream, "$JS.API.STREAM.MSG.DELETE." + stream, "$JS.API.STREAM.UPDATE." + stream, "$JS.API.STREAM.CREATE.own",
 		"$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.PURGE." + dec, "$JS.API.STREAM.DELETE." + stream,
 		"$JS.ACK." + stream + "." + anna.identity.ID + ".1.1.1.1.0",
-		subject.Refused("crew", "hub-1", anna.identity.ID), subject.There("crew", "hub-1"),
+		subject.Refused("crew", "hub-1", anna.identity.ID), subject.Presence("crew", "hub-1"),
 		"bridge.hub.hub-1.remove", "bridge.hub.hub-1.invite", "_INBOX_" + anna.identity.ID + ".x", "$SYS.REQ.SERVER.PING", "anything",
 	} {
 		if err := eve.conn.Publish(to, []byte("mine")); err != nil {
@@ -86,7 +86,7 @@ func TestHUB_02_WhatAPCMayNotDoIsRefusedAndNamed(t *testing.T) {
 	if err := anna.send(bert, "still here"); err != nil || string(bert.take(1)[0].Data()) != "still here" {
 		t.Errorf("the others do not get on: %v", err)
 	}
-	h.isTold(told, eve, subject.RefusedForbidden)
+	h.isTold(subscription, eve, subject.RefusedForbidden)
 	if err := h.dialStatus(); err != nil {
 		t.Error(err)
 	}
@@ -185,7 +185,7 @@ func (h *hub) dialStatus() error {
 func TestHUB_02_AFrameOf100MiBEndsTheConnectionThatSentIt(t *testing.T) {
 	h := openHub(t, nil)
 	eve, anna, bert := h.enrol("eve"), h.join("anna"), h.join("bert")
-	told := anna.hears(subject.There("crew", "hub-1"))
+	subscription := anna.hears(subject.Presence("crew", "hub-1"))
 	// The client library refuses by itself what the server does not take, so what speaks
 	// here is the protocol.
 	raw := eve.raw()
@@ -204,7 +204,7 @@ func TestHUB_02_AFrameOf100MiBEndsTheConnectionThatSentIt(t *testing.T) {
 		t.Errorf("the server said %q", said)
 	}
 	h.log.await(t, "maximum payload exceeded", "104857600", "eve ("+link.Fingerprint(eve.identity.ID)+")")
-	h.isTold(told, eve, subject.RefusedTooLarge)
+	h.isTold(subscription, eve, subject.RefusedTooLarge)
 	if err := anna.conn.Publish(anna.subject(bert, subject.Message), make([]byte, 1_064_961)); !errors.Is(err, nats.ErrMaxPayload) {
 		t.Errorf("one byte over the limit: %v", err)
 	}
@@ -338,12 +338,12 @@ func TestHUB_02_AFloodIsCutOffAndNamed(t *testing.T) {
 	eve, anna, bert := h.join("eve"), h.join("anna"), h.join("bert")
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	flooded, told := eve.subject(bert, subject.Frame), anna.hears(subject.There("crew", "hub-1"))
+	flooded, subscription := eve.subject(bert, subject.Frame), anna.hears(subject.Presence("crew", "hub-1"))
 	for ctx.Err() == nil && !eve.conn.IsClosed() {
 		_ = eve.conn.Publish(flooded, []byte("x"))
 	}
 	h.log.await(t, "a PC floods the hub", "eve ("+link.Fingerprint(eve.identity.ID)+")")
-	h.isTold(told, eve, subject.RefusedFlooding)
+	h.isTold(subscription, eve, subject.RefusedFlooding)
 	if err := eve.connect(false); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("it comes again at once: %v", err)
 	}

@@ -30,7 +30,7 @@ func hearWords(s *Server) error {
 		}
 		do := noteBox
 		if said.Left != "" {
-			do = takeOut
+			do = removePC
 		} else if pc, err := s.roster.find(id); err != nil || pc.Box != "" {
 			return
 		}
@@ -53,9 +53,9 @@ func hearWords(s *Server) error {
 	return err
 }
 
-// takeOut removes a PC from the team by its own wish. The key shows that the announcement
+// removePC removes a PC from the team by its own wish. The key shows that the announcement
 // is not of an earlier membership, which the engine's answers can repeat.
-func takeOut(ctx context.Context, s *Server, id string, said word, _ subject.Proof) error {
+func removePC(ctx context.Context, s *Server, id string, said word, _ subject.Proof) error {
 	pc, err := s.roster.find(id)
 	if err == nil && pc.Key != said.Left {
 		err = bridge.Errorf(bridge.Conflict, "that it leaves the team, it said in an earlier membership")

@@ -60,16 +60,16 @@ func (s *Server) watchLeft(ctx context.Context) {
 		}
 		came := s.roster.arrived() // before up: a PC that connects in between is in one of them
 		for _, id := range watch.look(s.roster.up(), came, s.opts.Now(), s.opts.AwayAfter) {
-			if err := s.tellLeft(ctx, id); err != nil && ctx.Err() == nil {
+			if err := s.recordLeave(ctx, id); err != nil && ctx.Err() == nil {
 				s.opts.Log.Warn("the team could not be told that a PC has gone", "id", id, "err", err)
 			}
 		}
 	}
 }
 
-// tellLeft replaces a PC's last announcement by the hub's that it has left. A PC that
+// recordLeave replaces a PC's last announcement by the hub's that it has left. A PC that
 // announced itself meanwhile, by another node, is present.
-func (s *Server) tellLeft(ctx context.Context, id string) error {
+func (s *Server) recordLeave(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	bucket := subject.PresenceBucket(s.opts.Settings.Team)

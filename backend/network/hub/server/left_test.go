@@ -23,7 +23,7 @@ func (p *pc) client(change ...func(*teamhub.Options)) (h *teamhub.Hub, changed <
 	looks := make(chan struct{}, 1)
 	opts := teamhub.Options{
 		Team: "crew", Self: p.identity.ID, Hub: p.member.Hub, URLs: p.member.URLs, Login: p.options()[:3], Sign: p.identity.Sign, Numbers: filepath.Join(p.t.TempDir(), "said.json"),
-		Word: func() teamhub.Word { return teamhub.Word{Release: "1.0"} }, Handle: func(remote.PC, remote.Frame) {},
+		Word: func() teamhub.Announcement { return teamhub.Announcement{Release: "1.0"} }, Handle: func(remote.PC, remote.Frame) {},
 		Changed: func(remote.PC) {
 			select {
 			case looks <- struct{}{}:
@@ -32,8 +32,8 @@ func (p *pc) client(change ...func(*teamhub.Options)) (h *teamhub.Hub, changed <
 		},
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
-	for _, one := range change {
-		one(&opts)
+	for _, call := range change {
+		call(&opts)
 	}
 	h, err := teamhub.Open(opts)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestHUB_08_TheHubTellsOfAPCThatBreaksOff(t *testing.T) {
 	}
 	bert.says(first + 1) // its clock stands still
 	sees(true)
-	if err := h.tellLeft(t.Context(), bert.identity.ID); err != nil { // whatever it thinks
+	if err := h.recordLeave(t.Context(), bert.identity.ID); err != nil { // whatever it thinks
 		t.Fatal(err)
 	}
 	sees(false)

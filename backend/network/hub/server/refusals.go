@@ -44,11 +44,11 @@ func countRefusals(ctx context.Context, s *Server) {
 	counts := map[refusal]int64{}
 	for {
 		select {
-		case one := <-s.refusals:
-			if counts[one]++; bits.OnesCount64(uint64(counts[one])) != 1 {
+		case refusal := <-s.refusals:
+			if counts[refusal]++; bits.OnesCount64(uint64(counts[refusal])) != 1 {
 				continue
 			}
-			if err := tellRefused(s, one, counts[one]); err != nil && ctx.Err() == nil {
+			if err := sendRefusal(s, refusal, counts[refusal]); err != nil && ctx.Err() == nil {
 				s.opts.Log.Warn("the team could not be told what a PC was refused", "err", err)
 			}
 		case <-ctx.Done():
@@ -57,13 +57,13 @@ func countRefusals(ctx context.Context, s *Server) {
 	}
 }
 
-func tellRefused(s *Server, one refusal, count int64) error {
+func sendRefusal(s *Server, item refusal, count int64) error {
 	now := s.opts.Now()
-	body, err := json.Marshal(subject.Refusal{Why: one.why, Count: count, Last: now.UnixMilli()})
+	body, err := json.Marshal(subject.Refusal{Why: item.why, Count: count, Last: now.UnixMilli()})
 	if err != nil {
 		return err
 	}
-	at := subject.Refused(s.opts.Settings.Team, s.opts.Settings.Node, one.pc)
+	at := subject.Refused(s.opts.Settings.Team, s.opts.Settings.Node, item.pc)
 	data, err := subject.Seal(s.keys.identity.Sign, at, now.UnixNano(), body)
 	if err != nil {
 		return err
@@ -80,21 +80,21 @@ type numbered struct {
 
 // hearRefused records what any node, including this one, has refused a PC.
 func (b *board) hearRefused(node, pc string, msg *nats.Msg) {
-	var one numbered
+	var refusal numbered
 	body, number, err := subject.Open(b.ID(), msg.Subject, msg.Data)
 	if err == nil {
-		err = json.Unmarshal(body, &one.Refusal)
+		err = json.Unmarshal(body, &refusal.Refusal)
 	}
 	of := b.refused[pc]
-	if err != nil || number <= of[node+" "+one.Why].number {
+	if err != nil || number <= of[node+" "+refusal.Why].number {
 		return // not sealed by a node, or not new
 	}
 	if of == nil {
 		of = map[string]numbered{}
 		b.refused[pc] = of
 	}
-	one.number = number
-	of[node+" "+one.Why] = one
+	refusal.number = number
+	of[node+" "+refusal.Why] = refusal
 	sums := map[string]subject.Refusal{}
 	for _, each := range of {
 		sum := sums[each.Why]

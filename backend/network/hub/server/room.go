@@ -171,6 +171,6 @@ func (r *room) mend(ctx context.Context) error {
 			return err
 		}
 	}
-	s.roster.kickAll()
+	s.roster.disconnectAll()
 	return nil
 }

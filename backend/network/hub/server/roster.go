@@ -224,8 +224,8 @@ func (r *roster) kick(connections []uint64) {
 	}
 }
 
-// kickAll ends the connections of all PCs to this node.
-func (r *roster) kickAll() {
+// disconnectAll ends the connections of all PCs to this node.
+func (r *roster) disconnectAll() {
 	r.mu.Lock()
 	var all []uint64
 	for connection := range r.online {

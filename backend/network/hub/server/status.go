@@ -68,8 +68,8 @@ func (u Unanswered) Words() string {
 	return fmt.Sprintf("the stream of %s's %s did not answer within %s", whose, u.Kind, (time.Duration(u.Asked) * time.Millisecond).Round(100*time.Millisecond))
 }
 
-// Lacks reports whether a stream of that kind did not answer.
-func (s Status) Lacks(kind string) bool {
+// IsMissing reports whether a stream of that kind did not answer.
+func (s Status) IsMissing(kind string) bool {
 	return slices.ContainsFunc(s.Unanswered, func(u Unanswered) bool { return u.Kind == kind })
 }
 
@@ -118,7 +118,7 @@ func (s *Server) status(ctx context.Context) Status {
 	ask(KindPresence, func(ctx context.Context) (*jetstream.StreamInfo, error) {
 		info, err := infoOf(ctx, s.js, subject.BucketStream(subject.PresenceBucket(set.Team)))
 		if err == nil {
-			err = sayThere(ctx, s, up)
+			err = addPresent(ctx, s, up)
 		}
 		return info, err
 	})
@@ -176,15 +176,15 @@ func bucketInfo(ctx context.Context, bucket jetstream.KeyValue) (*jetstream.Stre
 	if err != nil {
 		return nil, err
 	}
-	told, is := status.(*jetstream.KeyValueBucketStatus)
+	key, is := status.(*jetstream.KeyValueBucketStatus)
 	if !is {
 		return nil, bridge.Errorf(bridge.Internal, "a bucket tells of itself with a %T", status)
 	}
-	return told.StreamInfo(), nil
+	return key.StreamInfo(), nil
 }
 
-// sayThere adds the PCs that announce themselves as present, at any node.
-func sayThere(ctx context.Context, s *Server, up map[string]bool) error {
+// addPresent adds the PCs that announce themselves as present, at any node.
+func addPresent(ctx context.Context, s *Server, up map[string]bool) error {
 	presence, err := s.js.KeyValue(ctx, subject.PresenceBucket(s.opts.Settings.Team))
 	if err != nil {
 		return err

@@ -68,9 +68,9 @@ func TestHUB_01_StatusTellsTheRestWhereAStreamDoesNotAnswer(t *testing.T) {
 				t.Fatalf("at first status is %+v, %v", whole, err)
 			}
 			waiting := uint64(1)
-			for _, one := range silent {
-				h.silence(one.account, one.stream)
-				if one.kind == KindMessages {
+			for _, test := range silent {
+				h.silence(test.account, test.stream)
+				if test.kind == KindMessages {
 					waiting = 0
 				}
 			}
@@ -80,7 +80,7 @@ func TestHUB_01_StatusTellsTheRestWhereAStreamDoesNotAnswer(t *testing.T) {
 			}
 			found := fmt.Sprint(checkStatus(status))
 			for i, u := range status.Unanswered {
-				if one := silent[i]; u.Kind != one.kind || u.Of != one.of || u.Asked < wait.Milliseconds() || u.Error != "" || !strings.Contains(found, one.says) {
+				if test := silent[i]; u.Kind != test.kind || u.Of != test.of || u.Asked < wait.Milliseconds() || u.Error != "" || !strings.Contains(found, test.says) {
 					t.Errorf("it names %+v, and check finds %s", u, found)
 				}
 			}

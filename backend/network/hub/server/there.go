@@ -54,7 +54,7 @@ func showBoard(ctx context.Context, s *Server) error {
 	team := s.opts.Settings.Team
 	for _, at := range []string{
 		subject.BucketKey(subject.PresenceBucket(team), "*"), subject.BucketKey(subject.RosterBucket(team), "*"),
-		subject.AskThere(team, s.opts.Settings.Node, "*"), subject.Refused(team, "*", "*"),
+		subject.PresenceRequest(team, s.opts.Settings.Node, "*"), subject.Refused(team, "*", "*"),
 	} {
 		sub, err := s.conn.ChanSubscribe(at, b.came)
 		if err != nil {
@@ -129,7 +129,7 @@ func (b *board) follow(present []uint64) {
 
 func (b *board) take(ctx context.Context, msg *nats.Msg) {
 	team := b.opts.Settings.Team
-	ask := subject.AskThere(team, b.opts.Settings.Node, "")
+	ask := subject.PresenceRequest(team, b.opts.Settings.Node, "")
 	if pc, asked := strings.CutPrefix(msg.Subject, ask); asked {
 		b.answer(ctx, pc, msg.Reply)
 		return
@@ -290,7 +290,7 @@ func (b *board) tell(ctx context.Context) {
 	}
 	clear(b.fresh)
 	clear(b.still)
-	at := subject.There(b.opts.Settings.Team, b.opts.Settings.Node)
+	at := subject.Presence(b.opts.Settings.Team, b.opts.Settings.Node)
 	for _, some := range lines {
 		b.say(at, false, some)
 	}
@@ -330,7 +330,7 @@ func (b *board) add(parts [][]byte, line subject.Line) [][]byte {
 // say publishes lines under a subject, signed with the hub's key.
 func (b *board) say(at string, more bool, lines []byte) {
 	now := b.opts.Now()
-	data := subject.EncodeTold(now, more, lines)
+	data := subject.EncodePresence(now, more, lines)
 	proof := subject.Proof{Number: now.UnixNano()}
 	proof.Key, proof.Signature = b.keys.identity.Sign(subject.Signed(at, proof.Number, data))
 	msg := &nats.Msg{Subject: at, Data: data, Header: nats.Header{}}

@@ -20,13 +20,13 @@ import (
 // asks has a PC ask who is there, and the answer go to that subject.
 func (p *pc) asks(to string) {
 	p.t.Helper()
-	if err := p.conn.PublishRequest(subject.AskThere("crew", "hub-1", p.identity.ID), to, nil); err != nil {
+	if err := p.conn.PublishRequest(subject.PresenceRequest("crew", "hub-1", p.identity.ID), to, nil); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
 // told reads what the hub has signed under a subject.
-func (h *hub) told(msg *nats.Msg) subject.Told {
+func (h *hub) told(msg *nats.Msg) subject.PresenceMessage {
 	h.t.Helper()
 	proof, err := subject.ParseProof(msg.Header.Get)
 	if err == nil {
@@ -35,11 +35,11 @@ func (h *hub) told(msg *nats.Msg) subject.Told {
 	if err != nil {
 		h.t.Fatalf("what the hub told under %s is not signed: %v", msg.Subject, err)
 	}
-	told, err := subject.ParseTold(msg.Data)
+	message, err := subject.ParsePresence(msg.Data)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return told
+	return message
 }
 
 func (p *pc) hears(at string) *nats.Subscription {
@@ -70,7 +70,7 @@ func TestHUB_08_ACrowdIsToldTogether(t *testing.T) {
 	h := openHub(t, nil)
 	anna := h.join("anna")
 	all := h.enrolMany(crowd)
-	told := anna.hears(subject.There("crew", "hub-1"))
+	subscription := anna.hears(subject.Presence("crew", "hub-1"))
 	var words []*nats.Msg
 	for i, p := range all {
 		words = append(words, p.signed(int64(1000+i)))
@@ -83,7 +83,7 @@ func TestHUB_08_ACrowdIsToldTogether(t *testing.T) {
 	seen := map[string]bool{}
 	messages := 0
 	for ; len(seen) < crowd; messages++ {
-		for _, line := range h.told(nextOf(t, told)).Lines {
+		for _, line := range h.told(nextOf(t, subscription)).Lines {
 			if line.Number >= 1000 {
 				seen[line.PC] = true
 			}
@@ -146,10 +146,10 @@ func TestHUB_02_TheHubsAnswerGoesToWhoAskedAlone(t *testing.T) {
 			t.Errorf("%d answers went to anna's %s (%v)", n, name, err)
 		}
 	}
-	if err := eve.conn.PublishRequest(subject.AskThere("crew", "hub-1", anna.identity.ID), eve.conn.NewInbox(), nil); err != nil {
+	if err := eve.conn.PublishRequest(subject.PresenceRequest("crew", "hub-1", anna.identity.ID), eve.conn.NewInbox(), nil); err != nil {
 		t.Fatal(err)
 	}
-	h.log.await(t, "Publish Violation", subject.AskThere("crew", "hub-1", anna.identity.ID))
+	h.log.await(t, "Publish Violation", subject.PresenceRequest("crew", "hub-1", anna.identity.ID))
 }
 
 // What is told in the hub's name counts only as the hub has signed it, and a PC is spoken
@@ -171,7 +171,7 @@ func TestHUB_02_LinesCountAsTheyAreSigned(t *testing.T) {
 	}
 	up := func(p *pc) bool { status, err := team.Of(p.identity.ID); return err == nil && status.Up }
 	await("the way to the hub", func() bool { return team.State().Up && len(team.Status()) == 2 })
-	at := subject.There("crew", "hub-1")
+	at := subject.Presence("crew", "hub-1")
 	line := func(p *pc, number int64) subject.Line {
 		msg := p.signed(number)
 		proof, err := subject.ParseProof(msg.Header.Get)
@@ -182,10 +182,10 @@ func TestHUB_02_LinesCountAsTheyAreSigned(t *testing.T) {
 	}
 	tell := func(sign func([]byte) ([]byte, []byte), lines ...subject.Line) *nats.Msg {
 		var data []byte
-		for _, one := range lines {
-			data, _ = one.Append(data)
+		for _, line := range lines {
+			data, _ = line.Append(data)
 		}
-		data = subject.EncodeTold(time.Now(), false, data)
+		data = subject.EncodePresence(time.Now(), false, data)
 		msg := &nats.Msg{Subject: at, Data: data, Header: nats.Header{}}
 		proof := subject.Proof{Number: 1}
 		proof.Key, proof.Signature = sign(subject.Signed(at, 1, data))
@@ -241,9 +241,9 @@ func TestHUB_08_AHubThatComesBackKnowsWhoIsThere(t *testing.T) {
 	a, changedA := anna.client()
 	b, _ := bert.client()
 	both := func() bool {
-		one, err := a.Of(bert.identity.ID)
+		status, err := a.Of(bert.identity.ID)
 		other, otherErr := b.Of(anna.identity.ID)
-		return err == nil && otherErr == nil && one.Up && other.Up
+		return err == nil && otherErr == nil && status.Up && other.Up
 	}
 	await := func(what string, is func() bool) {
 		t.Helper()

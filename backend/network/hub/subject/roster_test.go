@@ -98,7 +98,7 @@ func TestHUB_03_APCIsFoundByNameOrByTheBeginningOfItsIdentity(t *testing.T) {
 		{"lap", ""},
 		{"Laptop", ""},
 	} {
-		got, err := FindPC(all, tt.text, func(one pc) (name, id string) { return one.name, one.id })
+		got, err := FindPC(all, tt.text, func(item pc) (name, id string) { return item.name, item.id })
 		if got.name != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%q finds %q, %v; want %q", tt.text, got.name, err, tt.want)
 		}

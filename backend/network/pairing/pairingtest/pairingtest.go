@@ -54,7 +54,7 @@ type Join func(t *testing.T, can ...string) (laptop, desk *End)
 // carries what is sealed, a server of the team's own, which differs from a hub in how one
 // logs in and trusts the roster only, and one within the process.
 func all() map[string]Join {
-	return map[string]Join{"link": Linked, "hub": OnHub, "sealed": Sealed, "own": OnOwn, "memory": InMemory}
+	return map[string]Join{"link": Linked, "hub": OnHub, "sealed": Sealed, "own": OnExternal, "memory": InMemory}
 }
 
 // Transports are those that a test goes over: in a long run all, else one of the two
@@ -130,12 +130,12 @@ func OnHub(t *testing.T, can ...string) (laptop, desk *End) {
 	return onNATS(t, func(hubtest.PC, *hub.Options) {}, can)
 }
 
-// OnOwn joins them by a NATS server of the team's own: each has a credentials file, and
+// OnExternal joins them by a NATS server of the team's own: each has a credentials file, and
 // keeps what it has read in the roster (HUB-01).
-func OnOwn(t *testing.T, can ...string) (laptop, desk *End) {
+func OnExternal(t *testing.T, can ...string) (laptop, desk *End) {
 	t.Helper()
-	return onNATS(t, func(who hubtest.PC, opts *hub.Options) {
-		login, err := externalnats.Access{Creds: who.Seed}.Options()
+	return onNATS(t, func(pc hubtest.PC, opts *hub.Options) {
+		login, err := externalnats.Access{Creds: pc.Seed}.Options()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,24 +186,24 @@ type member struct {
 
 func newMember(t *testing.T, n *hubtest.NATS, name string, change func(hubtest.PC, *hub.Options), can []string) *member {
 	t.Helper()
-	who := n.Enrol(name)
+	pc := n.Enrol(name)
 	m := &member{changed: lifecycle.NewSignal()}
 	opts := hub.Options{
-		Team: hubtest.Team, Self: who.ID, Hub: n.ID, URLs: []string{n.URL()}, Login: who.Login, Sign: who.Sign, Numbers: who.Numbers,
-		Word:   func() hub.Word { return hub.Word{Release: "1.0", Capabilities: can} },
-		Handle: m.handle, Open: who.Open,
+		Team: hubtest.Team, Self: pc.ID, Hub: n.ID, URLs: []string{n.URL()}, Login: pc.Login, Sign: pc.Sign, Numbers: pc.Numbers,
+		Word:   func() hub.Announcement { return hub.Announcement{Release: "1.0", Capabilities: can} },
+		Handle: m.handle, Open: pc.Open,
 		Changed: func(remote.PC) {
 			m.changed.Notify()
 		},
 		Now: now, Log: logOf(t),
 	}
-	change(who, &opts)
+	change(pc, &opts)
 	h, err := hub.Open(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	m.Transport, m.Self = h, remote.PC{ID: who.ID, Name: name}
+	m.Transport, m.Self = h, remote.PC{ID: pc.ID, Name: name}
 	return m
 }
 
@@ -214,28 +214,28 @@ func (m *member) isUp() bool {
 
 // logOf is a log that is shown where the test fails.
 func logOf(t *testing.T) *slog.Logger {
-	kept := &keptLog{}
+	log := &testLog{}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(kept.text())
+			t.Log(log.text())
 		}
 	})
-	return slog.New(slog.NewTextHandler(kept, nil))
+	return slog.New(slog.NewTextHandler(log, nil))
 }
 
-// keptLog is written to from anywhere, also when the test is over.
-type keptLog struct {
+// testLog is written to from anywhere, also when the test is over.
+type testLog struct {
 	mu   sync.Mutex
 	said strings.Builder
 }
 
-func (k *keptLog) Write(line []byte) (int, error) {
+func (k *testLog) Write(line []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.said.Write(line)
 }
 
-func (k *keptLog) text() string {
+func (k *testLog) text() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.said.String()
@@ -301,12 +301,12 @@ func (p *pc) isUp() bool {
 func InMemory(t *testing.T, can ...string) (laptop, desk *End) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	one := func(name string) (*End, *memory) {
+	call := func(name string) (*End, *memory) {
 		m := &memory{life: ctx, can: can, in: make(chan remote.Frame, 64), bulk: make(chan remote.Frame, 2)}
 		return &End{Transport: m, Self: remote.PC{ID: "id-of-" + name, Name: name}, cut: cancel}, m
 	}
-	laptop, a := one("laptop")
-	desk, b := one("desk")
+	laptop, a := call("laptop")
+	desk, b := call("desk")
 	a.other, a.far, b.other, b.far = desk.Self, b, laptop.Self, a
 	var tasks sync.WaitGroup
 	tasks.Go(func() { a.read(laptop) })

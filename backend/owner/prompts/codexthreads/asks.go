@@ -53,63 +53,63 @@ func (s *server) askedLocked(line appserver.Line) {
 	if !slices.Contains([]string{appserver.AsksCommand, appserver.AsksChange, appserver.AsksServer, appserver.AsksQuestion}, line.Method) {
 		return
 	}
-	one := &ask{Line: line}
-	if json.Unmarshal(line.Params, &one.params) != nil || !s.known[one.Thread] {
+	item := &ask{Line: line}
+	if json.Unmarshal(line.Params, &item.params) != nil || !s.known[item.Thread] {
 		return
 	}
-	t := s.threadLocked(one.Thread)
+	t := s.threadLocked(item.Thread)
 	if t.asks[string(line.ID)] != nil {
 		return
 	}
-	one.change = t.changes[one.Item]
-	t.asks[string(line.ID)] = one
-	s.holdLocked(one)
+	item.change = t.changes[item.Item]
+	t.asks[string(line.ID)] = item
+	s.holdLocked(item)
 }
 
 // holdLocked shows a request to the owner, unless it is shown already or cards are off.
-func (s *server) holdLocked(one *ask) {
-	if one.prompt != "" || one.over || s.gone || !s.opts.Desk.Shows(bridge.Codex) {
+func (s *server) holdLocked(item *ask) {
+	if item.prompt != "" || item.over || s.gone || !s.opts.Desk.Shows(bridge.Codex) {
 		return
 	}
-	one.prompt = uuid.NewString()
+	item.prompt = uuid.NewString()
 	ctx := s.ctx
-	s.asking.Go(func() { s.hold(ctx, one) })
+	s.asking.Go(func() { s.hold(ctx, item) })
 }
 
 // hold waits for the owner's answer and sends it to codex. Without an answer it sends
 // nothing.
-func (s *server) hold(ctx context.Context, one *ask) {
-	answer, err := s.opts.Desk.Hold(ctx, s, one.words())
+func (s *server) hold(ctx context.Context, item *ask) {
+	answer, err := s.opts.Desk.Hold(ctx, s, item.words())
 	if err != nil {
-		s.opts.Log.Warn("a prompt of codex is left to its terminal", "thread", one.Thread, "err", err)
+		s.opts.Log.Warn("a prompt of codex is left to its terminal", "thread", item.Thread, "err", err)
 		return
 	}
 	if answer.Decision == "" {
 		return
 	}
 	if answer.Decision == job.Deny && answer.Reason != "" {
-		s.reason(ctx, one, answer.Reason)
+		s.reason(ctx, item, answer.Reason)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one.over || ctx.Err() != nil {
+	if item.over || ctx.Err() != nil {
 		return // the terminal answered first
 	}
-	if err := s.client.Answer(ctx, one.ID, verdict(one.Method, answer.Decision == job.Allow)); err != nil {
+	if err := s.client.Answer(ctx, item.ID, verdict(item.Method, answer.Decision == job.Allow)); err != nil {
 		return // the connection has ended, and its prompts with it
 	}
-	one.sent = true
-	_ = s.opts.Desk.Deliver(s, one.prompt) // if Deliver refuses this, the prompt is over
+	item.sent = true
+	_ = s.opts.Desk.Deliver(s, item.prompt) // if Deliver refuses this, the prompt is over
 }
 
 // reason adds a refusal's reason to the turn before the refusal: the answer has no
 // field for it.
-func (s *server) reason(ctx context.Context, one *ask, reason string) {
+func (s *server) reason(ctx context.Context, item *ask, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	_, err := s.client.Request(ctx, "turn/steer", appserver.Steer(one.Thread, one.Turn, "", appserver.Refused(reason)))
+	_, err := s.client.Request(ctx, "turn/steer", appserver.Steer(item.Thread, item.Turn, "", appserver.Refused(reason)))
 	if err != nil {
-		s.opts.Log.Warn("codex refuses without the owner's reason", "thread", one.Thread, "err", err)
+		s.opts.Log.Warn("codex refuses without the owner's reason", "thread", item.Thread, "err", err)
 	}
 }
 
@@ -123,22 +123,22 @@ func verdict(method string, allow bool) any {
 
 // resolvedLocked records that a request is answered, here or at the terminal.
 func (s *server) resolvedLocked(thread, request string) {
-	one := s.threadLocked(thread).asks[request]
-	if one == nil || one.over {
+	ask := s.threadLocked(thread).asks[request]
+	if ask == nil || ask.over {
 		return
 	}
-	one.over = true
-	if !one.sent {
-		s.tellLocked(one, prompt.Closed)
+	ask.over = true
+	if !ask.sent {
+		s.reportLocked(ask, prompt.Closed)
 	}
 }
 
 // completedLocked records how a call ended: only that proves the decision.
 func (s *server) completedLocked(thread string, item appserver.Item) {
 	asks := s.threadLocked(thread).asks
-	for id, one := range asks {
-		if one.isOf(item) {
-			s.tellLocked(one, signOf(item))
+	for id, ask := range asks {
+		if ask.isOf(item) {
+			s.reportLocked(ask, signOf(item))
 			delete(asks, id)
 		}
 	}
@@ -169,19 +169,19 @@ func signOf(item appserver.Item) prompt.Sign {
 // answered prompt ends as gone, because the answer may have had an effect.
 func (s *server) endedLocked(thread string, sign prompt.Sign) {
 	asks := s.threadLocked(thread).asks
-	for id, asked := range asks {
+	for id, ask := range asks {
 		told := sign
-		if asked.sent && sign == prompt.Stopped {
+		if ask.sent && sign == prompt.Stopped {
 			told = prompt.Gone
 		}
-		s.tellLocked(asked, told)
+		s.reportLocked(ask, told)
 		delete(asks, id)
 	}
 }
 
-func (s *server) tellLocked(one *ask, sign prompt.Sign) {
-	if one.prompt != "" {
-		_ = s.opts.Desk.Tell(s, one.prompt, sign) // a card that no longer exists needs no report
+func (s *server) reportLocked(item *ask, sign prompt.Sign) {
+	if item.prompt != "" {
+		_ = s.opts.Desk.Report(s, item.prompt, sign) // a card that no longer exists needs no report
 	}
 }
 
@@ -223,18 +223,18 @@ func (a *ask) asCommand(args *api.PromptArgs) {
 	switch {
 	case a.Callback != "" || a.Kind != "" && a.Kind != "command":
 		args.OnlyTold = "it is about a part of what runs, which the terminal shows"
-	case !a.takesYes():
+	case !a.offersAllow():
 		args.OnlyTold = "codex takes no yes for this once"
 	}
 }
 
-// takesYes reports whether codex offers to allow the request once.
-func (a *ask) takesYes() bool {
+// offersAllow reports whether codex offers to allow the request once.
+func (a *ask) offersAllow() bool {
 	var offered []json.RawMessage
 	if json.Unmarshal(a.Decisions, &offered) != nil || offered == nil {
 		return true // codex lists no options
 	}
-	return slices.ContainsFunc(offered, func(one json.RawMessage) bool { return run.Text(one) == "accept" })
+	return slices.ContainsFunc(offered, func(message json.RawMessage) bool { return run.Text(message) == "accept" })
 }
 
 // asChange shows a change from the item that codex sent before the request. The request

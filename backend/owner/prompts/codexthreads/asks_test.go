@@ -13,7 +13,7 @@ type toldDesk struct {
 	signs map[string]prompt.Sign
 }
 
-func (d *toldDesk) Tell(_ any, id string, sign prompt.Sign) error {
+func (d *toldDesk) Report(_ any, id string, sign prompt.Sign) error {
 	d.signs[id] = sign
 	return nil
 }

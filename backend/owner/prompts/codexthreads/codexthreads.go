@@ -27,7 +27,7 @@ type Desk interface {
 	Hold(ctx context.Context, by any, args api.PromptArgs) (api.PromptAnswer, error)
 	// Deliver reports that codex has the answer, Tell the outcome of the prompt.
 	Deliver(by any, id string) error
-	Tell(by any, id string, sign prompt.Sign) error
+	Report(by any, id string, sign prompt.Sign) error
 	// Release releases all prompts that by holds.
 	Release(by any)
 }

@@ -409,7 +409,7 @@ func TestNED_02_TheOwnersNoReachesCodexBehindItsReason(t *testing.T) {
 				}
 			}
 			c.state(job.ApprovalDelivered, "")
-			c.desk.Heard(session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: threadID}) // the reason is a prompt of the user's to codex
+			c.desk.HandleHook(session.HookCall{Kind: bridge.Codex, Event: session.EventPrompt, SessionID: threadID}) // the reason is a prompt of the user's to codex
 			c.says(resolved(7))
 			c.state(job.ApprovalDelivered, "")
 			c.says(turn("completed"))
@@ -575,8 +575,8 @@ func TestNED_02_TwoPromptsOfAThreadAreAnsweredEachByItself(t *testing.T) {
 	c.says(completed(8, "completed", ""), completed(7, "declined", ""))
 	c.card("over, both", func(job.Approval) bool {
 		var ends []string
-		for _, one := range c.desk.Approvals() {
-			ends = append(ends, fmt.Sprint(one.State, one.Elsewhere))
+		for _, approval := range c.desk.Approvals() {
+			ends = append(ends, fmt.Sprint(approval.State, approval.Elsewhere))
 		}
 		slices.Sort(ends)
 		return slices.Equal(ends, []string{"applied", "withdrawnrefused"})

@@ -139,7 +139,7 @@ func (s *server) read(ctx context.Context, id string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.standsLocked(id, status)
+	s.setStatusLocked(id, status)
 }
 
 // look updates which threads are sessions and whether their prompts are shown. If they
@@ -160,8 +160,8 @@ func (s *server) look(known map[string]bool, shown bool) {
 	}
 	for id, t := range s.threads {
 		s.subscribeLocked(id, t)
-		for _, one := range t.asks {
-			s.holdLocked(one)
+		for _, ask := range t.asks {
+			s.holdLocked(ask)
 		}
 	}
 }
@@ -169,8 +169,8 @@ func (s *server) look(known map[string]bool, shown bool) {
 // holdsLocked reports whether a card is open or its outcome unknown.
 func (s *server) holdsLocked() bool {
 	for _, t := range s.threads {
-		for _, one := range t.asks {
-			if one.prompt != "" {
+		for _, ask := range t.asks {
+			if ask.prompt != "" {
 				return true
 			}
 		}
@@ -202,7 +202,7 @@ func (s *server) take(line appserver.Line) {
 	}
 	switch line.Method {
 	case "thread/status/changed":
-		s.standsLocked(said.Thread, said.Status)
+		s.setStatusLocked(said.Thread, said.Status)
 	case "serverRequest/resolved":
 		s.resolvedLocked(said.Thread, string(said.Request))
 	case "item/started":
@@ -222,9 +222,9 @@ func (s *server) take(line appserver.Line) {
 	}
 }
 
-// standsLocked records the status of a thread. Subscribers receive the end of its turn
+// setStatusLocked records the status of a thread. Subscribers receive the end of its turn
 // after that.
-func (s *server) standsLocked(id string, status status) {
+func (s *server) setStatusLocked(id string, status status) {
 	t := s.threadLocked(id)
 	t.waits = status.waits()
 	if status.Type == "active" {
@@ -241,7 +241,7 @@ func (s *server) leaveLocked(id string, sign prompt.Sign) {
 	s.endedLocked(id, sign)
 	delete(s.threads, id)
 	if t.subscribed {
-		s.beside(func(ctx context.Context) {
+		s.sendAsync(func(ctx context.Context) {
 			_, _ = s.client.Request(ctx, "thread/unsubscribe", map[string]any{"threadId": id}) // the end of the connection does it too
 		})
 	}
@@ -254,7 +254,7 @@ func (s *server) subscribeLocked(id string, t *thread) {
 		return
 	}
 	t.subscribed = true
-	s.beside(func(ctx context.Context) {
+	s.sendAsync(func(ctx context.Context) {
 		raw, err := s.client.Request(ctx, "thread/resume", map[string]any{"threadId": id, "excludeTurns": true})
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -281,7 +281,7 @@ func statusIn(raw json.RawMessage) (found status, known bool) {
 }
 
 // beside, under the lock, sends codex a request without a delay of its next messages.
-func (s *server) beside(do func(ctx context.Context)) {
+func (s *server) sendAsync(do func(ctx context.Context)) {
 	life := s.ctx
 	if s.gone {
 		return

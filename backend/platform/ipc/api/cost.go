@@ -36,13 +36,13 @@ func (r CostReport) Check() error {
 			return err
 		}
 	}
-	for _, one := range r.Costs {
-		if one.SessionID != "" {
-			if err := bridge.CheckID("the host session id", one.SessionID); err != nil {
+	for _, cost := range r.Costs {
+		if cost.SessionID != "" {
+			if err := bridge.CheckID("the host session id", cost.SessionID); err != nil {
 				return err
 			}
 		}
-		if min(one.Tools, one.Notes, one.Mail, one.Notices) < 0 {
+		if min(cost.Tools, cost.Notes, cost.Mail, cost.Notices) < 0 {
 			return bridge.Errorf(bridge.Invalid, "a cost is at least 0")
 		}
 	}

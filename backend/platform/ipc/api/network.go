@@ -45,8 +45,8 @@ type UnlinkArgs struct {
 	Name string `json:"name"`
 }
 
-// JoinOwnArgs requests to join a team that runs its own NATS server.
-type JoinOwnArgs struct {
+// JoinExternalArgs requests to join a team that runs its own NATS server.
+type JoinExternalArgs struct {
 	Team   string   `json:"team"`
 	Roster string   `json:"roster"` // the identity of the key that signs the team's roster
 	URLs   []string `json:"urls"`
@@ -239,9 +239,9 @@ func (c NetworkCalls) JoinTeam(ctx context.Context, args LinkArgs) (Joined, erro
 	return OpJoinTeam.Call(ctx, c.link, args)
 }
 
-// JoinOwn adds this PC to a team that runs its own NATS server. It fails with Conflict if this
+// JoinExternal adds this PC to a team that runs its own NATS server. It fails with Conflict if this
 // PC is in a team already, and if the server or its roster cannot be read.
-func (c NetworkCalls) JoinOwn(ctx context.Context, args JoinOwnArgs) (Joined, error) {
+func (c NetworkCalls) JoinExternal(ctx context.Context, args JoinExternalArgs) (Joined, error) {
 	return OpJoinOwn.Call(ctx, c.link, args)
 }
 

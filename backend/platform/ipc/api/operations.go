@@ -63,7 +63,7 @@ var (
 
 	// The owner's standing rules.
 	OpRules        = define[Empty, []rule.Rule]("rules", RoleOwner)
-	OpTakeBackRule = define[RuleArgs, RuleTakenBack]("take_back_rule", RoleOwner)
+	OpTakeBackRule = define[RuleArgs, RuleRevoked]("take_back_rule", RoleOwner)
 
 	// Exchanges of two sessions.
 	OpExchange = define[ExchangeArgs, Exchange]("exchange", RoleOwner)
@@ -78,7 +78,7 @@ var (
 	OpLink       = define[LinkArgs, PCName]("link", RoleOwner)
 	OpUnlink     = define[UnlinkArgs, Empty]("unlink", RoleOwner)
 	OpJoinTeam   = define[LinkArgs, Joined]("join_team", RoleOwner)
-	OpJoinOwn    = define[JoinOwnArgs, Joined]("join_own_server", RoleOwner)
+	OpJoinOwn    = define[JoinExternalArgs, Joined]("join_own_server", RoleOwner)
 	OpIdentify   = define[Empty, PCName]("identify", RoleOwner)
 	OpLeaveTeam  = define[Empty, Joined]("leave_team", RoleOwner)
 	OpNetwork    = define[Empty, Network]("network", RoleOwner)

@@ -73,9 +73,9 @@ type RuleArgs struct {
 	ID string `json:"id"`
 }
 
-// RuleTakenBack is a revoked rule: Asked lists the approvals that are asked again.
+// RuleRevoked is a revoked rule: Asked lists the approvals that are asked again.
 // Handed lists those on which the agent may already have acted.
-type RuleTakenBack struct {
+type RuleRevoked struct {
 	Rule   rule.Rule `json:"rule"`
 	Asked  []string  `json:"asked"`
 	Handed []string  `json:"handed"`
@@ -103,8 +103,8 @@ func (c OwnerCalls) Rules(ctx context.Context) ([]rule.Rule, error) {
 	return OpRules.Call(ctx, c.link, Empty{})
 }
 
-// TakeBackRule revokes a rule immediately. It fails with Denied inside an agent.
-func (c OwnerCalls) TakeBackRule(ctx context.Context, args RuleArgs) (RuleTakenBack, error) {
+// RevokeRule revokes a rule immediately. It fails with Denied inside an agent.
+func (c OwnerCalls) RevokeRule(ctx context.Context, args RuleArgs) (RuleRevoked, error) {
 	return OpTakeBackRule.Call(ctx, c.link, args)
 }
 

@@ -72,8 +72,8 @@ func (c Ack) ofOlder(role Role) Ack {
 	return c
 }
 
-// MaySay reports whether any role may report that stage for that way.
-func MaySay(via mail.Via, stage bridge.Stage) bool {
+// MayReport reports whether any role may report that stage for that way.
+func MayReport(via mail.Via, stage bridge.Stage) bool {
 	for _, ways := range spokenOf {
 		if most, ok := ways[via]; ok && (stage == bridge.StageHanded || most == bridge.StageConsumed) {
 			return true

@@ -52,10 +52,10 @@ func (c *connector) startLocked() error {
 	if err != nil {
 		return os.NewSyscallError("socketpair", err)
 	}
-	own, theirs := os.NewFile(uintptr(pair[0]), "connector"), os.NewFile(uintptr(pair[1]), "requests")
-	defer theirs.Close()
+	own, file := os.NewFile(uintptr(pair[0]), "connector"), os.NewFile(uintptr(pair[1]), "requests")
+	defer file.Close()
 	process := exec.Command(c.command[0], c.command[1:]...) //nolint:noctx // close ends it
-	process.ExtraFiles = []*os.File{theirs}                 // sandbox.SupervisorFD
+	process.ExtraFiles = []*os.File{file}                   // sandbox.SupervisorFD
 	if err := process.Start(); err != nil {
 		own.Close()
 		return err

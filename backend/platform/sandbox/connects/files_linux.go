@@ -178,7 +178,7 @@ func (s *Supervisor) firstEnd(thread, index int) *os.File {
 // isBelow reports whether a process currently belongs to the job.
 func (s *Supervisor) isBelow(process proc.Process) bool {
 	below, err := proc.Below(s.program)
-	return err == nil && slices.ContainsFunc(below, func(one proc.Process) bool { return one.PID == process.PID })
+	return err == nil && slices.ContainsFunc(below, func(item proc.Process) bool { return item.PID == process.PID })
 }
 
 // firstEndOf returns the first end of a terminal that a process holds, or nil.

@@ -51,7 +51,7 @@ func New(policy Policy, connectorRunner []string) (*Supervisor, error) {
 		policy: policy, own: os.NewFile(uintptr(pair[0]), "program"), theirs: os.NewFile(uintptr(pair[1]), "supervisor"),
 		connector: newConnector(connectorRunner, policy.Broker), slots: make(chan struct{}, atOnce),
 		stopped: make(chan struct{}), refused: make(chan string, mostRefused), told: map[string]bool{},
-		blind: make(chan struct{}), looksInto: canLookInto,
+		blind: make(chan struct{}), looksInto: canInspect,
 	}
 	if err := unix.Pipe2(s.stop[:], unix.O_CLOEXEC); err != nil {
 		s.own.Close()
@@ -119,9 +119,9 @@ func (s *Supervisor) greet(pid int) (*os.File, error) {
 	return sandbox.ReceiveFile(s.own)
 }
 
-// canLookInto reports whether this process may copy the descriptors and memory of
+// canInspect reports whether this process may copy the descriptors and memory of
 // another one. Some systems allow that only to the superuser.
-func canLookInto(pid int) bool {
+func canInspect(pid int) bool {
 	socket, err := copyOf(pid, sandbox.SupervisorFD)
 	if err != nil {
 		return false

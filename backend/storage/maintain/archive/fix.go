@@ -68,13 +68,13 @@ func (m Mover) fix(ctx context.Context, finding check.Finding, target string, do
 	if err := inventory.MakeDirs(m.Worker.Home.Dir(), "archive/orphaned/"+filepath.Base(target)+"/"+finding.Path); err != nil {
 		return err
 	}
-	one := Moved{From: from, To: inventory.JoinHome(target, finding.Path)}
-	err := m.Worker.Files().Move(one.From, one.To)
-	if inventory.IsGone(err) && inventory.IsMissing(one.From) {
+	move := Moved{From: from, To: inventory.JoinHome(target, finding.Path)}
+	err := m.Worker.Files().Move(move.From, move.To)
+	if inventory.IsGone(err) && inventory.IsMissing(move.From) {
 		return nil // its process was just removing it, such as one that requested the same lock
 	}
 	if err == nil {
-		done.Moved = append(done.Moved, one)
+		done.Moved = append(done.Moved, move)
 	}
 	return err
 }

@@ -86,13 +86,13 @@ func (k *checker) listSets(folder string, name *regexp.Regexp) ([]inventory.Set,
 		return found, nil
 	}
 	for _, entry := range entries {
-		k.checkBeside(folder, name, entry)
+		k.checkUnknown(folder, name, entry)
 	}
 	return found, err
 }
 
-// checkBeside reports an unknown entry in a folder of sets.
-func (k *checker) checkBeside(folder string, name *regexp.Regexp, entry fs.DirEntry) {
+// checkUnknown reports an unknown entry in a folder of sets.
+func (k *checker) checkUnknown(folder string, name *regexp.Regexp, entry fs.DirEntry) {
 	path := folder + "/" + entry.Name()
 	isSet := entry.IsDir() && (name.MatchString(entry.Name()) || inventory.RecoveryName.MatchString(entry.Name()))
 	switch {

@@ -16,14 +16,14 @@ const stuckAfter = 24 * time.Hour
 
 // checkCrossings checks the mail to and from paired PCs.
 func checkCrossings(ctx context.Context, k *checker) error {
-	one := inventory.Database{Name: inventory.Primary}
-	if k.quick || k.report.isDamaged(one.Name) || inventory.IsMissing(inventory.JoinHome(k.dir, one.Name)) {
+	database := inventory.Database{Name: inventory.Primary}
+	if k.quick || k.report.isDamaged(database.Name) || inventory.IsMissing(inventory.JoinHome(k.dir, database.Name)) {
 		return nil
 	}
-	found, err := store.InspectCrossings(ctx, inventory.JoinHome(k.dir, one.Name), k.live)
+	found, err := store.InspectCrossings(ctx, inventory.JoinHome(k.dir, database.Name), k.live)
 	if err != nil {
-		if ctx.Err() == nil && !k.found(one.Name) {
-			k.findUnreadable(ctx, one, err)
+		if ctx.Err() == nil && !k.found(database.Name) {
+			k.findUnreadable(ctx, database, err)
 		}
 		return ctx.Err()
 	}
@@ -32,11 +32,11 @@ func checkCrossings(ctx context.Context, k *checker) error {
 		if row.Newer {
 			code = RowNewer
 		}
-		k.find(code, one.Name, fmt.Sprintf("%s: %s is passed over: %s", row.Table, row.Key, row.Why))
+		k.find(code, database.Name, fmt.Sprintf("%s: %s is passed over: %s", row.Table, row.Key, row.Why))
 	}
 	for _, queue := range found.Waiting {
 		if waits := k.worker.Now().Sub(time.UnixMilli(queue.Since)); waits > stuckAfter {
-			k.find(OutboxStuck, one.Name, fmt.Sprintf("%s for the paired PC %s, the oldest for %s", waiting(queue.Count), queue.Host, bridge.Span(waits)))
+			k.find(OutboxStuck, database.Name, fmt.Sprintf("%s for the paired PC %s, the oldest for %s", waiting(queue.Count), queue.Host, bridge.Span(waits)))
 		}
 	}
 	return nil

@@ -26,13 +26,13 @@ func VerifyDatabase(ctx context.Context, path string) (map[string]int, error) {
 
 // Restorable fails with Unsupported for a database that is damaged, newer, or not what
 // its name states.
-func Restorable(ctx context.Context, one inventory.Database, path string) error {
+func Restorable(ctx context.Context, database inventory.Database, path string) error {
 	seen, err := transfer.Inspect(ctx, path, false)
 	if err != nil {
 		return err
 	}
 	k := &checker{dir: filepath.Dir(path)}
-	k.judge(ctx, one, seen)
+	k.judge(ctx, database, seen)
 	for _, finding := range k.report.Findings {
 		if finding.Severity == Error && finding.Code != DatabaseReferences {
 			return bridge.Errorf(bridge.Unsupported, "the snapshot cannot be restored: %s: %s", path, finding.Detail)
@@ -45,8 +45,8 @@ func Restorable(ctx context.Context, one inventory.Database, path string) error 
 // replaces it: a snapshot without it would look complete.
 func RequireDatabases(home config.Home) error {
 	k := &checker{dir: home.Dir()}
-	for _, one := range inventory.Databases {
-		if !k.hasContent(one) && k.found(one.Name) && one.Name != inventory.History {
+	for _, database := range inventory.Databases {
+		if !k.hasContent(database) && k.found(database.Name) && database.Name != inventory.History {
 			lost := k.report.Findings[0]
 			return bridge.Errorf(bridge.Storage, "a snapshot would lack %s: %s; %s", lost.Path, lost.Detail, lost.Code.Hint())
 		}

@@ -18,8 +18,8 @@ import (
 	"bridge/backend/storage/store/transfer"
 )
 
-// databaseLook is the result of the inspection of one database.
-type databaseLook struct {
+// inspection is the result of the inspection of one database.
+type inspection struct {
 	seen transfer.Inspection
 	err  error
 }
@@ -34,58 +34,58 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 	if k.quick {
 		look = transfer.QuickInspect
 	}
-	looks := make([]*databaseLook, len(inventory.Databases))
+	looks := make([]*inspection, len(inventory.Databases))
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
-	for i, one := range inventory.Databases {
-		if !k.hasContent(one) {
+	for i, database := range inventory.Databases {
+		if !k.hasContent(database) {
 			continue
 		}
-		looks[i] = &databaseLook{}
+		looks[i] = &inspection{}
 		group.Go(func() error {
-			looks[i].seen, looks[i].err = look(ctx, inventory.JoinHome(k.dir, one.Name), k.live)
+			looks[i].seen, looks[i].err = look(ctx, inventory.JoinHome(k.dir, database.Name), k.live)
 			return ctx.Err()
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	for i, one := range inventory.Databases {
+	for i, database := range inventory.Databases {
 		switch {
 		case looks[i] == nil:
 		case looks[i].err != nil:
-			k.findUnreadable(ctx, one, looks[i].err)
+			k.findUnreadable(ctx, database, looks[i].err)
 		default:
-			k.report.Schema = append(k.report.Schema, Schema{Path: one.Name, Actual: looks[i].seen.Version, Expected: one.Version})
-			k.judge(ctx, one, looks[i].seen)
-			k.checkPromise(ctx, one)
-			k.checkRows(ctx, one)
+			k.report.Schema = append(k.report.Schema, Schema{Path: database.Name, Actual: looks[i].seen.Version, Expected: database.Version})
+			k.judge(ctx, database, looks[i].seen)
+			k.checkPromise(ctx, database)
+			k.checkRows(ctx, database)
 		}
 	}
 	return ctx.Err()
 }
 
 // checkPromise compares a sound database with its version's promise.
-func (k *checker) checkPromise(ctx context.Context, one inventory.Database) {
-	if k.found(one.Name) && !k.report.awaitsUpgrade(one.Name) || one.Promise == "" {
+func (k *checker) checkPromise(ctx context.Context, database inventory.Database) {
+	if k.found(database.Name) && !k.report.awaitsUpgrade(database.Name) || database.Promise == "" {
 		return
 	}
-	lacks, err := schema.Lacks(ctx, inventory.JoinHome(k.dir, one.Name), one.Promise, k.live)
+	lacks, err := schema.Lacks(ctx, inventory.JoinHome(k.dir, database.Name), database.Promise, k.live)
 	if err != nil {
-		k.findUnreadable(ctx, one, err)
+		k.findUnreadable(ctx, database, err)
 	}
 	for _, lack := range lacks {
-		k.find(codeOf(one, lack), one.Name, "it lacks "+lack.String()+", which its version has")
+		k.find(codeOf(database, lack), database.Name, "it lacks "+lack.String()+", which its version has")
 	}
 }
 
 // codeOf returns the code of a lack. An archive has one essential table; the next
 // archiving creates the rest.
-func codeOf(one inventory.Database, lack schema.Lack) Code {
+func codeOf(database inventory.Database, lack schema.Lack) Code {
 	switch {
-	case one.Name == inventory.Archive && lack.Table != one.Table:
+	case database.Name == inventory.Archive && lack.Table != database.Table:
 		return ArchiveIncomplete
-	case lack.Kind == schema.LacksIndex, one.Name == inventory.Archive && lack.Kind == schema.LacksKey:
+	case lack.Kind == schema.LacksIndex, database.Name == inventory.Archive && lack.Kind == schema.LacksKey:
 		return IndexMissing
 	case lack.Kind == schema.LacksTrigger:
 		return TriggerMissing
@@ -104,13 +104,13 @@ func (r Report) awaitsUpgrade(path string) bool {
 }
 
 // checkRows reports the unreadable rows of a sound database.
-func (k *checker) checkRows(ctx context.Context, one inventory.Database) {
-	if k.quick || k.found(one.Name) {
+func (k *checker) checkRows(ctx context.Context, database inventory.Database) {
+	if k.quick || k.found(database.Name) {
 		return
 	}
-	rows, err := store.UnreadableRows(ctx, inventory.JoinHome(k.dir, one.Name), k.live)
+	rows, err := store.UnreadableRows(ctx, inventory.JoinHome(k.dir, database.Name), k.live)
 	if err != nil {
-		k.findUnreadable(ctx, one, err)
+		k.findUnreadable(ctx, database, err)
 	}
 	for _, row := range rows {
 		code := RowUnreadable
@@ -124,93 +124,93 @@ func (k *checker) checkRows(ctx context.Context, one inventory.Database) {
 		if row.Topic != "" {
 			topic = fmt.Sprintf(" on %q", row.Topic)
 		}
-		k.find(code, one.Name, fmt.Sprintf("%s: %s%s is passed over: %s", row.Table, row.Key, topic, row.Why))
+		k.find(code, database.Name, fmt.Sprintf("%s: %s%s is passed over: %s", row.Table, row.Key, topic, row.Why))
 	}
 }
 
 // hasContent reports whether there is a database to inspect; a missing one may be a
 // finding.
-func (k *checker) hasContent(one inventory.Database) bool {
-	logged := inventory.SizeOf(inventory.JoinHome(k.dir, one.Name)+"-wal") > 0
-	info, ok := k.regular(one.Name)
+func (k *checker) hasContent(database inventory.Database) bool {
+	logged := inventory.SizeOf(inventory.JoinHome(k.dir, database.Name)+"-wal") > 0
+	info, ok := k.regular(database.Name)
 	switch {
-	case k.found(one.Name):
+	case k.found(database.Name):
 		return false
 	case !ok && logged:
-		k.find(DatabaseMissing, one.Name, "it is gone, but the log beside it is there")
+		k.find(DatabaseMissing, database.Name, "it is gone, but the log beside it is there")
 		return false
 	case !ok:
 		return false
 	case info.Size() < sqlitex.SmallestDatabase:
-		k.findEmpty(one, info.Size(), logged)
+		k.findEmpty(database, info.Size(), logged)
 		return false
 	}
 	return true
 }
 
 // findEmpty reports a file that SQLite would take for an empty database.
-func (k *checker) findEmpty(one inventory.Database, bytes int64, logged bool) {
+func (k *checker) findEmpty(database inventory.Database, bytes int64, logged bool) {
 	detail := "it is empty"
 	if bytes > 0 {
 		detail = "it is too short to be a database"
 	}
 	switch {
-	case one.Name == inventory.History:
+	case database.Name == inventory.History:
 		k.findIndexDamaged(detail)
 	case logged:
-		k.find(DatabaseEmpty, one.Name, detail+", but the log beside it is not")
+		k.find(DatabaseEmpty, database.Name, detail+", but the log beside it is not")
 	default:
-		k.find(DatabaseEmpty, one.Name, detail)
+		k.find(DatabaseEmpty, database.Name, detail)
 	}
 }
 
 // judge turns an inspection into findings.
-func (k *checker) judge(ctx context.Context, one inventory.Database, seen transfer.Inspection) {
+func (k *checker) judge(ctx context.Context, database inventory.Database, seen transfer.Inspection) {
 	if len(seen.Problems) > 0 {
-		k.findDamage(ctx, one, DatabaseDamaged, "the integrity check says: "+some(seen.Problems))
+		k.findDamage(ctx, database, DatabaseDamaged, "the integrity check says: "+some(seen.Problems))
 	}
 	if len(seen.References) > 0 {
-		k.find(DatabaseReferences, one.Name, some(seen.References))
+		k.find(DatabaseReferences, database.Name, some(seen.References))
 	}
 	isEmpty := seen.Version == 0 && len(seen.Tables) == 0
 	switch {
-	case one.Name != inventory.Primary && seen.Foreign == nil && !isEmpty:
-		k.find(DatabaseForeign, one.Name, "it is a primary store in the place of another database")
+	case database.Name != inventory.Primary && seen.Foreign == nil && !isEmpty:
+		k.find(DatabaseForeign, database.Name, "it is a primary store in the place of another database")
 	case seen.Version < 0:
-		k.find(DatabaseVersion, one.Name, fmt.Sprintf("it has schema version %d, which no Bridge writes", seen.Version))
-	case seen.Version > one.Version:
-		k.find(DatabaseNewer, one.Name, fmt.Sprintf("it has schema version %d and this Bridge knows versions up to %d", seen.Version, one.Version))
-	case isEmpty && one.Name == inventory.Primary && !k.found(one.Name):
-		k.find(StoreUnmade, one.Name, "it has no tables: the start that was to make it did not finish")
+		k.find(DatabaseVersion, database.Name, fmt.Sprintf("it has schema version %d, which no Bridge writes", seen.Version))
+	case seen.Version > database.Version:
+		k.find(DatabaseNewer, database.Name, fmt.Sprintf("it has schema version %d and this Bridge knows versions up to %d", seen.Version, database.Version))
+	case isEmpty && database.Name == inventory.Primary && !k.found(database.Name):
+		k.find(StoreUnmade, database.Name, "it has no tables: the start that was to make it did not finish")
 	case isEmpty:
-	case one.Name == inventory.Primary && seen.Foreign != nil:
-		k.find(DatabaseForeign, one.Name, "it is a database, but no store of Bridge's: "+inventory.ShortErr(seen.Foreign))
-	case one.Table != "" && !slices.Contains(seen.Tables, one.Table):
-		k.find(DatabaseForeign, one.Name, "it is a database, but has no table "+one.Table)
-	case one.Name == inventory.History && !fulltext.IsHistory(seen.Version, seen.Tables):
-		k.find(DatabaseForeign, one.Name, "it is a database, but no history of Bridge's")
-	case one.Name == inventory.Primary && seen.Version < one.Version:
-		k.findOlder(one, fmt.Sprintf("it has schema version %d, the newest is %d", seen.Version, one.Version))
-	case one.Name == inventory.Primary && !seen.Upgraded:
-		k.findOlder(one, "it lacks what this build adds to its version")
+	case database.Name == inventory.Primary && seen.Foreign != nil:
+		k.find(DatabaseForeign, database.Name, "it is a database, but no store of Bridge's: "+inventory.ShortErr(seen.Foreign))
+	case database.Table != "" && !slices.Contains(seen.Tables, database.Table):
+		k.find(DatabaseForeign, database.Name, "it is a database, but has no table "+database.Table)
+	case database.Name == inventory.History && !fulltext.IsHistory(seen.Version, seen.Tables):
+		k.find(DatabaseForeign, database.Name, "it is a database, but no history of Bridge's")
+	case database.Name == inventory.Primary && seen.Version < database.Version:
+		k.findOlder(database, fmt.Sprintf("it has schema version %d, the newest is %d", seen.Version, database.Version))
+	case database.Name == inventory.Primary && !seen.Upgraded:
+		k.findOlder(database, "it lacks what this build adds to its version")
 	}
 }
 
 // findUnreadable reports a database that could not be read: it is damaged, or the system
 // refused access.
-func (k *checker) findUnreadable(ctx context.Context, one inventory.Database, err error) {
+func (k *checker) findUnreadable(ctx context.Context, database inventory.Database, err error) {
 	if sqlitex.IsDamage(err) {
-		k.findDamage(ctx, one, DatabaseUnreadable, inventory.ShortErr(err))
+		k.findDamage(ctx, database, DatabaseUnreadable, inventory.ShortErr(err))
 		return
 	}
-	k.find(DatabaseUnreadable, one.Name, inventory.ShortErr(err))
+	k.find(DatabaseUnreadable, database.Name, inventory.ShortErr(err))
 }
 
 // findDamage reports a damaged database. A search index is rebuilt, unless its file holds
 // more.
-func (k *checker) findDamage(ctx context.Context, one inventory.Database, code Code, detail string) {
-	if one.Name != inventory.History || fulltext.HoldsMore(ctx, inventory.JoinHome(k.dir, inventory.History), k.live) {
-		k.find(code, one.Name, detail)
+func (k *checker) findDamage(ctx context.Context, database inventory.Database, code Code, detail string) {
+	if database.Name != inventory.History || fulltext.HoldsMore(ctx, inventory.JoinHome(k.dir, inventory.History), k.live) {
+		k.find(code, database.Name, detail)
 		return
 	}
 	k.findIndexDamaged(detail)
@@ -253,16 +253,16 @@ func (k *checker) checkIndex(ctx context.Context) error {
 }
 
 // findOlder reports a store that awaits its upgrade, and the programs that it waits for.
-func (k *checker) findOlder(one inventory.Database, detail string) {
+func (k *checker) findOlder(database inventory.Database, detail string) {
 	older, err := lease.OlderPrograms(k.worker.Home)
 	if err != nil {
 		k.find(FileUnreadable, "storage-capabilities", disk.Reason(err))
 	}
 	if older.Schema > 0 {
-		k.find(UpgradeDeferred, one.Name, detail+": its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+		k.find(UpgradeDeferred, database.Name, detail+": its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 		return
 	}
-	k.find(DatabaseOlder, one.Name, detail)
+	k.find(DatabaseOlder, database.Name, detail)
 }
 
 // checkCompat reports a compatibility store that its store no longer needs.

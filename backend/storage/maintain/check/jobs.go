@@ -52,11 +52,11 @@ func (k *checker) checkJobs(ctx context.Context) error {
 		if k.quick && folder != "jobs" {
 			continue // the archive only grows
 		}
-		for _, one := range k.list(folder) {
+		for _, entry := range k.list(folder) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if name := one.Name(); one.IsDir() && job.IsName(name) {
+			if name := entry.Name(); entry.IsDir() && job.IsName(name) {
 				c.checkFolder(folder, name)
 			}
 		}
@@ -92,19 +92,19 @@ func (c *jobsChecker) readRegistry() {
 	}
 	c.complete = true
 	for i, raw := range file.Jobs {
-		var one entry
+		var item entry
 		var names struct{ Name, ID string }
-		if json.Unmarshal(raw, &one.Job) != nil || json.Unmarshal(raw, &names) != nil {
+		if json.Unmarshal(raw, &item.Job) != nil || json.Unmarshal(raw, &names) != nil {
 			continue
 		}
-		_ = json.Unmarshal(raw, &struct{ Worktree any }{&one.Worktree}) // an invalid one is skipped
+		_ = json.Unmarshal(raw, &struct{ Worktree any }{&item.Worktree}) // an invalid one is skipped
 		switch _, twice := c.jobs[names.Name]; {
 		case names.Name == "":
 			c.find(JobDamaged, "jobs.json", fmt.Sprintf("jobs[%d] has no name", i))
 		case twice:
 			c.find(JobDamaged, "jobs.json", fmt.Sprintf("two jobs are named %s: neither is served, and both stay as they are", names.Name))
 		default:
-			c.jobs[names.Name], c.known[names.Name] = one, true
+			c.jobs[names.Name], c.known[names.Name] = item, true
 			c.known[names.ID] = true
 		}
 	}
@@ -130,10 +130,10 @@ func (c *jobsChecker) readWaiting() {
 	}
 	waits(c.checker, "jobs.json")
 	for _, waiting := range waiting.Jobs {
-		var one entry
-		if json.Unmarshal(waiting.Job, &one.Job) == nil {
-			_ = json.Unmarshal(waiting.Job, &struct{ Worktree any }{&one.Worktree}) // invalid: skipped
-			c.jobs[one.Name], c.known[one.Name], c.known[one.ID] = one, true, true
+		var item entry
+		if json.Unmarshal(waiting.Job, &item.Job) == nil {
+			_ = json.Unmarshal(waiting.Job, &struct{ Worktree any }{&item.Worktree}) // invalid: skipped
+			c.jobs[item.Name], c.known[item.Name], c.known[item.ID] = item, true, true
 		}
 	}
 }
@@ -143,8 +143,8 @@ const maxRegistryBytes = 256 << 20
 
 // readArchive reads the names of the archived jobs.
 func (c *jobsChecker) readArchive() {
-	for _, one := range c.list("archive/jobs") {
-		if name, isEntry := strings.CutSuffix(one.Name(), ".json"); isEntry && !one.IsDir() {
+	for _, entry := range c.list("archive/jobs") {
+		if name, isEntry := strings.CutSuffix(entry.Name(), ".json"); isEntry && !entry.IsDir() {
 			c.known[name] = true
 		}
 	}
@@ -183,11 +183,11 @@ func (c *jobsChecker) checkFolder(above, name string) {
 	if !c.quick {
 		c.checkProcesses(folder)
 	}
-	one, has := c.jobs[name]
-	if run := max(state.Run, envelope.Run); has && run > one.Run && one.Run > 0 {
-		c.find(JobContradiction, folder, fmt.Sprintf("the registry is at its run %d and its folder at run %d: jobs.json is older than what became of the job", one.Run, run))
+	entry, has := c.jobs[name]
+	if run := max(state.Run, envelope.Run); has && run > entry.Run && entry.Run > 0 {
+		c.find(JobContradiction, folder, fmt.Sprintf("the registry is at its run %d and its folder at run %d: jobs.json is older than what became of the job", entry.Run, run))
 	}
-	c.checkResult(one, envelope, folder)
+	c.checkResult(entry, envelope, folder)
 }
 
 // parse reads a file of a job, if it exists. checkJSON reports invalid JSON.
@@ -262,15 +262,15 @@ func (c *jobsChecker) readEnvelope(folder, name string) (envelope runs.Envelope)
 
 // checkResult compares the registry's end of a job with its envelope. Jobs of other
 // programs have no counted run.
-func (c *jobsChecker) checkResult(one entry, envelope runs.Envelope, folder string) {
-	if one.Run == 0 || !one.State.IsEnded() || one.Remote != nil || c.found(folder+"/envelope.json") {
+func (c *jobsChecker) checkResult(item entry, envelope runs.Envelope, folder string) {
+	if item.Run == 0 || !item.State.IsEnded() || item.Remote != nil || c.found(folder+"/envelope.json") {
 		return
 	}
 	switch {
-	case envelope.Run == one.Run && one.State != job.Interrupted && one.State != job.Cancelled && envelope.State != one.State:
-		c.find(JobContradiction, folder, fmt.Sprintf("the registry says %s and its envelope %s", one.State, envelope.State))
-	case envelope.Run < one.Run && one.State != job.Interrupted:
-		c.find(ResultMissing, folder+"/envelope.json", fmt.Sprintf("the registry says that run %d of %s is %s, and there is no envelope of it", one.Run, one.Name, one.State))
+	case envelope.Run == item.Run && item.State != job.Interrupted && item.State != job.Cancelled && envelope.State != item.State:
+		c.find(JobContradiction, folder, fmt.Sprintf("the registry says %s and its envelope %s", item.State, envelope.State))
+	case envelope.Run < item.Run && item.State != job.Interrupted:
+		c.find(ResultMissing, folder+"/envelope.json", fmt.Sprintf("the registry says that run %d of %s is %s, and there is no envelope of it", item.Run, item.Name, item.State))
 	}
 }
 
@@ -291,19 +291,19 @@ func (c *jobsChecker) checkProcesses(folder string) {
 const sendTime = time.Minute
 
 // checkEntry checks a job of the registry.
-func (c *jobsChecker) checkEntry(one entry) {
-	if one.Run == 0 || one.Remote != nil {
+func (c *jobsChecker) checkEntry(item entry) {
+	if item.Run == 0 || item.Remote != nil {
 		return
 	}
-	late := c.worker.Now().Sub(one.FinishedAt.Time()) > sendTime
-	if one.State.IsEnded() && !one.ResultSent && (late || !c.live) {
-		c.find(ResultUnsent, "jobs/"+one.Name, fmt.Sprintf("the result of run %d of %s was not sent to %s", one.Run, one.Name, one.Owner))
+	late := c.worker.Now().Sub(item.FinishedAt.Time()) > sendTime
+	if item.State.IsEnded() && !item.ResultSent && (late || !c.live) {
+		c.find(ResultUnsent, "jobs/"+item.Name, fmt.Sprintf("the result of run %d of %s was not sent to %s", item.Run, item.Name, item.Owner))
 	}
-	if one.State.IsEnded() && !isFolder(inventory.JoinHome(c.dir, "jobs/"+one.Name)) {
-		c.find(ResultMissing, "jobs/"+one.Name, fmt.Sprintf("the registry has run %d of %s, and its folder is gone", one.Run, one.Name))
+	if item.State.IsEnded() && !isFolder(inventory.JoinHome(c.dir, "jobs/"+item.Name)) {
+		c.find(ResultMissing, "jobs/"+item.Name, fmt.Sprintf("the registry has run %d of %s, and its folder is gone", item.Run, item.Name))
 	}
-	if w := one.Worktree; w.Path != "" && w.ReclaimedAt == 0 && !isFolder(w.Path) {
-		c.find(WorktreeMissing, "jobs.json", fmt.Sprintf("the worktree %s of %s is gone; what was committed is on the branch %s of %s", w.Path, one.Name, w.Branch, w.RepoRoot))
+	if w := item.Worktree; w.Path != "" && w.ReclaimedAt == 0 && !isFolder(w.Path) {
+		c.find(WorktreeMissing, "jobs.json", fmt.Sprintf("the worktree %s of %s is gone; what was committed is on the branch %s of %s", w.Path, item.Name, w.Branch, w.RepoRoot))
 	}
 }
 
@@ -315,16 +315,16 @@ func isFolder(path string) bool {
 // checkLogs reports runs without a log, and logs without a job. No copy holds the text of
 // runs, so a restore may leave many runs without a log: they are one finding.
 func (c *jobsChecker) checkLogs() {
-	for _, one := range c.list("runs") {
-		if name, isLog := strings.CutSuffix(one.Name(), ".log"); isLog && job.IsName(name) {
-			c.belongs(name, "runs/"+one.Name(), "it is the log")
+	for _, entry := range c.list("runs") {
+		if name, isLog := strings.CutSuffix(entry.Name(), ".log"); isLog && job.IsName(name) {
+			c.belongs(name, "runs/"+entry.Name(), "it is the log")
 		}
 	}
 	var without []string
 	for _, name := range slices.Sorted(maps.Keys(c.jobs)) {
-		one := c.jobs[name]
+		entry := c.jobs[name]
 		isThere := !inventory.IsMissing(inventory.JoinHome(c.dir, "runs/"+name+".log"))
-		if one.Run > 0 && one.Remote == nil && one.State.IsEnded() && one.Ended != job.EndedNotStarted && one.Ended != job.EndedRunnerGone && !isThere {
+		if entry.Run > 0 && entry.Remote == nil && entry.State.IsEnded() && entry.Ended != job.EndedNotStarted && entry.Ended != job.EndedRunnerGone && !isThere {
 			without = append(without, name)
 		}
 	}
@@ -346,9 +346,9 @@ func (c *jobsChecker) checkApprovals() {
 				return err
 			}
 			c.belongs(approval.Job, name, "it is a question")
-			one, has := c.jobs[approval.Job]
+			entry, has := c.jobs[approval.Job]
 			isOpen := slices.Contains([]job.ApprovalState{job.ApprovalAsked, job.ApprovalAnswered, job.ApprovalDelivered}, approval.State)
-			if has && one.Run > 0 && isOpen && (one.State.IsEnded() || one.Run != approval.Run) {
+			if has && entry.Run > 0 && isOpen && (entry.State.IsEnded() || entry.Run != approval.Run) {
 				c.find(ApprovalLeft, name, fmt.Sprintf("it is %s, and the run of %s that asked has ended", approval.State, approval.Job))
 			}
 			return nil
@@ -364,9 +364,9 @@ var worktreeName = regexp.MustCompile(`-([a-z]+-(?:job|ask)-[0-9a-f]{8})$`)
 
 // checkWorktrees reports checkouts without a job.
 func (c *jobsChecker) checkWorktrees() {
-	for _, one := range c.list("worktrees") {
-		if named := worktreeName.FindStringSubmatch(one.Name()); named != nil && one.IsDir() {
-			c.belongs(named[1], "worktrees/"+one.Name(), "it is the worktree")
+	for _, entry := range c.list("worktrees") {
+		if named := worktreeName.FindStringSubmatch(entry.Name()); named != nil && entry.IsDir() {
+			c.belongs(named[1], "worktrees/"+entry.Name(), "it is the worktree")
 		}
 	}
 }

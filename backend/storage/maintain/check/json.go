@@ -61,9 +61,9 @@ var jsonStores = []jsonStore{
 var jsonFolders = []string{"network", "approvals", "jobs", "pending-job-writes"}
 
 func (k *checker) checkJSON(ctx context.Context) error {
-	for _, one := range jsonStores {
-		if _, ok := k.regular(one.path); ok {
-			k.checkStore(one)
+	for _, jsonStore := range jsonStores {
+		if _, ok := k.regular(jsonStore.path); ok {
+			k.checkStore(jsonStore)
 		}
 	}
 	return k.walk(ctx, func(name string, entry fs.DirEntry) error {
@@ -86,7 +86,7 @@ func (k *checker) checkJSON(ctx context.Context) error {
 }
 
 func isStore(name string) bool {
-	return slices.ContainsFunc(jsonStores, func(one jsonStore) bool { return one.path == name })
+	return slices.ContainsFunc(jsonStores, func(store jsonStore) bool { return store.path == name })
 }
 
 // isManual reports whether the file is a result, or a receipt of one, that is too large
@@ -105,44 +105,44 @@ func (k *checker) isManual(name string) bool {
 
 // checkStore reads one file whole: first parse, then version, then shape, because members
 // of a newer form may have another meaning.
-func (k *checker) checkStore(one jsonStore) {
-	data, ok := k.readJSON(one.path)
+func (k *checker) checkStore(store jsonStore) {
+	data, ok := k.readJSON(store.path)
 	if !ok {
 		return
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil || members == nil {
-		k.find(JSONShape, one.path, "it is not a JSON object")
+		k.find(JSONShape, store.path, "it is not a JSON object")
 		return
 	}
-	if one.version > 0 && !k.checkVersion(one, members["version"]) {
+	if store.version > 0 && !k.checkVersion(store, members["version"]) {
 		return
 	}
-	if one.list != "" {
+	if store.list != "" {
 		var list []json.RawMessage
-		if raw, there := members[one.list]; there && (json.Unmarshal(raw, &list) != nil || list == nil) {
-			k.find(JSONShape, one.path, one.list+" is not a list")
+		if raw, there := members[store.list]; there && (json.Unmarshal(raw, &list) != nil || list == nil) {
+			k.find(JSONShape, store.path, store.list+" is not a list")
 		}
 		for i, entry := range list {
 			if entry[0] != '{' {
-				k.find(JSONShape, one.path, fmt.Sprintf("%s[%d] is not a JSON object", one.list, i))
+				k.find(JSONShape, store.path, fmt.Sprintf("%s[%d] is not a JSON object", store.list, i))
 				break
 			}
 		}
 	}
-	if one.read != nil {
-		if err := one.read(k.worker.Home, data); err != nil {
-			k.find(JSONShape, one.path, inventory.ShortErr(err))
+	if store.read != nil {
+		if err := store.read(k.worker.Home, data); err != nil {
+			k.find(JSONShape, store.path, inventory.ShortErr(err))
 			return
 		}
 	}
-	if one.path == configFile {
+	if store.path == configFile {
 		unknown, err := config.File{Home: k.worker.Home}.Unknown()
 		if err != nil {
 			return // it was changed meanwhile
 		}
 		for _, member := range unknown {
-			k.find(SettingUnknown, one.path, member.Text())
+			k.find(SettingUnknown, store.path, member.Text())
 		}
 	}
 }
@@ -187,17 +187,17 @@ func (k *checker) readJSON(name string) ([]byte, bool) {
 	return data, true
 }
 
-func (k *checker) checkVersion(one jsonStore, raw json.RawMessage) bool {
+func (k *checker) checkVersion(store jsonStore, raw json.RawMessage) bool {
 	if raw == nil {
 		return true // the first form
 	}
 	var version int
 	if json.Unmarshal(raw, &version) != nil || version < 1 {
-		k.find(JSONShape, one.path, "its version is not a whole number from 1")
+		k.find(JSONShape, store.path, "its version is not a whole number from 1")
 		return false
 	}
-	if version > one.version {
-		k.find(JSONNewer, one.path, fmt.Sprintf("it has version %d and this Bridge knows versions up to %d", version, one.version))
+	if version > store.version {
+		k.find(JSONNewer, store.path, fmt.Sprintf("it has version %d and this Bridge knows versions up to %d", version, store.version))
 		return false
 	}
 	return true

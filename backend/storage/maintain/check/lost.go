@@ -150,9 +150,9 @@ func signsOf(ctx context.Context, home config.Home, live bool, how string) []str
 			found = append(found, path)
 		}
 	}
-	for _, one := range signDatabases {
-		if holdsRows(ctx, home.Dir(), one, live) {
-			found = append(found, one.name)
+	for _, signDatabase := range signDatabases {
+		if holdsRows(ctx, home.Dir(), signDatabase, live) {
+			found = append(found, signDatabase.name)
 		}
 	}
 	if sizesKnowStore(home) {
@@ -213,13 +213,13 @@ var signDatabases = []signDatabase{
 	{inventory.Sidecar, func(table string) bool { return table != "bridge_components" && table != "message_peers_upto" }},
 }
 
-func holdsRows(ctx context.Context, dir string, one signDatabase, live bool) bool {
-	path := inventory.JoinHome(dir, one.name)
+func holdsRows(ctx context.Context, dir string, database signDatabase, live bool) bool {
+	path := inventory.JoinHome(dir, database.name)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return false
 	}
-	has, err := transfer.HasRows(ctx, path, live, one.says)
+	has, err := transfer.HasRows(ctx, path, live, database.says)
 	return has || err != nil
 }
 

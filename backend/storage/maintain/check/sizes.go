@@ -90,15 +90,15 @@ func boundSizes(worker lease.Worker) error {
 	if err != nil || len(points) <= mostSizes {
 		return err
 	}
-	var kept bytes.Buffer
+	var buffer bytes.Buffer
 	for _, point := range daily(points) {
 		line, err := json.Marshal(point)
 		if err != nil {
 			return err
 		}
-		kept.Write(append(line, '\n'))
+		buffer.Write(append(line, '\n'))
 	}
-	return worker.Files().WriteAtomic(sizesFile(worker.Home), kept.Bytes(), disk.PrivateFile)
+	return worker.Files().WriteAtomic(sizesFile(worker.Home), buffer.Bytes(), disk.PrivateFile)
 }
 
 // Sizes returns the record, oldest first: the last point of each day. It fails if the

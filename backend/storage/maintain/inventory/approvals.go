@@ -58,7 +58,7 @@ func redact(path string, limit int64, isPrivate func(member string) bool) (read 
 	if err != nil || !json.Valid(data) || decoder.Decode(&members) != nil {
 		return nil, nil
 	}
-	read = &redacted{rest: members, secrets: takePrivate(members, isPrivate)}
+	read = &redacted{rest: members, secrets: removePrivate(members, isPrivate)}
 	if len(read.secrets) == 0 {
 		return read, data
 	}
@@ -84,22 +84,22 @@ func isAnswered(members map[string]any) bool {
 	return slices.Contains([]any{"allow", "deny"}, members["decision"])
 }
 
-// takePrivate removes every private member from a JSON value and returns their values.
+// removePrivate removes every private member from a JSON value and returns their values.
 // isPrivate gets the names in lower case.
-func takePrivate(value any, isPrivate func(member string) bool) (secrets []string) {
+func removePrivate(value any, isPrivate func(member string) bool) (secrets []string) {
 	switch value := value.(type) {
 	case []any:
-		for _, one := range value {
-			secrets = append(secrets, takePrivate(one, isPrivate)...)
+		for _, item := range value {
+			secrets = append(secrets, removePrivate(item, isPrivate)...)
 		}
 	case map[string]any:
-		for name, one := range value {
+		for name, item := range value {
 			if !isPrivate(strings.ToLower(name)) {
-				secrets = append(secrets, takePrivate(one, isPrivate)...)
+				secrets = append(secrets, removePrivate(item, isPrivate)...)
 				continue
 			}
 			delete(value, name)
-			text, _ := json.Marshal(one) //nolint:errchkjson // it came from JSON
+			text, _ := json.Marshal(item) //nolint:errchkjson // it came from JSON
 			secrets = append(secrets, strings.Trim(string(text), `"`))
 		}
 	}

@@ -205,10 +205,10 @@ func Present(ctx context.Context, dir string) ([]string, error) {
 	paths = slices.DeleteFunc(paths, func(path string) bool {
 		return !Belongs(dir, path) || KeepsPrivate(dir, path)
 	})
-	for _, one := range Databases {
+	for _, database := range Databases {
 		for _, suffix := range SideFiles {
-			if info, statErr := os.Lstat(JoinHome(dir, one.Name+suffix)); statErr == nil && info.Mode().IsRegular() {
-				paths = append(paths, one.Name+suffix)
+			if info, statErr := os.Lstat(JoinHome(dir, database.Name+suffix)); statErr == nil && info.Mode().IsRegular() {
+				paths = append(paths, database.Name+suffix)
 			}
 		}
 	}

@@ -129,9 +129,9 @@ func (w Worker) Register() (*Lease, error) {
 	return lease, nil
 }
 
-// StoreIsThere records that the home has a store now, for a lease that was taken before.
+// RecordStore records that the home has a store now, for a lease that was taken before.
 // It fails if the lease file cannot be written.
-func (l *Lease) StoreIsThere() error {
+func (l *Lease) RecordStore() error {
 	if !l.own.NoStore {
 		return nil
 	}

@@ -43,14 +43,14 @@ func (s staged) result(name string, run int) (job.Outcome, bool) {
 	}
 	envelope, _, err := runs.ReadEnvelope(disk.Regular(temp), name, 0)
 	if errors.Is(err, runs.ErrManual) {
-		return s.resultBeside(name, run)
+		return s.runnerOutcome(name, run)
 	}
 	return envelope.Outcome(), err == nil && envelope.Run == run
 }
 
-// resultBeside returns the outcome of a run whose envelope is too large to read, from its
+// runnerOutcome returns the outcome of a run whose envelope is too large to read, from its
 // runner's state file.
-func (s staged) resultBeside(name string, run int) (job.Outcome, bool) {
+func (s staged) runnerOutcome(name string, run int) (job.Outcome, bool) {
 	data, err := disk.ReadLimited(filepath.Clean(s["jobs/"+name+"/state.json"]), inventory.MaxRunnerBytes)
 	if err != nil {
 		return job.Outcome{}, false

@@ -46,10 +46,10 @@ func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err err
 			Told: func(done, all int) { r.Worker.Progress("merging messages", int64(done), int64(all)) },
 		}
 		done.Snapshot = dir
-		if err := r.haveStore(ctx); err != nil {
+		if err := r.ensureStore(ctx); err != nil {
 			return err
 		}
-		if done.Merged, err = transfer.LookMerge(ctx, rule); err != nil {
+		if done.Merged, err = transfer.PreviewMerge(ctx, rule); err != nil {
 			return err
 		}
 		if done.Missing() == 0 {
@@ -57,7 +57,7 @@ func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err err
 		}
 		set, _, err := r.backUpCurrent(ctx, dir, lease.Merge)
 		if err != nil {
-			return fmt.Errorf("copy the present files to a recovery set: %w", r.notBegun(set, err))
+			return fmt.Errorf("copy the present files to a recovery set: %w", r.recordUnstarted(set, err))
 		}
 		done.Recovery = set
 		return r.mergeInto(ctx, rule, set)
@@ -65,9 +65,9 @@ func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err err
 	return done, lease.WhileDeferred(r.Worker.Home, err)
 }
 
-// haveStore creates an empty store if the home has lost its own, and no snapshot would
+// ensureStore creates an empty store if the home has lost its own, and no snapshot would
 // restore more than messages.
-func (r Restorer) haveStore(ctx context.Context) error {
+func (r Restorer) ensureStore(ctx context.Context) error {
 	switch there, logged := inventory.SizeOf(r.Worker.Home.DB()) > 0, inventory.SizeOf(r.Worker.Home.DB()+"-wal") > 0; {
 	case there:
 		return nil

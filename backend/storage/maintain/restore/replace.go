@@ -24,7 +24,7 @@ func (r Restorer) Replace(ctx context.Context) (set string, err error) {
 		}
 		var displaced []inventory.File
 		if set, displaced, err = r.backUpCurrent(ctx, r.Worker.Home.DB(), lease.Replacement); err != nil {
-			return fmt.Errorf("copy what is left of the store to a recovery set: %w", r.notBegun(set, err))
+			return fmt.Errorf("copy what is left of the store to a recovery set: %w", r.recordUnstarted(set, err))
 		}
 		if err := r.dropLeft(ctx, displaced); err != nil {
 			return fmt.Errorf("take away what is left of the store (its copy is %s): %w", set, err)

@@ -77,7 +77,7 @@ func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err
 		}
 		set, displaced, err := r.backUpCurrent(ctx, source.dir, lease.Restore)
 		if err != nil {
-			return fmt.Errorf("copy the present files to a recovery set: %w", r.notBegun(set, err))
+			return fmt.Errorf("copy the present files to a recovery set: %w", r.recordUnstarted(set, err))
 		}
 		done = Restored{Snapshot: source.dir, Recovery: set, Files: len(source.files), Rules: said}
 		return r.replaceOrRollBack(ctx, source.files, staged, set, displaced)
@@ -109,9 +109,9 @@ func (r Restorer) openSource(ctx context.Context, typed string) (source, error) 
 	if err := manifest.CheckSums(ctx, dir, r.Worker.ProgressOf("verifying the snapshot")); err != nil {
 		return source{}, err
 	}
-	for _, one := range inventory.Databases {
-		if manifest.Has(one.Name) {
-			if err := check.Restorable(ctx, one, inventory.JoinHome(dir, one.Name)); err != nil {
+	for _, database := range inventory.Databases {
+		if manifest.Has(database.Name) {
+			if err := check.Restorable(ctx, database, inventory.JoinHome(dir, database.Name)); err != nil {
 				return source{}, err
 			}
 		}
@@ -189,9 +189,9 @@ func (r Restorer) backUpCurrent(ctx context.Context, snapshot, work string) (set
 	return set, displaced, r.Worker.Files().Publish(pending, set)
 }
 
-// notBegun records in a set, published but not durable, that no work followed: otherwise
+// recordUnstarted records in a set, published but not durable, that no work followed: otherwise
 // it would mean an interrupted work. It returns why.
-func (r Restorer) notBegun(set string, why error) error {
+func (r Restorer) recordUnstarted(set string, why error) error {
 	if _, err := os.Lstat(set); set == "" || err != nil {
 		return why
 	}
@@ -202,7 +202,7 @@ func (r Restorer) notBegun(set string, why error) error {
 // displaced files. Only if that fails too, the home is half done, which the recovery set
 // without an outcome shows.
 func (r Restorer) replaceOrRollBack(ctx context.Context, files []inventory.File, temps staged, set string, displaced []inventory.File) error {
-	err := r.putInPlace(ctx, files, temps, displaced)
+	err := r.replaceFiles(ctx, files, temps, displaced)
 	if err != nil {
 		// The caller's context may have caused the failure; the rollback must not depend on it.
 		back := source{dir: set, root: filepath.Join(set, inventory.DisplacedDir), files: displaced}
@@ -239,7 +239,7 @@ func (r Restorer) install(ctx context.Context, from source, copied []inventory.F
 	if err != nil {
 		return err
 	}
-	return r.putInPlace(ctx, from.files, temps, copied)
+	return r.replaceFiles(ctx, from.files, temps, copied)
 }
 
 // staged maps files to their copies next to their places.
@@ -270,10 +270,10 @@ func (r Restorer) stage(ctx context.Context, from source) (staged, error) {
 	return temps, nil
 }
 
-// putInPlace replaces files of the home by the staged ones; copied are those with copies
+// replaceFiles replaces files of the home by the staged ones; copied are those with copies
 // elsewhere. A log must never be next to another database: files that are not staged are
 // removed before the first replacement.
-func (r Restorer) putInPlace(ctx context.Context, files []inventory.File, temps staged, copied []inventory.File) error {
+func (r Restorer) replaceFiles(ctx context.Context, files []inventory.File, temps staged, copied []inventory.File) error {
 	if err := r.clear(ctx, files, copied); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (r Restorer) settleRules(temps staged) (said string, err error) {
 	}
 	merged, kept, again, err := rules.TakenBackSince(restored, present, job.MillisOf(r.Worker.Now()))
 	if err != nil || merged == nil {
-		return rules.SaysRestored(0, again), err
+		return rules.RestoredNote(0, again), err
 	}
-	return rules.SaysRestored(kept, again), r.Worker.Files().WriteAtomic(temp, merged, disk.PrivateFile)
+	return rules.RestoredNote(kept, again), r.Worker.Files().WriteAtomic(temp, merged, disk.PrivateFile)
 }

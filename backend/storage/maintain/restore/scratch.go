@@ -82,16 +82,16 @@ func (r Restorer) testSnapshot(ctx context.Context, dir string, result *inventor
 	if err != nil {
 		return err
 	}
-	return r.inScratch(func(there Restorer) error {
-		if err := there.install(ctx, from, nil); err != nil {
+	return r.inScratch(func(restorer Restorer) error {
+		if err := restorer.install(ctx, from, nil); err != nil {
 			return err
 		}
 		result.Files = len(manifest.Files)
-		if result.Rows, err = there.checkCounts(ctx, manifest); err != nil {
+		if result.Rows, err = restorer.checkCounts(ctx, manifest); err != nil {
 			return err
 		}
 		result.Detail = fmt.Sprintf("%s and %s were restored into a scratch home and found whole", bridge.Counted(result.Files, "file"), bridge.Counted(result.Rows, "row"))
-		return there.checkSound(ctx)
+		return restorer.checkSound(ctx)
 	})
 }
 
@@ -105,8 +105,8 @@ func (r Restorer) testMessages(ctx context.Context, dir string, result *inventor
 	for _, count := range manifest.Counts[inventory.MessagesFile] {
 		result.Rows += count
 	}
-	return r.inScratch(func(there Restorer) error {
-		merged, err := there.Merge(ctx, dir)
+	return r.inScratch(func(restorer Restorer) error {
+		merged, err := restorer.Merge(ctx, dir)
 		if err != nil {
 			return err
 		}
@@ -114,13 +114,13 @@ func (r Restorer) testMessages(ctx context.Context, dir string, result *inventor
 			return bridge.Errorf(bridge.Storage, "%d rows of %s came into an empty home, not the %d that its manifest counts", got, dir, result.Rows)
 		}
 		result.Detail = bridge.Counted(result.Rows, "row") + " of messages were merged into a scratch home and found whole"
-		return there.checkSound(ctx)
+		return restorer.checkSound(ctx)
 	})
 }
 
 // inScratch runs work on an empty home in the folder of the snapshots, where there is
 // room for it. It then removes that home.
-func (r Restorer) inScratch(work func(there Restorer) error) (err error) {
+func (r Restorer) inScratch(work func(restorer Restorer) error) (err error) {
 	scratch := filepath.Join(r.Worker.Home.Backups(), inventory.PendingPrefix+"drill-"+uuid.NewString())
 	if err := disk.MakeDir(scratch); err != nil {
 		return err
@@ -139,20 +139,20 @@ func dropScratch(dir string) error { return os.RemoveAll(dir) }
 
 // checkCounts compares the rows of every table with the manifest.
 func (r Restorer) checkCounts(ctx context.Context, manifest inventory.Manifest) (rows int, err error) {
-	for _, one := range inventory.Databases {
-		if !manifest.Has(one.Name) {
+	for _, database := range inventory.Databases {
+		if !manifest.Has(database.Name) {
 			continue
 		}
-		counts, err := transfer.Counts(ctx, inventory.JoinHome(r.Worker.Home.Dir(), one.Name), false)
+		counts, err := transfer.Counts(ctx, inventory.JoinHome(r.Worker.Home.Dir(), database.Name), false)
 		if err != nil {
 			return rows, err
 		}
 		for _, count := range counts {
 			rows += count
 		}
-		want, recorded := manifest.Counts[one.Name]
+		want, recorded := manifest.Counts[database.Name]
 		if recorded && !maps.Equal(want, counts) {
-			return rows, bridge.Errorf(bridge.Storage, "%s does not have the rows that the manifest counts", one.Name)
+			return rows, bridge.Errorf(bridge.Storage, "%s does not have the rows that the manifest counts", database.Name)
 		}
 	}
 	return rows, nil

@@ -62,10 +62,10 @@ func (w Writer) DoFor(ctx context.Context, touched func() []Touch, apply func(*s
 		w.forget()
 		return err
 	}
-	for _, one := range touched() {
-		w.messages.add(one.Message)
-		w.recipients.add(one.Recipient)
-		w.peers.add(one.Peer)
+	for _, use := range touched() {
+		w.messages.add(use.Message)
+		w.recipients.add(use.Recipient)
+		w.peers.add(use.Peer)
 	}
 	return nil
 }
@@ -83,8 +83,8 @@ func (c *Changes) forget() {
 	c.peers.forget()
 }
 
-// Looks caches the reads of one store, whose peers are of type P. The zero value caches nothing.
-type Looks[P any] struct {
+// ReadCache caches the reads of one store, whose peers are of type P. The zero value caches nothing.
+type ReadCache[P any] struct {
 	*Changes // nil if nothing is cached
 
 	rowsMu sync.Mutex                 // guards rows; held during reads, never by a write
@@ -99,7 +99,7 @@ type Looks[P any] struct {
 
 // Follow returns the writer of the store from then on. Reads are cached if alone is set,
 // because then no other process writes.
-func (l *Looks[P]) Follow(w *sqlitex.Writer, alone bool) Writer {
+func (l *ReadCache[P]) Follow(w *sqlitex.Writer, alone bool) Writer {
 	changes := &Changes{}
 	if alone {
 		l.Changes = changes
@@ -109,7 +109,7 @@ func (l *Looks[P]) Follow(w *sqlitex.Writer, alone bool) Writer {
 
 // Recent returns the newest messages. read returns their stamps, and those rows that are
 // not cached; it may omit rows that no longer exist. It fails if read does.
-func (l *Looks[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error)) ([]mail.HistoryRow, error) {
+func (l *ReadCache[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error)) ([]mail.HistoryRow, error) {
 	if l.Changes == nil {
 		_, rows, err := read(func(string) bool { return false })
 		return rows, err
@@ -148,7 +148,7 @@ func (l *Looks[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex
 
 // Unread returns the number of unread messages for each recipient that has some. count
 // counts them for some recipients, or for all if it gets nil. It fails if count does.
-func (l *Looks[P]) Unread(count func(of []string) (map[string]int, error)) (map[string]int, error) {
+func (l *ReadCache[P]) Unread(count func(of []string) (map[string]int, error)) (map[string]int, error) {
 	if l.Changes == nil {
 		return count(nil)
 	}
@@ -176,7 +176,7 @@ func (l *Looks[P]) Unread(count func(of []string) (map[string]int, error)) (map[
 }
 
 // Peers returns all known peers. It fails if read does.
-func (l *Looks[P]) Peers(read func() ([]P, error)) ([]P, error) {
+func (l *ReadCache[P]) Peers(read func() ([]P, error)) ([]P, error) {
 	if l.Changes == nil {
 		return read()
 	}

@@ -28,7 +28,7 @@ type store struct {
 	rows, counts, peers int // read
 }
 
-func (s *store) recent(l *Looks[string]) (bodies []string, err error) {
+func (s *store) recent(l *ReadCache[string]) (bodies []string, err error) {
 	rows, err := l.Recent(func(kept func(string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error) {
 		for _, id := range s.newest {
 			newest = append(newest, sqlitex.Stamp{ID: id})
@@ -45,15 +45,15 @@ func (s *store) recent(l *Looks[string]) (bodies []string, err error) {
 	return bodies, err
 }
 
-func (s *store) count(l *Looks[string]) (map[string]int, error) {
+func (s *store) count(l *ReadCache[string]) (map[string]int, error) {
 	return l.Unread(func(of []string) (map[string]int, error) {
 		counts := map[string]int{}
 		for recipient, n := range s.unread {
 			if of == nil {
 				counts[recipient] = n
 			}
-			for _, one := range of {
-				if one == recipient && n > 0 {
+			for _, text := range of {
+				if text == recipient && n > 0 {
 					counts[recipient] = n
 				}
 			}
@@ -63,7 +63,7 @@ func (s *store) count(l *Looks[string]) (map[string]int, error) {
 	})
 }
 
-func (s *store) known(l *Looks[string]) ([]string, error) {
+func (s *store) known(l *ReadCache[string]) ([]string, error) {
 	return l.Peers(func() ([]string, error) {
 		s.peers++
 		return []string{fmt.Sprint("peer ", s.peers)}, s.fails
@@ -71,7 +71,7 @@ func (s *store) known(l *Looks[string]) ([]string, error) {
 }
 
 // look wants each of the three to be read without a failure.
-func (s *store) look(t *testing.T, l *Looks[string]) (bodies []string, unread map[string]int, peers []string) {
+func (s *store) look(t *testing.T, l *ReadCache[string]) (bodies []string, unread map[string]int, peers []string) {
 	t.Helper()
 	bodies, err := s.recent(l)
 	unread, countErr := s.count(l)
@@ -87,7 +87,7 @@ func newStore() *store {
 }
 
 func TestALookReadsWhatWasTouched(t *testing.T) {
-	s, l := newStore(), &Looks[string]{Changes: &Changes{}}
+	s, l := newStore(), &ReadCache[string]{Changes: &Changes{}}
 	s.look(t, l)
 	s.bodies["a"], s.bodies["b"], s.bodies["c"], s.newest = "3", "4", "5", []string{"c", "b", "a"}
 	s.unread["bob"], s.unread["cy"] = 0, 3
@@ -112,7 +112,7 @@ func TestALookReadsWhatWasTouched(t *testing.T) {
 
 // What a look that fails was to read, the next one reads.
 func TestALookThatFailsTakesNothingAway(t *testing.T) {
-	s, l := newStore(), &Looks[string]{Changes: &Changes{}}
+	s, l := newStore(), &ReadCache[string]{Changes: &Changes{}}
 	s.look(t, l)
 	s.bodies["a"], s.unread["bob"] = "3", 4
 	l.messages.add("a")
@@ -149,7 +149,7 @@ func TestAWriteMayHaveTouchedMoreThanItSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	w := (&Looks[string]{}).Follow(file, true)
+	w := (&ReadCache[string]{}).Follow(file, true)
 	say := func(tx *sqlitex.Tx) error { _, err := tx.Exec("INSERT INTO words VALUES ('x')"); return err }
 	touched := func() []Touch { return []Touch{{Message: "m", Recipient: "r", Peer: "p"}} }
 	nameless := func(do func() error) func() error {
@@ -166,14 +166,14 @@ func TestAWriteMayHaveTouchedMoreThanItSays(t *testing.T) {
 		"it fails":           {nameless(func() error { return w.DoFor(t.Context(), touched, say) }), true},
 		"it fails, and more": {nameless(func() error { return w.Do(t.Context(), say) }), true},
 	} {
-		for _, one := range []*changes{&w.messages, &w.recipients, &w.peers} {
-			one.take()
+		for _, item := range []*changes{&w.messages, &w.recipients, &w.peers} {
+			item.take()
 		}
 		if err := c.do(); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		for kind, one := range map[string]*changes{"m": &w.messages, "r": &w.recipients, "p": &w.peers} {
-			if names, all := one.take(); all != c.all || !all && !slices.Equal(names, []string{kind}) {
+		for kind, item := range map[string]*changes{"m": &w.messages, "r": &w.recipients, "p": &w.peers} {
+			if names, all := item.take(); all != c.all || !all && !slices.Equal(names, []string{kind}) {
 				t.Errorf("%s: of %s %q are touched, all %v", what, kind, names, all)
 			}
 		}
@@ -211,7 +211,7 @@ func TestMoreIsTouchedThanIsKeptApart(t *testing.T) {
 }
 
 func TestNothingIsKeptWhereOthersWrite(t *testing.T) {
-	s, l := newStore(), &Looks[string]{}
+	s, l := newStore(), &ReadCache[string]{}
 	l.Follow(nil, false)
 	s.look(t, l)
 	if s.look(t, l); s.rows != 4 || s.counts != 4 || s.peers != 2 {

@@ -130,10 +130,10 @@ func (x *Index) Committed() {
 	if x.commits.Add(1)-x.taken.Load() >= batchCommits {
 		x.full.Notify()
 	}
-	x.poke()
+	x.notify()
 }
 
-func (x *Index) poke() {
+func (x *Index) notify() {
 	x.nudge.Notify()
 }
 
@@ -208,7 +208,7 @@ func (x *Index) loop(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			x.beginLate()
+			x.indexFirst()
 			return
 		case <-x.nudge:
 			x.awaitBatch(ctx)
@@ -216,9 +216,9 @@ func (x *Index) loop(ctx context.Context) {
 	}
 }
 
-// beginLate indexes the first rows if the index ends before their turn. If it fails, the
+// indexFirst indexes the first rows if the index ends before their turn. If it fails, the
 // next start indexes them.
-func (x *Index) beginLate() {
+func (x *Index) indexFirst() {
 	if x.began {
 		return
 	}
@@ -304,7 +304,7 @@ func (x *Index) renew(ctx context.Context, damage error) error {
 	}
 	x.mu.Unlock()
 	if err == nil {
-		x.poke()
+		x.notify()
 	}
 	return sqlitex.Error(x.path, errors.Join(damage, err))
 }
@@ -313,7 +313,7 @@ func (x *Index) renew(ctx context.Context, damage error) error {
 func (x *Index) suspect(err error) {
 	if isDamage(err) {
 		x.damage.Store(&err)
-		x.poke()
+		x.notify()
 	}
 }
 

@@ -92,7 +92,7 @@ var tornPairs = [][2]string{{"search_documents", "search_words_docsize"}, {"sear
 // torn returns a damagedIndex if an index with its component lacks a table or an index,
 // or one of its tables was emptied.
 func torn(ctx context.Context, pool *sql.DB) error {
-	lacks, err := schema.LacksOf(ctx, pool, schema.IndexStore)
+	lacks, err := schema.MissingFrom(ctx, pool, schema.IndexStore)
 	if err != nil {
 		return err
 	}

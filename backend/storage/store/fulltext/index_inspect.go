@@ -58,7 +58,7 @@ func Inspect(ctx context.Context, history, primary, archive string, live bool) (
 		if from.archive {
 			path, state.Archive = archive, upto[from.name]
 		}
-		last, err := lastPlace(ctx, path, from, live)
+		last, err := lastRow(ctx, path, from, live)
 		if err != nil {
 			return state, sqlitex.Error(path, err)
 		}
@@ -67,8 +67,8 @@ func Inspect(ctx context.Context, history, primary, archive string, live bool) (
 	return state, nil
 }
 
-// lastPlace returns the last row id of a source, 0 if it has no rows.
-func lastPlace(ctx context.Context, path string, from source, live bool) (row int64, err error) {
+// lastRow returns the last row id of a source, 0 if it has no rows.
+func lastRow(ctx context.Context, path string, from source, live bool) (row int64, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		names, err := sqlitex.Texts(ctx, pool, "SELECT name FROM sqlite_schema WHERE type = 'table'")
 		if err != nil || !slices.Contains(names, from.table) {

@@ -91,8 +91,8 @@ func awaitWord(t *testing.T, x *Index, word string, want ...string) {
 	eventually(t, fmt.Sprintf("%q is found in %q", word, want), func() bool {
 		found, behind, err := x.Rank(t.Context(), WordQuery{Words: query, Kinds: []search.Kind{search.Message}, Most: 10})
 		var ids []string
-		for _, one := range found {
-			ids = append(ids, one.ID)
+		for _, hit := range found {
+			ids = append(ids, hit.ID)
 		}
 		slices.Sort(ids)
 		return err == nil && behind == 0 && slices.Equal(ids, want)

@@ -161,9 +161,9 @@ func newest(ctx context.Context, a sqlitex.Querier, kind search.Kind, q WordQuer
 	}
 	rows, err := a.Query(ctx, text, args...)
 	return found, sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		one := Ranked{Kind: kind}
-		err := rows.Scan(&one.doc, &one.ID, &one.At)
-		found = append(found, one)
+		hit := Ranked{Kind: kind}
+		err := rows.Scan(&hit.doc, &hit.ID, &hit.At)
+		found = append(found, hit)
 		return err
 	})
 }

@@ -236,7 +236,7 @@ func (h *substringSearch) candidates(ctx context.Context, g messageGroup) ([]int
 
 func (h *substringSearch) positions(ctx context.Context, group int64, size int) (positions, error) {
 	set := newPositions(size)
-	one := func(rows *sql.Rows) error {
+	call := func(rows *sql.Rows) error {
 		var docs sql.RawBytes
 		err := rows.Scan(&docs)
 		set.add(docs)
@@ -244,7 +244,7 @@ func (h *substringSearch) positions(ctx context.Context, group int64, size int) 
 	}
 	if h.pattern.all == nil {
 		rows, err := h.asker.Query(ctx, "SELECT docs FROM search_grams WHERE last = ?1 AND gram BETWEEN ?2 AND ?3", group, h.pattern.from, h.pattern.to)
-		return set, sqlitex.Each(rows, err, one)
+		return set, sqlitex.Each(rows, err, call)
 	}
 	list, err := json.Marshal(h.pattern.all)
 	if err != nil {
@@ -254,11 +254,11 @@ func (h *substringSearch) positions(ctx context.Context, group int64, size int) 
 	rows, err := h.asker.Query(ctx, "SELECT docs FROM json_each(?2) wanted CROSS JOIN search_grams g ON g.last = ?1 AND g.gram = wanted.value", group, string(list))
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		if met++; met == 1 {
-			return one(rows)
+			return call(rows)
 		}
 		before := set
 		set = newPositions(size)
-		err := one(rows)
+		err := call(rows)
 		set.keep(before)
 		return err
 	})
@@ -298,8 +298,8 @@ func (h *substringSearch) verify(ctx context.Context, documents []document) erro
 		rows, err := v.Query(ctx, sqlitex.UnionAll(bodies(v, "1", "instr(m.body, ?2) > 0")), string(list), h.Text)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var id string
-			var one int
-			err := rows.Scan(&id, &one)
+			var number int
+			err := rows.Scan(&id, &number)
 			hit[id] = true
 			return err
 		})

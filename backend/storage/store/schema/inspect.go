@@ -31,7 +31,7 @@ func Identify(ctx context.Context, path string) (Found, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && sqlitex.HasLog(path):
-		return Found{}, sqlitex.LoneLog(path)
+		return Found{}, sqlitex.OrphanLog(path)
 	case errors.Is(err, fs.ErrNotExist):
 		return Found{}, bridge.WithCause(bridge.NotFound, err, fmt.Sprintf("there is no store at %s", path))
 	case err != nil:

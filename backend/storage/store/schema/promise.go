@@ -105,13 +105,13 @@ func readShape(ctx context.Context, pool *sql.DB) (s schemaShape, err error) {
 	} {
 		rows, err := pool.QueryContext(ctx, query)
 		err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-			var one item
-			err := rows.Scan((*string)(&one.Kind), &one.Table, &one.Name, sqlitex.Text(&one.columns), &one.unique, &one.SQL)
-			if one.Kind == LacksKey {
-				one.Name = one.columns
+			var element item
+			err := rows.Scan((*string)(&element.Kind), &element.Table, &element.Name, sqlitex.Text(&element.columns), &element.unique, &element.SQL)
+			if element.Kind == LacksKey {
+				element.Name = element.columns
 			}
-			one.body = triggerBody(one)
-			s = append(s, one)
+			element.body = triggerBody(element)
+			s = append(s, element)
 			return err
 		})
 		if err != nil {
@@ -129,34 +129,34 @@ var (
 
 // triggerBody returns the normalized action of a trigger, without its name and the texts
 // of its refusals.
-func triggerBody(one item) string {
-	if one.Kind != LacksTrigger {
+func triggerBody(element item) string {
+	if element.Kind != LacksTrigger {
 		return ""
 	}
-	plain := strings.Join(strings.Fields(strings.ToLower(one.SQL)), " ")
+	plain := strings.Join(strings.Fields(strings.ToLower(element.SQL)), " ")
 	return refusal.ReplaceAllString(quoting.Replace(triggerName.ReplaceAllString(plain, "")), "refuse")
 }
 
 // has reports whether the shape has an item equivalent to the promised one.
 func (s schemaShape) has(want item) bool {
-	return slices.ContainsFunc(s, func(one item) bool {
-		if one.Table != want.Table {
+	return slices.ContainsFunc(s, func(element item) bool {
+		if element.Table != want.Table {
 			return false
 		}
-		isIndex := one.Kind == LacksKey || one.Kind == LacksIndex
+		isIndex := element.Kind == LacksKey || element.Kind == LacksIndex
 		switch want.Kind {
 		case LacksTable:
-			return one.Kind == LacksTable
+			return element.Kind == LacksTable
 		case LacksColumn:
-			return one.Kind == LacksColumn && one.Name == want.Name
+			return element.Kind == LacksColumn && element.Name == want.Name
 		case LacksTrigger:
-			return one.body == want.body
+			return element.body == want.body
 		default: // a key or an index
 		}
 		if want.unique {
-			return isIndex && one.unique && one.columns == want.columns
+			return isIndex && element.unique && element.columns == want.columns
 		}
-		return isIndex && strings.HasPrefix(one.columns+", ", want.columns+", ")
+		return isIndex && strings.HasPrefix(element.columns+", ", want.columns+", ")
 	})
 }
 
@@ -194,10 +194,10 @@ func promised(ctx context.Context, scripts []string) (whole schemaShape, err err
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range now {
-			if !whole.has(one) {
-				one.script = name
-				whole = append(whole, one)
+		for _, item := range now {
+			if !whole.has(item) {
+				item.script = name
+				whole = append(whole, item)
 			}
 		}
 	}
@@ -256,15 +256,15 @@ func (want item) lack() Lack {
 // Storage if the file cannot be read.
 func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks []Lack, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
-		lacks, err = LacksOf(ctx, pool, promise)
+		lacks, err = MissingFrom(ctx, pool, promise)
 		return err
 	})
 	return lacks, sqlitex.Error(path, err)
 }
 
-// LacksOf is [Lacks] for an open database. It does not change the database. It fails with
+// MissingFrom is [Lacks] for an open database. It does not change the database. It fails with
 // SQLite's error if the database cannot be read.
-func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
+func MissingFrom(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error) {
 	is, tables, err := Read(ctx, pool)
 	if err != nil || len(tables) == 0 {
 		return nil, err
@@ -282,19 +282,19 @@ func LacksOf(ctx context.Context, pool *sql.DB, promise Promise) ([]Lack, error)
 		return nil, err
 	}
 	now, err := readShape(ctx, pool)
-	return now.lacking(want, func(one item) bool { return promise == PrimaryStore && is.awaits(one) }), err
+	return now.lacking(want, func(element item) bool { return promise == PrimaryStore && is.awaits(element) }), err
 }
 
 // awaits reports whether an upgrade adds the item. Before it a store has only the tables
 // of its steps, with other keys and indexes.
-func (f Found) awaits(one item) bool {
-	if f.Remote < RemoteVersion && one.script == "remote" || !f.Team && one.script == "team" || !f.Withdrawn && one.script == "withdrawn" {
+func (f Found) awaits(element item) bool {
+	if f.Remote < RemoteVersion && element.script == "remote" || !f.Team && element.script == "team" || !f.Withdrawn && element.script == "withdrawn" {
 		return true
 	}
 	if f.Version < Version || f.Deliveries < DeliveriesVersion {
-		return !one.IsData() || one.script == "deliveries"
+		return !element.IsData() || element.script == "deliveries"
 	}
-	return !f.Ways && one.Table == "delivery_ways"
+	return !f.Ways && element.Table == "delivery_ways"
 }
 
 // IsData reports whether the missing thing held data, so that it cannot be rebuilt

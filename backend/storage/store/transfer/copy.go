@@ -53,14 +53,14 @@ func CopyDatabase(ctx context.Context, from, to string, live bool, told func(don
 	return file.Sync()
 }
 
-func copyPages(ctx context.Context, driver any, to *os.File, told func(done, all int)) error {
+func copyPages(ctx context.Context, driver any, file *os.File, told func(done, all int)) error {
 	source, ok := driver.(interface {
 		NewBackup(string) (*sqlite.Backup, error)
 	})
 	if !ok {
 		return fmt.Errorf("the driver %T cannot copy a database", driver)
 	}
-	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(to.Name()))
+	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(file.Name()))
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func copyPages(ctx context.Context, driver any, to *os.File, told func(done, all
 		if more, err = backup.Step(pagesPerStep); err == nil && told != nil {
 			told(backup.PageCount()-backup.Remaining(), backup.PageCount())
 		}
-		err = errors.Join(err, disk.StartSync(to), ctx.Err())
+		err = errors.Join(err, disk.StartSync(file), ctx.Err())
 	}
 	return errors.Join(err, backup.Finish())
 }

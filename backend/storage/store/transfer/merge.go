@@ -42,9 +42,9 @@ type Merged struct {
 // Missing returns how many rows were missing.
 func (m Merged) Missing() int { return m.Messages + m.Archived + m.Routes }
 
-// LookMerge returns what MergeMessages would do, and changes nothing. It fails with
+// PreviewMerge returns what MergeMessages would do, and changes nothing. It fails with
 // bridge.Conflict if the store or the archive has a message with other content.
-func LookMerge(ctx context.Context, m Merge) (would Merged, err error) {
+func PreviewMerge(ctx context.Context, m Merge) (would Merged, err error) {
 	work, err := openMerge(ctx, m)
 	if err != nil {
 		return would, err
@@ -57,7 +57,7 @@ func LookMerge(ctx context.Context, m Merge) (would Merged, err error) {
 // transaction. It changes no existing row (STO-16). A message is identified by its id and
 // recipient, in whichever table. Only the written message is its content, not the time of
 // reading. A message that was read, here or in the copy, is merged as read; others are
-// ordinary mail again. It fails as LookMerge does, and with Unsupported before the store
+// ordinary mail again. It fails as PreviewMerge does, and with Unsupported before the store
 // is upgraded.
 func MergeMessages(ctx context.Context, m Merge) (done Merged, err error) {
 	work, err := openMerge(ctx, m)

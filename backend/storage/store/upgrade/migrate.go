@@ -45,7 +45,7 @@ func migrate(ctx context.Context, path string, is schema.Found, opts Options) er
 }
 
 func (m *migration) run(ctx context.Context) error {
-	kept, err := m.lockWithCopy(ctx)
+	backup, err := m.lockWithCopy(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,20 +54,20 @@ func (m *migration) run(ctx context.Context) error {
 		return m.at("committed")
 	}
 	// The caller's context may have caused the failure; the recovery must not depend on it.
-	if recoverErr := m.recover(context.WithoutCancel(ctx), kept); recoverErr != nil {
-		return bridge.WithCause(bridge.Storage, errors.Join(err, recoverErr), m.failure(err, kept))
+	if recoverErr := m.recover(context.WithoutCancel(ctx), backup); recoverErr != nil {
+		return bridge.WithCause(bridge.Storage, errors.Join(err, recoverErr), m.failure(err, backup))
 	}
 	return fmt.Errorf("upgrading the schema from version %d: %w", m.from, err)
 }
 
 // failure returns the message of a failed upgrade. A new store has no copy, because it
 // held nothing.
-func (m *migration) failure(cause error, kept safeCopy) string {
+func (m *migration) failure(cause error, backup safeCopy) string {
 	why := sqlitex.Error(m.path, cause).Error()
-	if m.from == 0 && kept.final == "" {
+	if m.from == 0 && backup.final == "" {
 		return fmt.Sprintf("no new store could be made: %s. Nothing was in it yet: mend that and start Bridge again", why)
 	}
-	return fmt.Sprintf("the store %s could not be upgraded and was rolled back; its copy is kept%s: %s", m.path, kept.where(), why)
+	return fmt.Sprintf("the store %s could not be upgraded and was rolled back; its copy is kept%s: %s", m.path, backup.where(), why)
 }
 
 // lockWithCopy returns with the writer's lock held, in a transaction, and with a
@@ -82,9 +82,9 @@ func (m *migration) lockWithCopy(ctx context.Context) (safeCopy, error) {
 		if err != nil {
 			return safeCopy{}, err
 		}
-		kept, same, err := m.lockAndPublish(ctx, pending, before)
+		backup, same, err := m.lockAndPublish(ctx, pending, before)
 		if err != nil || same {
-			return kept, err
+			return backup, err
 		}
 		m.Log.Info("another program wrote to the store during its copy; copying again", "store", m.path)
 	}
@@ -93,26 +93,26 @@ func (m *migration) lockWithCopy(ctx context.Context) (safeCopy, error) {
 
 // lockAndPublish takes the writer's lock. It publishes the copy if no other program has
 // committed since the data version was read; otherwise it releases both.
-func (m *migration) lockAndPublish(ctx context.Context, pending safeCopy, before int) (kept safeCopy, same bool, err error) {
+func (m *migration) lockAndPublish(ctx context.Context, pending safeCopy, before int) (backup safeCopy, same bool, err error) {
 	if err = m.at("copied"); err == nil {
 		err = m.exec(ctx, "BEGIN IMMEDIATE")
 	}
 	if err != nil {
 		return safeCopy{}, false, errors.Join(err, pending.discard())
 	}
-	kept = pending
+	backup = pending
 	after, err := m.number(ctx, "PRAGMA data_version")
 	if err == nil {
 		err = m.at("locked")
 	}
 	if same = after == before; err == nil && same {
-		kept, err = m.publish(pending)
+		backup, err = m.publish(pending)
 	}
 	if err == nil && same {
-		return kept, true, nil
+		return backup, true, nil
 	}
-	if kept.pending != "" {
-		err = errors.Join(err, kept.discard())
+	if backup.pending != "" {
+		err = errors.Join(err, backup.discard())
 	}
 	return safeCopy{}, false, errors.Join(err, m.exec(context.WithoutCancel(ctx), "ROLLBACK"))
 }
@@ -214,7 +214,7 @@ func (m *migration) verify(ctx context.Context, before map[string]int) error {
 
 // recover restores everything under the held lock: the savepoint restores the schema, the
 // copy restores the rows. If that fails too, it rolls back the whole transaction.
-func (m *migration) recover(ctx context.Context, kept safeCopy) error {
+func (m *migration) recover(ctx context.Context, backup safeCopy) error {
 	err := m.exec(ctx, "ROLLBACK TO upgrade")
 	if err == nil {
 		err = m.exec(ctx, "RELEASE upgrade")
@@ -223,7 +223,7 @@ func (m *migration) recover(ctx context.Context, kept safeCopy) error {
 		err = m.at("schema restored")
 	}
 	if err == nil {
-		err = m.restore(ctx, kept)
+		err = m.restore(ctx, backup)
 	}
 	if err == nil {
 		err = m.exec(ctx, "COMMIT")

@@ -64,24 +64,24 @@ func (m *migration) copyStore(ctx context.Context) (safeCopy, error) {
 
 func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
 	final := fmt.Sprintf("%s.backup-%d-to-%d-%s", m.path, m.from, schema.Version, stampName(m.Now()))
-	kept := safeCopy{pending: pendingName(final), final: final, whole: true}
-	if err := sqlitex.CreateEmpty(kept.pending); err != nil {
+	backup := safeCopy{pending: pendingName(final), final: final, whole: true}
+	if err := sqlitex.CreateEmpty(backup.pending); err != nil {
 		return safeCopy{}, err
 	}
-	err := m.conn.Raw(func(driver any) error { return backUp(driver, kept.pending) })
+	err := m.conn.Raw(func(driver any) error { return backUp(driver, backup.pending) })
 	if err == nil {
 		err = m.at("copy written")
 	}
 	if err == nil {
-		err = checkCopy(ctx, kept.pending, m.from)
+		err = checkCopy(ctx, backup.pending, m.from)
 	}
 	if err == nil {
-		err = sqlitex.SyncFile(kept.pending)
+		err = sqlitex.SyncFile(backup.pending)
 	}
 	if err != nil {
-		return safeCopy{}, errors.Join(fmt.Errorf("copying the store before its upgrade: %w", err), kept.discard())
+		return safeCopy{}, errors.Join(fmt.Errorf("copying the store before its upgrade: %w", err), backup.discard())
 	}
-	return kept, nil
+	return backup, nil
 }
 
 // backUp copies every page as one consistent state; other programs may read and write
@@ -127,23 +127,23 @@ func checkCopy(ctx context.Context, path string, version int) error {
 
 // publish renames the copy to its final name. It runs under the store's lock, so the copy
 // is exactly what is upgraded. The returned copy has no pending file.
-func (m *migration) publish(kept safeCopy) (safeCopy, error) {
-	if kept.pending == "" {
-		return kept, m.at("copy published")
+func (m *migration) publish(backup safeCopy) (safeCopy, error) {
+	if backup.pending == "" {
+		return backup, m.at("copy published")
 	}
-	wanted := kept.final
-	err := disk.Publish(kept.pending, kept.final)
+	wanted := backup.final
+	err := disk.Publish(backup.pending, backup.final)
 	for n := 2; errors.Is(err, fs.ErrExist); n++ {
 		ext := filepath.Ext(wanted)
-		kept.final = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(wanted, ext), n, ext)
-		err = disk.Publish(kept.pending, kept.final)
+		backup.final = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(wanted, ext), n, ext)
+		err = disk.Publish(backup.pending, backup.final)
 	}
 	if err != nil {
-		return kept, err
+		return backup, err
 	}
-	m.Log.Info("the store was copied before its upgrade", "copy", kept.final, "whole", kept.whole)
-	kept.pending = ""
-	return kept, m.at("copy published")
+	m.Log.Info("the store was copied before its upgrade", "copy", backup.final, "whole", backup.whole)
+	backup.pending = ""
+	return backup, m.at("copy published")
 }
 
 // MetadataSnapshot is the file kept before the additive step 8 to 9 (VER-03).
@@ -192,18 +192,18 @@ func (m *migration) snapshotMetadata(ctx context.Context, names []string) (safeC
 	return m.writeSnapshot(snapshot, safeCopy{pending: pendingName(final), final: final})
 }
 
-func (m *migration) writeSnapshot(snapshot MetadataSnapshot, kept safeCopy) (safeCopy, error) {
+func (m *migration) writeSnapshot(snapshot MetadataSnapshot, backup safeCopy) (safeCopy, error) {
 	data, err := json.MarshalIndent(snapshot, "", "  ")
 	if err != nil {
 		return safeCopy{}, fmt.Errorf("describing the store before its upgrade: %w", err)
 	}
-	if err := disk.WriteNew(kept.pending, data, disk.PrivateFile); err != nil {
+	if err := disk.WriteNew(backup.pending, data, disk.PrivateFile); err != nil {
 		return safeCopy{}, err
 	}
 	if err := m.at("copy written"); err != nil {
-		return safeCopy{}, errors.Join(err, kept.discard())
+		return safeCopy{}, errors.Join(err, backup.discard())
 	}
-	return kept, nil
+	return backup, nil
 }
 
 // literals returns a table's rows as SQL literals after a row of column names.
@@ -245,12 +245,12 @@ func (m *migration) texts(ctx context.Context, query string) ([]string, error) {
 
 // restore compares every table with the whole copy and writes back the rows of those that
 // differ. A metadata snapshot has no rows to compare.
-func (m *migration) restore(ctx context.Context, kept safeCopy) error {
-	if !kept.whole {
+func (m *migration) restore(ctx context.Context, backup safeCopy) error {
+	if !backup.whole {
 		return nil
 	}
-	if _, err := m.conn.ExecContext(ctx, "ATTACH DATABASE ? AS kept", "file:"+sqlitex.EscapePath(kept.final)+"?mode=ro&immutable=1"); err != nil {
-		return fmt.Errorf("opening the copy %s: %w", kept.final, err)
+	if _, err := m.conn.ExecContext(ctx, "ATTACH DATABASE ? AS kept", "file:"+sqlitex.EscapePath(backup.final)+"?mode=ro&immutable=1"); err != nil {
+		return fmt.Errorf("opening the copy %s: %w", backup.final, err)
 	}
 	names, err := m.tables(ctx)
 	if err != nil {

@@ -49,7 +49,7 @@ func (o Options) defers(is schema.Found) bool {
 func prepareSidecar(ctx context.Context, path string, version int) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		if sqlitex.HasLog(path) {
-			return sqlitex.LoneLog(path)
+			return sqlitex.OrphanLog(path)
 		}
 		if err := sqlitex.CreateEmpty(path); err != nil {
 			return err
@@ -242,9 +242,9 @@ func retire(sidecar string, opts Options) error {
 func texts(ctx context.Context, t *sqlitex.Tx, query string) (found []string, err error) {
 	rows, err := t.Query(ctx, query)
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
-		var one string
-		err := rows.Scan(&one)
-		found = append(found, one)
+		var text string
+		err := rows.Scan(&text)
+		found = append(found, text)
 		return err
 	})
 	return found, err

@@ -121,8 +121,8 @@ func (r *Recorder) Check() (faults []Fault, checked int) {
 	parts := slices.Concat(mailHistories(records), decisionHistories(records), jobHistories(records))
 	faults, ordered := orderFaults(records)
 	unclear := 0
-	for i, one := range parts {
-		fault, wrong := one.check()
+	for i, part := range parts {
+		fault, wrong := part.check()
 		if !wrong {
 			continue
 		}

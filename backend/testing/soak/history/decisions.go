@@ -44,8 +44,8 @@ func (s decisionState) String() string {
 }
 
 func chainOf(list []Revision) (chain decisionState) {
-	for _, one := range list {
-		chain += decisionState(" " + one.ID)
+	for _, revision := range list {
+		chain += decisionState(" " + revision.ID)
 	}
 	return chain
 }
@@ -77,20 +77,20 @@ func (s decisionState) step(e event) (after decisionState, ok bool) {
 func decisionHistories(records []record) (parts []part) {
 	topics := map[string][]event{}
 	found := map[string]Revision{} // by topic and text
-	for _, one := range records {
-		if o, isChain := one.op.(Revisions); isChain {
+	for _, record := range records {
+		if o, isChain := record.op.(Revisions); isChain {
 			for _, revision := range o.List {
 				found[o.Topic+"\n"+revision.Text] = revision
 			}
 		}
 	}
-	for _, one := range records {
+	for _, record := range records {
 		var topic string
-		op := one.op
-		switch o := one.op.(type) {
+		op := record.op
+		switch o := record.op.(type) {
 		case Decide:
 			topic = o.Topic
-			if !one.isKnown() {
+			if !record.isKnown() {
 				revision, happened := found[topic+"\n"+o.Text]
 				if !happened {
 					continue // not until the chain was read, or never
@@ -105,7 +105,7 @@ func decisionHistories(records []record) (parts []part) {
 		default:
 			continue
 		}
-		topics[topic] = append(topics[topic], event{one.client, op, one.call, one.ret})
+		topics[topic] = append(topics[topic], event{record.client, op, record.call, record.ret})
 	}
 	for _, topic := range slices.Sorted(maps.Keys(topics)) {
 		parts = append(parts, part{decisionModel, "topic " + topic, topics[topic]})

@@ -165,8 +165,8 @@ var mailScripts = []written{
 	}, []string{"wrong is ann: inbox of c1 shows it (l1) [5 to 6], after it was on lease (c1 l1)"}},
 	{"two holders at the same moment", func(s script) {
 		s.do("bob", sent)
-		one, two := s.Begin("ann"), s.Begin("ann")
-		one.End(shows("c1", "l1", "m"))
+		call, two := s.Begin("ann"), s.Begin("ann")
+		call.End(shows("c1", "l1", "m"))
 		two.End(shows("c2", "l2", "m"))
 	}, []string{"on lease"}},
 	{"acknowledged and handed again", func(s script) {
@@ -412,8 +412,8 @@ var decisionScripts = []written{
 		s.do("ann", Revisions{"t", []Revision{{"1", "one", ""}, {"2", "two", "1"}}})
 	}, nil},
 	{"two at the same moment", func(s script) {
-		one, two := s.Begin("ann"), s.Begin("bob")
-		one.End(Decide{"t", "one", "1", "2"})
+		call, two := s.Begin("ann"), s.Begin("bob")
+		call.End(Decide{"t", "one", "1", "2"})
 		two.End(Decide{"t", "two", "2", ""})
 		s.do("ann", Current{"t", []string{"1"}})
 	}, nil},
@@ -485,8 +485,8 @@ var jobScripts = []written{
 	}, nil},
 	{"a question is answered once", func(s script) {
 		s.do("ann", Ask{"q"})
-		one, two := s.Begin("owner"), s.Begin("page")
-		one.End(Answer{"q", "yes", true})
+		call, two := s.Begin("owner"), s.Begin("page")
+		call.End(Answer{"q", "yes", true})
 		two.End(Answer{"q", "no", false})
 		s.do("ann", Answered{"q", "no"}, Answered{"q", "no"})
 	}, nil},

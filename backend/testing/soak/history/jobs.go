@@ -111,14 +111,14 @@ func jobHistories(records []record) (parts []part) {
 	results, questions := map[string][]event{}, map[string][]event{}
 	spawned := map[string][]event{} // by job
 	jobOf := map[string]string{}
-	for _, one := range records {
-		e := event{one.client, one.op, one.call, one.ret}
+	for _, record := range records {
+		e := event{record.client, record.op, record.call, record.ret}
 		key := func(job string, run int, part string) {
 			name := fmt.Sprintf("%s of run %d of %s", part, run, job)
 			jobOf[name] = job
 			results[name] = append(results[name], e)
 		}
-		switch o := one.op.(type) {
+		switch o := record.op.(type) {
 		case Spawn:
 			spawned[o.Job] = append(spawned[o.Job], e)
 		case Result:

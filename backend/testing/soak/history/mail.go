@@ -274,12 +274,12 @@ type mailbox struct {
 func mailHistories(records []record) (parts []part) {
 	boxes := map[string]*mailbox{}
 	var everywhere []record
-	for _, one := range records {
-		to, messages := addressed(one.op)
+	for _, record := range records {
+		to, messages := addressed(record.op)
 		if to == "" {
-			switch one.op.(type) {
+			switch record.op.(type) {
 			case Crash, End:
-				everywhere = append(everywhere, one)
+				everywhere = append(everywhere, record)
 			}
 			continue
 		}
@@ -288,7 +288,7 @@ func mailHistories(records []record) (parts []part) {
 			box = &mailbox{messages: map[string][]event{}, due: map[string]bool{}}
 			boxes[to] = box
 		}
-		box.add(one, messages)
+		box.add(record, messages)
 	}
 	for _, box := range boxes {
 		box.bound(everywhere)
@@ -329,13 +329,13 @@ func addressed(op Op) (to string, messages []string) {
 	return "", nil
 }
 
-func (b *mailbox) add(one record, messages []string) {
+func (b *mailbox) add(item record, messages []string) {
 	for _, id := range messages {
-		b.messages[id] = append(b.messages[id], b.eventsOf(one, id)...)
+		b.messages[id] = append(b.messages[id], b.eventsOf(item, id)...)
 	}
-	switch one.op.(type) {
+	switch item.op.(type) {
 	case Inbox, Dropped:
-		b.shared = append(b.shared, one)
+		b.shared = append(b.shared, item)
 	}
 }
 
@@ -344,31 +344,31 @@ func (b *mailbox) add(one record, messages []string) {
 // first one that was killed after the client knew of the cut.
 func (b *mailbox) bound(everywhere []record) {
 	for i := range b.shared {
-		one := &b.shared[i]
-		if o, isEnd := one.op.(Dropped); one.isKnown() || isEnd && o.Died {
+		record := &b.shared[i]
+		if o, isEnd := record.op.(Dropped); record.isKnown() || isEnd && o.Died {
 			continue
 		}
 		for _, other := range everywhere {
-			if _, isCrash := other.op.(Crash); isCrash && other.call >= one.seen {
-				one.ret = min(one.ret, other.ret)
+			if _, isCrash := other.op.(Crash); isCrash && other.call >= record.seen {
+				record.ret = min(record.ret, other.ret)
 			}
 		}
 	}
 }
 
 // eventsOf returns what a call does to one message that it names.
-func (b *mailbox) eventsOf(one record, id string) []event {
-	made := func(op mailOp) []event { return []event{{one.client, op, one.call, one.ret}} }
-	switch o := one.op.(type) {
+func (b *mailbox) eventsOf(item record, id string) []event {
+	made := func(op mailOp) []event { return []event{{item.client, op, item.call, item.ret}} }
+	switch o := item.op.(type) {
 	case Send:
 		return made(mailOp{kind: sends})
 	case Notice:
 		b.due[id] = b.due[id] || o.Due
-		return []event{{one.client, mailOp{kind: sends}, one.call, open}}
+		return []event{{item.client, mailOp{kind: sends}, item.call, open}}
 	case Inbox:
 		list := made(mailOp{kind: takes, conn: o.Conn, lease: o.Lease, implied: o.Implied})
 		if o.Implied {
-			list = append(list, event{one.client, mailOp{kind: handsOver, conn: o.Conn, lease: o.Lease}, one.call, open})
+			list = append(list, event{item.client, mailOp{kind: handsOver, conn: o.Conn, lease: o.Lease}, item.call, open})
 		}
 		return list
 	case Ack:
@@ -425,19 +425,19 @@ func (b *mailbox) history(id string, everywhere []record) []event {
 	}
 	all := b.looks(everywhere)
 	inTime := cutInTime(all, first)
-	for i, one := range all {
-		o, _ := one.op.(Inbox)
-		if one.ret < first || one.call > looks || slices.Contains(o.Shown, id) || !one.isAnswered() && !inTime[i] {
+	for i, record := range all {
+		o, _ := record.op.(Inbox)
+		if record.ret < first || record.call > looks || slices.Contains(o.Shown, id) || !record.isAnswered() && !inTime[i] {
 			continue
 		}
 		op := mailOp{kind: passesOver, conn: o.Conn}
-		if !one.isAnswered() {
+		if !record.isAnswered() {
 			op.kind, conns[o.Conn] = takesUnseen, true
-			if one.isKnown() { // its broker is dead by then
-				list = append(list, event{one.client, mailOp{kind: drops, conn: o.Conn}, one.ret + 1, one.ret + 1})
+			if record.isKnown() { // its broker is dead by then
+				list = append(list, event{record.client, mailOp{kind: drops, conn: o.Conn}, record.ret + 1, record.ret + 1})
 			}
 		}
-		list = append(list, event{one.client, op, one.call, one.ret})
+		list = append(list, event{record.client, op, record.call, record.ret})
 	}
 	return append(list, b.endings(id, everywhere, conns, first, settled)...)
 }
@@ -452,10 +452,10 @@ const mostLate = 3
 func cutInTime(all []record, first int64) map[int]bool {
 	inTime := map[int]bool{}
 	var earlier []int
-	for i, one := range all {
+	for i, record := range all {
 		switch {
-		case one.isAnswered():
-		case one.seen >= first:
+		case record.isAnswered():
+		case record.seen >= first:
 			inTime[i] = true
 		default:
 			earlier = append(earlier, i)
@@ -475,27 +475,27 @@ func (b *mailbox) looks(everywhere []record) (list []record) {
 		return b.looked
 	}
 	cut := map[string]int{} // by connection and broker, where it is in the list
-	for _, one := range b.shared {
-		o, isLook := one.op.(Inbox)
-		if !isLook || one.isAnswered() && !o.Whole {
+	for _, record := range b.shared {
+		o, isLook := record.op.(Inbox)
+		if !isLook || record.isAnswered() && !o.Whole {
 			continue
 		}
-		if !one.isAnswered() {
+		if !record.isAnswered() {
 			crashed := 0
 			for _, other := range everywhere {
-				if _, isCrash := other.op.(Crash); isCrash && other.ret < one.call {
+				if _, isCrash := other.op.(Crash); isCrash && other.ret < record.call {
 					crashed++
 				}
 			}
 			key := fmt.Sprintf("%s %d", o.Conn, crashed)
 			if at, known := cut[key]; known {
 				same := &list[at]
-				same.call, same.ret, same.seen = min(same.call, one.call), max(same.ret, one.ret), max(same.seen, one.seen)
+				same.call, same.ret, same.seen = min(same.call, record.call), max(same.ret, record.ret), max(same.seen, record.seen)
 				continue
 			}
 			cut[key] = len(list)
 		}
-		list = append(list, one)
+		list = append(list, record)
 	}
 	b.looked = list
 	return list
@@ -504,31 +504,31 @@ func (b *mailbox) looks(everywhere []record) (list []record) {
 // endings returns the ends of connections, brokers and the run, as far as they concern a
 // message that these connections may have held.
 func (b *mailbox) endings(id string, everywhere []record, conns map[string]bool, first, settled int64) (list []event) {
-	for _, one := range b.shared {
-		o, isEnd := one.op.(Dropped)
-		if !isEnd || !conns[o.Conn] || one.call > settled {
+	for _, record := range b.shared {
+		o, isEnd := record.op.(Dropped)
+		if !isEnd || !conns[o.Conn] || record.call > settled {
 			continue
 		}
 		kind, times := drops, 1
 		if o.Died {
-			kind, times = dies, 1+b.lateShows(id, o.Conn, one.call)
+			kind, times = dies, 1+b.lateShows(id, o.Conn, record.call)
 		}
 		for range times {
-			list = append(list, event{one.client, mailOp{kind: kind, conn: o.Conn}, one.call, one.ret})
+			list = append(list, event{record.client, mailOp{kind: kind, conn: o.Conn}, record.call, record.ret})
 		}
 	}
-	for _, one := range everywhere {
-		switch one.op.(type) {
+	for _, record := range everywhere {
+		switch record.op.(type) {
 		case Crash:
-			if one.ret >= first && one.call <= settled {
-				list = append(list, event{one.client, mailOp{kind: crashes}, one.call, one.ret})
+			if record.ret >= first && record.call <= settled {
+				list = append(list, event{record.client, mailOp{kind: crashes}, record.call, record.ret})
 			}
 		case End:
 			kind := ends
 			if b.due[id] {
 				kind = endsDue
 			}
-			list = append(list, event{one.client, mailOp{kind: kind}, one.call, one.ret})
+			list = append(list, event{record.client, mailOp{kind: kind}, record.call, record.ret})
 		}
 	}
 	return list

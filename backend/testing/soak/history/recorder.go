@@ -90,10 +90,10 @@ func (c Call) Finish(op Op, known bool) {
 	}
 }
 
-func (r *Recorder) add(one record) {
+func (r *Recorder) add(item record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.records = append(r.records, one)
+	r.records = append(r.records, item)
 }
 
 // kinds counts the calls of each kind, and those of them that were cut off.
@@ -101,9 +101,9 @@ func (r *Recorder) kinds() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all, cut := map[string]int{}, map[string]int{}
-	for _, one := range r.records {
-		kind := reflect.TypeOf(one.op).Name()
-		if all[kind]++; !one.isKnown() {
+	for _, record := range r.records {
+		kind := reflect.TypeOf(record.op).Name()
+		if all[kind]++; !record.isKnown() {
 			cut[kind]++
 		}
 	}

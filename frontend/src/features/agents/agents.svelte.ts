@@ -36,7 +36,7 @@ class AgentsHere {
 
   /** Whether sessions of kind may start agents without a question; null where that is not known. */
   startsAgents(kind: string): boolean | null {
-    return this.connected.value?.agents.find((one) => one.kind === kind)?.jobs ?? null;
+    return this.connected.value?.agents.find((agent) => agent.kind === kind)?.jobs ?? null;
   }
 
   /** Works the change out and shows it. */

@@ -3,7 +3,7 @@ import { delivery, message, peer } from '../../lib/sample';
 import { filterMessages, joinNotifications, mergeMessages, NO_FILTER } from './messages';
 
 describe('filter', () => {
-  const one = message({ id: 'one', body: 'Review the Migration' });
+  const first = message({ id: 'one', body: 'Review the Migration' });
   const two = message({
     id: 'two',
     from_name: 'you',
@@ -21,7 +21,7 @@ describe('filter', () => {
     [{ project: 'docs' }, ['two']],
     [{ project: 'docs', kind: 'claude' }, []],
   ])('%j', (filter, want) => {
-    const got = filterMessages([one, two], { ...NO_FILTER, ...filter }, peers);
+    const got = filterMessages([first, two], { ...NO_FILTER, ...filter }, peers);
     expect(got.map((m) => m.id)).toEqual(want);
   });
 });

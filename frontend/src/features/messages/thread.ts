@@ -24,13 +24,13 @@ export function threadOf(message: Message, known: Message[]): ThreadLine[] {
   const ids = new Set(members.map((m) => m.id));
   const lines: ThreadLine[] = [];
   const seen = new Set<string>();
-  const add = (one: Message, depth: number) => {
-    if (seen.has(one.id)) return; // two that answer each other cannot be, but must not hang the page
-    seen.add(one.id);
-    lines.push({ message: one, depth: Math.min(depth, DEEPEST) });
-    for (const other of members) if (other.reply_to === one.id) add(other, depth + 1);
+  const add = (message: Message, depth: number) => {
+    if (seen.has(message.id)) return; // two that answer each other cannot be, but must not hang the page
+    seen.add(message.id);
+    lines.push({ message, depth: Math.min(depth, DEEPEST) });
+    for (const other of members) if (other.reply_to === message.id) add(other, depth + 1);
   };
-  for (const one of members) if (one.reply_to === null || !ids.has(one.reply_to)) add(one, 0);
+  for (const message of members) if (message.reply_to === null || !ids.has(message.reply_to)) add(message, 0);
   return lines;
 }
 

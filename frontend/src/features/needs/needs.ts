@@ -50,7 +50,7 @@ export function inPlace(before: Need[], open: Need[], opened: string[], most: nu
     if (now !== undefined) return [now];
     return opened.includes(need.id) ? [{ ...need, until: null }] : [];
   });
-  return [...kept, ...first.filter(({ id }) => !kept.some((one) => one.id === id))];
+  return [...kept, ...first.filter(({ id }) => !kept.some((need) => need.id === id))];
 }
 
 /** The headings of the page's groups, the most urgent first. */
@@ -78,11 +78,11 @@ export interface Place {
  * others come.
  */
 export function inOrder(before: string[], present: Place[]): string[] {
-  const end = (one: Place) => one.until ?? Infinity;
+  const end = (place: Place) => place.until ?? Infinity;
   const fresh = present
-    .filter((one) => !before.includes(one.key))
+    .filter((place) => !before.includes(place.key))
     .toSorted((a, b) => (end(a) === end(b) ? 0 : end(a) - end(b)) || a.since - b.since);
-  return [...before, ...new Set(fresh.map((one) => one.key))];
+  return [...before, ...new Set(fresh.map((place) => place.key))];
 }
 
 /** Entries in the order of the page; rows that follow one another are together, cards by themselves. */
@@ -92,7 +92,7 @@ export function inGroups<T extends { key: string; isRow: boolean }>(
 ): { key: string; first: T; all: T[] }[] {
   const groups: { key: string; first: T; all: T[] }[] = [];
   for (const key of order) {
-    const entry = entries.find((one) => one.key === key);
+    const entry = entries.find((other) => other.key === key);
     const last = groups.at(-1);
     if (entry === undefined) continue;
     if (entry.isRow && last?.first.isRow === true) last.all.push(entry);

@@ -3,8 +3,8 @@ import { need } from '../../lib/sample';
 import { inPlace } from './needs';
 
 describe('PGE-07 the first needs of the Overview', () => {
-  const one = (id: string) => need({ id, until: 9 });
-  const [a, b, c, d, e] = [one('a'), one('b'), one('c'), one('d'), one('e')];
+  const named = (id: string) => need({ id, until: 9 });
+  const [a, b, c, d, e] = [named('a'), named('b'), named('c'), named('d'), named('e')];
   const all = [a, b, c, d, e];
   const ids = (rows: typeof all) => rows.map(({ id }) => id);
 

@@ -82,7 +82,7 @@ describe('the team', () => {
       mate('d', true, true),
       pc({ name: 'e' }),
     ];
-    expect(teammates(network({ peers })).map((one) => one.name)).toEqual(['b', 'a', 'c']);
+    expect(teammates(network({ peers })).map((member) => member.name)).toEqual(['b', 'a', 'c']);
     expect(thereWords(network({ peers, team: team() }))).toBe('2 of 4 other PCs are there.');
   });
   it.each([

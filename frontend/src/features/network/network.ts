@@ -192,8 +192,8 @@ export const changesNothing = (change: PolicyChange) => Object.keys(change).leng
 
 /** A list that was edited, after another edit of what it began with: both count. */
 export function rebasedList(mine: string[], from: readonly string[], to: readonly string[]): string[] {
-  const kept = to.filter((one) => mine.includes(one) || !from.includes(one));
-  return [...kept, ...mine.filter((one) => !from.includes(one) && !to.includes(one))];
+  const kept = to.filter((item) => mine.includes(item) || !from.includes(item));
+  return [...kept, ...mine.filter((item) => !from.includes(item) && !to.includes(item))];
 }
 
 /** A draft that began with one policy, after somebody else changed that: what was not touched follows. */

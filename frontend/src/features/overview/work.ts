@@ -46,7 +46,7 @@ function sessionLine(peer: Peer, facts: WorkFacts): WorkLine | null {
   const need = needOf(peer.name, facts.needs);
   if (need === undefined && peer.state !== 'busy' && !peer.children.some((c) => c.state !== 'done'))
     return null;
-  const span = facts.work[peer.id]?.find((one) => one.to === null);
+  const span = facts.work[peer.id]?.find(({ to }) => to === null);
   return {
     key: `session:${peer.id}`,
     name: peer.name,
@@ -74,8 +74,8 @@ const doingOf = (run: Run) =>
 
 function jobLine(run: Run, { approvals, needs }: WorkFacts): WorkLine | null {
   if (isEnded(run) || run.status === 'queued') return null;
-  const asked = approvals.find((one) => one.job === run.job && one.state === 'asked');
-  const need = needs.find((one) => one.id.startsWith(`job-asks:${run.job}:`));
+  const asked = approvals.find((approval) => approval.job === run.job && approval.state === 'asked');
+  const need = needs.find(({ id }) => id.startsWith(`job-asks:${run.job}:`));
   const waits = asked !== undefined || waitsForWord(run);
   return {
     key: `job:${run.job}`,

@@ -149,7 +149,7 @@ export function matching(items: Item[], typed: string, most: number): Item[] {
   if (words.length === 0) return items.slice(0, most);
   return items
     .map((item) => ({ item, rank: rank(item, words) }))
-    .filter((one): one is { item: Item; rank: number } => one.rank !== null)
+    .filter((hit): hit is { item: Item; rank: number } => hit.rank !== null)
     .sort((a, b) => a.rank - b.rank)
     .slice(0, most)
     .map(({ item }) => item);

@@ -14,7 +14,7 @@ const line = (name: string, over: Partial<Line> = {}): Line => ({
   seen: 0,
   ...over,
 });
-const names = (lines: Line[]) => lines.map((one) => one.name).join(' ');
+const names = (lines: Line[]) => lines.map((line) => line.name).join(' ');
 
 describe('PGE-08 the list of sessions', () => {
   const lines = [

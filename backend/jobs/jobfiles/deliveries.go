@@ -9,9 +9,9 @@ import (
 // maxHeard limits how many delivery states are remembered; the oldest are dropped.
 const maxHeard = 1_000
 
-// Heard keeps the delivery states of messages to running jobs in memory. The zero value
+// Deliveries keeps the delivery states of messages to running jobs in memory. The zero value
 // is empty.
-type Heard struct {
+type Deliveries struct {
 	mu  sync.Mutex // guards below
 	by  map[string]Way
 	ids []string // the oldest first
@@ -24,7 +24,7 @@ type Way struct {
 }
 
 // Of returns the state of the message with that id, or unconfirmed if it is unknown.
-func (h *Heard) Of(id string) Way {
+func (h *Deliveries) Of(id string) Way {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if known, has := h.by[id]; has {
@@ -34,7 +34,7 @@ func (h *Heard) Of(id string) Way {
 }
 
 // Note records the state of a message.
-func (h *Heard) Note(id string, now Way) {
+func (h *Deliveries) Note(id string, now Way) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.by == nil {

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// LookAt returns details of a process of this user. It fails with [ErrGone] if no
+// Inspect returns details of a process of this user. It fails with [ErrGone] if no
 // such process runs.
-func LookAt(pid int) (Look, error) {
+func Inspect(pid int) (Details, error) {
 	folder := "/proc/" + strconv.Itoa(pid) + "/"
 	read := func(name string) (string, error) {
 		data, err := os.ReadFile(folder + name)
@@ -25,13 +25,13 @@ func LookAt(pid int) (Look, error) {
 	environ, environErr := read("environ")
 	cgroup, cgroupErr := read("cgroup")
 	if err := errors.Join(statErr, environErr, cgroupErr); err != nil {
-		return Look{}, fmt.Errorf("look at process %d: %w", pid, err)
+		return Details{}, fmt.Errorf("look at process %d: %w", pid, err)
 	}
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= statTerminal || fields[statState] == "Z" {
-		return Look{}, fmt.Errorf("look at process %d: %w", pid, ErrGone)
+		return Details{}, fmt.Errorf("look at process %d: %w", pid, ErrGone)
 	}
-	return Look{
+	return Details{
 		Terminal: fields[statTerminal] != "0", Cgroup: strings.TrimSpace(cgroup),
 		Environ: strings.FieldsFunc(environ, func(r rune) bool { return r == 0 }),
 	}, nil

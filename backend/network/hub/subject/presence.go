@@ -13,12 +13,12 @@ import (
 // new PC would have to read and verify two messages of each other PC, and each of these
 // one of it. A plain NATS server has no such program.
 
-// There returns the subject where a hub's node publishes presence changes to its PCs.
-func There(team, node string) string { return "bridge.there.v1." + team + "." + node }
+// Presence returns the subject where a hub's node publishes presence changes to its PCs.
+func Presence(team, node string) string { return "bridge.there.v1." + team + "." + node }
 
-// AskThere returns the subject where a PC requests all lines from a node. The answers are
+// PresenceRequest returns the subject where a PC requests all lines from a node. The answers are
 // signed under the PC's reply subject, so that earlier answers cannot replace them.
-func AskThere(team, node, pc string) string { return There(team, node) + "." + pc }
+func PresenceRequest(team, node, pc string) string { return Presence(team, node) + "." + pc }
 
 // Refused returns the subject where a node reports what it refused a PC. Reports are
 // sealed like an entry of the roster, because a PC can direct the engine's answers there.
@@ -51,8 +51,8 @@ type Refusal struct {
 // ByHub returns the permissions of For and those for a hub's own program.
 func ByHub(team, pc string) Permissions {
 	p := For(team, pc)
-	p.Publish = append(p.Publish, AskThere(team, "*", pc))
-	p.Subscribe = append(p.Subscribe, There(team, "*"))
+	p.Publish = append(p.Publish, PresenceRequest(team, "*", pc))
+	p.Subscribe = append(p.Subscribe, Presence(team, "*"))
 	return p
 }
 
@@ -76,9 +76,9 @@ type Line struct {
 	Refusals []Refusal
 }
 
-// Told is a message of lines. Now is the node's clock in Unix milliseconds; More is set
+// PresenceMessage is a message of lines. Now is the node's clock in Unix milliseconds; More is set
 // if another message follows.
-type Told struct {
+type PresenceMessage struct {
 	Now   int64
 	More  bool
 	Lines []Line
@@ -113,15 +113,15 @@ func (l Line) Append(to []byte) ([]byte, error) {
 		to = append(binary.AppendUvarint(to, uint64(len(part))), part...)
 	}
 	to = binary.AppendVarint(to, int64(len(l.Refusals)))
-	for _, one := range l.Refusals {
-		to = append(binary.AppendUvarint(to, uint64(len(one.Why))), one.Why...)
-		to = binary.AppendVarint(binary.AppendVarint(to, one.Count), one.Last)
+	for _, refusal := range l.Refusals {
+		to = append(binary.AppendUvarint(to, uint64(len(refusal.Why))), refusal.Why...)
+		to = binary.AppendVarint(binary.AppendVarint(to, refusal.Count), refusal.Last)
 	}
 	return to, nil
 }
 
-// EncodeTold returns a message of lines that Append has encoded.
-func EncodeTold(now time.Time, more bool, lines []byte) []byte {
+// EncodePresence returns a message of lines that Append has encoded.
+func EncodePresence(now time.Time, more bool, lines []byte) []byte {
 	head := []byte{toldVersion, 0}
 	if more {
 		head[1] = 1
@@ -129,9 +129,9 @@ func EncodeTold(now time.Time, more bool, lines []byte) []byte {
 	return append(binary.AppendVarint(head, now.UnixMilli()), lines...)
 }
 
-// ParseTold decodes a message of lines; their words and keys share data's memory. It fails with
+// ParsePresence decodes a message of lines; their words and keys share data's memory. It fails with
 // Unsupported for another version, and with Invalid if the message is incomplete.
-func ParseTold(data []byte) (t Told, err error) {
+func ParsePresence(data []byte) (t PresenceMessage, err error) {
 	if len(data) < 2 || data[0] != toldVersion {
 		return t, bridge.Errorf(bridge.Unsupported, "the hub tells who is there in a form that this Bridge does not know")
 	}
@@ -141,7 +141,7 @@ func ParseTold(data []byte) (t Told, err error) {
 		t.Lines = append(t.Lines, r.line())
 	}
 	if r.short {
-		return Told{}, bridge.Errorf(bridge.Invalid, "what the hub tells of who is there is cut short")
+		return PresenceMessage{}, bridge.Errorf(bridge.Invalid, "what the hub tells of who is there is cut short")
 	}
 	return t, nil
 }

@@ -1,7 +1,7 @@
 package proc
 
-// Look holds details of a process that its line in the process list lacks.
-type Look struct {
+// Details holds details of a process that its line in the process list lacks.
+type Details struct {
 	Terminal bool     // whether it has a controlling terminal
 	Cgroup   string   // its control groups, as the system names them
 	Environ  []string // NAME=value, as at its start

@@ -23,12 +23,12 @@ func TestHUB_08_LinesTravelAsTheyAre(t *testing.T) {
 		}
 	}
 	now := time.UnixMilli(1_700_000_000_123)
-	whole := EncodeTold(now, true, data)
-	told, err := ParseTold(whole)
-	if err != nil || told.Now != now.UnixMilli() || !told.More || len(told.Lines) != len(lines) {
-		t.Fatalf("read %+v, %v", told, err)
+	whole := EncodePresence(now, true, data)
+	message, err := ParsePresence(whole)
+	if err != nil || message.Now != now.UnixMilli() || !message.More || len(message.Lines) != len(lines) {
+		t.Fatalf("read %+v, %v", message, err)
 	}
-	for i, got := range told.Lines {
+	for i, got := range message.Lines {
 		want := lines[i]
 		for _, part := range []*[]byte{&want.Word, &want.Key, &want.Signature} {
 			*part = append([]byte{}, *part...)
@@ -37,13 +37,13 @@ func TestHUB_08_LinesTravelAsTheyAre(t *testing.T) {
 			t.Errorf("line %d is %+v, want %+v", i, got, want)
 		}
 	}
-	whole = EncodeTold(now, false, data[:len(data)-1])
+	whole = EncodePresence(now, false, data[:len(data)-1])
 	for cut := range whole { // the end of a line is as good as none
-		if told, err := ParseTold(whole[:cut]); err == nil && (told.More || len(told.Lines) >= len(lines)) {
-			t.Errorf("of %d bytes %+v was read", cut, told)
+		if message, err := ParsePresence(whole[:cut]); err == nil && (message.More || len(message.Lines) >= len(lines)) {
+			t.Errorf("of %d bytes %+v was read", cut, message)
 		}
 	}
-	if _, err := ParseTold(whole); err == nil {
+	if _, err := ParsePresence(whole); err == nil {
 		t.Error("a line that is cut short was read")
 	}
 	if _, err := (Line{PC: "anna"}).Append(nil); err == nil {
@@ -56,13 +56,13 @@ func FuzzHUB_08_ParseTold(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(EncodeTold(time.UnixMilli(1), false, data))
+	f.Add(EncodePresence(time.UnixMilli(1), false, data))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		told, err := ParseTold(data)
-		if err != nil && len(told.Lines) > 0 {
-			t.Errorf("%+v with %v", told, err)
+		message, err := ParsePresence(data)
+		if err != nil && len(message.Lines) > 0 {
+			t.Errorf("%+v with %v", message, err)
 		}
-		for _, line := range told.Lines {
+		for _, line := range message.Lines {
 			if CheckPC(line.PC) != nil {
 				t.Errorf("%+v is of nobody", line)
 			}
@@ -76,18 +76,18 @@ func TestHUB_08_ALineIsReadToItsLastByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told, err := ParseTold(EncodeTold(time.UnixMilli(1), false, data)); err != nil || len(told.Lines) != 1 || string(told.Lines[0].Signature) != "s" {
-		t.Errorf("the whole is %+v, %v", told, err)
+	if message, err := ParsePresence(EncodePresence(time.UnixMilli(1), false, data)); err != nil || len(message.Lines) != 1 || string(message.Lines[0].Signature) != "s" {
+		t.Errorf("the whole is %+v, %v", message, err)
 	}
 	for _, short := range [][]byte{nil, {toldVersion}, {toldVersion + 1, 0, 0}} {
-		if told, err := ParseTold(short); err == nil {
-			t.Errorf("%v was read as %+v", short, told)
+		if message, err := ParsePresence(short); err == nil {
+			t.Errorf("%v was read as %+v", short, message)
 		}
 	}
-	if told, err := ParseTold([]byte{toldVersion, 0, 2}); err != nil || told.Now != 1 || len(told.Lines) != 0 {
-		t.Errorf("no lines: %+v, %v", told, err)
+	if message, err := ParsePresence([]byte{toldVersion, 0, 2}); err != nil || message.Now != 1 || len(message.Lines) != 0 {
+		t.Errorf("no lines: %+v, %v", message, err)
 	}
-	if _, err := ParseTold([]byte{toldVersion, 0}); bridge.CodeOf(err) != bridge.Invalid {
+	if _, err := ParsePresence([]byte{toldVersion, 0}); bridge.CodeOf(err) != bridge.Invalid {
 		t.Errorf("a head without a time: %v", err)
 	}
 	r := reader{}
