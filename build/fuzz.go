@@ -94,9 +94,7 @@ func (p project) saveInputs(ctx context.Context, target fuzzTarget, limit int) e
 	found := filepath.Join(strings.TrimSpace(string(cache)), "fuzz", "bridge", filepath.FromSlash(target.folder), target.name)
 	kept := p.at(filepath.FromSlash(target.folder), "testdata", "fuzz", target.name)
 	copied, err := copyShortest(found, kept, limit)
-	if copied > 0 {
-		p.say("%s: %d inputs kept", target, copied)
-	}
+	p.say("%s: %d new inputs kept", target, copied)
 	return err
 }
 

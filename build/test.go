@@ -475,7 +475,7 @@ func packageTests(ctx context.Context, p project) error {
 }
 
 // realCLITests runs the tests that drive the agent CLIs. On Linux it is a
-// failure when they cannot be run; elsewhere those tests skip themselves.
+// failure when they cannot be run; elsewhere they skip themselves. A long run reports on the newest CLIs.
 func realCLITests(ctx context.Context, p project) error {
 	_, packages, err := p.packages(ctx)
 	if err != nil {
@@ -492,7 +492,10 @@ func realCLITests(ctx context.Context, p project) error {
 	for _, name := range packages { // the one with most of them runs as many at once as there are processors
 		lanes = append(lanes, []goCall{{env: env, args: []string{cliLimit, "-count=1", name}}})
 	}
-	return p.goTestLanes(ctx, 1, lanes...)
+	if err := p.goTestLanes(ctx, 1, lanes...); err != nil || !p.long {
+		return err
+	}
+	return p.goTool(ctx, "run", "./build/newest")
 }
 
 // buildHub builds a team's hub.

@@ -82,8 +82,7 @@ func copyChanged(from, to string, names ...string) (same bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		have, err := os.ReadFile(filepath.Join(to, name))
-		if err == nil && bytes.Equal(have, want) {
+		if have, err := os.ReadFile(filepath.Join(to, name)); err == nil && bytes.Equal(have, want) {
 			continue
 		}
 		same = false
