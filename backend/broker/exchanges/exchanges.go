@@ -130,6 +130,7 @@ func (s *Service) Identified(id string, former []string) {
 		}
 	}
 	pauses := slices.Clone(s.pauses)
+	s.pruneLocked()
 	s.mu.Unlock()
 	if !moved {
 		return
@@ -137,6 +138,29 @@ func (s *Service) Identified(id string, former []string) {
 	if err := s.opts.File.SetPauses(pauses); err != nil {
 		s.opts.Log.Warn("a pause of an exchange will not survive this broker", "err", err)
 	}
+}
+
+// mostAliases limits the earlier ids that are kept, so that a broker that runs for months
+// does not grow.
+const mostAliases = 1000
+
+// pruneLocked forgets the earlier ids of sessions in no paused pair once there are too
+// many. A message under such an id then counts for a pair of its own.
+func (s *Service) pruneLocked() {
+	if len(s.aliases) <= mostAliases {
+		return
+	}
+	paused := map[string]bool{}
+	for _, p := range s.pauses {
+		paused[p.A], paused[p.B] = true, true
+	}
+	kept := map[string]string{}
+	for old := range s.aliases {
+		if id := s.idLocked(old); paused[id] {
+			kept[old] = id
+		}
+	}
+	s.aliases = kept
 }
 
 // idLocked returns the present id of a session, under the service's own lock.
