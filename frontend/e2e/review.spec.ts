@@ -164,7 +164,8 @@ test('JOB-18 each way to finish shows first what it would do', async ({ jobs, pa
   });
   await page.goto(`/#/runs/${job}/changes`);
   for (const name of ['Apply', 'Squash', 'Merge', 'Keep', 'Discard']) {
-    await page.getByRole('button', { name: `${name}…` }).focus();
+    const opener = page.getByRole('button', { name: `${name}…` });
+    await opener.focus();
     await page.keyboard.press('Enter');
     const dialog = page.getByRole('dialog', { name: `${name} Keeps a file?` });
     await expect(dialog.getByRole('button', { name, exact: true })).toBeEnabled();
@@ -172,6 +173,7 @@ test('JOB-18 each way to finish shows first what it would do', async ({ jobs, pa
     await expect(dialog.getByText('It fits without a conflict.')).toHaveCount(lands ? 1 : 0);
     await page.keyboard.press('Escape');
     await expect(dialog).toHaveCount(0);
+    await expect(opener).toBeFocused(); // a little later; before, the next focus would be lost
   }
   expect(done).toEqual([false, false, false, false, false]);
 });
