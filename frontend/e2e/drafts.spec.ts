@@ -34,7 +34,7 @@ test('JOB-18 CHT-17 neither Esc nor a reload loses a comment, a message or a dec
   // One that is left on purpose comes back, and one that is being written stays when another is begun.
   await line(2).click();
   await page.keyboard.type('And two?');
-  await page.getByRole('button', { name: 'Leave it' }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
   await expect(box(2)).toHaveCount(0);
   await page.getByRole('button', { name: 'Undo' }).click();
   await expect(box(2)).toHaveValue('And two?');

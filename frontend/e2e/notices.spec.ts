@@ -101,7 +101,7 @@ test('PGE-14 a page in the background shows a notice and a badge, behind the swi
   await expect.poll(shown).toHaveLength(2);
   await page.getByLabel('Quiet from').fill('00:00');
   await page.getByLabel('Quiet until').fill('23:59');
-  await page.getByRole('button', { name: 'Keep hours' }).click();
+  await page.getByRole('button', { name: 'Save hours' }).click();
   await expect(page.locator('main')).toContainText('It is quiet from 00:00 to 23:59.');
   needs = [...needs, asks('c')];
   await lookAgain(page);

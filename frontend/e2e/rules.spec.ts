@@ -46,7 +46,7 @@ test('NED-04 from now on is spelled out, used, listed and taken back', async ({ 
   expect(await violations(page)).toEqual([]);
   await list.scrollIntoViewIfNeeded();
   await shot(page, 'rules');
-  await list.getByRole('button', { name: /Take back/ }).focus();
+  await list.getByRole('button', { name: /Revoke/ }).focus();
   await page.keyboard.press('Enter');
   await expect(page.getByText('Taken back: it allows nothing any more.')).toBeVisible();
   await expect(list).toHaveCount(0);

@@ -122,7 +122,7 @@ test('JOB-15 jobs stand by their outcome, and a filter survives', async ({ jobs,
   // What failed needs its owner until that is put away.
   await page.goto('/#/needs');
   await expect(page.getByText('Fails failed', { exact: true })).toBeVisible();
-  await page.getByRole('button', { name: /Put away.*Fails failed/ }).click();
+  await page.getByRole('button', { name: /Dismiss.*Fails failed/ }).click();
   await expect(page.getByText('Fails failed', { exact: true })).toHaveCount(0);
 });
 
@@ -327,7 +327,7 @@ test('JOB-18 JOB-08 a worktree job is read line by line, commented on and squash
   await expect(file).toContainText('two');
   await file.getByRole('button', { name: 'Comment on added line 2' }).click();
   await file.getByRole('textbox', { name: 'Comment on line 2 of parser.txt' }).fill('Write it out.');
-  await file.getByRole('button', { name: 'Keep the comment' }).click();
+  await file.getByRole('button', { name: 'Add comment' }).click();
   await expect(page.getByText('1 comment', { exact: true })).toBeVisible();
   expect(await violations(page)).toEqual([]);
   await shot(page, 'changes');

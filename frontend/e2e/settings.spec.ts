@@ -130,10 +130,10 @@ test('DSK-06 NED-05 settings are kept in config.json, and a port counts from the
   await writeFile(config, '{\n  "theirs": [1]\n}\n');
   await open(page, 'settings');
   await page.getByLabel('Quiet from').fill('22:00');
-  await page.getByRole('button', { name: 'Keep hours' }).click();
+  await page.getByRole('button', { name: 'Save hours' }).click();
   await expect(page.getByRole('alert')).toContainText('desktop.quiet.to');
   await page.getByLabel('Quiet until').fill('07:30');
-  await page.getByRole('button', { name: 'Keep hours' }).click();
+  await page.getByRole('button', { name: 'Save hours' }).click();
   await expect(page.getByText('It is quiet from 22:00 to 07:30.')).toBeVisible();
   await page.getByRole('checkbox', { name: 'Notifications' }).uncheck();
   await expect(page.getByText('Notifications are off.')).toBeVisible();
@@ -141,10 +141,10 @@ test('DSK-06 NED-05 settings are kept in config.json, and a port counts from the
   await expect(page.getByText('Auto-wake is on for new sessions.')).toBeVisible();
   const port = page.getByRole('textbox', { name: 'Dashboard port' });
   await port.fill('70000');
-  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
   await expect(page.getByRole('alert')).toContainText('port must be between 0 and 65535');
   await port.fill('4999');
-  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
   await expect(page.getByText('It counts from the next start of the broker.')).toBeVisible();
   await expect(page.getByText(/Served on \d+ now; from the next start on 4999/)).toBeVisible();
   expect(JSON.parse(await readFile(config, 'utf8'))).toEqual({

@@ -55,7 +55,7 @@ test('DSK-06 mail that waits too long needs the owner, can be put away and taken
   await expect(page.locator('main li')).toContainText(title);
   await expect(page.locator('main li')).toContainText('1 h ago');
   await expect(page).toHaveTitle('Needs you · Bridge'); // news is not counted (PGE-02)
-  await page.getByRole('button', { name: /^Put away/ }).click();
+  await page.getByRole('button', { name: /^Dismiss/ }).click();
   await expect(page.locator('main')).toContainText('Nothing needs you.');
   await page.getByRole('button', { name: 'Undo' }).click();
   await expect(page.locator('main li')).toContainText(title);

@@ -75,7 +75,7 @@ test('DSK-06 a stranger allows, reads, comments and applies in the demo, in ten 
       await file
         .getByRole('textbox', { name: 'Comment on line 9 of src/cart.js' })
         .fill('Name what came, too.');
-      await file.getByRole('button', { name: 'Keep the comment' }).click();
+      await file.getByRole('button', { name: 'Add comment' }).click();
     });
     const endedAt = async () =>
       (await stateOf(page)).runs.find((run) => run.title === 'Show what changed in the cart')?.endedAt ?? 0;

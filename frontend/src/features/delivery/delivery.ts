@@ -8,10 +8,10 @@ export const STEPS: readonly Step[] = ['accepted', 'durable', 'woken', 'handed',
 
 export const STEP_NAMES: Record<Step, string> = {
   accepted: 'accepted',
-  durable: 'durable',
+  durable: 'stored',
   woken: 'woken',
   handed: 'handed over',
-  consumed: 'consumed',
+  consumed: 'read',
   answered: 'answered',
 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { approval, message, need, peer, run } from '../../lib/sample';
-import { atWork, type WorkFacts } from './work';
+import { atWork, runsWords, type WorkFacts } from './work';
 
 const facts = (over: Partial<WorkFacts> = {}): WorkFacts => ({
   peers: [],
@@ -87,5 +87,17 @@ describe('PGE-07 who is at work, on what, since when', () => {
       ['Retries', false, 'waits to ask its provider again', 60],
     ]);
     expect(lines.map(({ link }) => link)[0]).toBe('#/runs/spent');
+  });
+});
+
+describe('where the broker runs', () => {
+  it.each([
+    ['serve', 'running in a terminal'],
+    ['background', 'running in the background'],
+    ['desktop', 'running in the desktop app'],
+    ['service', 'running as a service'],
+    ['', 'running'],
+  ])('%s', (host, words) => {
+    expect(runsWords(host)).toBe(words);
   });
 });

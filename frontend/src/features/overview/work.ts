@@ -108,3 +108,13 @@ export function atWork(facts: WorkFacts): WorkLine[] {
       byName(a.name, b.name),
   );
 }
+
+const HOSTS: Record<string, string> = {
+  serve: 'in a terminal',
+  background: 'in the background',
+  desktop: 'in the desktop app',
+  service: 'as a service',
+};
+
+/** Returns where the broker runs: "running as a service". */
+export const runsWords = (host: string) => `running ${HOSTS[host] ?? ''}`.trimEnd();
