@@ -20,6 +20,7 @@ import (
 	"bridge/backend/broker/exchanges"
 	"bridge/backend/broker/mux"
 	"bridge/backend/broker/presence"
+	"bridge/backend/broker/proving"
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
@@ -31,7 +32,7 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// Options configures a [Broker]. All fields are required except CLI, Pace and HoldShared.
+// Options configures a [Broker]. All fields are required except CLI, Proofs, Pace and HoldShared.
 type Options struct {
 	Home     config.Home
 	Settings func() (config.Settings, error) // read from the file at each use
@@ -46,6 +47,8 @@ type Options struct {
 	Queue func() (agent.Queue, error)
 	// CLI finds the program of a kind and its version. If nil, the broker does not check versions.
 	CLI func(ctx context.Context, kind bridge.AgentKind) (agent.Found, error)
+	// Proofs knows which routes into the agents work; nil knows nothing.
+	Proofs *proving.Service
 	// HoldShared is set while older programs run. The JSON stores that they share with
 	// this build then stay unchanged (VER-05).
 	HoldShared bool
@@ -103,6 +106,7 @@ func New(ctx context.Context, opts Options) (*Broker, error) {
 	})
 	b := &Broker{core: c, mux: mux.New()}
 	b.register()
+	opts.Proofs.OnRecorded(func() { presence.Versions{Presence: c.Presence}.MarkBroken(opts.Proofs.Faults) })
 	b.leases.importAcks(ctx)
 	return b, nil
 }
@@ -244,6 +248,7 @@ func (b *Broker) register() {
 	mux.Handle(m, api.OpWithdrawDecision, mux.ForOwner(b, "withdraws decisions", b.WithdrawOwner))
 	b.costs.Register(m)
 	b.Exchanges.Register(m, b)
+	b.opts.Proofs.Register(m, b)
 	entry.Options{Keys: b.opts.Keys, URL: b.opts.URL, Presence: b.Presence}.Register(m)
 }
 

@@ -37,7 +37,7 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 	}
 	note, err := p.decisions.note(ctx, p.TargetOf(s))
 	p.children.scheduleCheck(s, args.CLIDataDir)
-	p.status.askVersion(args.Kind)
+	p.status.askVersion(args.Kind, presence.Begins(s, args))
 	p.changed()
 	p.Lock()
 	answer := presence.Joined(s)

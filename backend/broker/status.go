@@ -118,6 +118,7 @@ func (p *status) now(ctx context.Context) (api.Status, error) {
 	status := api.Status{
 		Version: p.opts.Version, PID: ownPID(), Host: p.opts.Host, Since: p.started.UnixMilli(), URL: p.opts.URL(),
 		Schema: p.opts.DB.Version(), Revision: revision, Peers: peers,
+		Proofs: p.opts.Proofs.Summaries(),
 	}
 	status.Goroutines, status.HeapBytes = proc.Size()
 	for _, p := range peers {

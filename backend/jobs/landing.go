@@ -62,7 +62,17 @@ func (j *views) Diff(ctx context.Context, name string) (landing.Diff, error) {
 	if entry, err := j.find(name); err == nil && entry.Mirror != nil {
 		return j.away.Diff(ctx, entry)
 	}
-	return j.landings.Diff(ctx, name)
+	return j.landings.Diff(ctx, name, "")
+}
+
+// DiffSince returns the changes of a worktree job since a commit of its branch (PGE-11). It fails
+// with NotFound for an unknown job or commit, and with Unsupported for a job without a worktree
+// here.
+func (j *views) DiffSince(ctx context.Context, name, commit string) (landing.Diff, error) {
+	if entry, err := j.find(name); err == nil && entry.Mirror != nil {
+		return landing.Diff{}, bridge.Errorf(bridge.Unsupported, "%s is on another PC: Bridge shows all of its changes only", name)
+	}
+	return j.landings.Diff(ctx, name, commit)
 }
 
 // Worktrees returns the number of worktrees of jobs and their size in bytes.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -175,12 +176,7 @@ func cancelled(name string) string { return name + " was cancelled" }
 
 // holds reports whether the page shows a message with the text.
 func (s shown) holds(text string) bool {
-	for _, message := range s.Messages {
-		if strings.Contains(message.Body, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Messages, func(message shownMessage) bool { return strings.Contains(message.Body, text) })
 }
 
 // hasMessage reports whether the page shows the message of that id.

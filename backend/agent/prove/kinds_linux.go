@@ -11,6 +11,7 @@ import (
 	"bridge/backend/agent/appserver"
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/chat"
 )
 
 // session is the agent in its terminal.
@@ -60,7 +61,7 @@ const claudeModSince = "2.1.287"
 const aloneFlag = "--no-daemon"
 
 // The labels of the owner's words.
-var noLabel, queueLabel = "", "[From your user, the owner, through the Bridge dashboard]\n\n"
+var noLabel, queueLabel = "", chat.OwnerLabel
 
 // kinds holds each of Kinds.
 var kinds = map[bridge.AgentKind]kindOf{

@@ -1,30 +1,20 @@
 package prove
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 
 	"bridge/backend/agent/prove/scripted"
-	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
+	"bridge/backend/platform/pageclient"
 )
 
-// page is the owner's page without a browser: a client with the page's cookie.
-type page struct {
-	client *http.Client
-	base   string // the address without a path
-}
+// page is the owner's page without a browser.
+type page struct{ *pageclient.Client }
 
 // shown is what the page shows, as far as the routes need it.
 type shown struct {
@@ -36,11 +26,14 @@ type shown struct {
 			ID string `json:"id"`
 		} `json:"children"`
 	} `json:"peers"`
-	Messages []struct {
-		ID   string `json:"id"`
-		Body string `json:"body"`
-	} `json:"messages"`
-	Approvals []approval `json:"approvals"`
+	Messages  []shownMessage `json:"messages"`
+	Approvals []approval     `json:"approvals"`
+}
+
+// shownMessage is a message on the page.
+type shownMessage struct {
+	ID   string `json:"id"`
+	Body string `json:"body"`
 }
 
 // words is what the owner writes on the page.
@@ -59,101 +52,28 @@ type written struct {
 // openPage signs in with a launch link, and returns the page. It fails with Invalid if the
 // link is none.
 func openPage(ctx context.Context, link string) (*page, error) {
-	base, _, ok := strings.Cut(link, "/launch?")
-	if !ok {
-		return nil, bridge.Errorf(bridge.Invalid, "the broker of the empty home printed no launch link")
-	}
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return nil, fmt.Errorf("keep the cookies of the page: %w", err)
-	}
-	p := &page{client: &http.Client{Jar: jar}, base: base}
-	answer, err := p.open(ctx, http.MethodGet, strings.TrimPrefix(link, base), nil)
-	if err != nil {
-		return nil, err
-	}
-	return p, answer.Body.Close()
-}
-
-// open sends a request, and returns the response if it succeeded.
-func (p *page) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var raw []byte
-	if body != nil {
-		var err error
-		if raw, err = json.Marshal(body); err != nil {
-			return nil, fmt.Errorf("encode a request of the page: %w", err)
-		}
-	}
-	r, err := http.NewRequestWithContext(ctx, method, p.base+path, bytes.NewReader(raw))
-	if err != nil {
-		return nil, fmt.Errorf("make a request of the page: %w", err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("x-bridge", "1")
-	answer, err := p.client.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("ask as the page: %w", err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, mostRunes))
-		answer.Body.Close() //nolint:errcheck // the refusal is what counts
-		return nil, bridge.Errorf(bridge.Internal, "the page's %s %s is answered with %s %s", method, path, answer.Status, text)
-	}
-	return answer, nil
-}
-
-// ask sends a request, and decodes its answer.
-func (p *page) ask(ctx context.Context, method, path string, body, answer any) error {
-	response, err := p.open(ctx, method, path, body)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
-		return fmt.Errorf("read the answer to the page's %s %s: %w", method, path, err)
-	}
-	return nil
+	client, err := pageclient.Open(ctx, link)
+	return &page{client}, err
 }
 
 // await returns what the page shows once that fits. It looks again at each event, as the
 // page does. With an error it returns what the page showed last.
-func (p *page) await(ctx context.Context, fits func(shown) bool) (shown, error) {
-	var now shown
-	events, err := p.open(ctx, http.MethodGet, "/api/events", nil)
-	if err != nil {
-		return now, err
-	}
-	defer events.Body.Close()
-	changes := bufio.NewScanner(events.Body)
-	for {
+func (p *page) await(ctx context.Context, fits func(shown) bool) (now shown, err error) {
+	err = p.Await(ctx, func() (bool, error) {
 		var next shown
-		if err := p.ask(ctx, http.MethodGet, "/api/state", nil, &next); err != nil {
-			return now, err
+		if err := p.Get(ctx, "/api/state", &next); err != nil {
+			return false, err
 		}
 		now = next
-		if fits(now) {
-			return now, nil
-		}
-		if !nextEvent(changes) {
-			return now, fmt.Errorf("wait for the page: %w", cmp.Or(ctx.Err(), changes.Err(), io.EOF))
-		}
-	}
-}
-
-// nextEvent reads up to the next event, and reports false at the stream's end.
-func nextEvent(events *bufio.Scanner) bool {
-	for events.Scan() {
-		if strings.HasPrefix(events.Text(), "data:") {
-			return true
-		}
-	}
-	return false
+		return fits(now), nil
+	})
+	return now, err
 }
 
 // write posts the owner's words to the session, as the page does.
 func (w *walk) write(ctx context.Context, said words) (written, error) {
 	var answer written
-	err := w.page.ask(ctx, http.MethodPost, "/api/sessions/"+url.PathEscape(w.peer.Name)+"/message", said, &answer)
+	err := w.page.Ask(ctx, http.MethodPost, "/api/sessions/"+url.PathEscape(w.peer.Name)+"/message", said, &answer)
 	return answer, err
 }
 

@@ -71,7 +71,7 @@ func TestCAN_01_WhatThePageRefusesIsSaid(t *testing.T) {
 	if _, err := openPage(t.Context(), "no link"); bridge.CodeOf(err) != bridge.Invalid {
 		t.Errorf("no link: %v", err)
 	}
-	err := pageOf(t, `{}`).ask(t.Context(), http.MethodPost, "/api/approvals/a", nil, &approval{})
+	err := pageOf(t, `{}`).Ask(t.Context(), http.MethodPost, "/api/approvals/a", nil, &approval{})
 	if err == nil || !strings.Contains(err.Error(), "POST /api/approvals/a is answered with 404") {
 		t.Errorf("an unknown address: %v", err)
 	}

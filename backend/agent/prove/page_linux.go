@@ -44,7 +44,7 @@ func (w *walk) allow(ctx context.Context, step, text string) *fault {
 		return &fault{step, "the prompt can be answered on the page", "the prompt is " + asked.State + "\n" + asked.OnlyTold}
 	}
 	var after approval
-	if err := w.page.ask(ctx, http.MethodPost, "/api/approvals/"+asked.ID, map[string]string{"decision": "allow"}, &after); err != nil {
+	if err := w.page.Ask(ctx, http.MethodPost, "/api/approvals/"+asked.ID, map[string]string{"decision": "allow"}, &after); err != nil {
 		return &fault{step, "the page's answer is taken", err.Error()}
 	}
 	return nil

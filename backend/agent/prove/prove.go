@@ -12,31 +12,43 @@ import (
 
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/proof"
 )
 
-// Route is one way of Bridge into a session.
-type Route string
+// What a proof is made of: package proof says what it means for people.
+type (
+	// Route is one way of Bridge into a session.
+	Route = proof.Route
+	// State is what came of a route.
+	State = proof.State
+	// Result is what came of one route.
+	Result = proof.Result
+)
 
-// The routes, in the order in which they are tried.
+// The routes.
 const (
-	Connects     Route = "connects"       // the session has Bridge's tools, registers, and says who it is
-	StartNote    Route = "start-note"     // a new session is told of the decisions in force
-	MailAtPrompt Route = "mail-at-prompt" // mail comes with the person's next prompt
-	MailAtTool   Route = "mail-at-tool"   // mail comes after a tool call of a running turn
-	MailAtStop   Route = "mail-at-stop"   // mail that came during a turn keeps the session going
-	Wake         Route = "wake"           // mail starts a turn of an idle session
-	YourWords    Route = "your-words"     // the owner's words reach the session, idle or at work
-	ToChild      Route = "child"          // the owner's words reach a sub-agent of the session
-	// A permission prompt of the session is answered on the page.
-	PermissionPrompt Route = "permission-prompt"
-	// A job asks, is cancelled and continued, and its result comes once.
-	DelegatedJob Route = "job"
+	Connects         = proof.Connects
+	StartNote        = proof.StartNote
+	MailAtPrompt     = proof.MailAtPrompt
+	MailAtTool       = proof.MailAtTool
+	MailAtStop       = proof.MailAtStop
+	Wake             = proof.Wake
+	YourWords        = proof.YourWords
+	ToChild          = proof.ToChild
+	PermissionPrompt = proof.PermissionPrompt
+	DelegatedJob     = proof.DelegatedJob
+)
+
+// The states.
+const (
+	Works      = proof.Works
+	Broken     = proof.Broken
+	NotTried   = proof.NotTried
+	NotOffered = proof.NotOffered
 )
 
 // Routes returns all routes, in the order in which they are tried.
-func Routes() []Route {
-	return []Route{Connects, StartNote, MailAtPrompt, MailAtTool, MailAtStop, Wake, YourWords, ToChild, PermissionPrompt, DelegatedJob}
-}
+func Routes() []Route { return proof.Routes() }
 
 // ParseRoute returns the route of that name. It fails with Invalid, and a suggestion, if
 // there is none.
@@ -52,45 +64,6 @@ func ParseRoute(name string) (Route, error) {
 		return "", bridge.Errorf(bridge.Invalid, "there is no route %q. Did you mean %s?", name, strings.Join(like, " or "))
 	}
 	return "", bridge.Errorf(bridge.Invalid, "there is no route %q: use %s", name, strings.Join(names, ", "))
-}
-
-var titles = map[Route]string{
-	Connects:     "connects",
-	StartNote:    "start note",
-	MailAtPrompt: "mail at the prompt",
-	MailAtTool:   "mail at a tool",
-	MailAtStop:   "mail at the stop",
-	Wake:         "wake of an idle session",
-	YourWords:    "your words",
-	ToChild:      "words to a sub-agent",
-
-	PermissionPrompt: "a permission prompt",
-	DelegatedJob:     "a job",
-}
-
-// Title returns the route's name for people.
-func (r Route) Title() string { return titles[r] }
-
-// State is what came of a route.
-type State string
-
-// The states.
-const (
-	Works      State = "works"
-	Broken     State = "broken"
-	NotTried   State = "not-tried"   // an earlier route is broken, and this one needs it
-	NotOffered State = "not-offered" // Bridge has no such route into this kind
-)
-
-// Result is what came of one route.
-type Result struct {
-	Route Route  `json:"route"`
-	State State  `json:"state"`
-	Step  string `json:"step,omitempty"` // in which a broken route ended
-	// Expected is what that step should bring, and Got what it brought.
-	Expected string `json:"expected,omitempty"`
-	Got      string `json:"got,omitempty"`
-	Why      string `json:"why,omitempty"` // it was not tried or is not offered
 }
 
 // Report is what came of all routes into one kind of agent.
@@ -173,7 +146,7 @@ func (r Report) Text() string {
 		fmt.Fprintf(&b, "  version %s\n", r.Version)
 	}
 	for _, route := range r.Routes {
-		fmt.Fprintf(&b, "  %-24s %s\n", route.Route.Title(), route.words())
+		fmt.Fprintf(&b, "  %-24s %s\n", route.Route.Title(), resultText(route))
 		for _, line := range []struct{ name, text string }{{"step", route.Step}, {"expected", route.Expected}, {"got", route.Got}} {
 			if line.text != "" {
 				fmt.Fprintf(&b, "    %-9s %s\n", line.name+":", strings.ReplaceAll(line.text, "\n", "\n"+strings.Repeat(" ", 14)))
@@ -186,7 +159,7 @@ func (r Report) Text() string {
 
 var stateWords = map[State]string{Works: "works", Broken: "BROKEN", NotTried: "not tried", NotOffered: "not offered"}
 
-func (r Result) words() string {
+func resultText(r Result) string {
 	if r.Why == "" {
 		return stateWords[r.State]
 	}

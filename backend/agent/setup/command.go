@@ -263,13 +263,22 @@ func (in Input) verdict(existing any) verdict {
 		home, isBridge := bridgeCommand(commandWords(hook))
 		switch {
 		case !isBridge:
-		case home == in.BridgeHome && len(hooks) == 1:
+		case in.isOwnHome(home) && len(hooks) == 1:
 			found = ours
 		default:
 			found = another
 		}
 	}
 	return found
+}
+
+// isOwnHome reports whether an entry's --home is this Bridge's. On Windows a hook's line has
+// the home with forward slashes, and case does not tell names apart.
+func (in Input) isOwnHome(home string) bool {
+	if !in.windows() {
+		return home == in.BridgeHome
+	}
+	return strings.EqualFold(strings.ReplaceAll(home, `\`, "/"), strings.ReplaceAll(in.BridgeHome, `\`, "/"))
 }
 
 // role returns the purpose of a list element: the text itself, or the event of one

@@ -423,7 +423,17 @@ func readConfig(path string) (data []byte, target string, mode fs.FileMode, err 
 	if data == nil {
 		data = []byte{}
 	}
-	return data, target, info.Mode().Perm(), nil
+	return data, target, permissions(info), nil
+}
+
+// permissions returns a file's mode. Windows reports 0666 for every file that may be
+// written: that is the mode of a new file.
+func permissions(info fs.FileInfo) fs.FileMode {
+	mode := info.Mode().Perm()
+	if runtime.GOOS == "windows" && mode == 0o666 {
+		return disk.PrivateFile
+	}
+	return mode
 }
 
 // missingDirs returns the folders that have to be made for target, outermost

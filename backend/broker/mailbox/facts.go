@@ -7,14 +7,15 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
+	"bridge/backend/core/proof"
 	"bridge/backend/core/session"
 )
 
 // HasMod reports whether a mod registered for exactly the session's present conversation.
-// A channel has precedence (CHT-03).
+// A channel has precedence (CHT-03). A mod that is proven broken counts for none (CAN-03).
 func (all Boxes) HasMod(s *session.Session) bool {
 	box := all[s.ID]
-	return s.Kind == bridge.Claude && !s.Channel && box != nil && box.Mod.IsIn(s.SessionID)
+	return s.Kind == bridge.Claude && !s.Channel && box != nil && !box.Broken.Has(proof.YourWords) && box.Mod.IsIn(s.SessionID)
 }
 
 // ReservedForMod returns a filter for the mail of s that is reserved for its mod: no hook takes it.
@@ -37,7 +38,7 @@ func (all Boxes) Facts(s *session.Session) delivery.Facts {
 		Threads: s.Host == session.HostServer, Mod: all.HasMod(s), AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect,
 	}
 	if box := all[s.ID]; box != nil {
-		facts.Waiting, facts.Failed = box.Hooks.Waits(), box.Queue.Problem() != ""
+		facts.Waiting, facts.Failed, facts.Broken = box.Hooks.Waits(), box.Queue.Problem() != "", box.Broken
 	}
 	return facts
 }

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -73,24 +74,24 @@ func TestCHT_20_JOB_01_HooksGetNeitherTheModsMailNorAwaitedMail(t *testing.T) {
 func TestCHT_03_TheFactsOfASession(t *testing.T) {
 	s := &session.Session{ID: "p1", Name: "web", Kind: bridge.OpenCode, SessionID: "s1", Busy: true, Channel: true, Plugin: true, HooksSeen: true, Host: session.HostServer, Wake: session.Policy{AutoWake: true, WakeOnDirect: true}}
 	want := delivery.Facts{Name: "web", Kind: bridge.OpenCode, SessionID: "s1", Busy: true, Channel: true, Plugin: true, Hooks: true, Threads: true, AutoWake: true, WakeOnDirect: true}
-	if got := (Boxes{}).Facts(s); got != want {
+	if got := (Boxes{}).Facts(s); !reflect.DeepEqual(got, want) {
 		t.Errorf("without a box: %+v, want %+v", got, want)
 	}
 	box := New()
 	all := Boxes{"p1": box}
-	if got := all.Facts(s); got != want {
+	if got := all.Facts(s); !reflect.DeepEqual(got, want) {
 		t.Errorf("with a new box: %+v, want %+v", got, want)
 	}
 	box.Hooks.Wait(true)
-	if want.Waiting = true; all.Facts(s) != want {
+	if want.Waiting = true; !reflect.DeepEqual(all.Facts(s), want) {
 		t.Errorf("with a waiting hook: %+v", all.Facts(s))
 	}
 	box.Queue.Note(chat.QueueRefused, "it is full")
-	if want.Failed = true; all.Facts(s) != want {
+	if want.Failed = true; !reflect.DeepEqual(all.Facts(s), want) {
 		t.Errorf("with a queue that refused: %+v", all.Facts(s))
 	}
 	idle := &session.Session{ID: "p2", Kind: bridge.Claude}
-	if got, want := all.Facts(idle), (delivery.Facts{Kind: bridge.Claude}); got != want {
+	if got, want := all.Facts(idle), (delivery.Facts{Kind: bridge.Claude}); !reflect.DeepEqual(got, want) {
 		t.Errorf("an idle one: %+v, want %+v", got, want)
 	}
 }

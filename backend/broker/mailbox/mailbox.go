@@ -14,6 +14,7 @@ import (
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/mail"
+	"bridge/backend/core/proof"
 	"bridge/backend/core/session"
 )
 
@@ -21,6 +22,11 @@ import (
 type Box struct {
 	FormerIDs []string // peer ids whose mail belongs to this session too
 	Looking   bool     // a check of the CLI's own store is scheduled
+
+	// Version is the version of the CLI that serves the session, "" if it is not known, and
+	// Broken are the routes that are proven broken in it (CAN-03).
+	Version string
+	Broken  proof.Faults
 
 	// The state of the wakes, by mechanism.
 	Hooks wake.Hooks

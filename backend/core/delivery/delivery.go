@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/chat"
+	"bridge/backend/core/proof"
 )
 
 // Facts are the known facts about a session.
@@ -28,6 +29,9 @@ type Facts struct {
 	Waiting   bool // a wake hook waits in the background
 	Failed    bool // the last push into the host's queue failed
 	Problem   bool // the diagnostics report a problem
+
+	// Broken are the routes that are proven broken in exactly the session's version.
+	Broken proof.Faults
 
 	AutoWake, WakeOnDirect bool // the session's wake policy
 }
@@ -141,6 +145,7 @@ type Route struct {
 // that id. No way interrupts a turn (CHT-03 to CHT-10).
 func To(f Facts, child, body string) Route {
 	r := table[f.Kind]
+	r.child = f.childRow()
 	switch {
 	case child != "" && r.child.by == chat.Native:
 		return Route{
@@ -153,6 +158,9 @@ func To(f Facts, child, body string) Route {
 		return Route{Transport: chat.Bridge, Detail: f.fill("Stored; {name} reads it when it is back.")}
 	}
 	refusal := ""
+	if len(r.owner) > 0 && f.Broken.Has(proof.YourWords) {
+		r.owner, refusal = nil, f.since(proof.YourWords, "The way of your words is broken since {since}, so they go to {name} as mail: ")
+	}
 	for _, l := range r.owner {
 		switch {
 		case !l.open(f):
@@ -179,7 +187,7 @@ func Note(f Facts) string { return f.mail().words.of(f) }
 // sentence about both. The sentence also says why a better way is unavailable.
 func Mail(f Facts) (way Way, wake Wake, detail string) {
 	l := f.mail()
-	if f.Failed {
+	if f.Failed && !f.hasBrokenWake() {
 		return l.way, WakeFailed, f.fill(l.detail)
 	}
 	return l.way, l.wake, f.fill(l.detail)
@@ -191,7 +199,12 @@ func (f Facts) afterRefusal() string {
 	return Note(f)
 }
 
-func (f Facts) mail() line { return first(table[f.Kind].mail, f) }
+func (f Facts) mail() line {
+	if l, is := f.withoutBroken(); is {
+		return l
+	}
+	return first(table[f.Kind].mail, f)
+}
 
 // first returns the best available way.
 func first(lines []line, f Facts) line {
@@ -218,6 +231,9 @@ func NeverWakes(kind bridge.AgentKind) string { return table[kind].asleep }
 // CanWake reports whether the kind's waker is available for this session. A failed wake
 // may be retried.
 func CanWake(f Facts) bool {
+	if f.hasBrokenWake() {
+		return false
+	}
 	switch WakerOf(f.Kind) {
 	case HookWaker:
 		return f.Channel || f.Waiting
@@ -248,7 +264,7 @@ type ChildWords struct {
 
 // WordsOf returns the texts of the page about a live session.
 func WordsOf(f Facts) Words {
-	child := table[f.Kind].child
+	child := f.childRow()
 	return Words{
 		Owner:    To(f, "", "any words").Detail,
 		WokenBy:  wokenBy(f),
@@ -265,6 +281,8 @@ func WordsOf(f Facts) Words {
 // wokenBy describes the wake policy (CHT-18). The owner's message may always wake.
 func wokenBy(f Facts) string {
 	switch {
+	case f.hasBrokenWake():
+		return f.since(proof.Wake, "none: its wake is broken since {since}")
 	case WakerOf(f.Kind) == NoWaker:
 		return f.fill("none: an idle {kind} reads at its next turn")
 	case f.AutoWake:
@@ -280,6 +298,8 @@ func obstacle(f Facts) string {
 	switch {
 	case f.mail().way == ByTools:
 		return "Only its inbox is open."
+	case f.hasBrokenWake():
+		return f.since(proof.Wake, "Its wake is broken since {since}.")
 	case f.Failed:
 		return "It could not be woken."
 	case f.Problem:

@@ -20,9 +20,15 @@ const (
 	LandingFailed LandingState = "failed" // interrupted before anything was done
 )
 
-// Landing is the owner's last finish of a worktree job.
+// Landing is the owner's last finish of a worktree job, with all finishes before it.
 type Landing struct {
-	Action string       `json:"action"` // apply, squash, merge, keep, discard
+	Finish
+	Earlier []Finish `json:"earlier,omitempty"` // oldest first
+}
+
+// Finish is one action of the owner on the work of a worktree job.
+type Finish struct {
+	Action string       `json:"action"` // apply, squash, merge, keep, discard, undo
 	State  LandingState `json:"state"`
 	Run    int          `json:"run"` // the job's run with that work
 	At     Millis       `json:"at"`
@@ -32,6 +38,9 @@ type Landing struct {
 	Head   string `json:"head,omitempty"`   // of the job
 	Target string `json:"target,omitempty"` // of the main checkout
 	Next   string `json:"next,omitempty"`   // its planned next commit
+	On     string `json:"on,omitempty"`     // its branch
+
+	Of string `json:"of,omitempty"` // the action that an undo takes back
 }
 
 // discarded is the action that drops a job's work.

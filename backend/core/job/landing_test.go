@@ -57,10 +57,10 @@ func TestJOB_08_WhatTheOwnerDoesWithTheWorkDecidesWhetherItGoesOn(t *testing.T) 
 		goesOn  bool
 	}{
 		{nil, true},
-		{&Landing{Action: "squash", State: LandingDone}, true},
-		{&Landing{Action: "squash", State: LandingBegun}, false},
-		{&Landing{Action: "discard", State: LandingDone}, false},
-		{&Landing{Action: "discard", State: LandingFailed}, true},
+		{&Landing{Finish: Finish{Action: "squash", State: LandingDone}}, true},
+		{&Landing{Finish: Finish{Action: "squash", State: LandingBegun}}, false},
+		{&Landing{Finish: Finish{Action: "discard", State: LandingDone}}, false},
+		{&Landing{Finish: Finish{Action: "discard", State: LandingFailed}}, true},
 	} {
 		job := Job{Name: "codex-job-00000001", Agent: bridge.Codex, State: Finished, Run: 1, Landing: tt.landing}
 		_, err := NewRegistry(Limits{}, []Job{job}).Message(job.Name, "more", Settings{}, at)
@@ -75,7 +75,7 @@ func TestJOB_09_AJobWhoseWorktreeIsThereStaysOutOfTheArchive(t *testing.T) {
 	gone, expired := worktree, worktree
 	gone.ReclaimedAt = 5
 	expired.ReclaimedAt, expired.ExpiredAt = 5, 6
-	dropped := &Landing{Action: "discard", State: LandingDone}
+	dropped := &Landing{Finish: Finish{Action: "discard", State: LandingDone}}
 	for _, tt := range []struct {
 		worktree *Worktree
 		landing  *Landing

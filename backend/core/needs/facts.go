@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
+	"bridge/backend/core/proof"
 )
 
 // Facts is the input of List. Unknown facts are missing.
@@ -24,6 +25,8 @@ type Facts struct {
 	Expired   []ExpiredFact     `json:"expired,omitempty"`
 	Agents    []AgentFact       `json:"agents,omitempty"`
 	Exchanges []ExchangeFact    `json:"exchanges,omitempty"`
+	// Proofs is what is known of the routes into the agents' versions (CAN-02).
+	Proofs []proof.Summary `json:"proofs,omitempty"`
 	// PutAway are the ids of news that the owner has dismissed.
 	PutAway []string `json:"putAway,omitempty"`
 }
@@ -312,6 +315,30 @@ func (f Facts) agents() (items []Item) {
 			ID: "agent:" + string(a.Kind), Sort: Agent, Title: string(a.Kind) + " is not connected any more as it was", Detail: a.Missing,
 			Since: a.Since, Link: "#/settings", News: true,
 		})
+	}
+	return items
+}
+
+// routes returns an item for each version of an agent with a broken route. Its id stays
+// while the version does, so that it is dismissed once.
+func (f Facts) routes() (items []Item) {
+	for _, p := range f.Proofs {
+		if len(p.Broken) == 0 {
+			continue
+		}
+		item := Item{
+			ID: fmt.Sprintf("%s:%s:%s", Routes, p.Kind, p.Version), Sort: Routes, Title: string(p.Kind) + ": " + p.Broken[0].Text,
+			Since: p.At, Link: "#/settings", News: true,
+		}
+		if worked := p.Broken[0].Worked; worked != "" {
+			item.Detail = "It worked in " + worked + ". "
+		}
+		if len(p.Broken) > 1 {
+			item.Title = fmt.Sprintf("%s %s: %s are broken", p.Kind, p.Version, bridge.Counted(len(p.Broken), "route"))
+			item.Detail = p.Text() + " "
+		}
+		item.Detail += "Bridge tries each new version of " + string(p.Kind) + " once."
+		items = append(items, item)
 	}
 	return items
 }

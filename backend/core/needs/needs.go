@@ -31,11 +31,12 @@ const (
 	Mail      Sort = "mail"       // a session leaves its mail unread for too long
 	Expired   Sort = "expired"    // a message expired unread
 	Agent     Sort = "agent"      // an agent CLI's connection has changed
+	Routes    Sort = "routes"     // a route into an agent is broken in its version
 )
 
 // Sorts returns all sorts.
 func Sorts() []Sort {
-	return []Sort{Offline, Storage, Approval, Question, JobAsks, JobEnded, JobReview, Exchange, Mail, Expired, Agent}
+	return []Sort{Offline, Storage, Approval, Question, JobAsks, JobEnded, JobReview, Exchange, Mail, Expired, Agent, Routes}
 }
 
 // Urgency is how soon an item needs the owner.
@@ -95,7 +96,7 @@ func (i Item) Plain() string { return bridge.VisibleLine(cmp.Or(i.plain, i.Title
 // total, so that items keep their places while others arrive.
 func List(f Facts, now time.Time) []Item {
 	items := slices.Concat(
-		f.offline(), f.Storage.items(), f.approvals(now), f.questions(), f.jobs(now), f.exchanges(), f.mail(), f.expired(), f.agents(),
+		f.offline(), f.Storage.items(), f.approvals(now), f.questions(), f.jobs(now), f.exchanges(), f.mail(), f.expired(), f.agents(), f.routes(),
 	)
 	isPutAway := func(i Item) bool { return i.News && slices.Contains(f.PutAway, i.ID) }
 	items = slices.DeleteFunc(mergeMail(slices.DeleteFunc(items, isPutAway)), isPutAway)
@@ -147,7 +148,7 @@ func (i Item) urgency() Urgency {
 			return Info // the owner has decided
 		}
 		return Next
-	case JobEnded, Mail, Expired, Agent:
+	case JobEnded, Mail, Expired, Agent, Routes:
 		return Info
 	}
 	return Info

@@ -94,6 +94,9 @@ func (i Item) Commands() []Command {
 		return []Command{{[]string{"doctor"}, ""}}
 	case Agent:
 		return []Command{{[]string{"install", id}, ""}}
+	case Routes:
+		kind, _, _ := strings.Cut(id, ":")
+		return []Command{{[]string{"prove", kind}, "tries it again, and shows what came"}}
 	default:
 		return nil
 	}

@@ -104,10 +104,13 @@ const lastGroup = "Help:"
 
 // commandGroups returns the commands that people type.
 func commandGroups(a *App) []group {
-	owner := maintenance.Owner{Sessions: completing(a, sessionNames), Dial: func(ctx context.Context) (*ipc.Client, error) {
-		client, _, err := a.dialOwner(ctx, startsToRead)
-		return client, err
-	}}
+	dial := func(starts starting) func(context.Context) (*ipc.Client, error) {
+		return func(ctx context.Context) (*ipc.Client, error) {
+			client, _, err := a.dialOwner(ctx, starts)
+			return client, err
+		}
+	}
+	owner := maintenance.Owner{Sessions: completing(a, sessionNames), Dial: dial(startsToRead), Reach: dial(startsNone)}
 	return []group{
 		{"Start:", []*cobra.Command{installCommand(a), openCommand(a), statusCommand(a), demoCommand(a)}},
 		{"Every day:", append([]*cobra.Command{
@@ -117,7 +120,7 @@ func commandGroups(a *App) []group {
 		{"Other PCs and teams:", []*cobra.Command{
 			pairCommand(a), linkCommand(a), unlinkCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a),
 		}},
-		{"Run and keep:", append(maintenance.Commands(a.run()), serveCommand(a), serviceCommand(a), maintenance.Logs(a.run()), maintenance.Doctor(a.run()), maintenance.Prove(a.run(), completing(a, kindNames)), settings.Command(a.run()), uninstallCommand(a))},
+		{"Run and keep:", append(maintenance.Commands(a.run()), serveCommand(a), serviceCommand(a), maintenance.Logs(a.run()), maintenance.Doctor(a.run()), maintenance.Prove(a.run(), owner, completing(a, kindNames)), settings.Command(a.run()), uninstallCommand(a))},
 		{lastGroup, []*cobra.Command{versionCommand(a)}},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"bridge/backend/agent/connect"
 	"bridge/backend/agent/driver/run"
+	"bridge/backend/doors/cli/maintenance"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/doors/daemon"
 	"bridge/backend/doors/worker"
@@ -38,6 +39,7 @@ func (a *App) wired(options daemon.Options, home config.Home, log *slog.Logger) 
 	options.BackUpMessages = func() (<-chan struct{}, error) { return a.startBackup(home) }
 	options.Sandbox = a.floor()
 	options.Terminal = ownerTerminal(a.Program, a.Now, log)
+	options.Prove = maintenance.Prover(a.Program, home, func() []string { return withBridge(options.Terminal.Environ()) })
 	options.RunJob = func(folder string) (int, error) {
 		started, err := a.startRunner(home, folder, withBridge(options.Terminal.Environ()))
 		if err != nil {

@@ -22,21 +22,21 @@ func finishCommand(a *App) *cobra.Command {
 	var yes bool
 	chosen := map[gitwork.Action]*bool{}
 	cmd := a.jsonFlag(&cobra.Command{
-		Use: "finish RUN --apply|--squash|--merge|--keep|--discard", ValidArgsFunction: completing(a, jobNames), Short: "Land or drop what a worktree job did", Args: usage.Exact(1),
-		Long:    "Lands or drops what a worktree job did, in the main checkout of its repository. It tries first: files that conflict\nare named, a checkout with changes of its own is refused, and nothing is done then.",
-		Example: "  bridge finish codex-job-0a1b2c3d --squash --dry-run\n  bridge finish codex-job-0a1b2c3d --discard",
+		Use: "finish RUN --apply|--squash|--merge|--keep|--discard|--undo", ValidArgsFunction: completing(a, jobNames), Short: "Land or drop what a worktree job did", Args: usage.Exact(1),
+		Long:    "Lands or drops what a worktree job did, in the main checkout of its repository. It tries first: files that conflict\nare named, a checkout with changes of its own is refused, and nothing is done then. --undo takes the last landing\nback, as long as the branch has not moved on.",
+		Example: "  bridge finish codex-job-0a1b2c3d --squash --dry-run\n  bridge finish codex-job-0a1b2c3d --discard\n  bridge finish codex-job-0a1b2c3d --undo",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			args.Job = names[0]
 			for action, is := range chosen {
 				if *is && args.Action != "" {
-					return &outcome.UsageError{Err: errors.New("choose one of --apply, --squash, --merge, --keep and --discard")}
+					return &outcome.UsageError{Err: errors.New("choose one of --apply, --squash, --merge, --keep, --discard and --undo")}
 				}
 				if *is {
 					args.Action = string(action)
 				}
 			}
 			if args.Action == "" {
-				return &outcome.UsageError{Err: errors.New("choose --apply, --squash, --merge, --keep or --discard")}
+				return &outcome.UsageError{Err: errors.New("choose --apply, --squash, --merge, --keep, --discard or --undo")}
 			}
 			return a.finish(cmd.Context(), args, yes)
 		},
@@ -49,6 +49,7 @@ func finishCommand(a *App) *cobra.Command {
 	flag(gitwork.Merge, "merge its branch")
 	flag(gitwork.Keep, "leave it on its branch; what was discarded comes back")
 	flag(gitwork.Discard, "drop it; its branch stays for 30 days as bridge/discarded/RUN")
+	flag(gitwork.Undo, "take the last landing back: revert its commit, or unstage its changes")
 	cmd.Flags().BoolVar(&args.DryRun, "dry-run", false, "only try: say what conflicts, change nothing")
 	cmd.Flags().StringVar(&args.Message, "message", "", "of the commit (default the job's title)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "discard without asking")
@@ -102,12 +103,20 @@ func finishedText(f api.JobFinished) string {
 		}
 		return fmt.Sprintf("The work of %s conflicts with what is in %s:\n  %s\n", f.Job, checkout, strings.Join(paths, "\n  "))
 	}
+	if !f.Done && f.Action == string(gitwork.Undo) {
+		return fmt.Sprintf("The landing of %s can be undone.\n", f.Job)
+	}
 	if !f.Done {
 		return fmt.Sprintf("Nothing conflicts: %s can be done with the work of %s.\n", f.Action, f.Job)
 	}
 	switch gitwork.Action(f.Action) {
 	case gitwork.Apply:
 		return fmt.Sprintf("The work of %s is staged in %s: commit it there.\n", f.Job, checkout)
+	case gitwork.Undo:
+		if f.Commit == "" {
+			return fmt.Sprintf("The landing of %s is undone: it can be landed again.\n", f.Job)
+		}
+		return fmt.Sprintf("The landing of %s is undone in %s, by the commit %s.\n", f.Job, checkout, f.Commit)
 	case gitwork.Keep:
 		return fmt.Sprintf("The work of %s stays on the branch %s.\n", f.Job, branch)
 	case gitwork.Discard:

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/agent/connect"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/needs"
+	"bridge/backend/core/proof"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/report"
 	"bridge/backend/doors/cli/usage"
@@ -73,7 +74,7 @@ func statusCommand(a *App) *cobra.Command {
 				full.Needs = needs.List(*facts, a.Now())
 			}
 			full.Agents, _ = a.agents(home).Standings() // `bridge doctor` reports an unreadable installation
-			more += report.Agents(full.Agents, line) + report.Jobs(going, line) + report.Needs(full.Needs, line)
+			more += report.Agents(full.Agents, line) + report.Proofs(status.Proofs, line) + report.Jobs(going, line) + report.Needs(full.Needs, line)
 			text := report.Status(status, home.Dir(), more, len(full.Agents) > 0, line, a.Now())
 			if cost {
 				costs, err := client.Costs(cmd.Context())
@@ -122,7 +123,7 @@ func statusOffline(ctx context.Context, a *App, home config.Home) error {
 	if _, err := check.HasStore(ctx, home); errors.Is(err, check.ErrLost) {
 		return err
 	}
-	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}}, Jobs: []dto.Run{}}
+	full := statusReport{Home: home.Dir(), Broker: api.Status{Peers: []api.Peer{}, Proofs: []proof.Summary{}}, Jobs: []dto.Run{}}
 	storage := reportStorage(ctx, a, home, nil, &full)
 	full.Agents, _ = a.agents(home).Standings() // `bridge doctor` reports an unreadable installation
 	text := fmt.Sprintf("No broker runs for %s.\n%s%s%s", home.Dir(), startsOne(home), storage, report.Agents(full.Agents, lineOf(home)))

@@ -76,6 +76,8 @@ type Options struct {
 	// done closes at its end. It is called if the settings want it; nil
 	// disables automatic backups.
 	BackUpMessages func() (done <-chan struct{}, err error)
+	// Prove tries the routes into new versions of agents; nil tries none.
+	Prove *Prover
 	// RunJob starts the runner of the job in folder, independent of this process,
 	// and returns its process id; nil disables delegated jobs.
 	RunJob func(folder string) (pid int, err error)
@@ -462,6 +464,7 @@ func (d *Daemon) openStore(ctx context.Context) error {
 
 func (d *Daemon) startBroker(ctx context.Context) (err error) {
 	d.tickets = guard.NewTickets(d.opts.Now)
+	known := proofs{d}.open()
 	d.broker, err = broker.New(ctx, broker.Options{
 		Home:       d.opts.Home,
 		Settings:   func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) },
@@ -475,10 +478,12 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 		Keys:       keys{d},
 		Queue:      d.queue,
 		CLI:        d.cli,
+		Proofs:     known,
 		Retire:     func() { d.once.Do(func() { close(d.retired) }) },
 	})
 	if err == nil {
 		startPrompts(d)
+		d.tasks.Go(func() { known.Run(d.tasks.Context()) })
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"bridge/backend/agent/connect"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/proof"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/doors/dashboard/httpjson"
 )
@@ -21,9 +22,11 @@ const agentsAge = 5 * time.Second
 
 // agents caches the last list and serializes changes.
 type agents struct {
-	of  Agents // nil without agents
-	now func() time.Time
-	log *slog.Logger
+	of Agents // nil without agents
+	// proofs returns what is known of the routes into the agents.
+	proofs func(context.Context) ([]proof.Summary, error)
+	now    func() time.Time
+	log    *slog.Logger
 
 	looking sync.Mutex // guards list and at; held during a search
 	list    []connect.Agent
@@ -58,8 +61,12 @@ func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 	if a.of == nil {
 		return httpjson.WriteJSON(w, dto.Agents{Agents: []dto.Agent{}, Command: "bridge install", Looked: []string{}})
 	}
+	proofs, err := a.proofs(r.Context())
+	if err != nil {
+		return err
+	}
 	return httpjson.WriteJSON(w, dto.Agents{
-		Agents: dto.Each(a.known(r.Context()), agentShape), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
+		Agents: dto.Each(a.known(r.Context()), func(known connect.Agent) dto.Agent { return agentShape(known, proofs) }), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
 		Looked: dto.Each(a.of.Looked(), func(folder string) string { return folder }),
 	})
 }
@@ -81,11 +88,17 @@ func (a *agents) connected(w http.ResponseWriter, _ *http.Request) error {
 	return httpjson.WriteJSON(w, list)
 }
 
-func agentShape(a connect.Agent) dto.Agent {
-	return dto.Agent{
+func agentShape(a connect.Agent, proofs []proof.Summary) dto.Agent {
+	shape := dto.Agent{
 		Kind: a.Kind, Found: a.Found, Path: a.Path, Version: a.Version,
 		Connected: a.Connected, Jobs: a.Jobs, Detail: a.Detail, Refused: a.Refused, Missing: a.Missing,
 	}
+	for _, known := range proofs {
+		if known.Kind == a.Kind {
+			shape.Proof = &dto.Proof{Version: known.Version, At: known.At, Problem: known.Problem, Broken: dto.Each(known.Broken, proof.BrokenRoute.Sentence)}
+		}
+	}
+	return shape
 }
 
 // changeRequest is the body of a request to connect or disconnect an agent. Without

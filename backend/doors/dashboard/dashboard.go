@@ -250,7 +250,7 @@ func New(opts Options) *Dashboard {
 		decisions: decisions{from},
 		chats:     &chats{sources: from, handles: newHandles(), sends: guard.NewWindow(opts.Now, maxOwnerSends, time.Minute)},
 		storage:   storage.NewReports(opts.Storage, opts.Now),
-		agents:    &agents{of: opts.Agents, now: opts.Now, log: opts.Log},
+		agents:    &agents{of: opts.Agents, proofs: from.proofs, now: opts.Now, log: opts.Log},
 		settings:  &settings{of: opts.Settings, login: opts.Login, changing: &sync.Mutex{}},
 		activity:  from.activity(),
 		events:    newEvents(opts.Now),

@@ -18,6 +18,7 @@ var params = map[string][]string{
 	"/api/archive/messages":          {"query", "before", "limit"},
 	"/api/search":                    {"q", "kind", "from", "after", "before", "limit", "cursor"},
 	"/api/runs/{run}":                {"from"},
+	"/api/runs/{run}/diff":           {"since"},
 	"/api/models":                    {"agent"},
 	"/api/usage":                     {"agent"},
 	"/api/messages":                  {"peer", "before", "limit"},

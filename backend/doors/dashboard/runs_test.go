@@ -46,7 +46,7 @@ func (toldJobs) views() []api.JobView {
 			Step: "command: go test ./parser", Workdir: "/src/worktrees/app-" + working, Branch: "bridge/" + working,
 			Worktree: &api.JobWorktree{
 				Path: "/src/worktrees/app-" + working, Repository: "/src/app", Bytes: 1_482_213, Stays: "the job goes on",
-				Landing: &job.Landing{Action: "squash", State: job.LandingDone, Run: 1, At: job.Millis(now - 400_000), Commit: "5b1f7c2", Head: "9c0a41d", Target: "3f6c1f0", Next: "5b1f7c2"},
+				Landing: &job.Landing{Finish: job.Finish{Action: "squash", State: job.LandingDone, Run: 1, At: job.Millis(now - 400_000), Commit: "5b1f7c2", Head: "9c0a41d", Target: "3f6c1f0", Next: "5b1f7c2"}},
 			},
 			Session: "0198f0a2-0000-7000-8000-000000000001", Tokens: 48_213, CostUSD: 0.42, StartedAt: now - 300_000,
 		},
@@ -164,6 +164,16 @@ func (t toldJobs) Diff(_ context.Context, name string) (landing.Diff, error) {
 		{Path: "parser.go", Status: "modified", Added: 1, Removed: 1, Patch: "diff --git a/parser.go b/parser.go\n--- a/parser.go\n+++ b/parser.go\n@@ -1 +1 @@\n-one\n+two\n"},
 		{Path: "shop.png", From: "logo.png", Status: "renamed", Binary: true},
 	}}, nil
+}
+
+// DiffSince knows one commit of the job's branch.
+func (t toldJobs) DiffSince(ctx context.Context, name, commit string) (landing.Diff, error) {
+	if commit != "9c0a41d" {
+		return landing.Diff{}, bridge.Errorf(bridge.NotFound, "the branch of %s has no commit %s", name, commit)
+	}
+	diff, err := t.Diff(ctx, name)
+	diff.Base, diff.Files = commit, diff.Files[:1]
+	return diff, err
 }
 
 // Finish meets a conflict in a merge, and changes of the owner's in what is applied.

@@ -54,7 +54,8 @@ type settingsRequest struct {
 	Login        *bool           `json:"login"`
 	Backups      *backupsRequest `json:"backups"`
 
-	AnswerPrompts *prompt.Mode `json:"answerPrompts"`
+	AnswerPrompts *prompt.Mode      `json:"answerPrompts"`
+	Prove         *config.ProveMode `json:"prove"`
 }
 
 type desktopRequest struct {
@@ -80,6 +81,7 @@ func (s settingsRequest) applyTo(c *config.Config) {
 	set(&c.AutoWake, s.AutoWake)
 	set(&c.WakeOnDirect, s.WakeOnDirect)
 	set(&c.AnswerPrompts, s.AnswerPrompts)
+	set(&c.Prove, s.Prove)
 	if s.Desktop != nil {
 		set(&c.Desktop.Notifications, s.Desktop.Notifications)
 		set(&c.Desktop.Quiet, s.Desktop.Quiet)
@@ -180,8 +182,8 @@ func (s *settings) shape(ctx context.Context, c config.Config) dto.Settings {
 		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect, Mail: dto.Mail{Exchange: c.Mail.Exchange},
 		Desktop: dto.Desktop{Notifications: c.Desktop.Notifications}, Claude: dto.Claude{StatusLine: c.Claude.StatusLine},
 		Backups:       dto.AutoBackups{Auto: c.Backups.Auto, EveryHours: c.Backups.EveryHours},
-		AnswerPrompts: string(c.AnswerPrompts),
-		ServedPort:    servedPort(ctx),
+		AnswerPrompts: string(c.AnswerPrompts), Prove: string(c.Prove),
+		ServedPort: servedPort(ctx),
 	}
 	if quiet := c.Desktop.Quiet; quiet != (config.Quiet{}) {
 		wire.Desktop.Quiet = &dto.Quiet{From: quiet.From, To: quiet.To}

@@ -10,6 +10,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/core/mail"
+	"bridge/backend/core/proof"
 	"bridge/backend/doors/dashboard/activity"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/store"
@@ -42,6 +43,12 @@ func (s *sources) askBroker(ctx context.Context) (live, error) {
 		return live{}, fmt.Errorf("ask the broker for its status: %w", err)
 	}
 	return live{status: status, on: true}, nil
+}
+
+// proofs returns what is known of the routes into the agents; nothing without a broker.
+func (s *sources) proofs(ctx context.Context) ([]proof.Summary, error) {
+	now, err := s.askBroker(ctx)
+	return now.status.Proofs, err
 }
 
 // reader returns the store's read side, or an empty one if nothing was ever stored.

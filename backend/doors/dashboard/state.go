@@ -164,6 +164,7 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 	facts := needs.Facts{
 		Mail: people.unread(mail.FindOverdue(s.queue.Overdue(rows), at)), Expired: people.expired(rows),
 		PutAway: s.queue.PutAway(), Questions: s.queue.Asked(), Exchanges: exchanged,
+		Proofs: now.status.Proofs,
 	}
 	looked.Into(&facts, s.instance.Home)
 	s.runs.Into(&state, &facts)

@@ -74,6 +74,23 @@ func (g *Git) DiffTrees(ctx context.Context, top, from, to string) ([]FileChange
 	return changes, nil
 }
 
+// Contains reports whether a worktree's repository has a commit that is an ancestor of head. It
+// fails with Invalid if the id is malformed, and if git fails.
+func (w Worktree) Contains(ctx context.Context, g *Git, head, commit string) (bool, error) {
+	if !isID(commit) {
+		return false, bridge.Errorf(bridge.Invalid, "%q is no commit", bridge.OneLine(commit))
+	}
+	g, err := g.ofMain(ctx, w)
+	if err != nil {
+		return false, err
+	}
+	_, err = g.output(ctx, w.Main, "merge-base", "--is-ancestor", commit, head)
+	if code := codeOf(err); code == 1 || code == 128 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func isID(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }

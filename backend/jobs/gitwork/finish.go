@@ -22,14 +22,15 @@ const (
 	Merge   Action = "merge"   // a merge commit on that branch
 	Keep    Action = "keep"    // the branch stays unchanged; a discarded one is restored
 	Discard Action = "discard" // the branch is renamed out of the way
+	Undo    Action = "undo"    // the last finish is taken back
 )
 
 // ParseAction returns the action of that name. The error lists the choices.
 func ParseAction(raw string) (Action, error) {
-	if action := Action(raw); slices.Contains([]Action{Apply, Squash, Merge, Keep, Discard}, action) {
+	if action := Action(raw); slices.Contains([]Action{Apply, Squash, Merge, Keep, Discard, Undo}, action) {
 		return action, nil
 	}
-	return "", bridge.Errorf(bridge.Invalid, "unknown action %q: use apply, squash, merge, keep or discard", raw)
+	return "", bridge.Errorf(bridge.Invalid, "unknown action %q: use apply, squash, merge, keep, discard or undo", raw)
 }
 
 // Finish is the result of finishing a job, real or tried.
@@ -51,8 +52,11 @@ type Plan struct {
 	Branch    string // of the job
 	Head      string // the commit that has all of the job's work
 	Target    string // the commit of the main checkout; "" for keep and discard
+	On        string // the branch of the main checkout; "" for none
+	Of        Action // the action that an undo takes back
 	// Next is the next commit of the main checkout. It is a tree for apply and after a
-	// dry run, and Target if no change is needed.
+	// dry run, and Target if no change is needed. For the undo of an apply, Target is the
+	// tree, and Next the commit.
 	Next string
 	// Omitted is the content that git cannot store: it stays in the worktree.
 	Omitted []Omission
@@ -76,13 +80,13 @@ func (g *Git) Finish(ctx context.Context, w Worktree, job string, action Action,
 		return Finish{}, err
 	}
 	if dry || len(plan.Conflicts) > 0 {
-		return plan.tried(), nil
+		return plan.Tried(), nil
 	}
 	return g.CarryOut(ctx, w, job, plan)
 }
 
-// tried returns the Finish that a plan would have.
-func (p Plan) tried() Finish {
+// Tried returns the Finish that a plan would have.
+func (p Plan) Tried() Finish {
 	finish := Finish{Action: p.Action, Conflicts: p.Conflicts, Branch: p.Branch, LeftOut: Sentences(p.Omitted)}
 	if p.Target == "" {
 		finish.Commit = p.Head
@@ -90,13 +94,25 @@ func (p Plan) tried() Finish {
 	return finish
 }
 
+// moves reports whether the plan only renames the job's branch.
+func (p Plan) moves() bool {
+	return p.Action == Keep || p.Action == Discard || p.Action == Undo && p.Of == Discard
+}
+
+// commits reports whether the plan adds a commit to the main checkout's branch.
+func (p Plan) commits() bool { return !p.moves() && p.Action != Apply && p.Of != Apply }
+
 // Prepare commits the job's uncommitted work on its branch and creates the commit that Finish
-// would land; a dry run does neither. It fails with Invalid for an unknown action, and with
+// would land; a dry run does neither. It fails with Invalid for an unknown action, with
+// Invalid for an undo, which Landed prepares, and with
 // NotFound if neither the worktree nor the branch exists. It fails with Conflict if the main
 // checkout cannot take the work.
 func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action, message string, dry bool) (Plan, error) {
 	if _, err := ParseAction(string(action)); err != nil {
 		return Plan{}, err
+	}
+	if action == Undo {
+		return Plan{}, bridge.Errorf(bridge.Invalid, "an undo needs the finish that it takes back")
 	}
 	g, err := g.of(ctx, w)
 	if err != nil {
@@ -121,13 +137,11 @@ func (g *Git) CarryOut(ctx context.Context, w Worktree, job string, plan Plan) (
 	if err != nil {
 		return Finish{}, err
 	}
-	l, finish := landing{g, w, job}, plan.tried()
-	switch plan.Action {
-	case Keep, Discard:
+	l, finish := landing{g, w, job}, plan.Tried()
+	if plan.moves() {
 		return l.move(ctx, finish, plan.movesTo(job))
-	default:
-		return l.land(ctx, finish, plan)
 	}
+	return l.land(ctx, finish, plan)
 }
 
 // work sets the plan's head with all of the job's work, its branch, and the content
@@ -173,8 +187,12 @@ func (l landing) merge(ctx context.Context, plan *Plan, message string, dry bool
 	if err != nil {
 		return err
 	}
-	plan.Target = target.Commit
-	tree, conflicts, err := l.tryMerge(ctx, l.w.Main, target.Commit, plan.Head)
+	plan.Target, plan.On = target.Commit, target.Branch
+	theirs, err := l.sinceUndo(ctx, plan.Head)
+	if err != nil {
+		return err
+	}
+	tree, conflicts, err := l.tryMerge(ctx, l.w.Main, target.Commit, theirs)
 	if err != nil {
 		return err
 	}
@@ -237,7 +255,7 @@ func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, er
 			return Finish{}, err
 		}
 	}
-	if plan.Action != Apply {
+	if plan.commits() {
 		// This needs the target of the merge; if HEAD moved, the work stays staged.
 		if _, err := l.output(ctx, l.w.Main, "update-ref", "-m", "bridge: "+string(finish.Action)+" "+l.job, "HEAD", plan.Next, plan.Target); err != nil {
 			return Finish{}, err
@@ -256,7 +274,7 @@ func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (f
 	if g, err = g.ofMain(ctx, w); err != nil {
 		return Finish{}, false, err
 	}
-	finish = plan.tried()
+	finish = plan.Tried()
 	if plan.Head == "" || plan.Target != "" && plan.Next == "" { // the trial was interrupted
 		return finish, false, nil
 	}
@@ -272,7 +290,7 @@ func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (f
 		finish.Done, finish.Commit = true, plan.Target
 		return finish, false, nil
 	}
-	if plan.Action != Apply {
+	if plan.commits() {
 		_, err := g.output(ctx, w.Main, "merge-base", "--is-ancestor", plan.Next, "HEAD")
 		if finish.Done = err == nil; finish.Done {
 			finish.Commit = plan.Next
@@ -284,12 +302,8 @@ func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (f
 	if err := g.refuseLocked(ctx, w.Main); err != nil {
 		return finish, false, err
 	}
-	tree, err := g.output(ctx, w.Main, "rev-parse", plan.Next+"^{tree}")
-	if err != nil {
-		return finish, false, err
-	}
-	staged, err = landing{g, w, job}.isStaged(ctx, tree)
-	finish.Done = staged && plan.Action == Apply
+	staged, err = landing{g, w, job}.has(ctx, plan)
+	finish.Done = staged && !plan.commits()
 	return finish, staged, err
 }
 
@@ -310,11 +324,24 @@ func (p Plan) movesTo(job string) string {
 	switch {
 	case p.Action == Discard:
 		return DiscardedBranchOf(job)
-	case p.Action == Keep && p.Branch == DiscardedBranchOf(job):
+	case p.Action != Discard && p.Branch == DiscardedBranchOf(job):
 		return BranchOf(job)
 	default:
 		return ""
 	}
+}
+
+// has reports whether index and files of the main checkout have the plan's result.
+func (l landing) has(ctx context.Context, plan Plan) (bool, error) {
+	if plan.Action == Undo {
+		differing, err := l.differing(ctx, plan.Target, plan.Next, plan.Next)
+		return err == nil && len(differing) == 0, err
+	}
+	tree, err := l.output(ctx, l.w.Main, "rev-parse", plan.Next+"^{tree}")
+	if err != nil {
+		return false, err
+	}
+	return l.isStaged(ctx, tree)
 }
 
 // isStaged reports whether index and files of the main checkout equal tree.
@@ -334,7 +361,7 @@ func (l landing) isStaged(ctx context.Context, tree string) (bool, error) {
 func (l landing) checkout(ctx context.Context, from, to string) error {
 	// A touched file counts as changed until git refreshes the index.
 	if _, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"update-index", "-q", "--refresh"}}); err != nil {
-		return err
+		return cmp.Or(l.refuseLocked(ctx, l.w.Main), err) // it says nothing about a lock
 	}
 	if _, err := l.tamed(ctx, call{dir: l.w.Main, args: []string{"read-tree", "-m", "-u", from, to}}); err != nil {
 		return l.brokenOff(ctx, from, to, err)

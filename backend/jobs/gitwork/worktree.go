@@ -24,6 +24,9 @@ type Worktree struct {
 	Base       string // the commit at its start
 	BaseTree   string // the files at its start
 	BaseBranch string // "" if the start was no branch
+	// Undone is the main checkout's commit before a merge that was undone, or "". The work
+	// since then can be landed again.
+	Undone string
 }
 
 // Recorded returns the worktree of a job's entry.

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"os"
 
@@ -17,12 +18,14 @@ type Diff struct {
 
 // Diff compares the files at a job's start with those at its end (JOB-18). For an active job it
 // uses the current files. It fails with NotFound if the job did not work in a repository.
-func (r *Repositories) Diff(ctx context.Context, name string) (Diff, error) {
-	diff, err := r.diff(ctx, name)
+// Unless since is "", it compares with that commit of a worktree job instead (PGE-11). Then it
+// fails with Unsupported for another job, and with NotFound if the job's branch has not that commit.
+func (r *Repositories) Diff(ctx context.Context, name, since string) (Diff, error) {
+	diff, err := r.diff(ctx, name, since)
 	return diff, inWords(err)
 }
 
-func (r *Repositories) diff(ctx context.Context, name string) (Diff, error) {
+func (r *Repositories) diff(ctx context.Context, name, since string) (Diff, error) {
 	entry, err := r.opts.Book.Find(name)
 	if err != nil {
 		return Diff{}, err
@@ -30,8 +33,13 @@ func (r *Repositories) diff(ctx context.Context, name string) (Diff, error) {
 	if r.opts.Git == nil {
 		return Diff{}, errNoGit
 	}
+	if since != "" {
+		if err := r.checkSince(ctx, entry, since); err != nil {
+			return Diff{}, err
+		}
+	}
 	if entry.Worktree.IsMade() {
-		return r.worktreeDiff(ctx, entry)
+		return r.worktreeDiff(ctx, entry, since)
 	}
 	state, err := r.opts.Files.ReadState(name)
 	if err != nil || state.BaseTree == "" {
@@ -53,6 +61,18 @@ func (r *Repositories) diff(ctx context.Context, name string) (Diff, error) {
 	diff.Head = head.Commit
 	diff.Files, err = git.Diff(ctx, top, state.BaseTree)
 	return diff, err
+}
+
+// checkSince fails unless since is a commit of the job's branch.
+func (r *Repositories) checkSince(ctx context.Context, entry job.Job, since string) error {
+	if !entry.Worktree.IsMade() {
+		return bridge.Errorf(bridge.Unsupported, "%s has no worktree: Bridge knows no earlier state of its changes", entry.Name)
+	}
+	has, err := gitwork.Recorded(*entry.Worktree).Contains(ctx, r.git(entry.Name), entry.Worktree.BranchHead, since)
+	if err == nil && !has {
+		err = bridge.Errorf(bridge.NotFound, "the branch of %s has no commit %s: look at all of its changes", entry.Name, since)
+	}
+	return err
 }
 
 // checkoutOf returns a git for a job's checkout, and the checkout's top folder. It uses
@@ -85,19 +105,19 @@ func (r *Repositories) evidenceHead(name string) string {
 
 // worktreeDiff reads the checkout if it exists, otherwise the branch. If the checkout
 // is removed or incomplete during the read, the result is not used.
-func (r *Repositories) worktreeDiff(ctx context.Context, entry job.Job) (Diff, error) {
+func (r *Repositories) worktreeDiff(ctx context.Context, entry job.Job, since string) (Diff, error) {
 	before := r.removal(entry.Name)
 	if before&1 == 1 || entry.State == job.Starting || !r.exists(entry) {
-		return r.branchDiff(ctx, entry)
+		return r.branchDiff(ctx, entry, since)
 	}
-	diff, err := r.checkoutDiff(ctx, entry)
+	diff, err := r.checkoutDiff(ctx, entry, since)
 	if r.removal(entry.Name) == before && (err == nil || r.isWhole(ctx, entry)) {
 		return diff, err
 	}
 	if now, bookErr := r.opts.Book.Find(entry.Name); bookErr == nil && now.Worktree.IsMade() {
 		entry = now
 	}
-	return r.branchDiff(ctx, entry)
+	return r.branchDiff(ctx, entry, since)
 }
 
 func (r *Repositories) exists(entry job.Job) bool {
@@ -110,21 +130,21 @@ func (r *Repositories) isWhole(ctx context.Context, entry job.Job) bool {
 	return r.exists(entry) && r.git(entry.Name).Prove(ctx, gitwork.Recorded(*entry.Worktree)) == nil
 }
 
-func (r *Repositories) checkoutDiff(ctx context.Context, entry job.Job) (diff Diff, err error) {
+func (r *Repositories) checkoutDiff(ctx context.Context, entry job.Job, since string) (diff Diff, err error) {
 	w, git := entry.Worktree, r.git(entry.Name)
 	head, err := git.Head(ctx, w.Path)
 	if err != nil {
 		return Diff{}, err
 	}
-	diff = Diff{Base: w.Base, Head: head.Commit}
-	diff.Files, err = git.Diff(ctx, w.Path, w.BaseTree)
+	diff = Diff{Base: cmp.Or(since, w.Base), Head: head.Commit}
+	diff.Files, err = git.Diff(ctx, w.Path, cmp.Or(since, w.BaseTree))
 	return diff, err
 }
 
 // branchDiff reads the branch of a job at the commit where its worktree was last parked.
-func (r *Repositories) branchDiff(ctx context.Context, entry job.Job) (diff Diff, err error) {
+func (r *Repositories) branchDiff(ctx context.Context, entry job.Job, since string) (diff Diff, err error) {
 	w := entry.Worktree
-	diff = Diff{Base: w.Base, Head: w.BranchHead}
-	diff.Files, err = r.opts.Git.DiffTrees(ctx, w.RepoRoot, w.BaseTree, w.BranchHead)
+	diff = Diff{Base: cmp.Or(since, w.Base), Head: w.BranchHead}
+	diff.Files, err = r.opts.Git.DiffTrees(ctx, w.RepoRoot, cmp.Or(since, w.BaseTree), w.BranchHead)
 	return diff, err
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Finish lands or drops the work of a worktree job that has ended, for the owner alone
-// (JOB-18). A dry run only tries. It fails with Conflict if files conflict, which the
+// (JOB-18), or takes the last landing back (PGE-11). A dry run only tries. It fails with Conflict if files conflict, which the
 // answer then lists. It also does so if the main checkout has changes, or while the job
 // is active. Then nothing has changed.
 func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error) {
@@ -31,16 +31,18 @@ func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.
 		return api.JobFinished{}, err
 	}
 	defer give()
-	entry, err := r.finishable(args.Job)
+	entry, err := r.settled(ctx, args.Job)
 	if err != nil {
 		return api.JobFinished{}, err
 	}
-	if args.Message == "" {
+	if args.Message == "" && action != gitwork.Undo {
 		args.Message = fmt.Sprintf("%s\n\nBy %s.\n", entry.Title, entry.Name)
 	}
 	var finish gitwork.Finish
 	if args.DryRun {
-		finish, err = r.git(entry.Name).Finish(ctx, gitwork.Recorded(*entry.Worktree), entry.Name, action, args.Message, true)
+		var plan gitwork.Plan
+		plan, err = r.prepare(ctx, entry, action, args.Message, true)
+		finish = plan.Tried()
 	} else {
 		finish, err = r.finish(ctx, entry, action, args.Message)
 		defer r.RequestPoll()
@@ -87,17 +89,53 @@ func (r *Repositories) finishable(name string) (job.Job, error) {
 	return entry, nil
 }
 
+// settled returns a job whose work can be finished, after the outcome of an interrupted finish
+// is known. It fails with Conflict if that cannot be determined now.
+func (r *Repositories) settled(ctx context.Context, name string) (job.Job, error) {
+	entry, err := r.finishable(name)
+	if err != nil || entry.Landing == nil || entry.Landing.State != job.LandingBegun {
+		return entry, err
+	}
+	r.settle(ctx, entry)
+	entry, err = r.finishable(name)
+	if err == nil && entry.Landing.State == job.LandingBegun {
+		err = bridge.Errorf(bridge.Conflict, "%s is being finished just now: say it again in a moment", name)
+	}
+	return entry, err
+}
+
+// prepare plans a finish.
+func (r *Repositories) prepare(ctx context.Context, entry job.Job, action gitwork.Action, message string, dry bool) (gitwork.Plan, error) {
+	w := gitwork.Recorded(*entry.Worktree)
+	if action != gitwork.Undo {
+		w.Undone = undoneMerge(entry.Landing)
+		return r.git(entry.Name).Prepare(ctx, w, entry.Name, action, message, dry)
+	}
+	last := standing(entry.Landing)
+	if last == nil {
+		return gitwork.Plan{}, bridge.Errorf(bridge.Conflict, "no work of %s has landed that could be taken back", entry.Name)
+	}
+	landed := gitwork.Landed{Action: gitwork.Action(last.Action), Head: last.Head, Target: last.Target, Next: last.Next, On: last.On}
+	if last.State == job.LandingStaged {
+		landed.Action = gitwork.Apply
+	}
+	return landed.Prepare(ctx, r.git(entry.Name), w, entry.Name, message, dry)
+}
+
 // finish makes each step durable before the next one: the begin, the plan, the outcome.
 // If a finish is interrupted, settle determines its outcome later.
 func (r *Repositories) finish(ctx context.Context, entry job.Job, action gitwork.Action, message string) (gitwork.Finish, error) {
 	w, before := gitwork.Recorded(*entry.Worktree), entry.Landing
-	landing := job.Landing{Action: string(action), State: job.LandingBegun, Run: entry.Run, At: job.Millis(r.opts.Now().UnixMilli())}
+	landing := job.Landing{Earlier: history(before), Finish: job.Finish{
+		Action: string(action), State: job.LandingBegun, Run: entry.Run, At: job.Millis(r.opts.Now().UnixMilli()),
+	}}
 	if err := r.record(entry.Name, &landing, "", true); err != nil {
 		return gitwork.Finish{}, err
 	}
-	plan, err := r.git(entry.Name).Prepare(ctx, w, entry.Name, action, message, false)
+	plan, err := r.prepare(ctx, entry, action, message, false)
 	if err == nil && len(plan.Conflicts) == 0 {
 		landing.Head, landing.Target, landing.Next = plan.Head, plan.Target, plan.Next
+		landing.On, landing.Of = plan.On, string(plan.Of)
 		err = r.record(entry.Name, &landing, plan.Branch, true)
 	}
 	if err != nil || len(plan.Conflicts) > 0 {
@@ -132,7 +170,7 @@ func (r *Repositories) record(name string, landing *job.Landing, branch string, 
 		if branch != "" {
 			entry.Worktree.Branch = branch
 		}
-		if landing != nil && landing.Head != "" {
+		if landing != nil && landing.Head != "" && landing.Action != string(gitwork.Undo) {
 			entry.Worktree.BranchHead = landing.Head
 		}
 		return nil
@@ -144,6 +182,7 @@ func (r *Repositories) settle(ctx context.Context, entry job.Job) {
 	landing := *entry.Landing
 	plan := gitwork.Plan{
 		Action: gitwork.Action(landing.Action), Branch: entry.Worktree.Branch, Head: landing.Head, Target: landing.Target, Next: landing.Next,
+		On: landing.On, Of: gitwork.Action(landing.Of),
 	}
 	finish, staged, err := r.git(entry.Name).Outcome(ctx, gitwork.Recorded(*entry.Worktree), entry.Name, plan)
 	if err != nil {

@@ -96,6 +96,8 @@ func (r *Repositories) reclaim(ctx context.Context, entry job.Job) (stays string
 		return "it may be continued"
 	case entry.Landing.IsDone(string(gitwork.Keep)):
 		return "the owner keeps it"
+	case entry.Landing.IsDone(string(gitwork.Undo)):
+		return "the owner took its landing back"
 	}
 	defer r.endRemoval(entry.Name) // after the record: from then on the registry has the removal
 	git := r.git(entry.Name).Removing(func(moment gitwork.Removal) {
@@ -176,7 +178,7 @@ func (r *Repositories) View(entry job.Job) *api.JobWorktree {
 	}
 	r.seen.Lock()
 	defer r.seen.Unlock()
-	view := &api.JobWorktree{Path: w.Path, Repository: w.RepoRoot, Bytes: w.Bytes, ReclaimedAt: int64(w.ReclaimedAt), Landing: entry.Landing, Changed: w.Exists() && w.BranchHead != "" && w.BranchHead != w.Base}
+	view := &api.JobWorktree{Path: w.Path, Repository: w.RepoRoot, Bytes: w.Bytes, ReclaimedAt: int64(w.ReclaimedAt), Landing: entry.Landing, Landed: standing(entry.Landing), Changed: w.Exists() && w.BranchHead != "" && w.BranchHead != w.Base}
 	if w.Exists() {
 		view.Bytes, view.Stays = r.found[entry.Name].bytes, r.found[entry.Name].stays
 	}

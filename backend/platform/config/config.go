@@ -68,6 +68,9 @@ type Config struct {
 	Away bool `json:"away"`
 	// Backups holds the settings of automatic backups (STO-11).
 	Backups Backups `json:"backups"`
+	// Prove controls whether Bridge tries the routes into a new version of an agent by
+	// itself (CAN-02).
+	Prove ProveMode `json:"prove"`
 }
 
 // Mail holds the limits for mail of agents in config.json (QUI-02, QUI-03).
@@ -151,6 +154,7 @@ func defaults() Config {
 		Backups:      Backups{EveryHours: int(defaultBackupInterval / time.Hour), Keep: defaultBackupRetention},
 
 		AnswerPrompts: prompt.Off,
+		Prove:         ProveAuto,
 	}
 }
 
@@ -264,6 +268,9 @@ func (c Config) check() error {
 	if _, err := prompt.ParseMode(string(c.AnswerPrompts)); err != nil {
 		return err
 	}
+	if err := c.Prove.check(); err != nil {
+		return err
+	}
 	if err := c.Mail.check(); err != nil {
 		return err
 	}
@@ -325,8 +332,33 @@ func patch(raw []byte, before, after Config) ([]byte, error) {
 	if err := document.Patch(encoded); err != nil {
 		return nil, err
 	}
+	return append(bytes.Clone(mark), formatLike(document, text)...), nil
+}
+
+// formatLike returns the document with the indentation and the line ends of the original
+// text: tabs and LF if that has no lines.
+func formatLike(document hujson.Value, original []byte) []byte {
 	document.Format()
-	return append(bytes.Clone(mark), document.Pack()...), nil
+	indent, end := []byte("\t"), []byte("\n")
+	for line := range bytes.Lines(original) {
+		if body := bytes.TrimLeft(line, " \t"); len(body) < len(line) && len(bytes.TrimSpace(body)) > 0 {
+			indent = line[:len(line)-len(body)]
+			break
+		}
+	}
+	if bytes.Contains(original, []byte("\r\n")) {
+		end = []byte("\r\n")
+	}
+	var text []byte
+	for line := range bytes.Lines(document.Pack()) {
+		body := bytes.TrimLeft(line, "\t")
+		text = append(text, bytes.Repeat(indent, len(line)-len(body))...)
+		text = append(text, bytes.TrimSuffix(body, []byte("\n"))...)
+		if bytes.HasSuffix(body, []byte("\n")) {
+			text = append(text, end...)
+		}
+	}
+	return text
 }
 
 // members returns the JSON form of value, a JSON object, as a map.

@@ -28,7 +28,7 @@ const (
 var ownNames = []string{
 	"BRIDGE_ARCHIVE_AGE_MS", "BRIDGE_ASKS_THE_SHELL", "BRIDGE_AUTO_BACKUP", "BRIDGE_BACKUP_INTERVAL_MS",
 	"BRIDGE_BACKUP_RETENTION", "BRIDGE_HOME", "BRIDGE_HUB_HOME", "BRIDGE_ISOLATED", "BRIDGE_JOB", "BRIDGE_JOB_TOKEN",
-	"BRIDGE_KEPT_BELOW_TMP", "BRIDGE_LOG_LEVEL", "BRIDGE_MESSAGE_TTL_MS", "BRIDGE_NAME", "BRIDGE_PORT",
+	"BRIDGE_KEPT_BELOW_TMP", "BRIDGE_LOG_LEVEL", "BRIDGE_MESSAGE_TTL_MS", "BRIDGE_NAME", "BRIDGE_PORT", "BRIDGE_PROVE",
 	"BRIDGE_QUEUED_MAIL_MAX_AGE_MS",
 }
 
@@ -100,6 +100,9 @@ func (s Settings) ACPNames() []string { return slices.Sorted(maps.Keys(s.ACP)) }
 
 func apply(config Config, getenv func(string) string) Settings {
 	config.Port = number(getenv("BRIDGE_PORT"), 65535, config.Port)
+	if mode := ProveMode(getenv("BRIDGE_PROVE")); mode.check() == nil {
+		config.Prove = mode
+	}
 	agents := map[bridge.AgentKind]Agent{}
 	for kind, agent := range config.Agents {
 		agents[kind] = agent

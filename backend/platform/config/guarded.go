@@ -9,5 +9,5 @@ func SecretFiles() []string {
 // SettingFiles returns the files of a home that hold its permissions, in the same
 // form. Only the owner and Bridge's own programs may change them.
 func SettingFiles() []string {
-	return []string{"config.json", RulesStore, "needs.json", DraftsStore, CostsStore, PausesStore, "jobs.json", "approvals/", "install/"}
+	return []string{"config.json", RulesStore, "needs.json", DraftsStore, CostsStore, PausesStore, ProofsStore, "jobs.json", "approvals/", "install/"}
 }

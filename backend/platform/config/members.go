@@ -262,8 +262,7 @@ func (f File) edit(path string, value json.RawMessage) error {
 	if err != nil {
 		return bridge.Errorf(bridge.Internal, "config.json is left unchanged: %w", err)
 	}
-	document.Format()
-	edited := append(bytes.Clone(mark), document.Pack()...)
+	edited := append(bytes.Clone(mark), formatLike(document, text)...)
 	if _, err := parse(edited); err != nil {
 		return bridge.Errorf(bridge.Invalid, "config.json is left unchanged: %w", err)
 	}

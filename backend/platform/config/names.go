@@ -22,7 +22,7 @@ var knownFolders = []string{
 // files, and files of other programs with the same layout.
 var known = []string{
 	"bridge.db", "archive.db", "history.db", "questions.db", "compat.db",
-	"config.json", "needs.json", DraftsStore, CostsStore, PausesStore, "rules.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
+	"config.json", "needs.json", DraftsStore, CostsStore, PausesStore, ProofsStore, "rules.json", "token", "launch-secret", "jobs.json", "remote-jobs.json", "broker.lock", "bridge.sock",
 	"window.lock", "window.sock", "prompts-open", DemoMark, "browsers.json", EntryPage,
 	".maintenance-lock", "worktrees", "scratch", "inbox", "transfers", "locks",
 	"dashboard.json", "dashboard-key", "read-state", "message-waits", "sessions", "auto-wake.json", "job-outcomes",

@@ -26,6 +26,7 @@ var (
 	choices = map[string][]any{
 		"jobs.maxAccess": {job.AccessRead, job.AccessAsk, job.AccessEdit},
 		"answerPrompts":  {prompt.Off, prompt.Away, prompt.Always},
+		"prove":          {ProveAuto, ProveOff},
 	}
 	bounds = map[string][2]int{
 		"port": {0, 65535}, "network.port": {0, 65535}, "maxHops": {0, bridge.HighestMaxHops}, "jobs.maxJobs": {1, job.HighestMaxJobs},

@@ -182,6 +182,7 @@ func (h *Home) Env() []string {
 		"DISABLE_AUTOUPDATER=1",
 
 		"FAKE_KEY=" + fakeKey,
+		"BRIDGE_PROVE=off", // its broker tries no agent by itself
 
 		"OPENCODE_DISABLE_AUTOUPDATE=1",
 		"OPENCODE_DISABLE_MODELS_FETCH=1",

@@ -19,6 +19,8 @@ import (
 type Owner struct {
 	// Dial connects to the broker; a broker that is not there it may start.
 	Dial func(ctx context.Context) (*ipc.Client, error)
+	// Reach connects to a broker that runs, and starts none.
+	Reach func(ctx context.Context) (*ipc.Client, error)
 	// Sessions completes the name of one session.
 	Sessions cobra.CompletionFunc
 }

@@ -16,30 +16,34 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/agent/prove"
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/proof"
 	"bridge/backend/doors/cli/command"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/terminal"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/platform/config"
+	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/proc"
 )
 
-// proof is the answer of `bridge prove`.
-type proof struct {
+// proved is the answer of `bridge prove`.
+type proved struct {
 	OK     bool           `json:"ok"` // no route is broken
 	Agents []prove.Report `json:"agents"`
 }
 
 // Prove returns `bridge prove`.
-func Prove(r command.Run, completeKinds cobra.CompletionFunc) *cobra.Command {
+func Prove(r command.Run, owner Owner, completeKinds cobra.CompletionFunc) *cobra.Command {
 	var flags proveFlags
+	record := true
 	cmd := r.JSONFlag(&cobra.Command{
 		Use: "prove [KIND...]", Short: "Try each route from Bridge into your agents, without an account", ValidArgsFunction: completeKinds,
 		Long: "Start your own agent program in an empty home and without a network, with a scripted model in place of its\n" +
 			"vendor's, and try each route: it connects, start note, mail at a prompt, at a tool call and at the end of a turn,\n" +
 			"the wake of an idle session, your words, words to a sub-agent, a permission prompt and a job. It costs no tokens,\n" +
 			"and touches neither your sessions nor your settings. It takes up to a minute a kind. It exits 1 if a route is\n" +
-			"broken, and 3 if this system permits no network namespace. Only on Linux.",
+			"broken, and 3 if this system permits no network namespace. A running broker keeps the results: Needs you, the\n" +
+			"page and `bridge status` then name what is broken. With --route or a shorter --timeout it keeps none. Only on Linux.",
 		Example: "  bridge prove\n  bridge prove codex\n  bridge prove claude opencode --json\n  bridge prove codex --route job --route wake\n  bridge prove --timeout 1m",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.patience <= 0 {
@@ -51,10 +55,16 @@ func Prove(r command.Run, completeKinds cobra.CompletionFunc) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			return proveAll(ctx, r, args, prove.Run{Patience: flags.patience, Only: only})
+			keep := func(prove.Report) {}
+			if record && len(only) == 0 && flags.patience >= prove.DefaultPatience {
+				keep = recorder(ctx, r, owner)
+			}
+			return proveAll(ctx, r, args, prove.Run{Patience: flags.patience, Only: only}, keep)
 		},
 	})
 	flags.add(cmd)
+	cmd.Flags().BoolVar(&record, recordFlag, true, "have a running broker keep the results")
+	_ = cmd.Flags().MarkHidden(recordFlag) // the flag exists: it cannot fail
 	return cmd
 }
 
@@ -91,8 +101,35 @@ func (f *proveFlags) only() ([]prove.Route, error) {
 	return only, nil
 }
 
-// proveAll tries the named kinds, or those that are on this PC, as like says.
-func proveAll(ctx context.Context, r command.Run, args []string, like prove.Run) error {
+// recordFlag is the flag by which the broker's own child records nothing.
+const recordFlag = "record"
+
+// recorder returns a function that has a running broker keep a report. Without a broker it
+// keeps none; a refusal is told on standard error.
+func recorder(ctx context.Context, r command.Run, owner Owner) func(prove.Report) {
+	return func(report prove.Report) {
+		if report.Version == "" {
+			return
+		}
+		client, err := owner.Reach(ctx)
+		if err != nil {
+			return // it is told of a broker by the commands that need one
+		}
+		defer client.Close()
+		if _, err := api.OpRecordProof.Call(ctx, client, proofOf(report)); err != nil {
+			fmt.Fprintf(r.Stderr, "bridge: the broker does not keep this result: %s\n", outcome.Sentence(err))
+		}
+	}
+}
+
+// proofOf returns a report as the broker keeps it.
+func proofOf(report prove.Report) proof.Proof {
+	return proof.Proof{Kind: report.Kind, Version: report.Version, Routes: report.Routes}
+}
+
+// proveAll tries the named kinds, or those that are on this PC, as like says, and calls
+// keep with each report.
+func proveAll(ctx context.Context, r command.Run, args []string, like prove.Run, keep func(prove.Report)) error {
 	if err := prove.Check(); err != nil {
 		return err
 	}
@@ -101,7 +138,7 @@ func proveAll(ctx context.Context, r command.Run, args []string, like prove.Run)
 		return err
 	}
 	progress := terminal.NewProgress(r.Stderr, r.Now)
-	answer := proof{OK: true, Agents: []prove.Report{}}
+	answer := proved{OK: true, Agents: []prove.Report{}}
 	for i, run := range runs {
 		progress.Tell(string(run.Kind), int64(i), int64(len(runs)))
 		report, err := run.Do(ctx)
@@ -109,6 +146,7 @@ func proveAll(ctx context.Context, r command.Run, args []string, like prove.Run)
 		if err != nil {
 			return err
 		}
+		keep(report)
 		answer.Agents = append(answer.Agents, report)
 		answer.OK = answer.OK && len(report.Broken()) == 0
 		if !*r.JSON {

@@ -12,6 +12,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/needs"
+	"bridge/backend/core/proof"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/maintain/inventory"
@@ -72,6 +73,25 @@ func Agents(connected []connect.Standing, line Line) string {
 	}
 	if len(starting) > 0 {
 		fmt.Fprintf(&b, "Agents     %s: sessions may start agents on this PC without asking you   (%s)\n", strings.Join(starting, ", "), line("install", "--allow-jobs=false"))
+	}
+	return b.String()
+}
+
+// Proofs returns what is broken of the routes into the agents' versions, and which versions
+// work or could not be tried.
+func Proofs(proofs []proof.Summary, line Line) string {
+	var b strings.Builder
+	for _, p := range proofs {
+		name := string(p.Kind) + " " + bridge.OneLine(p.Version)
+		switch {
+		case p.Problem != "":
+			fmt.Fprintf(&b, "Routes     %s: not proven: %s   (%s)\n", name, bridge.OneLine(p.Problem), line("prove", string(p.Kind)))
+		case len(p.Broken) == 0:
+			fmt.Fprintf(&b, "Routes     %s: all work\n", name)
+		}
+		for _, broken := range p.Broken {
+			fmt.Fprintf(&b, "Routes     %s: %s   (%s)\n", name, bridge.OneLine(broken.Text), line("prove", string(p.Kind)))
+		}
 	}
 	return b.String()
 }

@@ -25,6 +25,16 @@ type Agent struct {
 	Missing []string `json:"missing"`
 	// Jobs is set if its sessions may start agents on this PC without a question.
 	Jobs bool `json:"jobs"`
+	// Proof is what came of trying the routes into it, null if they were not tried.
+	Proof *Proof `json:"proof"`
+}
+
+// Proof is what came of trying the routes into a version of an agent.
+type Proof struct {
+	Version string            `json:"version"`
+	At      bridge.UnixMillis `json:"at"`
+	Problem string            `json:"problem"` // why they could not be tried, or ""
+	Broken  []string          `json:"broken"`  // a sentence for each broken route
 }
 
 // Connected is the answer of GET /api/agents/connected.

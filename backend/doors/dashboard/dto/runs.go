@@ -42,7 +42,8 @@ type RunWorktree struct {
 	Bytes       int64              `json:"bytes"`       // its size, or the space freed by its removal
 	Stays       string             `json:"stays"`       // why it was not removed; "" before that was checked
 	ReclaimedAt *bridge.UnixMillis `json:"reclaimedAt"` // time of its removal; its branch stays
-	Landing     *job.Landing       `json:"landing"`     // the owner's last action on the work, or null
+	Landing     *job.Finish        `json:"landing"`     // the owner's last action on the work, or null
+	Landed      *job.Finish        `json:"landed"`      // the action that an undo takes back, or null
 }
 
 // Worktrees sums up the existing ones.

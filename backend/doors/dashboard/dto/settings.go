@@ -13,6 +13,8 @@ type Settings struct {
 	// AnswerPrompts controls when sessions' prompts can be answered here: off, away
 	// or always.
 	AnswerPrompts string `json:"answerPrompts"`
+	// Prove controls whether Bridge tries new versions of agents: auto or off.
+	Prove string `json:"prove"`
 	// Login is null if no desktop app serves the page.
 	Login *Login `json:"login"`
 	// ServedPort is the page's current port. A changed port applies from the next

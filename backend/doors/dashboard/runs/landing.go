@@ -18,18 +18,26 @@ import (
 type Landings interface {
 	// Diff returns a job's own changes.
 	Diff(ctx context.Context, name string) (landing.Diff, error)
+	// DiffSince returns its changes since a commit of its branch.
+	DiffSince(ctx context.Context, name, commit string) (landing.Diff, error)
 	// Finish applies or discards a job's work. With a Conflict the answer names the files.
 	Finish(ctx context.Context, args api.JobFinishArgs) (api.JobFinished, error)
 	// Worktrees returns the number of jobs' checkouts and their size in bytes.
 	Worktrees() (count int, bytes int64)
 }
 
-// Diff answers GET /api/runs/<run>/diff.
+// Diff answers GET /api/runs/<run>/diff, and with ?since=<commit> only the later changes.
 func (s *Runs) Diff(w http.ResponseWriter, r *http.Request) error {
 	if s.jobs == nil {
 		return noJobs()
 	}
-	diff, err := s.jobs.Diff(r.Context(), r.PathValue("run"))
+	var diff landing.Diff
+	var err error
+	if since := r.URL.Query().Get("since"); since == "" {
+		diff, err = s.jobs.Diff(r.Context(), r.PathValue("run"))
+	} else {
+		diff, err = s.jobs.DiffSince(r.Context(), r.PathValue("run"), since)
+	}
 	if err != nil {
 		return err
 	}

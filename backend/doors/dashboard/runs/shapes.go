@@ -54,8 +54,16 @@ func worktreeShape(w *api.JobWorktree) *dto.RunWorktree {
 		return nil
 	}
 	return &dto.RunWorktree{
-		Path: w.Path, Repository: w.Repository, Bytes: w.Bytes, Stays: w.Stays, ReclaimedAt: moment(w.ReclaimedAt), Landing: w.Landing,
+		Path: w.Path, Repository: w.Repository, Bytes: w.Bytes, Stays: w.Stays, ReclaimedAt: moment(w.ReclaimedAt), Landing: lastOnly(w.Landing), Landed: w.Landed,
 	}
+}
+
+// lastOnly returns a job's last finish, or nil. The page does not show the earlier ones.
+func lastOnly(landing *job.Landing) *job.Finish {
+	if landing == nil {
+		return nil
+	}
+	return &landing.Finish
 }
 
 // needOf returns the job's facts for the owner's needs.

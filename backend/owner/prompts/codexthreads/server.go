@@ -280,7 +280,8 @@ func statusIn(raw json.RawMessage) (found status, known bool) {
 	return answer.Thread.Status, known
 }
 
-// beside, under the lock, sends codex a request without a delay of its next messages.
+// sendAsync starts a request to codex. Later messages do not wait for it. The caller holds
+// the lock.
 func (s *server) sendAsync(do func(ctx context.Context)) {
 	life := s.ctx
 	if s.gone {

@@ -17,13 +17,14 @@ type JobWorktree struct {
 	Stays       string            `json:"stays,omitempty"`
 	ReclaimedAt bridge.UnixMillis `json:"reclaimedAt,omitempty"`
 	Landing     *job.Landing      `json:"landing,omitempty"` // the owner's last action on its work
+	Landed      *job.Finish       `json:"landed,omitempty"`  // the one that an undo takes back
 	Changed     bool              `json:"changed,omitempty"` // it exists and holds commits of the job
 }
 
 // JobFinishArgs is the owner's action on the work of a worktree job (JOB-18).
 type JobFinishArgs struct {
 	Job     string `json:"job"`
-	Action  string `json:"action"` // apply, squash, merge, keep, discard
+	Action  string `json:"action"` // apply, squash, merge, keep, discard, undo
 	DryRun  bool   `json:"dryRun,omitempty"`
 	Message string `json:"message,omitempty"` // of the commit
 }
@@ -54,7 +55,7 @@ func (f JobFinished) LeftOutText() string {
 	return lines
 }
 
-// JobFinish applies or discards the work of a worktree job. It fails with Denied inside an
+// JobFinish applies or discards the work of a worktree job, or undoes that. It fails with Denied inside an
 // agent, with NotFound for an unknown job, and with Invalid for a job without a worktree. It
 // fails with Conflict while the job runs, with Unsupported for a job on another PC, and with
 // Storage if git fails.

@@ -8,6 +8,7 @@ import (
 	"bridge/backend/core/decision"
 	"bridge/backend/core/job"
 	"bridge/backend/core/needs"
+	"bridge/backend/core/proof"
 	"bridge/backend/core/question"
 	"bridge/backend/core/rule"
 	"bridge/backend/core/session"
@@ -67,6 +68,9 @@ var (
 
 	// Exchanges of two sessions.
 	OpExchange = define[ExchangeArgs, Exchange]("exchange", RoleOwner)
+
+	// What `bridge prove` found.
+	OpRecordProof = define[proof.Proof, Empty]("record_proof", RoleOwner)
 
 	// The owner's decisions.
 	OpPinDecision      = define[DecideArgs, DecideResult]("pin_decision", RoleOwner)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/proof"
 )
 
 // Status is the broker's own state.
@@ -17,6 +18,9 @@ type Status struct {
 	Revision int64             `json:"revision"`
 	Peers    []Peer            `json:"peers"`
 	Unread   int               `json:"unread"`
+
+	// Proofs is what is known of the routes into the agents of this PC.
+	Proofs []proof.Summary `json:"proofs"`
 
 	// Goroutines is the number of goroutines in the broker's process.
 	Goroutines int `json:"goroutines"`

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/sqlitex"
 	"bridge/backend/storage/maintain/inventory"
@@ -35,6 +37,7 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 		look = transfer.QuickInspect
 	}
 	looks := make([]*inspection, len(inventory.Databases))
+	progress := databaseProgress(k.worker, k.dir)
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
 	for i, database := range inventory.Databases {
@@ -44,6 +47,7 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 		looks[i] = &inspection{}
 		group.Go(func() error {
 			looks[i].seen, looks[i].err = look(ctx, inventory.JoinHome(k.dir, database.Name), k.live)
+			progress(database.Name)
 			return ctx.Err()
 		})
 	}
@@ -63,6 +67,29 @@ func (k *checker) checkDatabases(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// databaseProgress reports that no database is checked yet. It returns a function that
+// reports one more as checked, in bytes of all.
+func databaseProgress(worker lease.Worker, dir string) (checked func(name string)) {
+	var all int64
+	sizes := map[string]int64{}
+	for _, database := range inventory.Databases {
+		sizes[database.Name] = inventory.SizeOf(inventory.JoinHome(dir, database.Name))
+		all += sizes[database.Name]
+	}
+	var mu sync.Mutex
+	var done int64
+	report := func() {
+		worker.Progress(fmt.Sprintf("checking the databases, %s of %s", bridge.Size(done), bridge.Size(all)), done, all)
+	}
+	report()
+	return func(name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		done += sizes[name]
+		report()
+	}
 }
 
 // checkPromise compares a sound database with its version's promise.

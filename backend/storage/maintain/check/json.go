@@ -52,6 +52,9 @@ var jsonStores = []jsonStore{
 	{path: config.PausesStore, version: config.PausesVersion, read: func(_ config.Home, data []byte) error {
 		return json.Unmarshal(data, &config.Pauses{})
 	}},
+	{path: config.ProofsStore, version: config.ProofsVersion, list: "proofs", read: func(_ config.Home, data []byte) error {
+		return json.Unmarshal(data, &config.Proofs{})
+	}},
 	{path: "jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: "remote-jobs.json", version: lease.JSONVersion, list: "jobs"},
 	{path: programs.InstallFile, version: 1},
@@ -152,7 +155,7 @@ const commented = "config.json"
 
 // handEdited are the files that people edit: Bridge accepts a byte order mark before the
 // document.
-var handEdited = []string{configFile, config.AutoWakeStore, config.RulesStore, config.NeedsStore, config.PausesStore}
+var handEdited = []string{configFile, config.AutoWakeStore, config.RulesStore, config.NeedsStore, config.PausesStore, config.ProofsStore}
 
 // readJSON returns the bytes of one JSON document.
 func (k *checker) readJSON(name string) ([]byte, bool) {

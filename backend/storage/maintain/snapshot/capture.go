@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,6 +24,7 @@ type capture struct {
 	live     bool                 // a process may be writing
 	gathered []*inventory.File    // one without a checksum is omitted
 	copied   chan *inventory.File // the databases, in copy order
+	toVerify atomic.Int64         // bytes of the databases, 0 before all are copied
 	counts   map[string]map[string]int
 }
 
@@ -33,12 +35,25 @@ func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) erro
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(c.copied)
-		return c.copyAll(ctx)
+		err := c.copyAll(ctx)
+		var bytes int64
+		for _, file := range c.gathered {
+			if inventory.IsDatabase(file.Path) {
+				bytes += file.Bytes
+			}
+		}
+		c.toVerify.Store(bytes)
+		return err
 	})
 	group.Go(func() error {
+		var verified int64
 		for file := range c.copied {
 			if err := c.verify(ctx, file); err != nil {
 				return fmt.Errorf("%s: %w", file.Path, err)
+			}
+			verified += file.Bytes
+			if all := c.toVerify.Load(); all > 0 { // before that the copying is shown
+				c.Worker.Progress(fmt.Sprintf("verifying the copies, %s of %s", bridge.Size(verified), bridge.Size(all)), verified, all)
 			}
 		}
 		return nil
