@@ -298,7 +298,9 @@ func TestJOB_16_WhoWaitsForALimitOutlivesTheBroker(t *testing.T) {
 		}, 1},
 		"the owner has landed its work": {func(b *bench, _ session) error {
 			b.down()
-			b.rewrite(first, func(e map[string]any) { e["landing"] = job.Landing{Finish: job.Finish{Action: "merge", State: job.LandingDone, Run: 1}} })
+			b.rewrite(first, func(e map[string]any) {
+				e["landing"] = job.Landing{Finish: job.Finish{Action: "merge", State: job.LandingDone, Run: 1}}
+			})
 			b.up()
 			return nil
 		}, 1},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bridge/backend/agent/connect"
+	"bridge/backend/core/proof"
 	"bridge/backend/doors/dashboard/storage"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/storage/maintain/check"
@@ -19,7 +20,7 @@ func TestAnAnswerLeavesNothingOut(t *testing.T) {
 	for _, answer := range []any{
 		peerShape(filled[api.Peer]()),
 		recipientShape(filled[api.Recipient]()),
-		agentShape(filled[connect.Agent]()),
+		agentShape(filled[connect.Agent](), []proof.Summary{{Kind: "x", Version: "x", At: 7, Problem: "x", Broken: []proof.BrokenRoute{{Text: "x"}}}}),
 		storage.DrillShape(filled[inventory.TestResult]()),
 		storage.ReportShape(filled[check.Report]()),
 	} {

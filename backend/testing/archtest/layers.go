@@ -37,7 +37,7 @@ type wing struct {
 var wings = []wing{
 	{"core", [][]string{ // ids, kinds, messages, errors, and the rules; no I/O
 		{"bridge"},
-		{"decision", "chat", "search", "reserved", "exchange"},
+		{"decision", "chat", "search", "reserved", "exchange", "proof"},
 		{"session", "delivery"},
 		{"mail", "hooks"},
 		{"job"},
@@ -46,7 +46,7 @@ var wings = []wing{
 	}},
 	{"platform", [][]string{ // files, processes, SQLite, the local link, settings, the sandbox
 		{"disk", "proc", "lifecycle"},
-		{"wire", "sqlitex", "config", "sandbox", "shellenv"},
+		{"wire", "sqlitex", "config", "sandbox", "shellenv", "pageclient"},
 		{"sandbox/connects", "orphans", "ipc/api"},
 		{"ipc"},
 	}},
@@ -72,7 +72,7 @@ var wings = []wing{
 		{"mailbox"},
 		{"presence"},
 		{"mux"},
-		{"entry", "costs", "exchanges"},
+		{"entry", "costs", "exchanges", "proving"},
 		{"."},
 	}},
 	{"owner", [][]string{ // questions to the owner, permission prompts
