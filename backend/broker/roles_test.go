@@ -69,6 +69,7 @@ var operationRoles = map[string]string{
 	"decide":            "session",
 	"decisions":         "session",
 	"exchange":          "owner",
+	"record_proof":      "owner",
 	"pin_decision":      "owner",
 	"withdraw_decision": "owner",
 	"search_history":    "session",

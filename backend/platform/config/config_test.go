@@ -167,7 +167,7 @@ func TestConfigDefaults(t *testing.T) {
 	want := Config{
 		Version: 1, Port: 4777, WakeOnDirect: true, MaxHops: 6, Mail: Mail{WakesPerHour: 30, SecondsBetweenWakes: 60, Exchange: 8}, Agents: map[bridge.AgentKind]Agent{}, Desktop: Desktop{Notifications: true}, Claude: Claude{StatusLine: true},
 		Jobs: Jobs{Enabled: true, MaxJobs: 8, MaxAccess: "edit", MaxDelegateDepth: 2, MaxLogBytes: 1 << 30, MaxProcesses: 4096}, Network: Network{Port: 4778}, AnswerPrompts: "off",
-		Backups: Backups{EveryHours: 24, Keep: 7},
+		Backups: Backups{EveryHours: 24, Keep: 7}, Prove: ProveAuto,
 	}
 	if diff := cmp.Diff(want, got, told); diff != "" || err != nil {
 		t.Errorf("error %v, difference:\n%s", err, diff)
