@@ -89,6 +89,29 @@ func TestWindowsCommands(t *testing.T) {
 	}
 }
 
+// On Windows a hook's line has the home with forward slashes, and names differ in case.
+func TestPRF_07_OnWindowsAnEntryOfThisHomeIsFound(t *testing.T) {
+	for _, tt := range []struct {
+		os, home string
+		own      bool
+	}{
+		{"windows", `D:\my home`, true}, {"windows", "D:/my home", true}, {"windows", `d:\My Home`, true}, {"windows", `D:\other`, false}, {"windows", "", false},
+		{"linux", `D:\my home`, true}, {"linux", "D:/my home", false}, {"linux", `d:\My Home`, false},
+	} {
+		in := Input{Bridge: `C:\bridge\bridge.exe`, BridgeHome: `D:\my home`, OS: tt.os}
+		entry := map[string]any{"command": in.Bridge, "args": []any{"mcp", "--agent", "claude", "--home", tt.home}}
+		want := map[bool]verdict{true: ours, false: another}[tt.own]
+		if got := in.verdict(entry); got != want {
+			t.Errorf("on %s an entry of the home %q is %v, want %v", tt.os, tt.home, got, want)
+		}
+	}
+	in := Input{Bridge: `C:\bridge\bridge.exe`, BridgeHome: `D:\my home`, OS: "windows"}
+	hook := map[string]any{"hooks": []any{map[string]any{"type": "command", "command": in.hookLine(bridge.Claude, "Stop")}}}
+	if got := in.verdict(hook); got != ours {
+		t.Errorf("the hook that Bridge writes there is %v", got)
+	}
+}
+
 func decodePowerShell(t *testing.T, line string) string {
 	t.Helper()
 	words := strings.Fields(line)

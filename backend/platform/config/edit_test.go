@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,31 @@ func TestAFileOfAnyLayoutIsChanged(t *testing.T) {
 		after, err := home.Config()
 		if err != nil || after.Desktop.Notifications || strings.Contains(text, "theirs") != strings.Contains(readConfigFile(t, home), "theirs") {
 			t.Errorf("%q has become %q, %v", text, readConfigFile(t, home), err)
+		}
+	}
+}
+
+// A change leaves the blanks and line ends of the rest as they are.
+func TestPRF_07_AChangeKeepsIndentationAndLineEnds(t *testing.T) {
+	for name, tt := range map[string]struct{ before, after string }{
+		"tabs":            {"{\n\t\"away\": false,\n\t\"desktop\": {\n\t\t\"theirs\": 1\n\t}\n}\n", "{\n\t\"away\": true,\n\t\"desktop\": {\n\t\t\"theirs\": 1\n\t}\n}\n"},
+		"two blanks":      {"{\n  \"away\": false,\n  \"desktop\": {\n    \"theirs\": 1\n  }\n}\n", "{\n  \"away\": true,\n  \"desktop\": {\n    \"theirs\": 1\n  }\n}\n"},
+		"CRLF":            {"{\r\n    \"away\": false,\r\n    \"theirs\": 1\r\n}\r\n", "{\r\n    \"away\": true,\r\n    \"theirs\": 1\r\n}\r\n"},
+		"tabs in a value": {"{\n  \"away\": false,\n  \"theirs\": \"\\ta\"\n}\n", "{\n  \"away\": true,\n  \"theirs\": \"\\ta\"\n}\n"},
+	} {
+		home := newHome(t)
+		writeConfig(t, home, tt.before)
+		if _, err := home.UpdateConfig(func(c *Config) error { c.Away = true; return nil }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := regexp.MustCompile(`: +`).ReplaceAllString(readConfigFile(t, home), ": "); got != tt.after {
+			t.Errorf("%s: %q has become %q", name, tt.before, got)
+		}
+		if err := (File{home}).SetMember("maxHops", "9"); err != nil {
+			t.Errorf("%s: set: %v", name, err)
+		}
+		if got := readConfigFile(t, home); strings.Contains(got, "\r\n") != strings.Contains(tt.before, "\r\n") || strings.Contains(got, "\n\t") != strings.Contains(tt.before, "\n\t") {
+			t.Errorf("%s: after a set: %q", name, got)
 		}
 	}
 }

@@ -203,6 +203,42 @@ func TestSTO_04_ProgressIsTold(t *testing.T) {
 	}
 }
 
+// A check counts the bytes of all databases, and a backup those that it has verified.
+func TestDOC_09_ChecksAndVerificationCountBytes(t *testing.T) {
+	c := newHome(t)
+	if err := openStore(t, c).Close(); err != nil {
+		t.Fatal(err)
+	}
+	type step struct{ done, all int64 }
+	var seen map[string][]step
+	sizes := regexp.MustCompile(`^(checking the databases|verifying the copies), .+ of .+$`)
+	c.OnProgress = func(what string, done, all int64) {
+		if match := sizes.FindStringSubmatch(what); match != nil {
+			seen[match[1]] = append(seen[match[1]], step{done, all})
+		}
+	}
+	for work, do := range map[string]func(){
+		"checking the databases": func() { report(t, c) },
+		"verifying the copies":   func() { mustBackup(t, c) },
+	} {
+		seen = map[string][]step{}
+		do()
+		steps := seen[work]
+		if len(steps) == 0 {
+			t.Errorf("%s: no progress, but %v", work, seen)
+			continue
+		}
+		for i, step := range steps {
+			if step.all <= 0 || step.all != steps[0].all || step.done > step.all || i > 0 && step.done < steps[i-1].done {
+				t.Errorf("%s: %v", work, steps)
+			}
+		}
+		if last := steps[len(steps)-1]; last.done != last.all {
+			t.Errorf("%s ends at %d of %d", work, last.done, last.all)
+		}
+	}
+}
+
 // The archive tells how much there is before it moves anything, and ends at all of it.
 func TestDOC_10_TheProgressOfTheArchiveIsTrue(t *testing.T) {
 	c := newHome(t)

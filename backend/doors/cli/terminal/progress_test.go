@@ -19,6 +19,9 @@ func TestDOC_10_TheTimeLeftIsToldOfTheStep(t *testing.T) {
 		{8 * time.Second, 100, 100, "100% x, 0s left"},
 		{time.Second, 1, 50, "  2% x"},
 		{2 * time.Second, 2, 50, "  4% x, 1m36s left"},
+		{time.Second, 0, 1000, "  0% x"},
+		{9 * time.Second, 9, 1000, "  0% x"}, // too little to tell
+		{time.Second, 10, 1000, "  1% x, 16m30s left"},
 	} {
 		now = now.Add(tt.after)
 		p.Tell("x", tt.done, tt.all)
