@@ -1,0 +1,73 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// checkDocNames returns one sentence for each function, method and type whose doc comment
+// does not begin with its name.
+func checkDocNames(sources []source) []string {
+	var problems []string
+	for _, source := range sources {
+		if source.isTest() {
+			continue
+		}
+		for _, decl := range source.file.Decls {
+			for _, documented := range documentedIn(decl) {
+				if beginsWith(documented.doc.Text(), documented.name) {
+					continue
+				}
+				problems = append(problems, fmt.Sprintf("%s:%d: the doc comment of %s does not begin with its name",
+					source.path, source.set.Position(documented.doc.Pos()).Line, documented.name))
+			}
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// documented is a declared name with its doc comment.
+type documented struct {
+	name string
+	doc  *ast.CommentGroup
+}
+
+// documentedIn returns the functions and types of a declaration that have a doc comment. Types
+// that share one comment are left out.
+func documentedIn(decl ast.Decl) (found []documented) {
+	switch decl := decl.(type) {
+	case *ast.FuncDecl:
+		if decl.Doc != nil {
+			found = append(found, documented{decl.Name.Name, decl.Doc})
+		}
+	case *ast.GenDecl:
+		if decl.Tok != token.TYPE {
+			return nil
+		}
+		for _, spec := range decl.Specs {
+			named := spec.(*ast.TypeSpec)
+			doc := named.Doc
+			if doc == nil && !decl.Lparen.IsValid() {
+				doc = decl.Doc
+			}
+			if doc != nil {
+				found = append(found, documented{named.Name.Name, doc})
+			}
+		}
+	}
+	return found
+}
+
+// beginsWith reports whether a comment begins with the name, or with an article and the name. A
+// comment that only directs a tool has no text.
+func beginsWith(text, name string) bool {
+	words := strings.Fields(text)
+	if len(words) > 1 && slices.Contains([]string{"A", "An", "The"}, words[0]) {
+		words = words[1:]
+	}
+	return len(words) == 0 || strings.TrimRight(words[0], ",:.") == name
+}
