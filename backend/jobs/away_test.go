@@ -279,8 +279,10 @@ func TestRMT_13_AnUnansweredSpawnIsAmbiguousUntilAStateIsHeard(t *testing.T) {
 		}
 		p.drop.Store(&shown)
 		spawned, err := p.boss.spawn("01", p.args())
-		if len(changes) == 0 {
-			t.Error("nobody who watches is told that there is a doubt")
+		select {
+		case <-changes:
+		case <-time.After(testkit.Patience):
+			t.Error("no watcher is notified that there is a doubt")
 		}
 		if err != nil || spawned.Status != job.Starting || !strings.Contains(spawned.Doubt, "desk did not say whether the job was started") {
 			t.Fatalf("it is answered %+v, %v", spawned, err)
