@@ -16,19 +16,20 @@ type Notice struct {
 	Place       string // what a click opens
 }
 
-// texts are all that a notice may say. A sort without one is told by no notice: that a
-// job has finished tells that its changes wait, too.
+// texts holds the texts of all notices. The page's notices have the same texts. A sort
+// without a text has no notice: the notice of a finished job stands for its review.
 var texts = map[needs.Sort]Notice{
-	needs.Approval: {"An agent asks for permission", "Open Bridge to see what it asks.", needsPlace},
-	needs.Question: {"A session asks you something", "Open Bridge to answer it.", needsPlace},
-	needs.JobAsks:  {"A job waits for your word", "Open Bridge to see what it waits for.", needsPlace},
-	needs.JobEnded: {"A job has failed", "Open Bridge to see why.", needsPlace},
-	needs.Mail:     {"A session waits for you", "Open Bridge to see which one.", needsPlace},
+	needs.Approval: {"An agent asks for permission", "Open Bridge to see the request.", needsPlace},
+	needs.Question: {"A session has a question", "Open Bridge to answer it.", needsPlace},
+	needs.JobAsks:  {"A job waits for you", "Open Bridge to see the reason.", needsPlace},
+	needs.JobEnded: {"A job has failed", "Open Bridge to see the error.", needsPlace},
+	needs.Mail:     {"A session waits for you", "Open Bridge to see which session.", needsPlace},
 	needs.Exchange: {"Two sessions only write each other", "Open Bridge to let them go on, or to pause them.", needsPlace},
-	needs.Expired:  {"A message expired unread", "Open Bridge to see which one.", needsPlace},
-	needs.Storage:  {"Bridge's storage needs attention", "Open Bridge to see what was found.", "#/storage"},
-	needs.Agent:    {"An agent is not connected any more", "Open Bridge to connect it again.", "#/settings"},
-	jobFinished:    {"A job has finished", "Open Bridge to see what came of it.", "#/runs"},
+	needs.Expired:  {"A message expired unread", "Open Bridge to see which message.", needsPlace},
+	needs.Storage:  {"Bridge's storage needs attention", "Open Bridge to see the finding.", "#/storage"},
+	needs.Agent:    {"An agent is no longer connected", "Open Bridge to connect it again.", "#/settings"},
+	needs.Routes:   {"A route into an agent is broken", "Open Bridge to see which one.", "#/settings"},
+	jobFinished:    {"A job has finished", "Open Bridge to see its result.", "#/runs"},
 	workFailed:     {"A backup or check failed", "Open Bridge to see the storage.", "#/storage"},
 }
 

@@ -1,6 +1,10 @@
 package app
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +236,25 @@ func TestNED_05_EverySortOfNeedHasAFixedText(t *testing.T) {
 	}
 }
 
+// The desktop app and the page announce the same need in the same words.
+func TestPGE_14_TheNoticesOfThePageHaveTheSameTexts(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("..", "frontend", "src", "features", "needs", "notices.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := regexp.MustCompile(`(?s)\n  '?([a-z-]+)'?: \{\s+title: (?:'([^']+)'|"([^"]+)"),\s+text: '([^']+)',`)
+	found := map[needs.Sort]Notice{}
+	for _, match := range entry.FindAllStringSubmatch(string(source), -1) {
+		found[needs.Sort(match[1])] = Notice{Title: match[2] + match[3], Text: match[4]}
+	}
+	for sort, want := range texts {
+		got, has := found[sort]
+		if slices.Contains(needs.Sorts(), sort) && (!has || got.Title != want.Title || got.Text != want.Text) {
+			t.Errorf("%s: the page says %+v, and the app %+v", sort, got, want)
+		}
+	}
+}
+
 func TestQUI_02_APauseOfTheOwnersIsNoNotice(t *testing.T) {
 	a := &announcer{}
 	item := func(id string, paused bool) []needs.Item {
@@ -258,7 +281,7 @@ func TestNED_05_QuietHoursHoldBackNoticesAndNotTheList(t *testing.T) {
 		}
 	}
 	after := Describe(Facts{Known: &needs.Facts{Questions: known.Questions[:1]}, Jobs: []Job{}}, noon)
-	if due := a.due(after.Told, after.Whole, false, noon); len(due) != 1 || due[0].Title != "A session asks you something" {
+	if due := a.due(after.Told, after.Whole, false, noon); len(due) != 1 || due[0].Title != "A session has a question" {
 		t.Errorf("afterwards %+v", due)
 	}
 	if due := a.due(after.Told, after.Whole, false, noon); len(due) != 0 {

@@ -54,9 +54,8 @@ func stages() []stage {
 	}
 }
 
-// Limits for what hangs. A package takes four minutes at the most where another
-// one runs beside it on the same two processors, and several times as long where
-// something else keeps these busy; the whole run ends in time to say what it was at.
+// Time limits, so that a run that hangs says what it was doing. Beside another package on two
+// processors, a package takes at most four minutes.
 const (
 	packageLimit = "-timeout=25m"
 	cliLimit     = "-timeout=40m" // of a package that drives the agent CLIs
@@ -109,9 +108,8 @@ func runTests(ctx context.Context, p project, args []string) error {
 	return summarize(p.output, runStages(ctx, p, chosen, limit))
 }
 
-// shareCompiled has every go command from here on compile without the checkout's path,
-// as the programs themselves are: then what was compiled once serves all stages, and
-// another checkout too.
+// shareCompiled has every later go command compile without the checkout's path, as the
+// programs are compiled. All stages and other checkouts then share the build cache.
 func shareCompiled() error {
 	return os.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -trimpath"))
 }
@@ -269,9 +267,8 @@ func whole(results []result) time.Duration {
 	return last.Sub(first)
 }
 
-// printTimed prints a line of the summary, with the seconds that something took beside
-// those that it may take: a run is to stay one that is run often. More is said, and
-// fails nothing: the machine may be busy.
+// printTimed prints a line of the summary with the seconds of a stage and its budget. A stage
+// over its budget is named and does not fail, because the machine may be busy.
 func printTimed(output io.Writer, word, name string, took float64, budget int, why string) {
 	line := fmt.Sprintf("%-8s %-12s %6.1f s", word, name, took)
 	if budget > 0 {
@@ -283,9 +280,8 @@ func printTimed(output io.Writer, word, name string, took float64, budget int, w
 	fmt.Fprintln(output, strings.TrimRight(line+"  "+why, " "))
 }
 
-// vet checks the code as this system compiles it, for another processor what knows its
-// registers, and that the other systems' compilers take it. A long run checks it all as
-// every system compiles it.
+// vet runs go vet for this system and compiles the code for the others. A long run vets it for
+// every system.
 func vet(ctx context.Context, p project) error {
 	check := func(system, processor, what string) error {
 		return p.do(ctx, step{env: []string{"GOOS=" + system, "GOARCH=" + processor, "CGO_ENABLED=0"}, name: "go", args: []string{"vet", what}})
@@ -464,14 +460,18 @@ func browserTests(ctx context.Context, p project) error {
 	return p.playwright(ctx, []string{"BRIDGE_BIN=" + p.binary(), "BRIDGE_HUB_BIN=" + hub, "BRIDGE_CHROMIUM=" + browser})
 }
 
-// packageTests builds this machine's packages, in a long run twice, and installs,
-// upgrades and removes them in a folder that stands for a machine.
+// packageTests builds this machine's packages, in a long run twice, and installs, upgrades and
+// removes them in a folder. A long run also runs Windows programs under Wine (PRF-07).
 func packageTests(ctx context.Context, p project) error {
 	if runtime.GOOS != "linux" {
 		p.skip("every test", "the packages are tested on Linux")
 		return nil
 	}
-	return p.goTest(ctx, 2, []string{withoutC, "BRIDGE_TEST_PACKAGES=1"}, "-count=1", "-run=DSK_05|HUB_01", "./build")
+	err := p.goTest(ctx, 2, []string{withoutC, "BRIDGE_TEST_PACKAGES=1"}, "-count=1", "-run=DSK_05|HUB_01", "./build")
+	if err != nil || !p.long {
+		return err
+	}
+	return p.goTool(ctx, "run", "./build/wine", "-optional", fmt.Sprintf("-install=%t", os.Geteuid() == 0))
 }
 
 // realCLITests runs the tests that drive the agent CLIs. On Linux it is a

@@ -26,7 +26,7 @@ func TestCHT_20_TheModIsInstalledWithItsOwnCommandAndTakenBack(t *testing.T) {
 			t.Errorf("%s is not planned, or bears no mark:\n%s", name, p.get(name))
 		}
 	}
-	want := `const COMMAND = ["` + p.in.Bridge + `","plugin","claude","--home","` + p.in.BridgeHome + `"]`
+	want := "const COMMAND = " + string(encode([]string{p.in.Bridge, "plugin", "claude", "--home", p.in.BridgeHome}))
 	if module := p.get(modFiles[2]); !strings.Contains(module, want) {
 		t.Errorf("the module does not name its program: want %s in\n%.2000s", want, module)
 	}
@@ -56,7 +56,7 @@ func TestCHT_20_TheSameModIsNotWrittenAgain(t *testing.T) {
 	if err != nil || os.SameFile(before, changed) { // a new file under the old name
 		t.Errorf("it was not replaced by a rename (%v)", err)
 	}
-	if module := p.get(modFiles[2]); !strings.Contains(module, p.in.Bridge) {
+	if module := p.get(modFiles[2]); !strings.Contains(module, string(encode(p.in.Bridge))) {
 		t.Error("the new one does not name the new program")
 	}
 }
@@ -105,7 +105,7 @@ func TestCHT_20_AnOlderModIsReplacedAfterALostManifest(t *testing.T) {
 	if err := Apply(plan); err != nil {
 		t.Fatal(err)
 	}
-	if module := p.get(modFiles[2]); !strings.Contains(module, p.in.Bridge) {
+	if module := p.get(modFiles[2]); !strings.Contains(module, string(encode(p.in.Bridge))) {
 		t.Error("the old module was kept")
 	}
 }

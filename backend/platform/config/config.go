@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/tailscale/hujson"
@@ -185,11 +184,11 @@ func (h Home) UpdateConfig(change func(*Config) error) (Config, error) {
 func readConfig(h Home) (raw []byte, config Config, err error) {
 	path := h.ConfigFile()
 	raw, err = disk.ReadLimited(path, maxConfigBytes)
+	if h.isFile(err) {
+		return nil, Config{}, errIsFile(h)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return []byte("{}\n"), defaults(), nil
-	}
-	if errors.Is(err, syscall.ENOTDIR) {
-		return nil, Config{}, errIsFile(h)
 	}
 	if err != nil {
 		return nil, Config{}, bridge.Errorf(bridge.Storage, "the settings cannot be read: %w", err)

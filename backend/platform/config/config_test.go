@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/testing/testkit"
 )
 
 // variables gives a getenv of these NAME, value pairs.
@@ -113,7 +114,7 @@ func TestMSG_02_TokenIsMadeOnceAndStaysPrivate(t *testing.T) {
 		t.Errorf("launch secret = token, or error %v", err)
 	}
 	for _, path := range []string{home.TokenFile(), home.LaunchSecretFile()} {
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != testkit.Mode(0o600) {
 			t.Errorf("%s: mode %v, %v; want 0600", path, info.Mode(), err)
 		}
 	}
@@ -123,8 +124,29 @@ func TestMSG_02_TokenIsMadeOnceAndStaysPrivate(t *testing.T) {
 	if token, err := home.Token(); err != nil || token != got[0] {
 		t.Errorf("Token again = %v", err)
 	}
-	if info, err := os.Stat(home.TokenFile()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(home.TokenFile()); err != nil || info.Mode().Perm() != testkit.Mode(0o600) {
 		t.Errorf("an opened-up token stayed open: %v, %v", info.Mode(), err)
+	}
+}
+
+// On Windows a missing folder and a file in its place give the same error.
+func TestPRF_07_AMissingHomeIsNoFile(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, code := range map[string]bridge.Code{"missing": bridge.NotFound, filepath.Join("missing", "too"): bridge.NotFound, "file": bridge.Invalid} {
+		home, err := ResolveHome(filepath.Join(folder, name), variables())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := home.ExistingToken(); bridge.CodeOf(err) != code {
+			t.Errorf("%s: the token: %v, want %s", name, err, code)
+		}
+		config, err := home.Config()
+		if isFile := code == bridge.Invalid; bridge.CodeOf(err) == bridge.Invalid != isFile || !isFile && config.Port != DefaultPort {
+			t.Errorf("%s: the settings: %+v, %v", name, config, err)
+		}
 	}
 }
 

@@ -6,11 +6,13 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"os/user"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/disk"
@@ -188,6 +190,16 @@ type Window struct {
 // Window returns the desktop app's files of the home.
 func (h Home) Window() Window {
 	return Window{Lock: h.at("window.lock"), Socket: socketOf(h, "window")}
+}
+
+// isFile reports whether err came because a file is in the place of the home. On Windows a
+// missing home gives the same error.
+func (h Home) isFile(err error) bool {
+	if !errors.Is(err, syscall.ENOTDIR) || runtime.GOOS != "windows" {
+		return errors.Is(err, syscall.ENOTDIR)
+	}
+	info, err := os.Stat(h.dir)
+	return err == nil && !info.IsDir()
 }
 
 // errIsFile returns the error for a home whose path is a file.

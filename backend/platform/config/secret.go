@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/disk"
@@ -49,7 +48,7 @@ func (h Home) LaunchSecret() (Secret, error) { return loadOrCreate(h.LaunchSecre
 // NotFound if there is no token, because no bridge has run in this home.
 func (h Home) ExistingToken() (Secret, error) {
 	secret, err := loadSecret(h.TokenFile())
-	if errors.Is(err, syscall.ENOTDIR) {
+	if h.isFile(err) {
 		return "", errIsFile(h)
 	}
 	if errors.Is(err, fs.ErrNotExist) {

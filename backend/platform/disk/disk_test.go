@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/testing/testkit"
 )
 
 var errFault = errors.New("the disk said no")
@@ -70,7 +72,7 @@ func TestWriteAtomicReplacesTheFileAndItsMode(t *testing.T) {
 	if got := text(t, path); got != "new" {
 		t.Errorf("content = %q, want new", got)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != testkit.Mode(0o600) {
 		t.Errorf("mode = %v, %v; want 0600", info.Mode(), err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/testing/testkit"
 )
 
 // hardLinked is a file with two names, and a folder for copies.
@@ -38,7 +40,7 @@ func TestRWM_13_AHardLinkIsWrittenInPlace(t *testing.T) {
 			if text(t, path) != test.after || text(t, other) != test.after {
 				t.Errorf("got %q, and by its other name %q", text(t, path), text(t, other))
 			}
-			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != testkit.Mode(0o600) {
 				t.Errorf("its mode is %v (%v)", info.Mode(), err)
 			}
 			if left := names(t, copies); len(left) != 0 {
@@ -57,7 +59,7 @@ func TestRWM_13_OtherFilesAreReplaced(t *testing.T) {
 			t.Fatalf("got %q, %v", text(t, path), err)
 		}
 		after, err := os.Stat(path)
-		if err != nil || before != nil && os.SameFile(before, after) || after.Mode().Perm() != 0o640 {
+		if err != nil || before != nil && os.SameFile(before, after) || after.Mode().Perm() != testkit.Mode(0o640) {
 			t.Errorf("it is the same file, or of mode %v (%v)", after.Mode(), err)
 		}
 	}

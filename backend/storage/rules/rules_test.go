@@ -15,6 +15,7 @@ import (
 	"bridge/backend/core/job"
 	"bridge/backend/core/rule"
 	"bridge/backend/storage/rules"
+	"bridge/backend/testing/testkit"
 )
 
 func open(t *testing.T, path string) *rules.Rules {
@@ -56,7 +57,7 @@ func TestNED_04_RulesAndTheirUsesOutliveTheProcess(t *testing.T) {
 		t.Errorf("kept: %+v", list)
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm()&0o077 != 0 {
+	if err != nil || info.Mode().Perm() != testkit.Mode(0o600) {
 		t.Errorf("the file is %v, %v: it is the owner's alone", info, err)
 	}
 	undone := 0

@@ -187,6 +187,11 @@ func TestVER_04_EveryVersionIsDeferredAndLaterUpgradedWithEverything(t *testing.
 			}
 			mustClose(t, db)
 			reader.kill(t)
+			if runtime.GOOS == "windows" { // no file is moved there that a program has open
+				if err := beside.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
 
 			db = openAt(t, path) // elected after the older program left
 			if db.Version() != schema.Version {

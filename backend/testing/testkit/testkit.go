@@ -6,6 +6,7 @@ package testkit
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,5 +142,18 @@ func Within(t testing.TB, most, took time.Duration, what string) {
 		t.Errorf("%s after %s, and may take %s", what, took, most)
 	default:
 		t.Logf("%s after %s, and may take %s", what, took, most)
+	}
+}
+
+// Mode returns the permissions that [os.Stat] reports of a file that was written with mode.
+// Windows keeps only whether the file may be written.
+func Mode(mode fs.FileMode) fs.FileMode {
+	switch {
+	case runtime.GOOS != "windows":
+		return mode
+	case mode&0o200 != 0:
+		return 0o666
+	default:
+		return 0o444
 	}
 }
