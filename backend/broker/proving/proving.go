@@ -63,7 +63,8 @@ type Service struct {
 	proofs    []proof.Proof
 	versions  map[bridge.AgentKind]string // the one that each kind last said
 	noticed   map[bridge.AgentKind]time.Time
-	tried     map[attempt]time.Time // so that a failed write repeats no try
+	tried     map[attempt]time.Time   // so that a failed write repeats no try
+	unsure    map[attempt]proof.Proof // a first try with a broken route, which waits for the second
 	askedLast time.Time
 }
 
@@ -76,7 +77,8 @@ type attempt struct {
 // Open returns a service with the stored proofs. Without a readable file there are none.
 func Open(opts Options) *Service {
 	s := &Service{
-		opts: opts, recorded: func() {}, versions: map[bridge.AgentKind]string{}, noticed: map[bridge.AgentKind]time.Time{}, tried: map[attempt]time.Time{},
+		opts: opts, recorded: func() {}, versions: map[bridge.AgentKind]string{}, noticed: map[bridge.AgentKind]time.Time{},
+		tried: map[attempt]time.Time{}, unsure: map[attempt]proof.Proof{},
 	}
 	proofs, err := opts.File.Proofs()
 	if err != nil {
@@ -257,29 +259,70 @@ func (s *Service) isReady(kind bridge.AgentKind) bool {
 	return waits && s.opts.Now().Sub(since) >= settle
 }
 
-// try tries the routes of a kind and stores what came of them.
+// try tries the routes of a kind and stores what came of them. A route that is newly broken
+// is tried a second time, because a busy PC can break one by slowness. If the PC is busy
+// before that, the second try waits.
 func (s *Service) try(ctx context.Context, kind bridge.AgentKind) {
 	s.mu.Lock()
-	version := s.versions[kind]
+	this := attempt{kind, s.versions[kind]}
+	made, isSecond := s.unsure[this]
+	delete(s.unsure, this)
 	delete(s.noticed, kind)
-	s.tried[attempt{kind, version}] = s.opts.Now()
+	s.tried[this] = s.opts.Now()
 	s.mu.Unlock()
-	running, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	made, err := s.opts.Run(running, kind)
-	switch {
-	case ctx.Err() != nil:
+	if !isSecond {
+		made = s.run(ctx, this)
+	}
+	if ctx.Err() == nil && s.isNewlyBroken(made) {
+		if !isSecond && s.opts.Busy(ctx) {
+			s.wait(this, made)
+			return
+		}
+		first := made
+		made = s.run(ctx, this)
+		if made.Problem == "" && made.Version != first.Version {
+			s.Noticed(kind, made.Version) // it was updated between the tries
+			return
+		}
+		made = proof.Confirm(first, made)
+	}
+	if ctx.Err() != nil {
 		return // the broker ends: the next one tries it
-	case running.Err() != nil:
-		made = proof.Proof{Kind: kind, Version: version, Problem: "the try took longer than " + bridge.Span(patience)}
-	case err != nil:
-		made = proof.Proof{Kind: kind, Version: version, Problem: err.Error()}
-	case made.Version == "":
-		made.Version = version
 	}
 	if err := s.Record(made); err != nil {
 		s.opts.Log.Warn("what came of trying an agent is not kept", "agent", kind, "err", err)
 		return
 	}
 	s.opts.Log.Info("the routes into an agent were tried", "agent", kind, "version", made.Version, "broken", len(made.Broken()), "problem", made.Problem)
+}
+
+// run tries the routes once. A try that fails or takes too long is a proof with a problem.
+func (s *Service) run(ctx context.Context, this attempt) proof.Proof {
+	running, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	made, err := s.opts.Run(running, this.kind)
+	switch {
+	case running.Err() != nil:
+		return proof.Proof{Kind: this.kind, Version: this.version, Problem: "the try took longer than " + bridge.Span(patience)}
+	case err != nil:
+		return proof.Proof{Kind: this.kind, Version: this.version, Problem: err.Error()}
+	case made.Version == "":
+		made.Version = this.version
+	}
+	return made
+}
+
+// isNewlyBroken reports whether a try found a route broken that is not stored as broken in
+// that version.
+func (s *Service) isNewlyBroken(made proof.Proof) bool {
+	return made.Problem == "" && made.HasNew(s.Faults(made.Kind, made.Version))
+}
+
+// wait keeps a first try until the PC is not busy.
+func (s *Service) wait(this attempt, first proof.Proof) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tried, this)
+	s.unsure[this] = first
+	s.noticed[this.kind] = s.opts.Now().Add(-settle) // it has settled
 }

@@ -109,6 +109,58 @@ func (f Faults) Has(routes ...Route) bool {
 	return true
 }
 
+// HasNew reports whether a route of p is broken that is not among the known faults.
+func (p Proof) HasNew(known Faults) bool {
+	return slices.ContainsFunc(p.Broken(), func(r Result) bool { return !known.Has(r.Route) })
+}
+
+// Confirm returns what two tries of one version found together. The better state of each
+// route counts, because a busy PC can break a try by slowness: a route is broken only if
+// both tries found it broken. If the second try could not run, or if it leaves open what the
+// first one found broken, the result has a problem, and nothing in it is broken.
+func Confirm(first, second Proof) Proof {
+	if second.Problem != "" {
+		problem := "the first try found a broken route, and the second one could not run: " + second.Problem
+		return Proof{Kind: first.Kind, Version: first.Version, At: second.At, Problem: problem}
+	}
+	both := Proof{Kind: first.Kind, Version: first.Version, At: second.At, Routes: []Result{}}
+	var open []string
+	for _, route := range Routes() {
+		a, inFirst := first.result(route)
+		b, inSecond := second.result(route)
+		if !inFirst && !inSecond {
+			continue
+		}
+		result := better(a, b)
+		if result.State == NotTried && (a.State == Broken || b.State == Broken) {
+			open = append(open, route.Title())
+		}
+		both.Routes = append(both.Routes, result)
+	}
+	if len(open) > 0 && len(both.Broken()) == 0 {
+		both.Problem = "one of two tries found this broken, and the other one did not reach it: " + strings.Join(open, ", ")
+	}
+	return both
+}
+
+// result returns what came of a route, and whether p knows it. An unknown one is not tried.
+func (p Proof) result(route Route) (Result, bool) {
+	i := slices.IndexFunc(p.Routes, func(r Result) bool { return r.Route == route })
+	if i < 0 {
+		return Result{Route: route, State: NotTried, Why: "one of two tries did not reach it"}, false
+	}
+	return p.Routes[i], true
+}
+
+// better returns the result with the better state, or b if they are the same.
+func better(a, b Result) Result {
+	order := []State{Works, NotOffered, NotTried, Broken}
+	if slices.Index(order, a.State) < slices.Index(order, b.State) {
+		return a
+	}
+	return b
+}
+
 // keptVersions is how many versions of a kind stay known.
 const keptVersions = 12
 
