@@ -132,7 +132,8 @@ export type NeedSort =
   | 'exchange'
   | 'mail'
   | 'expired'
-  | 'agent';
+  | 'agent'
+  | 'routes';
 
 /** How soon a need needs the owner: somebody waits or it ends by itself, it moves work on, it is news. */
 export type Urgency = 'now' | 'next' | 'info';
@@ -667,6 +668,18 @@ export interface AgentFound {
   missing: string[];
   /** Its sessions may start agents on this PC without a question. */
   jobs: boolean;
+  /** What came of trying the routes into it; null for not tried. */
+  proof: AgentProof | null;
+}
+
+/** What came of trying the routes into a version of an agent. */
+export interface AgentProof {
+  version: string;
+  at: number;
+  /** Why they could not be tried, or ''. */
+  problem: string;
+  /** A sentence for each broken route. */
+  broken: string[];
 }
 
 /** A connected agent CLI. */
@@ -791,6 +804,9 @@ export interface Works {
   hints: Record<string, string>;
 }
 
+/** Once a version, when the PC is not busy; or only by `bridge prove`. */
+export type ProveMode = 'auto' | 'off';
+
 /** config.json, as far as the page changes it. */
 export interface Settings {
   /** 0 picks a free one. */
@@ -808,6 +824,8 @@ export interface Settings {
   /** Automatic backups of the messages. */
   backups: { auto: boolean; everyHours: number };
   answerPrompts: AnswerPrompts;
+  /** Whether Bridge tries new versions of agents. */
+  prove: ProveMode;
   /** Whether the desktop app starts at login; `why` it cannot, "" where it can. Null where that app does not serve the page. */
   login: { on: boolean; why: string } | null;
   /** Where this page is served now; another port counts from the next start. */

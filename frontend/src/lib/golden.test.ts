@@ -108,6 +108,7 @@ const need = v.object({
     'mail',
     'expired',
     'agent',
+    'routes',
   ]),
   title: v.string(),
   detail: v.string(),
@@ -502,6 +503,9 @@ const agents = v.object({
       refused: v.string(),
       missing: v.array(v.string()),
       jobs: v.boolean(),
+      proof: v.nullable(
+        v.object({ version: v.string(), at: time, problem: v.string(), broken: v.array(v.string()) }),
+      ),
     }),
   ),
   command: v.string(),
@@ -567,6 +571,7 @@ const settings = v.object({
   mail: v.object({ exchange: v.number() }),
   backups: v.object({ auto: v.boolean(), everyHours: v.number() }),
   answerPrompts,
+  prove: v.picklist(['auto', 'off']),
   login: v.nullable(v.object({ on: v.boolean(), why: v.string() })),
   servedPort: v.number(),
 }) satisfies v.GenericSchema<unknown, Settings>;

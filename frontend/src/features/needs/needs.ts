@@ -17,6 +17,7 @@ export const SORTS: Record<NeedSort, { word: string; sign: Sign; bad?: true }> =
   mail: { word: 'unread', sign: 'waiting' },
   expired: { word: 'expired', sign: 'bad', bad: true },
   agent: { word: 'agent', sign: 'warn' },
+  routes: { word: 'agent', sign: 'warn' },
 };
 
 /** Those that are still there: what is over by itself is gone before the server says so. */

@@ -43,6 +43,11 @@ const NOTICES: Record<NeedSort, Omit<Notice, 'sort'> | null> = {
     text: 'Open Bridge to connect it again.',
     place: { page: 'settings' },
   },
+  routes: {
+    title: 'A route into an agent is broken',
+    text: 'Open Bridge to see which one.',
+    place: { page: 'settings' },
+  },
 };
 
 /** Whether a new need is announced: two sessions that the owner has paused are not. */
