@@ -13,6 +13,36 @@ import (
 // works, its hooks or its plugin bring mail.
 var mailRoutes = []proof.Route{proof.MailAtPrompt, proof.MailAtTool, proof.MailAtStop}
 
+// steps are the steps of a turn at which mail comes, in the order of mailSteps.
+var steps = []struct {
+	route        proof.Route
+	step, broken string
+}{
+	{proof.MailAtTool, "tool call", " Mail at a tool call is broken since {since}."},
+	{proof.MailAtPrompt, "prompt", " Mail at a prompt is broken since {since}."},
+	{proof.MailAtStop, "end of a turn", " Mail at the end of a turn is broken since {since}."},
+}
+
+// withoutSteps returns the way of mail without the steps at which mail is broken, and says
+// that they are. A way by the tools alone names no step.
+func (f Facts) withoutSteps(l line) line {
+	if l.way == ByTools {
+		return l
+	}
+	var work, broken []string
+	for _, s := range steps {
+		if f.Broken.Has(s.route) {
+			broken = append(broken, f.since(s.route, s.broken))
+		} else {
+			work = append(work, s.step)
+		}
+	}
+	if len(broken) > 0 {
+		l.detail = strings.ReplaceAll(l.detail, mailSteps, strings.Join(work, " or ")) + strings.Join(broken, "")
+	}
+	return l
+}
+
 // hasBrokenWake reports whether the kind's waker is broken. The channel of a claude is
 // another way, which no proof tries.
 func (f Facts) hasBrokenWake() bool {
@@ -55,24 +85,27 @@ func (f Facts) onlyInbox() line {
 
 // unwoken returns the way to a session whose wake is broken.
 func (f Facts) unwoken() line {
+	at := "at its next prompt."
+	if f.Broken.Has(proof.MailAtPrompt) {
+		at = "in its next turn."
+	}
+	asleep := f.since(proof.Wake, "; its wake is broken since {since}: it reads mail "+at)
 	l := line{
 		way: ByHooks, wake: WakeNone,
-		detail: byHooks + f.since(proof.Wake, unwokenWords),
-		words:  sentence{busy: busyHooks, idle: f.since(proof.Wake, "Its wake is broken since {since}: {name} reads it at its next prompt.")},
+		detail: byHooks + asleep,
+		words:  sentence{busy: busyHooks, idle: f.since(proof.Wake, "Its wake is broken since {since}: {name} reads it "+at)},
 	}
 	switch {
 	case f.Plugin:
 		l.way = ByPlugin
-		l.detail = f.since(proof.Wake, "Its plugin hands mail over at the next step"+unwokenWords)
+		l.detail = "Its plugin hands mail over at the next step" + asleep
 		l.words.busy = "The plugin of {name} stores it for the next step; the running turn is not interrupted."
 	case f.Mod:
 		l.way = ByMod
-		l.detail = modWords + f.since(proof.Wake, unwokenWords)
+		l.detail = modWords + asleep
 	}
 	return l
 }
-
-const unwokenWords = "; its wake is broken since {since}: it reads mail at its next prompt."
 
 // childRow returns how words reach the native children of the session.
 func (f Facts) childRow() childRow {

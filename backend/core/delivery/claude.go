@@ -43,7 +43,7 @@ const (
 	// wakeCaveat is claude's own statement about the text of a wake hook.
 	wakeCaveat  = "By a wake hook claude tells its model that the text is no user input."
 	wokenByHook = "; while it is idle, a waiting hook wakes it when the wake policy allows it. " + wakeCaveat
-	modWords    = "Its mod enters your words as prompts of yours when its turn has ended. Mail of other sessions comes by its hooks, at the next tool call, prompt or end of a turn"
+	modWords    = "Its mod enters your words as prompts of yours when its turn has ended. Mail of other sessions comes by its hooks, at the next " + mailSteps
 )
 
 var (

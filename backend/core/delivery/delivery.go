@@ -201,9 +201,9 @@ func (f Facts) afterRefusal() string {
 
 func (f Facts) mail() line {
 	if l, is := f.withoutBroken(); is {
-		return l
+		return f.withoutSteps(l)
 	}
-	return first(table[f.Kind].mail, f)
+	return f.withoutSteps(first(table[f.Kind].mail, f))
 }
 
 // first returns the best available way.

@@ -27,7 +27,8 @@ var (
 )
 
 const (
-	byHooks   = "Its hooks hand mail over at the next tool call, prompt or end of a turn"
+	byHooks   = "Its hooks hand mail over at the next " + mailSteps
+	mailSteps = "tool call, prompt or end of a turn" // the steps of mailRoutes
 	sleepsOn  = "; while it is idle, mail waits for its next turn."
 	busyHooks = "The hooks of {name} hand it over at the next safe step; the running turn is not interrupted."
 	nextTurn  = "{name} reads it at its next turn"
