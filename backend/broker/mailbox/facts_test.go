@@ -11,6 +11,7 @@ import (
 	"bridge/backend/core/chat"
 	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
+	"bridge/backend/core/proof"
 	"bridge/backend/core/session"
 )
 
@@ -184,5 +185,27 @@ func TestQUI_03_OnlyMailOfAgentsWaitsForTheNextWake(t *testing.T) {
 	}
 	if got := (Boxes{}).WakeNow(&session.Session{ID: "p9", Kind: bridge.Claude, Channel: true, Wake: s.Wake}, m, 6); got != mail.ViaChannel {
 		t.Errorf("without a box: %q", got)
+	}
+}
+
+func TestCAN_03_AModThatIsProvenBrokenGetsNoMail(t *testing.T) {
+	s := &session.Session{ID: "p1", Kind: bridge.Claude, SessionID: "s1"}
+	for name, tt := range map[string]struct {
+		broken proof.Faults
+		mod    bool
+	}{
+		"nothing":       {nil, true},
+		"another route": {proof.Faults{proof.Wake: "2"}, true},
+		"the owner's":   {proof.Faults{proof.YourWords: "2"}, false},
+		"both of them":  {proof.Faults{proof.Wake: "2", proof.YourWords: "2"}, false},
+	} {
+		box := New()
+		box.Mod.Hello(&wake.ModLink{Number: 1}, "s1", false)
+		box.Broken = tt.broken
+		all := Boxes{"p1": box}
+		facts := all.Facts(s)
+		if all.HasMod(s) != tt.mod || all.ReservedForMod(s)(owned("o")) != tt.mod || facts.Mod != tt.mod || !reflect.DeepEqual(facts.Broken, tt.broken) {
+			t.Errorf("%s is broken: %+v", name, facts)
+		}
 	}
 }

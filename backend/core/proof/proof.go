@@ -206,7 +206,7 @@ func Record(proofs []Proof, p Proof) []Proof {
 		return proofs
 	}
 	rest := slices.DeleteFunc(slices.Clone(proofs), func(other Proof) bool { return other.Kind == p.Kind && other.Version == p.Version })
-	p.Routes = slices.Concat([]Result{}, p.Routes)
+	p.Routes = append([]Result{}, p.Routes...)
 	for i := range p.Routes {
 		p.Routes[i].Since, p.Routes[i].Worked = "", ""
 		if p.Routes[i].State == Broken {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/proof"
@@ -63,5 +62,9 @@ func (f ProofsFile) Proofs() ([]proof.Proof, error) {
 
 // SetProofs writes the proofs. It fails with Storage if it cannot write.
 func (f ProofsFile) SetProofs(proofs []proof.Proof) error {
-	return disk.WriteJSON(f.Home.at(ProofsStore), Proofs{Version: ProofsVersion, Proofs: slices.Concat([]proof.Proof{}, proofs)})
+	err := disk.WriteJSON(f.Home.at(ProofsStore), Proofs{Version: ProofsVersion, Proofs: append([]proof.Proof{}, proofs...)})
+	if err != nil {
+		return bridge.WithCause(bridge.Storage, err, ProofsStore+" cannot be written")
+	}
+	return nil
 }
