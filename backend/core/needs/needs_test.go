@@ -14,6 +14,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/needs"
+	"bridge/backend/core/proof"
 )
 
 var now = time.UnixMilli(1_800_000_000_000)
@@ -223,6 +224,13 @@ func drawnFacts(t *rapid.T) needs.Facts {
 		Exchanges: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) needs.ExchangeFact {
 			return needs.ExchangeFact{A: needs.ExchangeSession{ID: id.Draw(t, "a")}, B: needs.ExchangeSession{ID: id.Draw(t, "b")}, Paused: rapid.Bool().Draw(t, "paused"), Since: at.Draw(t, "over")}
 		}), 0, 4).Draw(t, "exchanges"),
+		Proofs: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) proof.Summary {
+			p := proof.Summary{Kind: bridge.Codex, Version: id.Draw(t, "version"), At: at.Draw(t, "tried")}
+			if rapid.Bool().Draw(t, "broken") {
+				p.Broken = []proof.BrokenRoute{{Route: proof.Wake, Text: "wake is broken: mail waits"}}
+			}
+			return p
+		}), 0, 4).Draw(t, "proofs"),
 		PutAway: rapid.SliceOfN(rapid.Map(id, func(s string) string { return "mail:" + s + ":" + s }), 0, 2).Draw(t, "putAway"),
 	}
 }
@@ -546,5 +554,72 @@ func TestQUI_02_ACardComesAfterWhatIsBlocked(t *testing.T) {
 	}
 	if diff := cmp.Diff([]needs.Sort{needs.Approval, needs.Question, needs.Exchange, needs.Mail}, sorts); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// routesFact is a version of codex with broken routes, beside two kinds without any.
+func routesFact(version string, broken ...proof.BrokenRoute) needs.Facts {
+	return needs.Facts{Proofs: []proof.Summary{
+		{Kind: bridge.Claude, Version: "9", At: ago(time.Hour), Broken: []proof.BrokenRoute{}},
+		{Kind: bridge.OpenCode, Version: "9", At: ago(time.Hour), Problem: "it did not start"},
+		{Kind: bridge.Codex, Version: version, At: ago(time.Hour), Broken: broken},
+	}}
+}
+
+func TestCAN_02_BrokenRoutesAreOneRowAVersion(t *testing.T) {
+	wake := proof.BrokenRoute{Route: proof.Wake, Since: "0.171.0", Text: "wake is broken since 0.171.0: mail waits for the next prompt"}
+	known := wake
+	known.Worked = "0.170.0"
+	note := proof.BrokenRoute{Route: proof.StartNote, Since: "0.172.0", Text: "the start note is broken since 0.172.0: new sessions are not told of your decisions"}
+	for _, tt := range []struct {
+		name          string
+		facts         needs.Facts
+		title, detail string
+	}{
+		{
+			"one", routesFact("0.172.0", wake), "codex: wake is broken since 0.171.0: mail waits for the next prompt",
+			"Bridge tries each new version of codex once.",
+		},
+		{
+			"one that worked before", routesFact("0.172.0", known), "codex: wake is broken since 0.171.0: mail waits for the next prompt",
+			"It worked in 0.170.0. Bridge tries each new version of codex once.",
+		},
+		{
+			"two", routesFact("0.172.0", note, known), "codex 0.172.0: 2 routes are broken",
+			"The start note is broken since 0.172.0: new sessions are not told of your decisions. " +
+				"Wake is broken since 0.171.0: mail waits for the next prompt. It worked in 0.170.0. Bridge tries each new version of codex once.",
+		},
+	} {
+		want := needs.Item{
+			ID: "routes:codex:0.172.0", Sort: needs.Routes, Urgency: needs.Info, Title: tt.title, Detail: tt.detail, Since: ago(time.Hour), Link: "#/settings", News: true,
+		}
+		list := needs.List(tt.facts, now)
+		if diff := cmp.Diff([]needs.Item{want}, list, cmpopts.IgnoreUnexported(needs.Item{})); diff != "" {
+			t.Fatalf("%s: %s", tt.name, diff)
+		}
+		if got := needs.Pressing(list); got != 0 {
+			t.Errorf("%s: the badge counts %d", tt.name, got)
+		}
+		if text := needs.Text(list, now, typed); !strings.Contains(text, "\n  bridge prove codex   (tries it again, and shows what came)\n") {
+			t.Errorf("%s: it says\n%s", tt.name, text)
+		}
+	}
+	if list := needs.List(routesFact("0.172.0"), now); len(list) != 0 {
+		t.Errorf("all work, and it says %+v", list)
+	}
+}
+
+func TestCAN_02_BrokenRoutesNeedTheOwnerOncePerVersion(t *testing.T) {
+	wake := proof.BrokenRoute{Route: proof.Wake, Since: "1", Text: "wake is broken since 1: mail waits for the next prompt"}
+	facts := routesFact("1", wake)
+	facts.PutAway = []string{needs.List(facts, now)[0].ID}
+	facts.Proofs[2].At = ago(0) // its owner has tried it again
+	if list := needs.List(facts, now); len(list) != 0 {
+		t.Errorf("dismissed, and it is there again: %+v", list)
+	}
+	next := routesFact("2", wake)
+	next.PutAway = facts.PutAway
+	if list := needs.List(next, now); len(list) != 1 || list[0].ID != "routes:codex:2" {
+		t.Errorf("the next version: %+v", list)
 	}
 }

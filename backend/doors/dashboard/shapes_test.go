@@ -20,7 +20,7 @@ func TestAnAnswerLeavesNothingOut(t *testing.T) {
 	for _, answer := range []any{
 		peerShape(filled[api.Peer]()),
 		recipientShape(filled[api.Recipient]()),
-		agentShape(filled[connect.Agent](), []proof.Summary{{Kind: "x", Version: "x", At: 7, Problem: "x", Broken: []proof.BrokenRoute{{Text: "x"}}}}),
+		agentShape(filled[connect.Agent](), []proof.Summary{filled[proof.Summary]()}),
 		storage.DrillShape(filled[inventory.TestResult]()),
 		storage.ReportShape(filled[check.Report]()),
 	} {

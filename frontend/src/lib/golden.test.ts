@@ -800,6 +800,7 @@ describe('the server answers as the page expects', () => {
     ['history.json', v.object({ topic: v.string(), decisions: v.array(decision) })],
     ['archive.json', v.object({ messages: v.array(archived) })],
     ['agents.json', agents],
+    ['agents-proven.json', agents],
     ['agents-connected.json', v.object({ agents: v.array(standing) })],
     ['agent-change.json', change],
     ['works.json', works],
