@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -14,9 +15,9 @@ import (
 )
 
 // proven is a furnished world in which a claude has a broken wake and a codex could not be tried.
-func proven(t *testing.T) *world {
+func proven(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
-	w := furnished(t)
+	w := furnished(t, change...)
 	broken := proof.Proof{Kind: bridge.Claude, Version: "2.1.0", At: fixedTime.UnixMilli(), Routes: []proof.Result{
 		{Route: proof.Connects, State: proof.Works}, {Route: proof.Wake, State: proof.Broken, Since: "2.1.0", Worked: "2.0.9"},
 	}}
@@ -46,7 +47,7 @@ func TestCAN_02_TheRowOfAnAgentHasItsProof(t *testing.T) {
 }
 
 func TestCAN_02_ABrokenRouteIsInNeedsYouUntilItIsDismissed(t *testing.T) {
-	w := proven(t)
+	w := proven(t, func(o *Options) { o.PutAway = &keptAway{} })
 	routes := func() (found []needs.Item) {
 		for _, item := range decode[dto.State](t, w.get("/api/state")).Needs {
 			if item.Sort == needs.Routes {
@@ -58,6 +59,10 @@ func TestCAN_02_ABrokenRouteIsInNeedsYouUntilItIsDismissed(t *testing.T) {
 	got := routes()
 	if len(got) != 1 || !got[0].News || got[0].Title != "claude: wake is broken since 2.1.0: mail waits for the next prompt" {
 		t.Fatalf("%+v", got)
+	}
+	decode[dto.Needs](t, w.post("/api/needs/"+url.PathEscape(got[0].ID), `{"away":true}`))
+	if got := routes(); len(got) != 0 {
+		t.Errorf("dismissed, and it is there: %+v", got)
 	}
 }
 

@@ -57,8 +57,8 @@ func golden(t *testing.T, name, body string) {
 }
 
 // furnished is a world whose every time and id is fixed.
-func furnished(t *testing.T) *world {
-	w := newWorld(t, func(o *Options) {
+func furnished(t *testing.T, change ...func(*Options)) *world {
+	w := newWorld(t, append([]func(*Options){func(o *Options) {
 		o.Jobs, o.Questions, o.Exchanges = toldJobs{}, toldQuestions{}, &toldExchanges{}
 		o.Agents = toldAgents{list: func() []connect.Agent {
 			return []connect.Agent{
@@ -66,7 +66,7 @@ func furnished(t *testing.T) *world {
 				{Kind: bridge.Codex, Detail: "codex is not on this PC: codex is not on PATH", Missing: []string{}},
 			}
 		}}
-	})
+	}}, change...)...)
 	w.broker.join(t, claudeSession(), api.Child{ID: "child-1", Title: "look around", State: "busy"})
 	w.broker.join(t, codexSession())
 	w.broker.join(t, session.Session{ID: "peer-3", Kind: bridge.OpenCode, Name: "opencode-docs", Cwd: "/src/docs", Since: fixedTime.UnixMilli()})
