@@ -43,7 +43,7 @@ func TestCAN_02_ProofsAreKeptInAFile(t *testing.T) {
 }
 
 func TestCAN_02_TheFileOfProofsIsReadTolerantly(t *testing.T) {
-	one := []proof.Proof{{Kind: bridge.Codex, Version: "1", Routes: []proof.Result{{Route: "teleport", State: proof.Works}}}}
+	strange := []proof.Proof{{Kind: bridge.Codex, Version: "1", Routes: []proof.Result{{Route: "teleport", State: proof.Works}}}}
 	for name, tt := range map[string]struct {
 		text string
 		want []proof.Proof
@@ -51,7 +51,7 @@ func TestCAN_02_TheFileOfProofsIsReadTolerantly(t *testing.T) {
 	}{
 		"unknown members": {
 			"\ufeff{\"version\": 1, \"proofs\": [{\"kind\": \"codex\", \"version\": \"1\", \"note\": 1, \"routes\": [{\"route\": \"teleport\", \"state\": \"works\", \"x\": 1}]}], \"more\": 1}\r\n",
-			one, "",
+			strange, "",
 		},
 		"without proofs":  {`{"version": 1}`, nil, ""},
 		"damaged":         {`{"version": 1, "proofs": [`, nil, bridge.Storage},
