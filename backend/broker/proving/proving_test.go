@@ -68,7 +68,9 @@ func newBench(t *testing.T) *bench {
 func (b *bench) open() {
 	b.Service = Open(Options{
 		File: b.file, Kinds: []bridge.AgentKind{bridge.Codex},
-		Settings:  func() (config.Settings, error) { return config.Settings{Config: config.Config{Prove: b.mode}}, b.settings },
+		Settings: func() (config.Settings, error) {
+			return config.Settings{Config: config.Config{Prove: b.mode}}, b.settings
+		},
 		Connected: func() ([]bridge.AgentKind, error) { return b.linked, nil },
 		Version: func(context.Context, bridge.AgentKind) (string, error) {
 			b.asked++
