@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -107,5 +108,16 @@ func TestCAN_03_ASessionOfABrokenVersionSaysWhatMailDoes(t *testing.T) {
 	record(proof.Proof{Kind: bridge.OpenCode, Version: "1.18.33", Routes: []proof.Result{{Route: proof.Wake, State: proof.Works}}})
 	if got := obstacle(); got != before {
 		t.Errorf("it works again: %q, before %q", got, before)
+	}
+}
+
+// Who asks as the owner from inside an agent is that agent.
+func TestCAN_02_AnAgentRecordsNoProofByTheOwnersCommand(t *testing.T) {
+	b := newProofBench(t)
+	b.join(api.Register{Name: "web", Kind: bridge.OpenCode, SessionID: "s1", AgentPID: os.Getppid(), HostKnown: true}) // the test's parent is an agent
+	_, err := api.OpRecordProof.Call(t.Context(), b.dial(api.RoleOwner), wakeBroken("1.18.33"))
+	wantCode(t, "inside an agent", err, bridge.Denied)
+	if got := b.status().Proofs; len(got) != 0 {
+		t.Errorf("recorded all the same: %+v", got)
 	}
 }
