@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,6 +31,9 @@ const working, asking, queued, ended = "codex-job-0a1b2c3d", "claude-job-1b2c3d4
 
 func (toldJobs) views() []api.JobView {
 	now, percent, eta := fixedTime.UnixMilli(), 40, int64(3)
+	landed := job.Finish{
+		Action: "squash", State: job.LandingDone, Run: 1, At: job.Millis(now - 400_000), Commit: "5b1f7c2", Head: "9c0a41d", Target: "3f6c1f0", Next: "5b1f7c2", On: "main",
+	}
 	return []api.JobView{
 		{
 			Job: queued, By: "codex-api", Agent: bridge.OpenCode, Title: "Write the release notes", Status: job.Queued, Access: job.AccessRead,
@@ -46,7 +50,7 @@ func (toldJobs) views() []api.JobView {
 			Step: "command: go test ./parser", Workdir: "/src/worktrees/app-" + working, Branch: "bridge/" + working,
 			Worktree: &api.JobWorktree{
 				Path: "/src/worktrees/app-" + working, Repository: "/src/app", Bytes: 1_482_213, Stays: "the job goes on",
-				Landing: &job.Landing{Finish: job.Finish{Action: "squash", State: job.LandingDone, Run: 1, At: job.Millis(now - 400_000), Commit: "5b1f7c2", Head: "9c0a41d", Target: "3f6c1f0", Next: "5b1f7c2"}},
+				Landing: &job.Landing{Finish: landed, Earlier: []job.Finish{{Action: "discard", State: job.LandingFailed}}}, Landed: &landed,
 			},
 			Session: "0198f0a2-0000-7000-8000-000000000001", Tokens: 48_213, CostUSD: 0.42, StartedAt: now - 300_000,
 		},
@@ -190,12 +194,47 @@ func (t toldJobs) Finish(_ context.Context, args api.JobFinishArgs) (api.JobFini
 		}
 	case args.Action == "apply":
 		return api.JobFinished{}, bridge.Errorf(bridge.Conflict, "/src/app has changes of its own (a.txt): commit or put them away, then finish %s", args.Job)
+	case args.Action == "undo" && args.Job != working:
+		return api.JobFinished{}, bridge.Errorf(bridge.Conflict, "no work of %s has landed that could be taken back", args.Job)
+	case args.Action == "undo":
+		done.Done = !args.DryRun
 	case args.Action != "squash":
 		return api.JobFinished{}, bridge.Errorf(bridge.Invalid, "unknown action %q", args.Action)
 	default:
 		done.Done, done.Commit = !args.DryRun, args.Message
 	}
 	return done, nil
+}
+
+func TestPGE_11_TheDiffSinceAReviewAndTheUndoOfALanding(t *testing.T) {
+	w := furnished(t)
+	run := "/api/runs/" + working
+	since := decode[dto.RunDiff](t, w.get(run+"/diff?since=9c0a41d"))
+	if since.Base != "9c0a41d" || len(since.Files) != 1 {
+		t.Errorf("since a review the diff is %+v", since)
+	}
+	if all := decode[dto.RunDiff](t, w.get(run+"/diff?since=")); all.Base != "3f6c1f0" || len(all.Files) != 2 {
+		t.Errorf("since nothing it is %+v", all)
+	}
+	refused(t, "a commit of another branch", w.get(run+"/diff?since=3f6c1f0"), 404)
+	refused(t, "another parameter", w.get(run+"/diff?until=9c0a41d"), 400)
+
+	for _, dry := range []bool{true, false} {
+		got := decode[dto.Finished](t, w.post(run+"/finish", fmt.Sprintf(`{"action":"undo","dryRun":%t}`, dry)))
+		if got.Done == dry || got.Action != "undo" || len(got.Conflicts) != 0 {
+			t.Errorf("with dryRun %t it answers %+v", dry, got)
+		}
+	}
+	refused(t, "an undo of nothing", w.post("/api/runs/"+ended+"/finish", `{"action":"undo"}`), 409)
+}
+
+// The page gets the last finish and the one that an undo takes back, without those before.
+func TestPGE_11_ARunSaysWhatAnUndoTakesBack(t *testing.T) {
+	w := furnished(t)
+	got := decode[dto.RunDetail](t, w.get("/api/runs/"+working)).Worktree
+	if got == nil || got.Landing == nil || got.Landed == nil || got.Landed.On != "main" || *got.Landing != *got.Landed {
+		t.Errorf("its worktree is %+v", got)
+	}
 }
 
 func TestJOB_18_TheDiffTheCommentsAndTheFinishOfARun(t *testing.T) {

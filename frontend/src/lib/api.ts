@@ -268,6 +268,8 @@ export interface Worktree {
   reclaimedAt: number | null;
   /** What the owner did last with the work. */
   landing: Landing | null;
+  /** The finish that an undo takes back. */
+  landed: Landing | null;
 }
 
 /** A finish: "staged" was broken off and stands in the main checkout, not committed. */
@@ -276,6 +278,10 @@ export interface Landing {
   state: 'begun' | 'done' | 'staged' | 'failed';
   at: number;
   commit?: string;
+  /** The commit of the job that was landed. */
+  head?: string;
+  /** The branch of the main checkout. */
+  on?: string;
 }
 
 /** What the runner saw itself, beside what the agent says. */
@@ -519,7 +525,7 @@ export interface LineComment {
   body: string;
 }
 
-export type FinishAction = 'apply' | 'squash' | 'merge' | 'keep' | 'discard';
+export type FinishAction = 'apply' | 'squash' | 'merge' | 'keep' | 'discard' | 'undo';
 
 export interface Finished {
   action: FinishAction;
@@ -1227,7 +1233,9 @@ export const api = {
     post<{ key: string }>('/api/drafts', { key, value }, 'POST', leaving),
   /** The newest turns of a job, oldest first. */
   runTurns: (name: string) => call<{ turns: RunTurn[] }>(`/api/runs/${encode(name)}/turns`),
-  runDiff: (name: string) => call<Diff>(`/api/runs/${encode(name)}/diff`),
+  /** All of its changes, or those since a commit of its branch; Failed with 404 for another commit. */
+  runDiff: (name: string, since = '') =>
+    call<Diff>(`/api/runs/${encode(name)}/diff${since === '' ? '' : `?since=${encode(since)}`}`),
   /** All of them become one message to the job. */
   commentRun: (name: string, comments: LineComment[]) =>
     post<Said>(`/api/runs/${encode(name)}/comments`, { comments }),

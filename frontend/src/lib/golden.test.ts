@@ -142,7 +142,16 @@ const status = v.picklist([
 ]);
 const waitFor = v.picklist(['approval', 'budget', 'timeout', 'repeat', 'silence', 'retry']);
 
-const finishAction = v.picklist(['apply', 'squash', 'merge', 'keep', 'discard']);
+const finishAction = v.picklist(['apply', 'squash', 'merge', 'keep', 'discard', 'undo']);
+
+const landing = v.object({
+  action: finishAction,
+  state: v.picklist(['begun', 'done', 'staged', 'failed']),
+  at: time,
+  commit: v.exactOptional(v.string()),
+  head: v.exactOptional(v.string()),
+  on: v.exactOptional(v.string()),
+});
 
 const question = v.object({
   id: v.string(),
@@ -204,14 +213,8 @@ const run = v.object({
       bytes: v.number(),
       stays: v.string(),
       reclaimedAt: v.nullable(time),
-      landing: v.nullable(
-        v.object({
-          action: finishAction,
-          state: v.picklist(['begun', 'done', 'staged', 'failed']),
-          at: time,
-          commit: v.exactOptional(v.string()),
-        }),
-      ),
+      landing: v.nullable(landing),
+      landed: v.nullable(landing),
     }),
   ),
 }) satisfies v.GenericSchema<unknown, Run>;

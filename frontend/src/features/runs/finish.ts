@@ -1,6 +1,6 @@
 // Landing and dropping what a worktree job did, in words.
 
-import type { FinishAction, Finished, Landing as Landed } from '../../lib/api';
+import { Failed, type FinishAction, type Finished, type Landing as Landed, type Run } from '../../lib/api';
 import { count } from '../../lib/text';
 
 export interface Landing {
@@ -15,7 +15,10 @@ export interface Landing {
   drops: boolean;
 }
 
-export const LANDINGS: Record<FinishAction, Landing> = {
+/** The ways to finish; an undo takes one of them back. */
+export type LandAction = Exclude<FinishAction, 'undo'>;
+
+export const LANDINGS: Record<LandAction, Landing> = {
   apply: {
     label: 'Apply',
     explains: (branch) =>
@@ -55,7 +58,7 @@ export const LANDINGS: Record<FinishAction, Landing> = {
   },
 };
 
-export const ACTIONS = Object.keys(LANDINGS) as FinishAction[];
+export const ACTIONS = Object.keys(LANDINGS) as LandAction[];
 
 /** What a dry run came to. */
 export function fits({ conflicts }: Pick<Finished, 'conflicts'>): string {
@@ -66,12 +69,20 @@ export function fits({ conflicts }: Pick<Finished, 'conflicts'>): string {
       : `${count(conflicts.length, 'file')} do not fit:`;
 }
 
+/** The conflicts that a refusal names. */
+export function conflictsOf(error: unknown): string[] {
+  const told =
+    error instanceof Failed ? (error.body as { conflicts?: unknown } | null)?.conflicts : undefined;
+  return Array.isArray(told) ? told.filter((path): path is string => typeof path === 'string') : [];
+}
+
 const DONE: Record<FinishAction, string> = {
   apply: 'Applied: its changes are staged in your checkout.',
   squash: 'Squashed into one commit',
   merge: 'Merged',
   keep: 'Kept.',
   discard: 'Discarded.',
+  undo: 'Landing undone',
 };
 
 /** What the owner did last with the work, '' for nothing that counts. */
@@ -80,12 +91,37 @@ export function landedWords(landing: Landed | null): string {
     case 'done':
       return doneWords({ action: landing.action, commit: landing.commit ?? '' });
     case 'staged':
-      return 'It was broken off: its changes are staged in your checkout, not committed.';
+      return landing.action === 'undo'
+        ? 'The undo was interrupted: its changes are staged in your checkout, not committed.'
+        : 'It was broken off: its changes are staged in your checkout, not committed.';
     case 'begun':
       return 'It is being finished just now.';
     default:
       return '';
   }
+}
+
+/** Whether the work stands landed or dropped, so that only an undo is offered. */
+export function isSettled(run: Pick<Run, 'endedAt' | 'worktree'>): boolean {
+  const landed = run.worktree?.landed;
+  if (landed?.state !== 'done' || landed.action === 'apply') return false;
+  return run.endedAt === null || run.endedAt <= landed.at; // a later run has new work
+}
+
+/** What an undo would take back: "Landed as 3056dcc on main". */
+export function standingWords({ action, state, commit = '', on = '' }: Landed): string {
+  if (action === 'discard') return 'Discarded';
+  const where = on === '' ? '' : ` on ${on}`;
+  if (action === 'apply' || state === 'staged') return `Staged in your checkout${where}`;
+  return `Landed as ${commit.slice(0, 7)}${where}`;
+}
+
+/** What an undo of it would do. */
+export function undoWords({ action, state, on = '' }: Landed): string {
+  if (action === 'discard') return 'Its branch gets its name back, and you can land the work.';
+  if (action === 'apply' || state === 'staged')
+    return 'Bridge takes the staged changes out of your checkout. Your other changes stay.';
+  return `Bridge adds a commit to ${on === '' ? 'the branch of your checkout' : on} that reverts the landing. Later commits stay.`;
 }
 
 /** What was done, with the commit where there is one. */
