@@ -23,7 +23,7 @@ func finishCommand(a *App) *cobra.Command {
 	chosen := map[gitwork.Action]*bool{}
 	cmd := a.jsonFlag(&cobra.Command{
 		Use: "finish RUN --apply|--squash|--merge|--keep|--discard|--undo", ValidArgsFunction: completing(a, jobNames), Short: "Land or drop what a worktree job did", Args: usage.Exact(1),
-		Long:    "Lands or drops what a worktree job did, in the main checkout of its repository. It tries first: files that conflict\nare named, a checkout with changes of its own is refused, and nothing is done then. --undo takes the last landing\nback, as long as the branch has not moved on.",
+		Long:    "Lands or drops what a worktree job did, in the main checkout of its repository. It tries first: files that conflict\nare named, a checkout with changes of its own is refused, and nothing is done then. --undo takes the last landing\nback, and later commits stay.",
 		Example: "  bridge finish codex-job-0a1b2c3d --squash --dry-run\n  bridge finish codex-job-0a1b2c3d --discard\n  bridge finish codex-job-0a1b2c3d --undo",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			args.Job = names[0]
@@ -100,6 +100,9 @@ func finishedText(f api.JobFinished) string {
 		var paths []string
 		for _, path := range f.Conflicts {
 			paths = append(paths, bridge.OneLine(path))
+		}
+		if f.Action == string(gitwork.Undo) {
+			return fmt.Sprintf("Later commits in %s changed what %s landed:\n  %s\n", checkout, f.Job, strings.Join(paths, "\n  "))
 		}
 		return fmt.Sprintf("The work of %s conflicts with what is in %s:\n  %s\n", f.Job, checkout, strings.Join(paths, "\n  "))
 	}

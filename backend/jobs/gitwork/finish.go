@@ -102,6 +102,15 @@ func (p Plan) moves() bool {
 // commits reports whether the plan adds a commit to the main checkout's branch.
 func (p Plan) commits() bool { return !p.moves() && p.Action != Apply && p.Of != Apply }
 
+// unchanged returns the commit of a plan without a change. An undo has none: the owner took
+// the landing back.
+func (p Plan) unchanged() string {
+	if p.Action == Undo {
+		return ""
+	}
+	return p.Target
+}
+
 // Prepare commits the job's uncommitted work on its branch and creates the commit that Finish
 // would land; a dry run does neither. It fails with Invalid for an unknown action, with
 // Invalid for an undo, which Landed prepares, and with
@@ -247,7 +256,7 @@ func (l landing) land(ctx context.Context, finish Finish, plan Plan) (Finish, er
 		return finish, nil
 	}
 	if finish.Done = plan.Next == plan.Target; finish.Done {
-		finish.Commit = plan.Target
+		finish.Commit = plan.unchanged()
 		return finish, nil
 	}
 	if !plan.staged {
@@ -287,7 +296,7 @@ func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (f
 		return finish, false, err
 	}
 	if plan.Next == plan.Target {
-		finish.Done, finish.Commit = true, plan.Target
+		finish.Done, finish.Commit = true, plan.unchanged()
 		return finish, false, nil
 	}
 	if plan.commits() {

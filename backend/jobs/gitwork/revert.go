@@ -19,10 +19,11 @@ type Landed struct {
 }
 
 // Prepare creates the commit that takes the landing back; a dry run creates none. CarryOut
-// performs the plan. The undo of an apply takes exactly the same changes out of files and index.
+// performs the plan. Commits that came later stay, and files that conflict with them are the
+// plan's Conflicts. The undo of an apply takes exactly the same changes out of files and index.
 // The undo of a discard restores the branch. Prepare fails with Conflict if the main checkout
-// is on another branch or commit, or if its files differ from what was landed. It also does so
-// for an unfinished merge. Then nothing has changed.
+// is on another branch or lacks the landed commit, or if files that the undo would write have
+// changes. It also does so for an unfinished merge. Then nothing has changed.
 func (landed Landed) Prepare(ctx context.Context, g *Git, w Worktree, job, message string, dry bool) (Plan, error) {
 	if landed.Action == Discard {
 		plan, err := g.Prepare(ctx, w, job, Keep, "", dry)
@@ -50,21 +51,26 @@ func (l landing) takeBack(ctx context.Context, plan *Plan, landed Landed, messag
 		plan.Target, plan.Next = landed.Target, landed.Target // the owner took the commit back
 		return nil
 	}
-	if err := l.refuseMoved(head, landed, plan.commits()); err != nil {
+	if err := l.refuseMoved(ctx, head, landed, plan.commits()); err != nil {
 		return err
 	}
 	if err := l.refuseUnfinished(ctx); err != nil {
 		return err
 	}
 	plan.Target, plan.Next = landed.Next, landed.Target
+	if plan.commits() && head.Commit != landed.Next {
+		if err := l.revertBelow(ctx, plan, landed, head.Commit); err != nil || len(plan.Conflicts) > 0 || plan.Next == plan.Target {
+			return err
+		}
+	}
 	if plan.staged, err = l.has(ctx, *plan); err != nil {
 		return err
 	}
 	if !plan.staged {
-		if err := l.refuseDiffering(ctx, landed); err != nil {
+		if err := l.refuseDiffering(ctx, plan); err != nil {
 			return err
 		}
-		if err := l.refuseInTheWay(ctx, landed.Next, landed.Target); err != nil {
+		if err := l.refuseInTheWay(ctx, plan.Target, plan.Next); err != nil {
 			return err
 		}
 	}
@@ -76,26 +82,48 @@ func (l landing) takeBack(ctx context.Context, plan *Plan, landed Landed, messag
 			return err
 		}
 	}
-	plan.Next, err = l.commitAs(ctx, l.owner(ctx, l.w), l.w.Main, landed.Target+"^{tree}", message, landed.Next)
+	plan.Next, err = l.commitAs(ctx, l.owner(ctx, l.w), l.w.Main, plan.Next+"^{tree}", message, plan.Target)
 	return err
 }
 
-// refuseMoved fails with Conflict if the main checkout is not where the landing left it.
-func (l landing) refuseMoved(head Head, landed Landed, committed bool) error {
-	want := landed.Target
-	if committed {
-		want = landed.Next
+// revertBelow sets the target and the result of an undo below later commits: the merge of head
+// with a commit that takes the landing back. Next is Target if head has nothing left of it.
+func (l landing) revertBelow(ctx context.Context, plan *Plan, landed Landed, head string) error {
+	reverted, err := l.commit(ctx, l.w.Main, landed.Target+"^{tree}", "bridge: before the work of "+l.job, landed.Next)
+	if err != nil {
+		return err
 	}
+	tree, conflicts, err := l.tryMerge(ctx, l.w.Main, head, reverted)
+	if err != nil {
+		return err
+	}
+	has, err := l.output(ctx, l.w.Main, "rev-parse", head+"^{tree}")
+	if err != nil {
+		return err
+	}
+	plan.Conflicts, plan.Target, plan.Next = conflicts, head, tree
+	if len(conflicts) == 0 && tree == has {
+		plan.Next = head
+	}
+	return nil
+}
+
+// refuseMoved fails with Conflict if the main checkout is on another branch than the landing,
+// or lacks its commit. After an apply it also does so for any other commit.
+func (l landing) refuseMoved(ctx context.Context, head Head, landed Landed, committed bool) error {
 	switch {
 	case head.Branch != landed.On && landed.On != "":
 		return bridge.Errorf(bridge.Conflict, "%s is on %s now, and the work of %s landed on %s: switch to it, then undo", l.w.Main, nameOf(head), l.job, landed.On)
-	case head.Commit == want:
+	case !committed && head.Commit == landed.Target, committed && head.Commit == landed.Next:
 		return nil
-	case committed:
-		return bridge.Errorf(bridge.Conflict, "%s in %s has moved on since the work of %s landed: undo it by git revert %s", nameOf(head), l.w.Main, l.job, revertArgs(landed))
-	default:
+	case !committed:
 		return bridge.Errorf(bridge.Conflict, "%s in %s has moved on since the changes of %s were staged: they may be committed", nameOf(head), l.w.Main, l.job)
 	}
+	_, err := l.output(ctx, l.w.Main, "merge-base", "--is-ancestor", landed.Next, head.Commit)
+	if code := codeOf(err); code == 1 || code == 128 {
+		return bridge.Errorf(bridge.Conflict, "%s in %s no longer has the commit %s of %s: there is nothing to undo", nameOf(head), l.w.Main, landed.Next[:10], l.job)
+	}
+	return err
 }
 
 // nameOf returns the branch of a head, or its commit if it is on none.
@@ -104,15 +132,6 @@ func nameOf(head Head) string {
 		return head.Commit[:10]
 	}
 	return head.Branch
-}
-
-// revertArgs returns the arguments of a git revert of a landing.
-func revertArgs(landed Landed) string {
-	short := landed.Next[:min(10, len(landed.Next))]
-	if landed.Action == Merge {
-		return "-m 1 " + short
-	}
-	return short
 }
 
 // revertMessage returns what git writes into the commit of a revert.
@@ -129,8 +148,8 @@ func (l landing) revertMessage(ctx context.Context, landed Landed) (string, erro
 }
 
 // refuseDiffering fails with Conflict for changes in the files that an undo would write.
-func (l landing) refuseDiffering(ctx context.Context, landed Landed) error {
-	differing, err := l.differing(ctx, landed.Next, landed.Target, landed.Next)
+func (l landing) refuseDiffering(ctx context.Context, plan *Plan) error {
+	differing, err := l.differing(ctx, plan.Target, plan.Next, plan.Target)
 	if err != nil || len(differing) == 0 {
 		return err
 	}

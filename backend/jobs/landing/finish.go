@@ -49,6 +49,9 @@ func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.
 	}
 	if err = inWords(err); err == nil && len(finish.Conflicts) > 0 && !args.DryRun {
 		err = entry.ConflictsWith(finish.Conflicts)
+		if action == gitwork.Undo {
+			err = entry.UndoConflictsWith(finish.Conflicts)
+		}
 	}
 	if finish.Conflicts == nil {
 		finish.Conflicts = []string{}
@@ -170,7 +173,9 @@ func (r *Repositories) record(name string, landing *job.Landing, branch string, 
 		if branch != "" {
 			entry.Worktree.Branch = branch
 		}
-		if landing != nil && landing.Head != "" && landing.Action != string(gitwork.Undo) {
+		// Most undos know an older head; that of a discard parks the work anew.
+		isOlder := landing != nil && landing.Action == string(gitwork.Undo) && landing.Of != string(gitwork.Discard)
+		if landing != nil && landing.Head != "" && !isOlder {
 			entry.Worktree.BranchHead = landing.Head
 		}
 		return nil
