@@ -288,11 +288,11 @@ func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (f
 		return finish, false, nil
 	}
 	if plan.Target == "" {
-		if to := plan.movesTo(job); to != "" {
+		to := cmp.Or(plan.movesTo(job), plan.Branch)
+		at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)", "refs/heads/"+to)
+		if finish.Done = err == nil && at == plan.Head; finish.Done {
 			finish.Branch = to
 		}
-		at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)", "refs/heads/"+finish.Branch)
-		finish.Done = at == plan.Head
 		return finish, false, err
 	}
 	if plan.Next == plan.Target {

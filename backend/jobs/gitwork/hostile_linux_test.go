@@ -287,6 +287,7 @@ func (h *hostile) every(g *Git, after func(operation string)) {
 		h.t.Logf("Checkout: %v", err)
 	}
 	own, head := g.Pin(&here), h.git(h.tree.Path, "rev-parse", "HEAD")
+	landed := Landed{Action: Squash, Head: head, Target: h.git(h.main, "rev-parse", "HEAD"), On: "main"}
 	for _, test := range []struct {
 		name string
 		do   func() error
@@ -308,7 +309,19 @@ func (h *hostile) every(g *Git, after func(operation string)) {
 			}
 			return landing{pinned, h.tree, job}.undo(h.ctx(), "HEAD", h.git(h.main, "rev-parse", h.tree.Branch))
 		}},
-		{"finish", func() error { _, err := g.Finish(h.ctx(), h.tree, job, Squash, "", false); return err }},
+		{"finish", func() error {
+			finish, err := g.Finish(h.ctx(), h.tree, job, Squash, "", false)
+			landed.Next = finish.Commit
+			return err
+		}},
+		{"undo of the finish", func() error {
+			plan, err := landed.Prepare(h.ctx(), g, h.tree, job, "", false)
+			if err == nil {
+				_, err = g.CarryOut(h.ctx(), h.tree, job, plan)
+			}
+			return err
+		}},
+		{"a commit of the branch", func() error { _, err := h.tree.Contains(h.ctx(), g, head, h.tree.Base); return err }},
 		{"reclaim", func() error { _, err := g.Reclaim(h.ctx(), h.tree, job, true); return err }},
 		{"another worktree", func() error {
 			r, err := g.Repository(h.ctx(), h.main)
