@@ -38,7 +38,7 @@ type Finish struct {
 	Action    Action
 	Conflicts []string // paths; if there are any, nothing was done
 	Done      bool
-	Commit    string // on the main checkout's branch, or the job's head for keep and discard
+	Commit    string // on the main checkout's branch, or the job's head for keep and discard; "" if an undo made none
 	Branch    string // of the job, after the finish
 	// LeftOut are sentences about content that git cannot store: it stays in the worktree.
 	LeftOut []string
@@ -88,7 +88,7 @@ func (g *Git) Finish(ctx context.Context, w Worktree, job string, action Action,
 // Tried returns the Finish that a plan would have.
 func (p Plan) Tried() Finish {
 	finish := Finish{Action: p.Action, Conflicts: p.Conflicts, Branch: p.Branch, LeftOut: Sentences(p.Omitted)}
-	if p.Target == "" {
+	if p.Target == "" && p.Action != Undo {
 		finish.Commit = p.Head
 	}
 	return finish

@@ -202,7 +202,7 @@ func TestPGE_11_AnUndoOfADiscardBringsTheBranchBack(t *testing.T) {
 	}
 	w.git(w.main, "branch", "-D", BranchOf(job))
 	plan, got, err := w.undo(tree, Landed{Action: Discard})
-	if err != nil || !got.Done || got.Branch != BranchOf(job) || w.git(w.main, "show", got.Branch+":new.txt") != "new" {
+	if err != nil || !got.Done || got.Commit != "" || got.Branch != BranchOf(job) || w.git(w.main, "show", got.Branch+":new.txt") != "new" {
 		t.Fatalf("undo = %+v, %v", got, err)
 	}
 	if outcome, _, err := w.g.Outcome(w.ctx(), tree, job, plan); err != nil || !outcome.Done || outcome.Branch != BranchOf(job) {
