@@ -5,6 +5,7 @@ import type { Place } from './route';
 export type Action =
   | { do: 'go'; to: Place['page'] }
   | { do: 'search' | 'compose' | 'reply' | 'next' | 'previous' | 'close' | 'help' | 'allow' | 'deny' }
+  | { do: 'change' | 'file'; by: 1 | -1 }
   | { do: 'choose'; option: string };
 
 /** How long `g` waits for its second key, in ms. */
@@ -30,6 +31,10 @@ const SINGLE: Record<string, Action> = {
   d: { do: 'deny' },
   j: { do: 'next' },
   k: { do: 'previous' },
+  n: { do: 'change', by: 1 },
+  p: { do: 'change', by: -1 },
+  ']': { do: 'file', by: 1 },
+  '[': { do: 'file', by: -1 },
   1: { do: 'choose', option: '1' },
   2: { do: 'choose', option: '2' },
   3: { do: 'choose', option: '3' },
@@ -40,6 +45,8 @@ const SINGLE: Record<string, Action> = {
 
 export const SHEET: readonly { keys: string[]; does: string; range?: true }[] = [
   { keys: ['j', 'k'], does: 'next, previous in the list' },
+  { keys: ['n', 'p'], does: 'next, previous change of a job' },
+  { keys: [']', '['], does: 'next, previous changed file' },
   { keys: ['Enter'], does: 'open what has the focus' },
   { keys: ['Esc'], does: 'close, or leave a text field' },
   { keys: ['Ctrl', 'K'], does: 'go to or do anything (⌘ K on a Mac)' },

@@ -20,6 +20,12 @@ export function sent({ from, ...comment }: Remark): LineComment {
   return { ...comment, body: `Lines ${from} to ${comment.line}: ${comment.body}` };
 }
 
+/** By file, then by line; what was there before what came. */
+function inOrder(a: Remark, b: Remark): number {
+  if (a.path !== b.path) return a.path < b.path ? -1 : 1;
+  return a.line - b.line || (a.side === b.side ? 0 : a.side === 'old' ? -1 : 1);
+}
+
 /** What is kept of a collection. */
 interface Kept {
   comments: Remark[];
@@ -48,7 +54,7 @@ function keptReview(key: string): Kept {
   const kept = keptDraft(key) as Partial<Record<keyof Kept, unknown>> | null | undefined;
   const { comments, at, from, draft } = kept ?? {};
   return {
-    comments: Array.isArray(comments) ? comments.filter(isRemark) : [],
+    comments: Array.isArray(comments) ? comments.filter(isRemark).sort(inOrder) : [],
     ...(isWhere(at) && typeof draft === 'string' && draft.trim() !== ''
       ? { at, from: isFrom(from) ? from : null, draft }
       : { at: null, from: null, draft: '' }),
@@ -143,8 +149,17 @@ export class Review {
     if (at === null) return;
     const others = this.comments.filter((c) => !samePlace(c, at));
     const body = this.draft.trim();
-    this.comments = body === '' ? others : [...others, { ...at, body, from: this.from }];
+    this.comments = body === '' ? others : [...others, { ...at, body, from: this.from }].sort(inOrder);
     this.#close();
+  }
+
+  /** Takes a comment away; it can be taken up again. */
+  remove(at: Where): void {
+    const comment = this.comments.find((c) => samePlace(c, at));
+    if (comment === undefined) return;
+    this.comments = this.comments.filter((c) => c !== comment);
+    this.left = comment;
+    this.#store();
   }
 
   /** Closes the field; words that would be lost can be taken up again. */
@@ -169,17 +184,20 @@ export class Review {
     this.draft = '';
   }
 
-  async send(): Promise<void> {
-    if (this.sending || this.comments.length === 0) return;
+  /** Sends all comments, and reports whether it did. */
+  async send(): Promise<boolean> {
+    if (this.sending || this.comments.length === 0) return false;
     this.sending = true;
     const said = this.comments;
     try {
       this.status = saidStatus(await api.commentRun(this.#job, said.map(sent)));
       this.comments = this.comments.filter((comment) => !said.includes(comment));
       this.#store();
+      return true;
     } catch (error) {
       const words = error instanceof Error ? error.message : String(error);
       this.status = { outcome: 'failed', words, transport: '', receipt: null };
+      return false;
     } finally {
       this.sending = false;
     }

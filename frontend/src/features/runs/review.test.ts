@@ -112,4 +112,48 @@ describe('JOB-18 a review', () => {
     const review = new Review('job-1');
     expect([review.comments, review.at, review.from, review.draft]).toEqual([[], null, null, '']);
   });
+
+  it('PGE-11 has its comments in the order of files and lines', () => {
+    const review = new Review('job-1');
+    for (const where of [
+      at(9),
+      { ...at(2), path: 'b.go' },
+      at(4),
+      at(4, 'old'),
+      { ...at(30), path: 'a.go' },
+    ]) {
+      review.write(where);
+      review.draft = 'x';
+      review.keep();
+    }
+    const places = (r: Review) => r.comments.map((c) => `${c.path} ${c.side} ${c.line}`);
+    const order = ['a.go new 30', 'b.go new 2', 'main.go old 4', 'main.go new 4', 'main.go new 9'];
+    expect(places(review)).toEqual(order);
+    expect(places(new Review('job-1'))).toEqual(order);
+  });
+
+  it('PGE-11 loses a comment that is removed, and can take it up again', () => {
+    const review = new Review('job-1');
+    review.write(at(4));
+    review.draft = 'Why?';
+    review.keep();
+    review.remove(at(9));
+    expect(review.comments.length).toBe(1);
+    review.remove(at(4));
+    expect([review.comments, new Review('job-1').comments]).toEqual([[], []]);
+    review.takeUp();
+    expect([review.at, review.draft]).toEqual([at(4), 'Why?']);
+  });
+
+  it('PGE-11 says whether it was sent', async () => {
+    const review = new Review('job-1');
+    expect(await review.send()).toBe(false);
+    review.write(at(4));
+    review.draft = 'Why?';
+    review.keep();
+    const call = vi.spyOn(api, 'commentRun').mockRejectedValueOnce(new Error('no'));
+    expect([await review.send(), review.comments.length]).toEqual([false, 1]);
+    call.mockResolvedValueOnce({ job: 'job-1', status: 'queued', delivery: 'queued' });
+    expect([await review.send(), review.comments.length]).toEqual([true, 0]);
+  });
 });
