@@ -72,7 +72,8 @@ export class Jobs {
   }
 }
 
-async function git(folder: string, ...args: string[]): Promise<void> {
+/** Runs git as the owner does. */
+export async function git(folder: string, ...args: string[]): Promise<void> {
   const child = spawn('git', ['-c', 'user.name=Test', '-c', 'user.email=test@localhost', ...args], {
     cwd: folder,
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -66,8 +66,8 @@ test('JOB-18 a change is read in colours, and several lines are commented on by 
   await page.route('**/comments', async (route) => {
     expect(route.request().postDataJSON()).toEqual({
       comments: [
-        { path: 'main.go', line: 8, side: 'new', body: 'Lines 6 to 8: Say less.' },
         { path: 'main.go', line: 4, side: 'new', body: 'Lines 3 to 4: Why this one?' },
+        { path: 'main.go', line: 8, side: 'new', body: 'Lines 6 to 8: Say less.' },
       ],
     });
     await route.continue();
@@ -143,9 +143,9 @@ test('JOB-18 DSK-06 old and new beside each other, with comments on both sides',
     .poll(() => sent)
     .toEqual({
       comments: [
-        { path: 'main.go', line: 3, side: 'old', body: 'Why not?' },
-        { path: 'main.go', line: 2, side: 'new', body: 'Better.' },
         { path: 'main.go', line: 2, side: 'old', body: 'Gone?' },
+        { path: 'main.go', line: 2, side: 'new', body: 'Better.' },
+        { path: 'main.go', line: 3, side: 'old', body: 'Why not?' },
       ],
     });
 });
@@ -176,4 +176,151 @@ test('JOB-18 each way to finish shows first what it would do', async ({ jobs, pa
     await expect(opener).toBeFocused(); // a little later; before, the next focus would be lost
   }
   expect(done).toEqual([false, false, false, false, false]);
+});
+
+/** Three changed files, the last of which has two changes. */
+function threeFiles(port: string) {
+  const file = (path: string, patch: string) => ({
+    path,
+    from: '',
+    status: 'modified',
+    added: 1,
+    removed: 1,
+    binary: false,
+    patch,
+    cut: false,
+  });
+  const same = Array.from({ length: 40 }, (_, i) => ` line ${i}\n`).join('');
+  return [
+    file(
+      'a.go',
+      `@@ -1,2 +1,2 @@\n package main\n-const Port = 1 // of all\n+const Port = ${port} // of all\n`,
+    ),
+    file('docs/readme.md', '@@ -1 +1 @@\n-Nothing in common here\n+An entirely other sentence\n'),
+    file('web/main.ts', `@@ -1,43 +1,42 @@\n-old();\n${same}-const last = 1;\n+const last = 2;\n`),
+  ];
+}
+
+test('PGE-11 files are seen one by one, and a changed file has to be seen again', async ({ jobs, page }) => {
+  const job = await jobs.give(['write main.go x', 'answer Written.'], {
+    title: 'Changes three files',
+    access: 'edit',
+    worktree: true,
+  });
+  await jobs.reaches(job, 'finished');
+  let port = '4777';
+  await page.route('**/diff', (route) =>
+    route.fulfill({ json: { base: 'a'.repeat(40), head: 'b'.repeat(40), files: threeFiles(port) } }),
+  );
+  await page.setViewportSize({ width: 1440, height: 800 });
+  await page.goto(`/#/runs/${job}/changes`);
+  const list = page.getByRole('navigation', { name: 'Changed files' });
+  const seen = (path: string) => list.getByRole('checkbox', { name: `Seen: ${path}` });
+  const file = (path: string) => page.locator('main details').filter({ hasText: path });
+  await expect(list).toContainText('0 of 3 seen');
+  await expect(file('a.go').locator('.line.removed .changed')).toHaveText('1');
+  await expect(file('a.go').locator('.line.added .changed')).toHaveText('4777');
+  await expect(file('docs/readme.md').locator('.changed')).toHaveCount(0);
+
+  await seen('docs/readme.md').check();
+  await expect(list).toContainText('1 of 3 seen');
+  await expect(file('docs/readme.md')).not.toHaveAttribute('open');
+  // At the end of a file it is marked, too; the next one that was not seen has the focus.
+  await file('a.go').getByRole('checkbox', { name: 'Seen: a.go' }).check();
+  await expect(list).toContainText('2 of 3 seen');
+  await expect(file('web/main.ts').locator('summary')).toBeFocused();
+  await file('a.go').locator('summary').click();
+  await expect(file('a.go').locator('.line.added')).toBeVisible();
+  await looksRight(page, 'review-files', [360, 800, 1280, 1920]);
+
+  await page.setViewportSize({ width: 360, height: 800 });
+  const fold = list.getByRole('button', { name: 'Files, 2 of 3 seen' });
+  await expect(fold).toHaveAttribute('aria-expanded', 'false');
+  await fold.click();
+  await seen('web/main.ts').check();
+  await expect(list).toContainText('3 of 3 seen');
+  await looksRight(page, 'review-files-unfolded', [360]);
+  await page.setViewportSize({ width: 1440, height: 800 });
+
+  port = '4778';
+  await page.reload();
+  await expect(list).toContainText('2 of 3 seen');
+  await expect(seen('a.go')).not.toBeChecked();
+  await expect(file('a.go').locator('.line.added')).toBeVisible();
+  await expect(seen('docs/readme.md')).toBeChecked();
+});
+
+test('PGE-11 n, p, ] and [ go through changes and files, and a comment is removed', async ({
+  jobs,
+  page,
+}) => {
+  const job = await jobs.give(['write main.go x', 'answer Written.'], {
+    title: 'Goes by keys',
+    access: 'edit',
+    worktree: true,
+  });
+  await jobs.reaches(job, 'finished');
+  await page.route('**/diff', (route) =>
+    route.fulfill({ json: { base: 'a'.repeat(40), head: 'b'.repeat(40), files: threeFiles('2') } }),
+  );
+  for (const split of [false, true]) {
+    await page.setViewportSize({ width: 1440, height: 500 });
+    await page.goto(`/#/runs/${job}/changes`);
+    await page.getByRole('button', { name: split ? 'Split' : 'Unified' }).click();
+    await page.locator('main h1').focus();
+    const at = page.locator('main :focus');
+    const stops = [
+      ['a.go', 'removed line 2'],
+      ['docs/readme.md', 'removed line 1'],
+      ['web/main.ts', 'removed line 1'],
+      ['web/main.ts', 'removed line 42'],
+    ] as const;
+    const isAt = async ([path, name]: readonly [string, string]) => {
+      await expect(at).toHaveText(
+        new RegExp(`^Comment on ${name.replace(/ \d+$/, '')}\\s*${/\d+$/.exec(name)?.[0]}$`),
+      );
+      await expect(page.locator('main details').filter({ has: at })).toContainText(path);
+      await expect(at).toBeInViewport();
+    };
+    for (const stop of stops) {
+      await page.keyboard.press('n');
+      await isAt(stop);
+    }
+    await page.keyboard.press('n'); // there is none after it
+    await isAt(stops[3]);
+    for (const stop of stops.slice(0, 3).toReversed()) {
+      await page.keyboard.press('p');
+      await isAt(stop);
+    }
+    await page.keyboard.press(']');
+    await expect(at).toContainText('docs/readme.md');
+    await expect(at).toBeInViewport();
+    await page.keyboard.press(']');
+    await expect(at).toContainText('web/main.ts');
+    await page.keyboard.press('[');
+    await expect(at).toContainText('docs/readme.md');
+  }
+
+  // They are letters for who types.
+  const words = page.getByRole('textbox', { name: 'Message to Goes by keys' });
+  await words.focus();
+  await page.keyboard.type('np][');
+  await expect(words).toHaveValue('np][');
+  await words.fill('');
+  await page.locator('main h1').focus();
+  await page.keyboard.press('n');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('Why n?');
+  await page.keyboard.press('Control+Enter');
+  await expect(page.getByText('1 comment', { exact: true })).toBeVisible();
+  await page.getByRole('button', { name: 'Remove' }).focus();
+  await page.keyboard.press('Enter');
+  await expect(page.getByText('Why n?')).toHaveCount(0);
+  await expect(page.getByRole('button', { name: 'Comment on removed line 2' }).first()).toBeFocused();
+  await page.getByRole('button', { name: 'Undo', exact: true }).click();
+  await expect(page.getByRole('textbox', { name: 'Comment on line 2 of a.go' })).toHaveValue('Why n?');
+
+  await page.locator('main h1').focus();
+  await page.keyboard.press('?');
+  await expect(page.getByRole('dialog')).toContainText('next, previous change of a job');
 });

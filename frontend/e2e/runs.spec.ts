@@ -339,7 +339,7 @@ test('JOB-18 JOB-08 a worktree job is read line by line, commented on and squash
   await shot(page, 'squash');
   await dialog.getByRole('textbox', { name: 'Commit message' }).fill('Parser: two is 2');
   await dialog.getByRole('button', { name: 'Squash', exact: true }).click();
-  await expect(page.getByText(/Squashed into one commit: [0-9a-f]{10}/)).toBeVisible();
+  await expect(page.getByText(/Landed as [0-9a-f]{7} on main, \d\d:\d\d/)).toBeVisible();
 
   // What was said about its lines continues it.
   await page.getByRole('button', { name: 'Send as one message' }).click();
@@ -360,7 +360,7 @@ test('JOB-18 what does not fit is named, and nothing is done', async ({ jobs, pa
   await page.goto(`/#/runs/${first}/changes`);
   await page.getByRole('button', { name: 'Squash…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Squash', exact: true }).click();
-  await expect(page.getByText(/Squashed into one commit/)).toBeVisible();
+  await expect(page.getByText(/Landed as [0-9a-f]{7} on main/)).toBeVisible();
   await page.goto(`/#/runs/${other}/changes`);
   await page.getByRole('button', { name: 'Merge…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Merge Other?' });
@@ -372,7 +372,7 @@ test('JOB-18 what does not fit is named, and nothing is done', async ({ jobs, pa
   const discard = page.getByRole('dialog', { name: 'Discard Other?' });
   await expect(discard).toContainText('30 days');
   await discard.getByRole('button', { name: 'Discard', exact: true }).click();
-  await expect(page.getByText('Discarded.')).toBeVisible();
+  await expect(page.getByText(/Discarded, \d\d:\d\d/)).toBeVisible();
 });
 
 test('CHT-12 a native child of a job takes a note to the job, and nothing else', async ({ jobs, page }) => {
