@@ -279,7 +279,7 @@ test('PGE-11 n, p, ] and [ go through changes and files, and a comment is remove
       await expect(at).toHaveText(
         new RegExp(`^Comment on ${name.replace(/ \d+$/, '')}\\s*${/\d+$/.exec(name)?.[0]}$`),
       );
-      await expect(page.locator('main details').filter({ has: at })).toContainText(path);
+      await expect(page.locator('main details').filter({ has: page.locator(':focus') })).toContainText(path);
       await expect(at).toBeInViewport();
     };
     for (const stop of stops) {
@@ -313,7 +313,7 @@ test('PGE-11 n, p, ] and [ go through changes and files, and a comment is remove
   await page.keyboard.type('Why n?');
   await page.keyboard.press('Control+Enter');
   await expect(page.getByText('1 comment', { exact: true })).toBeVisible();
-  await page.getByRole('button', { name: 'Remove' }).focus();
+  await page.getByRole('button', { name: 'Remove', exact: true }).focus();
   await page.keyboard.press('Enter');
   await expect(page.getByText('Why n?')).toHaveCount(0);
   await expect(page.getByRole('button', { name: 'Comment on removed line 2' }).first()).toBeFocused();
