@@ -66,7 +66,7 @@ func TestPGE_11_AnUndoneJobGoesOnAndItsWorktreeStays(t *testing.T) {
 	y := newYard(t)
 	s, _ := y.give("01", y.mend)
 	reviewed := y.run(y.main, "rev-parse", "bridge/"+first)
-	if _, err := y.finish(first, gitwork.Squash); err != nil {
+	if _, err := y.finish(first, gitwork.Merge); err != nil {
 		t.Fatal(err)
 	}
 	y.reclaimed(first)
@@ -75,7 +75,7 @@ func TestPGE_11_AnUndoneJobGoesOnAndItsWorktreeStays(t *testing.T) {
 	got, err := y.finish(first, gitwork.Undo)
 	wantCode(t, "below a later commit in the same lines", err, bridge.Conflict)
 	wantText(t, fmt.Sprint(err), "later commits", "a.txt")
-	if len(got.Conflicts) != 1 || y.landed() == nil || y.entry(first)["landing"].(map[string]any)["action"] != "squash" {
+	if len(got.Conflicts) != 1 || y.landed() == nil || y.entry(first)["landing"].(map[string]any)["action"] != "merge" {
 		t.Errorf("it answers %+v; the book has %v", got, y.entry(first)["landing"])
 	}
 	y.run(y.main, "reset", "-q", "--hard", "HEAD~1")
@@ -85,11 +85,13 @@ func TestPGE_11_AnUndoneJobGoesOnAndItsWorktreeStays(t *testing.T) {
 	if _, err := s.say(first, "more"); err != nil {
 		t.Fatal(err)
 	}
-	y.carryOut(y.started(), func(tree string) { y.write(tree, "more.txt", "more\n") })
+	y.carryOut(y.started(), func(string) {}) // all commits of its branch are in main, and were taken back
 	y.jobs.landings.Settle(t.Context(), first)
-	if entry, _ := y.jobs.get(first); !entry.Worktree.Exists() {
-		t.Error("the worktree is taken away, and its work has not landed")
+	entry, _ := y.jobs.get(first)
+	if !entry.Worktree.Exists() {
+		t.Fatal("the worktree is taken away, and its work has not landed")
 	}
+	y.write(entry.Worktree.Path, "more.txt", "more\n")
 	since, err := y.jobs.DiffSince(t.Context(), first, reviewed)
 	if err != nil || since.Base != reviewed || len(since.Files) != 1 || since.Files[0].Path != "more.txt" {
 		t.Errorf("since the review: %+v, %v", since, err)

@@ -124,7 +124,14 @@ func TestPGE_11_AnUndoThatCannotBeDoneChangesNothing(t *testing.T) {
 		{"a later commit in the same lines", func() { w.write(w.main, "a.txt", "V\n"); w.commit(w.main, "later") }, back, ""},
 		{"a changed file", func() { w.write(w.main, "a.txt", "the owner's") }, back, "changes of its own in what " + job + " landed (a.txt)"},
 		{"a staged file", func() { w.write(w.main, "new.txt", "s"); w.git(w.main, "add", "new.txt") }, back, "(new.txt)"},
-		{"an untracked file", func() { w.write(w.main, "gone.txt", "the owner's") }, func() { _ = os.Remove(filepath.Join(w.main, "gone.txt")) }, "gone.txt"},
+		{
+			"an ignored file", func() {
+				w.write(w.main, ".git/info/exclude", "gone.txt\n")
+				w.write(w.main, "gone.txt", "the owner's")
+			}, func() {
+				_ = os.Remove(filepath.Join(w.main, "gone.txt"))
+			}, "has a file in the way that git does not keep: gone.txt",
+		},
 		{
 			"the middle of a merge", func() { w.write(w.main, ".git/MERGE_HEAD", landed.Head+"\n") },
 			func() { _ = os.Remove(filepath.Join(w.main, ".git", "MERGE_HEAD")) }, "in the middle of something",
