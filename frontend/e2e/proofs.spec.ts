@@ -4,6 +4,7 @@ import { expect } from '@playwright/test';
 import { open, stateOf } from './dashboard';
 import { test, type Fresh } from './fresh';
 import { looksRight } from './looks';
+import { shot } from './shot';
 
 const WIDTHS = [360, 640, 800, 1280, 1440, 1920];
 const HOUR = 3_600_000;
@@ -99,6 +100,8 @@ test('CAN-02 the owner decides whether Bridge tries new versions', async ({ fres
   await open(page, 'settings');
   const tries = page.getByRole('checkbox', { name: 'Try new versions of agents' });
   await expect(tries).toBeChecked();
+  await tries.scrollIntoViewIfNeeded();
+  await shot(page, 'proofs-switch');
   await tries.uncheck();
   await expect(page.getByText('Bridge does not try new versions of agents.')).toBeVisible();
   const kept = async () =>
