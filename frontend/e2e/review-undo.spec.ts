@@ -79,7 +79,7 @@ test('PGE-11 what is staged or dropped is taken back, too', async ({ jobs, page 
   await jobs.reaches(job, 'finished');
   await page.goto(`/#/runs/${job}/changes`);
   for (const [name, words] of [
-    ['Apply', /Staged in your checkout on main/],
+    ['Apply', /Applied: staged in your checkout, \d\d:\d\d/],
     ['Discard', /Discarded, \d\d:\d\d/],
   ] as const) {
     await page.getByRole('button', { name: `${name}…` }).click();

@@ -17,8 +17,8 @@ describe('PGE-11 what an undo takes back, in words', () => {
   it.each<[Landing, string]>([
     [squash, 'Landed as 3056dcc on main'],
     [{ ...squash, action: 'merge', on: '' }, 'Landed as 3056dcc'],
-    [{ ...squash, action: 'apply' }, 'Staged in your checkout on main'],
-    [{ ...squash, state: 'staged' }, 'Staged in your checkout on main'],
+    [{ ...squash, action: 'apply' }, 'Applied: staged in your checkout'],
+    [{ ...squash, state: 'staged' }, 'Staged in your checkout, not committed'],
     [{ action: 'discard', state: 'done', at: 1 }, 'Discarded'],
   ])('%j', (landed, words) => {
     expect(standingWords(landed)).toBe(words);

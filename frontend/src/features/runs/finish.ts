@@ -111,9 +111,9 @@ export function isSettled(run: Pick<Run, 'endedAt' | 'worktree'>): boolean {
 /** What an undo would take back: "Landed as 3056dcc on main". */
 export function standingWords({ action, state, commit = '', on = '' }: Landed): string {
   if (action === 'discard') return 'Discarded';
-  const where = on === '' ? '' : ` on ${on}`;
-  if (action === 'apply' || state === 'staged') return `Staged in your checkout${where}`;
-  return `Landed as ${commit.slice(0, 7)}${where}`;
+  if (state === 'staged') return 'Staged in your checkout, not committed';
+  if (action === 'apply') return 'Applied: staged in your checkout';
+  return `Landed as ${commit.slice(0, 7)}${on === '' ? '' : ` on ${on}`}`;
 }
 
 /** What an undo of it would do. */
