@@ -452,7 +452,7 @@ func TestDSK_07_ANoticeIsShownOnceAndLeadsToItsPlace(t *testing.T) {
 	damage("{ still no JSON")
 	d.bus.choose(t, "Check storage now")
 	until(t, "it was looked at again", func() bool { _, there := d.bus.find(t, "Checked: 1 error"); return there })
-	want := notice{"Bridge's storage needs attention", "Open Bridge to see what was found."}
+	want := notice{"Bridge's storage needs attention", "Open Bridge to see the finding."}
 	if got := d.bus.shown(); len(got) != 1 || got[0] != want {
 		t.Errorf("notices %v, want one: %v", got, want)
 	}

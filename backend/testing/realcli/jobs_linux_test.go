@@ -28,7 +28,8 @@ func (w *world) allowJobs() {
 	var names []string
 	for _, pair := range w.home.Env() {
 		name, _, _ := strings.Cut(pair, "=")
-		if !slices.Contains([]string{"HOME", "PATH", "TMPDIR", "SHELL", "TERM", "LANG"}, name) {
+		isBridges := strings.HasPrefix(name, "BRIDGE_") // jobs do not get these
+		if !isBridges && !slices.Contains([]string{"HOME", "PATH", "TMPDIR", "SHELL", "TERM", "LANG"}, name) {
 			names = append(names, name)
 		}
 	}
