@@ -21,9 +21,7 @@ func (p *status) askVersion(kind bridge.AgentKind, begins *session.Session) {
 			p.opts.Log.Debug("the version of an agent CLI is not known", "agent", kind, "err", err)
 		}
 		p.opts.Proofs.Noticed(kind, found.Version)
-		agents := presence.Versions{Presence: p.Presence}
-		agents.Set(begins, found.Version)
-		agents.MarkBroken(p.opts.Proofs.Faults)
+		presence.Versions{Presence: p.Presence}.Set(begins, found.Version, p.opts.Proofs.Faults)
 		if p.versions.Set(kind, found.Version) {
 			p.changed()
 		}

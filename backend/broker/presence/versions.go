@@ -1,6 +1,8 @@
 package presence
 
 import (
+	"cmp"
+
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/proof"
 	"bridge/backend/core/session"
@@ -19,16 +21,17 @@ func Begins(s *session.Session, args api.Register) *session.Session {
 // Versions are the versions of the CLIs that serve the sessions.
 type Versions struct{ *Presence }
 
-// Set stores the version of a session that begins; nil for none. A known version stays,
-// because a running agent keeps it.
-func (p Versions) Set(s *session.Session, version string) {
+// Set stores the version of a session that begins, nil for none, with the routes that are
+// broken in it. A known version stays, because a running agent keeps it.
+func (p Versions) Set(s *session.Session, version string, faults func(kind bridge.AgentKind, version string) proof.Faults) {
 	p.Lock()
 	defer p.Unlock()
 	if s == nil {
 		return
 	}
-	if box := p.Boxes[s.ID]; box != nil && box.Version == "" {
-		box.Version = version
+	if box := p.Boxes[s.ID]; box != nil {
+		box.Version = cmp.Or(box.Version, version)
+		box.Broken = faults(s.Kind, box.Version)
 	}
 }
 

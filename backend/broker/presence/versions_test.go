@@ -38,18 +38,21 @@ func TestCAN_03_ASessionHasTheFaultsOfItsOwnVersion(t *testing.T) {
 		return s
 	}
 	older, newer, other, unknown := join("older", bridge.Codex), join("newer", bridge.Codex), join("other", bridge.Claude), join("unknown", bridge.Codex)
-	p.Set(older, "1")
-	p.Set(older, "2") // the CLI was updated: a running agent keeps its version
-	p.Set(newer, "2")
-	p.Set(other, "2")
-	p.Set(nil, "2")
-	p.Set(&session.Session{ID: "gone"}, "2")
 	broken := proof.Faults{proof.Wake: "2"}
 	faults := func(kind bridge.AgentKind, version string) proof.Faults {
 		if kind == bridge.Codex && version == "2" {
 			return broken
 		}
 		return nil
+	}
+	p.Set(older, "1", faults)
+	p.Set(older, "2", faults) // the CLI was updated: a running agent keeps its version
+	p.Set(newer, "2", faults)
+	p.Set(other, "2", faults)
+	p.Set(nil, "2", faults)
+	p.Set(&session.Session{ID: "gone"}, "2", faults)
+	if diff := cmp.Diff(broken, p.Boxes["newer"].Broken); diff != "" {
+		t.Errorf("a session that begins: %s", diff)
 	}
 	p.MarkBroken(faults)
 	for s, want := range map[*session.Session]proof.Faults{older: nil, newer: broken, other: nil, unknown: nil} {

@@ -152,17 +152,17 @@ const maxNamed = 10
 
 // ConflictsWith returns a Conflict for the job's work and those files of the main checkout.
 func (j Job) ConflictsWith(paths []string) error {
-	return bridge.Errorf(bridge.Conflict, "the work of %s conflicts with what is in %s (%s): nothing was done", j.Name, j.Worktree.RepoRoot, namedPaths(paths))
+	return bridge.Errorf(bridge.Conflict, "the work of %s conflicts with what is in %s (%s): nothing was done", j.Name, j.Worktree.RepoRoot, NamedPaths(paths))
 }
 
 // UndoConflictsWith returns a Conflict for the undo of a landing and those files, which later
 // commits changed.
 func (j Job) UndoConflictsWith(paths []string) error {
-	return bridge.Errorf(bridge.Conflict, "later commits in %s changed what %s landed (%s): nothing was undone", j.Worktree.RepoRoot, j.Name, namedPaths(paths))
+	return bridge.Errorf(bridge.Conflict, "later commits in %s changed what %s landed (%s): nothing was undone", j.Worktree.RepoRoot, j.Name, NamedPaths(paths))
 }
 
-// namedPaths returns the first paths, and how many more there are.
-func namedPaths(paths []string) string {
+// NamedPaths returns the first ten paths for an error, and how many more there are.
+func NamedPaths(paths []string) string {
 	named := strings.Join(paths[:min(maxNamed, len(paths))], ", ")
 	if more := len(paths) - maxNamed; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)

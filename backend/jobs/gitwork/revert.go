@@ -2,11 +2,10 @@ package gitwork
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"bridge/backend/core/bridge"
+	delegated "bridge/backend/core/job"
 )
 
 // Landed is a finish that an undo takes back.
@@ -153,15 +152,9 @@ func (l landing) refuseDiffering(ctx context.Context, plan *Plan) error {
 	if err != nil || len(differing) == 0 {
 		return err
 	}
-	named := strings.Join(differing[:min(len(differing), maxDiffering)], ", ")
-	if more := len(differing) - maxDiffering; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
+	named := delegated.NamedPaths(differing)
 	return bridge.Errorf(bridge.Conflict, "%s has changes of its own in what %s landed (%s): commit or put them away, then undo", l.w.Main, l.job, named)
 }
-
-// maxDiffering limits the paths in a refusal.
-const maxDiffering = 10
 
 // differing returns those paths of the changes between two trees where the index or the file
 // differs from the tree at.
