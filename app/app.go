@@ -1,12 +1,12 @@
 // Package app is Bridge on a desktop: a window that shows the localhost
-// dashboard, an icon in the tray that tells at a glance whether anything needs
-// the owner, notices, and the start at login. The process carries the home's
-// broker when none runs yet, and is a client of the running one otherwise.
+// dashboard, an icon in the tray that shows whether anything needs the owner,
+// notices, and the start at login. The process runs the home's broker if none
+// runs yet, and is a client of the running one otherwise.
 //
-// The window is fed by the dashboard's own server and by nothing else: it opens
-// on a tiny page that replaces itself through a one-time ticket, got over the
-// local socket, by the address that a browser uses (AUT-04). What the tray shows
-// is one value, Status, which a pure function makes of Facts.
+// The window shows only pages of the dashboard's own server. It opens on a small
+// page that goes to the dashboard's address with a one-time ticket, which it gets
+// over the local socket (AUT-04). The tray shows one value, [Status], which a pure
+// function makes of [Facts].
 package app
 
 import (

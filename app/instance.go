@@ -18,14 +18,14 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// errShown says that another desktop app of this home runs and was told to show
+// errShown says that another desktop app of this home runs and was asked to show
 // its window.
 var errShown = errors.New("another desktop app of this home was shown")
 
 // instance is this process's claim to be the home's only desktop app (DSK-02).
 type instance struct {
 	version string
-	shown   lifecycle.Signal // somebody started the app again
+	shown   lifecycle.Signal // the app was started again
 
 	lock     *sqlitex.Lock
 	listener net.Listener
@@ -39,9 +39,8 @@ const (
 	claimPause    = 50 * time.Millisecond
 )
 
-// claim takes the home's lock; shown then tells of every
-// further start. Where another app has the lock, that one is shown, unless this
-// start is a hidden one, and the error is errShown.
+// claim takes the home's lock. Each further start of an app then sends shown. If another app
+// has the lock, claim fails with errShown, and asks that app to show itself unless hidden.
 func claim(ctx context.Context, opts daemon.Options, hidden bool, shown lifecycle.Signal) (*instance, error) {
 	if err := opts.Home.Ensure(); err != nil {
 		return nil, err

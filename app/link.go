@@ -213,8 +213,7 @@ func (l *link) look(ctx context.Context, f *Facts) {
 	}
 }
 
-// jobsOf lists the delegated jobs, none where they are not enabled; nil where they
-// cannot be told now.
+// jobsOf returns the delegated jobs, none if jobs are not enabled, and nil if they are unknown.
 func jobsOf(ctx context.Context, client *ipc.Client) []Job {
 	result, err := client.Jobs(ctx, api.Caller{})
 	if err != nil && bridge.CodeOf(err) != bridge.Unsupported {

@@ -28,7 +28,7 @@ var texts = map[needs.Sort]Notice{
 	needs.Expired:  {"A message expired unread", "Open Bridge to see which message.", needsPlace},
 	needs.Storage:  {"Bridge's storage needs attention", "Open Bridge to see the finding.", "#/storage"},
 	needs.Agent:    {"An agent is no longer connected", "Open Bridge to connect it again.", "#/settings"},
-	needs.Routes:   {"A route into an agent is broken", "Open Bridge to see which one.", "#/settings"},
+	needs.Routes:   {"A route into an agent is broken", "Open Bridge to see which route.", "#/settings"},
 	jobFinished:    {"A job has finished", "Open Bridge to see its result.", "#/runs"},
 	workFailed:     {"A backup or check failed", "Open Bridge to see the storage.", "#/storage"},
 }
@@ -42,17 +42,16 @@ const (
 	noticesWithin = 10 * time.Minute
 )
 
-// announcer decides which changes are told. The zero value has told nothing.
+// announcer decides which changes are announced. The zero value has announced none.
 type announcer struct {
 	told map[string]bool // what is there and was told
 	at   []time.Time     // of the notices within noticesWithin
 }
 
-// due returns one notice for each sort of which something new came up since the last
-// call. What went away and comes back is new, but where nobody can tell for a while
-// what there is (not whole). Beyond the limit it stays silent, and tells nothing of it
-// later. In quiet hours it stays silent, too, and tells afterwards what is then still
-// there: they hold back notices, not the list (NED-05).
+// due returns one notice for each sort with a new item since the last call. An item that was
+// gone and came back is new, unless the list was incomplete meanwhile (not whole). Notices
+// beyond the limit are dropped. In quiet hours there are none; afterwards, items that are
+// still in the list are announced (NED-05).
 func (a *announcer) due(there []needs.Item, whole, quiet bool, now time.Time) []Notice {
 	if quiet {
 		return nil
@@ -66,8 +65,8 @@ func (a *announcer) due(there []needs.Item, whole, quiet bool, now time.Time) []
 	return notices
 }
 
-// fresh lists the sorts of which something is there that was not told, each once.
-// From then on what is there counts as told.
+// fresh returns each sort with an item that was not announced yet. All items then count as
+// announced.
 func (a *announcer) fresh(there []needs.Item, whole bool) (sorts []needs.Sort) {
 	now := map[string]bool{}
 	if !whole {

@@ -50,7 +50,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 		if errors.Is(err, errShown) {
 			return nil
 		}
-		// Without a window nobody would see the app go on trying.
+		// Without a window the retries would be invisible.
 		if bridge.CodeOf(err) == bridge.Unavailable || screenProblem(opts.Daemon.Getenv) != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// State is what the tray's icon tells.
+// State is the state that the tray's icon shows.
 type State string
 
 // The states.
@@ -47,11 +47,10 @@ type Facts struct {
 
 	Sessions int // live ones
 	Busy     int // of them
-	// Known is what the broker knows of what needs the owner; nil where nobody can
-	// tell now.
+	// Known holds the facts about what needs the owner; nil while they are unknown.
 	Known *needs.Facts
-	// Jobs are the delegated ones, nil where nobody can tell now. Since is when the
-	// app began: what had ended before is no news.
+	// Jobs are the delegated jobs; nil while they are unknown. Since is when the app
+	// began: jobs that had ended before are no news.
 	Jobs  []Job
 	Since time.Time
 
@@ -93,7 +92,7 @@ const (
 	checking  = "Checking…"
 )
 
-// What is told once and needs nobody, beside the sorts of needs.
+// Sorts of notices beside the sorts of needs. They need no answer.
 const (
 	jobFinished needs.Sort = "job-finished"
 	workFailed  needs.Sort = "work-failed"
@@ -105,7 +104,7 @@ type Status struct {
 	Words    string       // what the icon tells, in words
 	Needs    []needs.Item // as every other place lists them
 	Told     []needs.Item // what notices tell: needs, and what has happened while the app ran
-	Whole    bool         // nothing that there was to tell is left out, because nobody can tell now
+	Whole    bool         // Told is complete; false while some facts are unknown
 	Backup   string       // how old the newest backup is
 	Busy     string       // the work under way, which no other may join; "" without
 	Result   string       // of the last work, "" before any
@@ -161,8 +160,8 @@ func state(f Facts, list []needs.Item) State {
 	return Idle
 }
 
-// told are the needs that notices tell, and what has ended while the app ran. What had
-// ended before is no news, and what somebody cancelled is none.
+// told returns the needs with notices, and the jobs that have ended since the app began. A
+// cancelled job is no news.
 func told(f Facts, list []needs.Item) (items []needs.Item) {
 	for _, item := range list {
 		if item.Sort != needs.JobEnded || item.Since >= f.Since.UnixMilli() {

@@ -20,10 +20,9 @@ import (
 	"bridge/backend/storage/maintain/check"
 )
 
-// storage knows how the home's storage stands: by a quick look whenever
-// something other than mail changed in the home, and by a whole check when the
-// quick look tells another story than before, when the owner asks, and now and
-// then.
+// storage holds the state of the home's storage. It makes a quick check after each change in the
+// home except mail. It makes a full check when the quick result changes, when the owner asks,
+// and at least once in checkEvery.
 type storage struct {
 	opts    daemon.Options
 	changed func() // gather the facts anew
@@ -50,8 +49,7 @@ const (
 	// settle is how long the home must be quiet before it is looked at: what
 	// belongs together is seen together.
 	settle = 200 * time.Millisecond
-	// checkEvery is the longest time between two whole checks of an app that
-	// nobody asks.
+	// checkEvery is the longest time between two full checks without a request.
 	checkEvery = time.Hour
 	// checkRest is how many times longer than a check the time between two is.
 	checkRest = 20
@@ -113,8 +111,8 @@ func (s *storage) run(ctx context.Context) {
 	}
 }
 
-// telling reports whether an event may change what a look finds. Mail writes to
-// the databases and logs all day; that they are written to tells nothing.
+// telling reports whether an event may change the result of a check. Writes to databases and
+// logs do not count, because mail causes them all day.
 func telling(event fsnotify.Event) bool {
 	name := filepath.Base(event.Name)
 	for _, suffix := range []string{"-wal", "-shm", "-journal", ".sock", ".lock"} {
@@ -138,7 +136,7 @@ func (s *storage) untilQuiet(ctx context.Context, watcher *fsnotify.Watcher) {
 	}
 }
 
-// drain takes what waits and returns how much of it tells something.
+// drain removes the waiting events and returns how many of them count.
 func drain(events <-chan fsnotify.Event) int {
 	count := 0
 	for {
@@ -162,8 +160,8 @@ func (s *storage) maintenance() maintain.Maintenance {
 	return maintain.New(s.opts.Home, "the desktop app", settings, s.opts.Now)
 }
 
-// look takes a quick look, and a whole one when that tells another story. It
-// returns when to look again because the last whole check was just now, or nil.
+// look makes a quick check, and a full one if the quick result has changed. If the last full
+// check was just now, it returns a channel for the next one, else nil.
 func (s *storage) look(ctx context.Context, watcher *fsnotify.Watcher) (later <-chan time.Time) {
 	s.watch(watcher)
 	quick, err := s.maintenance().Doctor().QuickCheck(ctx)

@@ -122,8 +122,8 @@ func (t *tray) paintIcon() {
 	systray.SetTooltip(t.shown.Tooltip())
 }
 
-// item adds an item that acts. The library drops a click that nobody waits for,
-// so someone always does.
+// item adds an item that calls act at each click. The library drops a click without a reader,
+// so a goroutine always reads.
 func item(title string, act func()) *systray.MenuItem {
 	added := systray.AddMenuItem(title, "")
 	serve(added, act)
@@ -138,8 +138,7 @@ func serve(item *systray.MenuItem, act func()) {
 	}()
 }
 
-// label adds an item that only tells something, and is not there while it has
-// nothing to tell.
+// label adds an item without an action. It is hidden while it has no text.
 func label() *systray.MenuItem {
 	added := systray.AddMenuItem("", "")
 	added.Disable()

@@ -159,8 +159,8 @@ func leaveDead(moved bool) string {
 })();`, moved, bootAddress, deadPagePause.Milliseconds())
 }
 
-// loaded is called with each page that the window has loaded. Only from the first
-// one on does it do what it is told: before, Wails would undo that itself.
+// loaded is called after each page that the window has loaded. Commands to the window work only
+// from the first call on: before, Wails undoes them.
 func (w *window) loaded(ctx context.Context) {
 	w.mu.Lock()
 	first := w.ctx == nil

@@ -74,8 +74,8 @@ func main() {
 	}
 }
 
-// untilEnded lasts until somebody ends this program, by its keys or as a service does:
-// what it has started ends with it.
+// untilEnded returns a context that ends when this program is interrupted or terminated. Then
+// the programs that it has started end, too.
 func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }

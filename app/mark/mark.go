@@ -1,6 +1,6 @@
 // Package mark draws Bridge's mark, an arch bridge on a blue tile, at any size:
 // the application's icon and the tray's. Every tray icon differs from the others
-// by its shape, so that nobody has to tell colours apart (DSK-02).
+// by its shape, for people who cannot tell colours apart (DSK-02).
 package mark
 
 import (
@@ -19,7 +19,7 @@ type Badge int
 // The badges.
 const (
 	Plain    Badge = iota // the mark alone
-	Dots                  // a pill with three dots: somebody is at work
+	Dots                  // a pill with three dots: a session or job is at work
 	Circle                // a disc with an exclamation mark: you are asked for
 	Triangle              // a warning sign
 	Cross                 // a square with a cross: something is broken

@@ -59,7 +59,7 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 }
 
 // wakesByStop reports whether text for this call would wake an idle session: opencode's
-// plugin repeats the end of the turn when it is told of mail.
+// plugin repeats the end of the turn when it is notified of mail.
 func (p *hooks) wakesByStop(s *session.Session, call session.HookCall) bool {
 	return call.Event.EndsTurn() && delivery.WakerOf(s.Kind) == delivery.PluginWaker && !p.IsBusy(s)
 }

@@ -81,7 +81,7 @@ func (l *lab) slowFiles(ctx context.Context, inviter, owner *ipc.Client) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = wire.listener.Close() }() // nobody else calls
+	defer func() { _ = wire.listener.Close() }() // there is one connection only
 	if _, err := owner.Link(ctx, api.LinkArgs{Address: wire.address(), Code: invitation.Code}); err != nil {
 		return fmt.Errorf("pair over 60 ms: %w", err)
 	}
@@ -272,7 +272,7 @@ func streamed(ctx context.Context, path, to string, wire *slowWire) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // nobody else calls
+	defer func() { _ = listener.Close() }() // there is one connection only
 	taken := make(chan error, 1)
 	go func() {
 		conn, err := listener.Accept()

@@ -141,7 +141,7 @@ func beMembers(ctx context.Context, args []string) error {
 	fmt.Println("all")
 	_, err = commands.ReadString('\n')
 	if errors.Is(err, io.EOF) {
-		return nil // the process ends: nobody waits for a thousand goodbyes
+		return nil // the process ends without leaving each session
 	}
 	return err
 }

@@ -147,7 +147,7 @@ func roundTrips(ctx context.Context, rounds int) (taken times, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = listener.Close() }() // nobody else calls
+	defer func() { _ = listener.Close() }() // there is one connection only
 	go func() {
 		if conn, err := listener.Accept(); err == nil {
 			_, _ = io.Copy(conn, conn) // its end is the other side's

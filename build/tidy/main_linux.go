@@ -80,7 +80,7 @@ func run(argv []string, grace time.Duration, nice int) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if abandoned.Load() { // nobody waits for what is about to end
+	if abandoned.Load() { // the caller is gone
 		grace = 0
 	}
 	if left := proc.EndAllBelow(grace); left != "" {

@@ -193,7 +193,7 @@ func TestDSK_06_ADemoThatNobodyReadsEnds(t *testing.T) {
 	if err := s.output.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cmd.Wait(); exitCode(err) != 1 || !strings.Contains(s.errs.String(), "nobody reads what the demo prints") {
+	if err := s.cmd.Wait(); exitCode(err) != 1 || !strings.Contains(s.errs.String(), "the output of the demo is closed") {
 		t.Errorf("it ended with %v: %s", err, s.errs.String())
 	}
 	s.gone(t)

@@ -209,8 +209,8 @@ func (c *codex) policy() string {
 	return map[job.Access]string{job.AccessRead: "never", job.AccessAsk: "untrusted", job.AccessEdit: "on-request"}[c.spec.Access]
 }
 
-// sandboxPolicy says what a command may do that nobody was asked about. Codex repeats an
-// allowed one outside of it where it failed inside.
+// sandboxPolicy returns the limits of a command that runs without a question. Codex repeats an
+// allowed command outside of them if it failed inside.
 func (c *codex) sandboxPolicy() map[string]any {
 	switch c.spec.Access {
 	case job.AccessAsk, job.AccessEdit:
@@ -350,8 +350,8 @@ func (c *codex) decide(ctx context.Context, question job.Question, answer job.An
 	return c.Process.Send(ctx, []byte(line))
 }
 
-// mayChange reports whether the job may write all of these files. It has to be told
-// which they are.
+// mayChange reports whether the job may write all of these files. Without a file it returns
+// false.
 func (c *codex) mayChange(paths []string) bool {
 	for _, path := range paths {
 		if !filepath.IsAbs(path) {

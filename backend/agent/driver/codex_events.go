@@ -306,8 +306,8 @@ func codexChoicesOf(params json.RawMessage) []job.Choice {
 	return choices
 }
 
-// respond answers a request that nobody is asked about. It does not make the
-// reader wait: what codex reads may wait for what it writes.
+// respond answers a request without a question to the owner. It does not block the reader:
+// codex may stop reading until its own output is read.
 func (r *codexReader) respond(id json.RawMessage, answer map[string]any) {
 	answer["id"] = id
 	line := []byte(run.AsJSON(answer))

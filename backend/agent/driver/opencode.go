@@ -171,7 +171,7 @@ func (o *opencode) connect(floor job.Floor) {
 	defer stream.Close()
 	o.Open(opened)
 	reader.read(stream)
-	// Without its events nobody knows what the server does.
+	// Without its events the state of the server is unknown.
 	o.Process.Lost()
 }
 
@@ -387,6 +387,6 @@ func (o *opencode) Stop(ctx context.Context) error {
 	return o.say(ctx, "/session/"+o.Session()+"/abort", map[string]any{})
 }
 
-// Leave tells the server to end: the end of its input means nothing to it. What it
-// leaves in other sessions is the reaper's.
+// Leave terminates the server, which ignores the end of its input. The reaper ends processes
+// that it leaves in other sessions.
 func (o *opencode) Leave(context.Context) { o.Process.Terminate() }

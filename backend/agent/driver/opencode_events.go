@@ -327,8 +327,8 @@ func (r *openCodeReader) idle() {
 	r.EndTurn(end, true)
 }
 
-// judge tells why the turn ended by its last message and complaint: opencode has
-// no word of its own for it.
+// judge returns why the turn ended. It goes by the last message and error, because opencode
+// does not report a reason.
 func (r *openCodeReader) judge() job.TurnEnded {
 	if r.stopped.Swap(false) && r.last.Finish == "" {
 		return job.TurnEnded{Why: job.EndInterrupted} // while it waits it does not even say so

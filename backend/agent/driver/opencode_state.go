@@ -46,7 +46,7 @@ func findOpenCodeState(env run.Environ) (openCodeState, error) {
 		return s, fmt.Errorf("make opencode's cache folder: %w", err)
 	}
 	database := filepath.Join(data, "opencode.db")
-	if !jobstate.IsPlain(database) { // nobody has used opencode yet: there is no other session
+	if !jobstate.IsPlain(database) { // opencode was not used yet: there is no other session
 		s.folders = append(s.folders, data)
 		return s, nil
 	}

@@ -139,7 +139,7 @@ func (s *scene) install(ctx context.Context) error {
 }
 
 // serve starts a broker in the home, and connects a session that writes to the agent. The
-// broker ends soon if nobody is left, even if this process is killed.
+// broker ends soon after the last session, even if this process is killed.
 func (s *scene) serve(ctx context.Context) error {
 	var errs bytes.Buffer
 	s.broker = s.home.Command(context.WithoutCancel(ctx), s.home.Dir, s.Bridge, "serve", "--port", "0", "--background")

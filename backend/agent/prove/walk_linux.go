@@ -334,7 +334,7 @@ func (w *walk) progress(ctx context.Context, id string) string {
 	return text
 }
 
-// atPrompt writes to the idle session what wakes nobody, and prompts it.
+// atPrompt sends mail that does not wake the idle session, and then prompts the session.
 func (w *walk) atPrompt(ctx context.Context) *fault {
 	ctx, cancel := w.within(ctx)
 	defer cancel()

@@ -273,7 +273,7 @@ func (in Input) verdict(existing any) verdict {
 }
 
 // isOwnHome reports whether an entry's --home is this Bridge's. On Windows a hook's line has
-// the home with forward slashes, and case does not tell names apart.
+// the home with forward slashes, and the case of letters does not count.
 func (in Input) isOwnHome(home string) bool {
 	if !in.windows() {
 		return home == in.BridgeHome

@@ -17,7 +17,7 @@ const (
 	Queued       State = "queued"        // stored or accepted, waits for the session
 	Delivered    State = "delivered"     // a durable receipt says that it was consumed
 	NotSupported State = "not-supported" // cannot be done for this target
-	Unconfirmed  State = "unconfirmed"   // nobody knows; never sent again by itself
+	Unconfirmed  State = "unconfirmed"   // the outcome is unknown; never sent again automatically
 )
 
 // Transport is the way an owner's message takes (CHT-02).

@@ -74,7 +74,7 @@ func noticeScope(to string) string {
 }
 
 // markChars is how many characters of a decision's id stand in a list. Together with
-// the text they tell two revisions apart.
+// the text they distinguish two revisions.
 const markChars = 6
 
 // noticeMark returns the mark of a notice in a list, by which a host's store is searched.

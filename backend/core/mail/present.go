@@ -210,8 +210,8 @@ const longNote = "waits: read it with the tool `inbox`."
 const elementName = "bridge-message"
 
 // element returns one message with its envelope, which costs few tokens (CTX-02): the
-// thread stands there only if the id of the message or of the answered one does not tell
-// it. The body cannot close our envelope or open another one.
+// thread is named only if it differs from the id of the message and of the answered one. The
+// body cannot close the envelope or open another one.
 func element(m bridge.Message) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<%s id="%s" from="%s" agent="%s" sent="%s"`, elementName, plain(m.ID), plain(m.From.Name),

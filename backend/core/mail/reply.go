@@ -8,14 +8,14 @@ import (
 
 // Reply is whether the sender of a message asks for an answer (QUI-01). The id of the
 // message's conversation carries it, because the stored formats have no member for it:
-// older programs know that a conversation which ends with ackMark wakes nobody.
+// older programs know that a conversation which ends with ackMark wakes no session.
 type Reply string
 
 // The values of Reply. The zero value is ReplyOptional.
 const (
 	ReplyOptional Reply = "optional"
 	ReplyWanted   Reply = "wanted"
-	ReplyNone     Reply = "none" // it wakes nobody and asks for nothing
+	ReplyNone     Reply = "none" // it wakes no session and asks for nothing
 )
 
 const (

@@ -187,8 +187,8 @@ func Newest(proofs []Proof, kind bridge.AgentKind) (newest Proof, found bool) {
 	return newest, found
 }
 
-// IsDue reports whether the routes of a version are to be tried: nobody has yet, or they
-// could not be tried and a day has passed.
+// IsDue reports whether the routes of a version are to be tried: they have no proof yet, or a
+// day has passed since they could not be tried.
 func IsDue(proofs []Proof, kind bridge.AgentKind, version string, now time.Time) bool {
 	p, found := Find(proofs, kind, version)
 	if !found {
@@ -231,7 +231,7 @@ func Record(proofs []Proof, p Proof) []Proof {
 }
 
 // history returns the first version in which a route was broken, and the last one before
-// in which it worked. The newest proof that tried the route tells it.
+// in which it worked. The newest proof that tried the route decides.
 func history(proofs []Proof, p Proof, route Route) (since, worked string) {
 	var last Result
 	version, at := "", bridge.UnixMillis(-1)
@@ -253,7 +253,7 @@ func history(proofs []Proof, p Proof, route Route) (since, worked string) {
 	}
 }
 
-// Summary is what people are told of a proof.
+// Summary is the part of a proof that people see.
 type Summary struct {
 	Kind    bridge.AgentKind  `json:"kind"`
 	Version string            `json:"version"`
@@ -271,7 +271,7 @@ type BrokenRoute struct {
 	Text   string `json:"text"` // what is broken since when, and what that means
 }
 
-// Sum returns what people are told of a proof.
+// Sum returns the summary of a proof.
 func (p Proof) Sum() Summary {
 	sum := Summary{Kind: p.Kind, Version: p.Version, At: p.At, Problem: p.Problem, Broken: []BrokenRoute{}}
 	for _, result := range p.Broken() {
@@ -308,7 +308,7 @@ func (r Result) Text() string {
 	return text + ": " + about.means
 }
 
-// about is what people are told of a route.
+// about holds the texts about a route.
 type about struct {
 	title  string
 	broken string // with its verb, before "broken"

@@ -1,6 +1,6 @@
 // Package reserved says in which folders no job may write (SEC-09): those of Bridge, of
 // the agents, of the owner's keys, of programs that start by themselves and of the
-// system. It looks at no disk: its caller tells where each path leads.
+// system. It does no I/O: its caller resolves the paths.
 package reserved
 
 import (

@@ -123,7 +123,7 @@ func decisionsText(report decisionsReport, query, from string, now time.Time) st
 		}
 	}
 	for _, row := range report.Unreadable {
-		fmt.Fprintf(&b, "! The decision %s on %q cannot be read, so nobody is told of it; `bridge doctor` says more.\n", bridge.OneLine(row.ID), row.Topic)
+		fmt.Fprintf(&b, "! The decision %s on %q cannot be read, so no session gets it; `bridge doctor` says more.\n", bridge.OneLine(row.ID), row.Topic)
 	}
 	return b.String()
 }

@@ -166,7 +166,7 @@ func (d demoRun) show(ctx context.Context, running *daemon.Daemon, cast demo.Cas
 		return err
 	}
 	if _, err := fmt.Fprintf(d.Stdout, "bridge: ready %s\n", link); err != nil {
-		return fmt.Errorf("nobody reads what the demo prints: %w", err)
+		return fmt.Errorf("the output of the demo is closed: %w", err)
 	}
 	if !d.noOpen && d.browse(ctx, running) != nil {
 		fmt.Fprintln(d.Stdout, "Open the link above in a browser.")

@@ -134,7 +134,7 @@ func (a *App) serveCommand() *cobra.Command {
 	var flags server.Settings
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run the hub in the foreground", Args: usage.None,
-		Long: "Runs the hub until it is interrupted. What is set by a flag stays set. A hub listens at all of this machine's\naddresses unless --listen names one: nobody without a key that it gave out gets further than TLS.",
+		Long: "Runs the hub until it is interrupted. What is set by a flag stays set. A hub listens at all of this machine's\naddresses unless --listen names one: without a key that it gave out, no PC gets further than TLS.",
 		Example: "  bridge-hub serve --team crew\n  bridge-hub serve --url tls://hub.example:4780\n" +
 			"  bridge-hub serve --node hub-1 --cluster 10.0.0.1:4781 --peer 10.0.0.2:4781 --peer 10.0.0.3:4781",
 	}

@@ -146,7 +146,7 @@ func joinLine(r *provision.Roster, name string) string {
 func (a *App) rosterRemove() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "remove PC", Short: "Remove a PC from the team", Args: usage.Exact(1),
-		Long:    "Removes the PC of that name or identity: no PC of the team hears it any more, and what it had sent and nobody took yet is\ngone. Its credentials the server's administrator takes back.",
+		Long:    "Removes the PC of that name or identity: no PC of the team hears it any more, and what it had sent and no PC took yet is\ngone. Its credentials the server's administrator takes back.",
 		Example: "  bridge-hub roster remove laptop",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.onlyOwner(); err != nil {

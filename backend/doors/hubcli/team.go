@@ -66,7 +66,7 @@ func (a *App) invite(ctx context.Context) error {
 	case link.InvitationBurnt:
 		err = bridge.Errorf(bridge.Conflict, "three wrong codes were given: the invitation is burnt, run `bridge-hub invite` again")
 	default:
-		err = bridge.Errorf(bridge.Conflict, "nobody came in time: run `bridge-hub invite` again")
+		err = bridge.Errorf(bridge.Conflict, "no PC came in time: run `bridge-hub invite` again")
 	}
 	if a.json { // the document is already printed
 		fmt.Fprintf(a.Stderr, "bridge-hub: %s\n", err)
@@ -144,7 +144,7 @@ func membersText(members []server.Member, now time.Time) string {
 func (a *App) removeCommand() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "remove PC", Short: "Remove a PC from the team, at once", Args: usage.Exact(1),
-		Long:    "Removes the PC of that name or identity. Its connection ends, its key opens nothing any more, and what it had sent\nand nobody took yet is gone from the hub.",
+		Long:    "Removes the PC of that name or identity. Its connection ends, its key opens nothing any more, and what it had sent\nand no PC took yet is gone from the hub.",
 		Example: "  bridge-hub remove laptop",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.onlyOwner(); err != nil {
@@ -206,7 +206,7 @@ func statusText(s server.Status, now time.Time) string {
 	return b.String()
 }
 
-// lacking is what is not told above where a stream of that kind did not answer.
+// lacking returns the line for a stream of that kind that did not answer.
 func lacking(kind string) string {
 	if kind == server.KindPresence {
 		return " Only PCs that are connected to this node are counted as up."

@@ -394,7 +394,7 @@ func publicError(err error) *bridge.Error {
 	return bridge.Errorf(bridge.Internal, "something went wrong there: its log says what")
 }
 
-// tell records the progress of a transfer and notifies watchers.
+// tell stores the progress of a transfer and notifies watchers.
 func (t *Transfers) tell(r *record, state string, done int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -150,7 +150,7 @@ func (d Decisions) authorName(id string, when time.Time) (name string, err error
 	m := h.pcs[id]
 	switch {
 	case m == nil || m.rosterNumber == 0:
-		return "", bridge.Errorf(bridge.NotFound, "nobody of the team has that identity")
+		return "", bridge.Errorf(bridge.NotFound, "no PC of the team has that identity")
 	case m.removed && when.UnixNano() >= m.rosterNumber:
 		return m.pc.Name, bridge.Errorf(bridge.Denied, "%s was removed from the team before", m.pc.Name)
 	}

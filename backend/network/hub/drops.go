@@ -30,18 +30,18 @@ const (
 	Unsealed  Why = "unsealed"  // it stood in the roster, and the hub had not signed it
 	Refused   Why = "refused"   // this PC's owner does not allow it
 
-	// These the hub did not take, and tells of.
+	// The hub rejected these, and reports them.
 	Forbidden Why = "forbidden by the hub" // the PC may not say or hear that
 	Oversized Why = "too large for the hub"
 	ThrownOut Why = "thrown out by the hub" // for a flood
 )
 
-// byHub are the reasons of which the hub tells.
+// byHub maps the reasons that the hub reports.
 var byHub = map[string]Why{subject.RefusedForbidden: Forbidden, subject.RefusedTooLarge: Oversized, subject.RefusedFlooding: ThrownOut}
 
-// Drop is what was not taken under one PC's name for one reason, since Open. Only what is
-// Replayed, Late, Flooded, TooLarge, Malformed or Refused was that PC's own doing, once: it had
-// signed it. PC is nobody's where the name was none of the team's.
+// Drop counts the frames that were dropped under a PC's name for one reason, since Open. Frames
+// that are Replayed, Late, Flooded, TooLarge, Malformed or Refused were signed by that PC. PC is
+// empty if no PC of the team has the name.
 type Drop struct {
 	PC    remote.PC
 	Why   Why
@@ -51,7 +51,7 @@ type Drop struct {
 
 // Words says what came, for people: "3 frames were" can stand before it.
 func (d Drop) Words() string {
-	name := cmp.Or(d.PC.Name, "somebody")
+	name := cmp.Or(d.PC.Name, "an unknown PC")
 	switch d.Why {
 	case Unsigned:
 		return "said in the name of " + name + ", and not signed with its key"
@@ -131,7 +131,7 @@ func (h *Hub) dropLocked(pc string, why Why, err error) (named bool) {
 	d.Count, d.Last = d.Count+1, h.opts.Now()
 	named = bits.OnesCount64(uint64(d.Count)) == 1
 	if named {
-		h.opts.Log.Warn("what came from the team was dropped", "under", cmp.Or(name, "somebody else's name"), "why", why, "so far", d.Count, "err", err)
+		h.opts.Log.Warn("what came from the team was dropped", "under", cmp.Or(name, "an unknown name"), "why", why, "so far", d.Count, "err", err)
 	}
 	return named
 }
@@ -158,8 +158,8 @@ func (h *Hub) overrun(sub *nats.Subscription, err error) {
 	h.opts.Changed(remote.PC{})
 }
 
-// Drops lists what was dropped since Open, and what the hub tells that it did not take
-// itself, the last first.
+// Drops returns the frames that were dropped since Open, and those that the hub reports as
+// rejected, newest first.
 func (h *Hub) Drops() []Drop {
 	h.mu.Lock()
 	defer h.mu.Unlock()

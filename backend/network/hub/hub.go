@@ -1,12 +1,12 @@
 // Package hub is the second way between PCs (RMT-24, rows HUB): those of a team meet on
 // a NATS server, under the names of hub/subject. It carries the same frames as a pair
-// link does and knows none of their meanings. Who said something is told by the subject
-// and by the signature over it, and only PCs that the hub's own signed roster names are
-// heard; what they may do here is decided above, by this PC's owner's policy.
+// link does and knows none of their meanings. The subject and the signature name the sender,
+// and frames of PCs outside of the signed roster are dropped. The policy of this PC's owner,
+// in the packages above, decides what a PC may do here.
 //
-// Frames go through NATS itself, which keeps nothing: at once or not at all. What may
-// wait for a PC that is away can lie in the engine's stream until that PC has stored it
-// (Inbox, Options.Stored); whatever the engine does not take waits in this PC's store.
+// Frames go through core NATS, which stores nothing: a frame arrives at once or not at all.
+// Messages for a PC that is away can wait in a stream until that PC has stored them (Inbox,
+// Options.Stored). Messages that the server does not accept wait in this PC's store.
 package hub
 
 import (
@@ -62,8 +62,8 @@ type Options struct {
 	// returns, and asked again where the error is a passing one (bridge.Storage,
 	// Unavailable, Busy, Internal). It may come more than once. nil leaves all there.
 	Stored func(ctx context.Context, from remote.PC, frame remote.Frame, at time.Time) error
-	// Changed is told that something about a PC is different now, or with nobody that
-	// the way to all of them is.
+	// Changed is called after a change of a PC, or with an empty PC after a change of the
+	// connection to all of them.
 	Changed func(remote.PC)
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -223,7 +223,7 @@ func refused(h *Hub) error {
 
 var errCreds = bridge.Errorf(bridge.Unauthorized, "it refuses this PC's credentials, which its administrator has taken back, or which have expired")
 
-// errRefused is all that a refused PC is told. The log of the hub has the reason.
+// errRefused is the only answer to a refused PC. The log of the hub has the reason.
 var errRefused = bridge.Errorf(bridge.Unauthorized, "it refuses this PC, which was removed from the team or is shut out for a minute")
 
 func subjectOf(sub *nats.Subscription) string {

@@ -246,7 +246,7 @@ func (i *Inbox) openStored(msg *nats.Msg) (from remote.PC, frame remote.Frame, a
 	why = Unsigned
 	said, err := subject.Parse(msg.Subject)
 	if err == nil && (said.Team != h.opts.Team || said.To != h.opts.Self || said.Sort != subject.Message) {
-		err = bridge.Errorf(bridge.Invalid, "it was for somebody else")
+		err = bridge.Errorf(bridge.Invalid, "it was for another PC")
 	}
 	if err == nil {
 		_, err = verify(said.From, msg)

@@ -123,7 +123,7 @@ func (l *Listener) prove(raw net.Conn) {
 			case slices.Contains(hello.SupportedProtos, purpose.protocol) && invitation != nil && invitation.State() == InvitationOpen:
 				return l.identity.config(purpose.protocol, func(string) error { return nil }), nil
 			}
-			return nil, bridge.Errorf(bridge.Denied, "nobody is expected")
+			return nil, bridge.Errorf(bridge.Denied, "no PC is expected")
 		},
 	})
 	ctx, cancel := context.WithTimeout(l.tasks.Context(), handshakeTimeout)

@@ -278,7 +278,7 @@ func (p purpose) noWay(address string, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		why = address + " closed the connection before it answered. Too many others may be connecting to it: try again"
 	case away && p.absent != "":
-		why = fmt.Sprintf("nobody answers at %s: %s", address, p.absent)
+		why = fmt.Sprintf("nothing answers at %s: %s", address, p.absent)
 	}
 	return bridge.WithCause(bridge.Unavailable, err, why)
 }

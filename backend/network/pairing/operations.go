@@ -145,7 +145,7 @@ func sees(team TeamStatus) string {
 		return "Whoever runs the hub decides who is in the team, and sees who is there, who writes to whom and when, and " + reads + "It cannot speak for another PC: " + allow
 	}
 	return "Whoever has the team's key decides who is in the team. Whoever runs the NATS server sees who is there, who writes to whom and when, and " + reads +
-		"It can hold back what it carries, but cannot speak for another PC and names nobody: " + allow
+		"It can hold back messages, but it cannot act as another PC, and it adds no PC to the team: " + allow
 }
 
 // carried describes whether the hub can read what goes through it.

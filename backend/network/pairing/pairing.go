@@ -305,7 +305,7 @@ func (p *Peering) joining(conn *tls.Conn, invitation *link.Invitation) {
 	}()
 	pair, err := invitation.Admit(conn, identity, p.book, p.Name())
 	if err != nil {
-		p.opts.Log.Warn("somebody came to pair and was refused", "from", conn.RemoteAddr(), "err", err)
+		p.opts.Log.Warn("a pairing attempt was refused", "from", conn.RemoteAddr(), "err", err)
 	} else {
 		p.opts.Log.Info("paired", "peer", pair.Name, "id", link.Fingerprint(pair.ID))
 	}

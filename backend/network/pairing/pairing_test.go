@@ -210,7 +210,7 @@ func TestRMT_06_WhatAPeerMayIsReadEachTime(t *testing.T) {
 
 func TestRMT_01_TheDoorStaysOpenUntilThePairingIsThrough(t *testing.T) {
 	a, b := newPC(t, "laptop"), newPC(t, "desk")
-	b.set(func(n *config.Network) { n.Enabled = false }) // nobody is expected as soon as the code is used
+	b.set(func(n *config.Network) { n.Enabled = false }) // no PC is expected as soon as the code is used
 	for round := range 30 {
 		invitation, err := b.Invite()
 		if err != nil {

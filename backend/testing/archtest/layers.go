@@ -2,7 +2,7 @@
 // that every package stands in a wing and imports only what is below it, that rules do no I/O, that
 // packages say what they are for, that nothing is too large to be read, that
 // the words that were given up stay away, and that
-// every removal of stored data is one that somebody has thought about. Its tests
+// every removal of stored data stands in a reviewed list. Its tests
 // run it over the whole module.
 //
 // It parses the files itself: asking the go command would put another process

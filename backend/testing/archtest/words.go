@@ -27,6 +27,9 @@ var givenUpNames = map[string]string{"one": "the noun: job, rule, item"}
 // givenUpPhrases are the same in comments.
 var givenUpPhrases = regexp.MustCompile(`(?i)\b(made anew|can not|on loan|that seldom|has the home for itself)\b`)
 
+// vaguePeople are words that name no one in a comment of the product.
+var vaguePeople = regexp.MustCompile(`(?i)\b(nobody|somebody|anybody)\b`)
+
 // checkWords returns one sentence for each given-up word in a declared name, and for
 // each given-up phrase in a comment.
 func checkWords(sources []source) []string {
@@ -51,6 +54,9 @@ func checkWords(sources []source) []string {
 		for _, comment := range source.file.Comments {
 			if found := givenUpPhrases.FindString(comment.Text()); found != "" {
 				say(comment, found, "it in one plain word")
+			}
+			if found := vaguePeople.FindString(comment.Text()); found != "" && !source.isTest() {
+				say(comment, found, "who: the owner, a session, a caller; or use the passive")
 			}
 		}
 	}

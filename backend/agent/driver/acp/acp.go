@@ -109,8 +109,8 @@ type capabilities struct {
 	} `json:"agentInfo"`
 }
 
-// canResume reports whether a session can be continued without all of it being told
-// again, as session/load does.
+// canResume reports whether a session can be continued without a replay of all its events,
+// which session/load does.
 func (c capabilities) canResume() bool {
 	return len(c.Agent.Session.Resume) > 0 && string(c.Agent.Session.Resume) != "null"
 }
@@ -146,8 +146,8 @@ func (a *agent) shake(ctx context.Context) (job.Opened, error) {
 	}, nil
 }
 
-// openSession begins a session or continues one, never by session/load: that would
-// tell the whole conversation again as if it happened now.
+// openSession begins a session or continues one. It never uses session/load, which would replay
+// the whole conversation as new events.
 func (a *agent) openSession(ctx context.Context, can capabilities) (session, error) {
 	params := map[string]any{"cwd": a.spec.Folder, "mcpServers": a.servers()}
 	method := "session/new"
@@ -287,6 +287,6 @@ func (a *agent) Stop(ctx context.Context) error {
 	return a.tell(ctx, map[string]any{"method": "session/cancel", "params": map[string]any{"sessionId": a.Session()}})
 }
 
-// Leave tells the agent to end: the end of its input need not mean anything to it.
-// What it leaves in other sessions is the reaper's.
+// Leave terminates the agent, which may ignore the end of its input. The reaper ends processes
+// that it leaves in other sessions.
 func (a *agent) Leave(context.Context) { a.Process.Terminate() }

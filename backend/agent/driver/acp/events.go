@@ -192,7 +192,7 @@ func (a *agent) step(c call) {
 	a.Put(ended)
 }
 
-// know takes in what a tool call says of itself: agents tell it bit by bit.
+// know merges an update of a tool call. Agents send a call in several updates.
 func (a *agent) know(c call) *step {
 	known := a.steps[c.ID]
 	if known == nil {
@@ -213,8 +213,8 @@ func (a *agent) know(c call) *step {
 	return known
 }
 
-// began tells of a step when all is known of what it is about: it begins, or is asked
-// about.
+// began reports a step once its facts are complete: when it begins, or when it needs a
+// permission.
 func (a *agent) began(id string, s *step) {
 	if s.told {
 		return
@@ -236,7 +236,7 @@ func (a *agent) hear(message, text string) {
 	a.words.Add(text)
 }
 
-// speak tells the words of the model that are complete.
+// speak publishes the text of the model so far, returns it, and empties the buffer.
 func (a *agent) speak() string {
 	a.speaking = false
 	words := a.words.Take()
@@ -274,7 +274,7 @@ func (s step) subject() string {
 	return first(run.Text(in.Command), in.Path, in.Path2, in.Path3, strings.Join(s.paths, "\n"), s.title)
 }
 
-// output is what the model reads of a tool, as far as the agent tells it.
+// output returns the result of a tool as the model reads it, as far as the agent reports it.
 func output(c call) string {
 	var parts []string
 	for _, part := range c.Content {
@@ -292,8 +292,8 @@ func output(c call) string {
 	return first(raw.Output, run.Text(c.Output))
 }
 
-// exit finds a command's exit code, for which the protocol has no member: nil where
-// the agent does not tell it.
+// exit returns a command's exit code, for which the protocol has no member. It returns nil if
+// the agent does not report it.
 func exit(raw json.RawMessage) *int {
 	var told struct {
 		Code     *int `json:"exitCode"`
@@ -366,8 +366,8 @@ func questionKind(kind string) job.QuestionKind {
 	return job.QuestionTool
 }
 
-// rule decides what nobody is asked about: our own tools, and what cannot do harm on
-// the floor that lies below. A job that reads asks nothing: what it may not is refused.
+// rule decides about a tool without a question: Bridge's own tools, and tools that the sandbox
+// makes harmless, are allowed. For a job that only reads, all others are denied.
 func (a *agent) rule(asked step) (allow, decided bool) {
 	reading := slices.Contains([]string{"read", "search", "think"}, asked.kind)
 	changing := slices.Contains([]string{"execute", "edit", "delete", "move"}, asked.kind)

@@ -52,9 +52,8 @@ func (a *agent) ends(said line) {
 	a.change(func() { a.running, a.prompt = "", "" })
 }
 
-// told is what is told of a turn's end, given what was done to it: it was stopped,
-// it left the mode that it must stay in, a step of it was denied. Agents do not agree
-// on what an end after that is called: some say cancelled, some end without a word.
+// told returns how a turn ended, given whether it was stopped, left its mode, or had a step
+// denied. Agents report such an end differently: some as cancelled, some without a reason.
 func told(end job.TurnEnded, stopped, left, denied bool) job.TurnEnded {
 	silent := end.Why == job.EndEmpty
 	switch {

@@ -181,7 +181,7 @@ func (j *Job) answer(allow bool, reason string) job.Question {
 	return question
 }
 
-// can tells what the run declares that it can do.
+// can returns the capabilities that the run declares.
 func (j *Job) can() job.Capabilities {
 	j.Helper()
 	for _, event := range j.All {
@@ -192,8 +192,8 @@ func (j *Job) can() job.Capabilities {
 	return Until[job.Opened](j, nil).Capabilities
 }
 
-// say hands a message over to a run that is busy. Where a turn takes no more words it
-// is taken when that has ended; the channel tells how it went.
+// say sends a message to a busy run. If the turn takes no more input, the message is delivered
+// after the turn. The channel gets the result.
 func (j *Job) say(message job.Message) <-chan error {
 	j.Helper()
 	taken := make(chan error, 1)

@@ -35,8 +35,8 @@ func (r *Refusal) Error() string { return r.Message }
 
 // Sender takes one line to a CLI.
 type Sender interface {
-	// Send fails with job.ErrEnded where nobody reads any more, and with
-	// job.ErrUnconfirmed where the line may be on its way.
+	// Send fails with job.ErrEnded after the agent has stopped reading, and with
+	// job.ErrUnconfirmed if the line may have been sent.
 	Send(ctx context.Context, line []byte) error
 }
 
@@ -54,7 +54,7 @@ func (c *Calls) Call(ctx context.Context, p Sender, request func(id string) any)
 	}
 	c.next++
 	id := strconv.Itoa(c.next)
-	answered := make(chan Reply, 1) // one answer, which nobody may wait for any more
+	answered := make(chan Reply, 1) // room for one answer, because its caller may be gone
 	c.pending[id] = answered
 	c.mu.Unlock()
 	defer c.forget(id)

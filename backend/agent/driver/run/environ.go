@@ -87,7 +87,7 @@ func fits(pattern, name string) bool {
 
 // Environment is what a job's process gets to see: what every program needs,
 // what the owner's environment and config pass on, what the kind needs, and the job's
-// marks. Later ones win; nobody but the driver says what the marks and TMPDIR are.
+// marks. Later ones win; only the driver sets the marks and TMPDIR.
 func Environment(spec job.Spec, more ...string) Environ {
 	env := Environ{}
 	names := everyProgram

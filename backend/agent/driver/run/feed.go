@@ -16,7 +16,7 @@ type feed struct {
 	mu     sync.Mutex // guards the queue
 	queue  []job.Event
 	behind int           // bytes that the reader has not taken
-	room   chan struct{} // closed when the reader has taken some, and replaced; nil where nobody waits
+	room   chan struct{} // closed when the reader has taken some, and replaced; nil without a waiting writer
 	closed bool
 	wake   lifecycle.Signal // something is to be done
 }

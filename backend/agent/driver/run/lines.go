@@ -62,7 +62,7 @@ func ReadBody(from io.Reader) ([]byte, error) {
 	return body.take().Text, err
 }
 
-// readLines is ReadLines for a run: it tells of each line that was cut.
+// readLines calls [ReadLines] for a run, and reports each line that was cut.
 func (r *Run) readLines(from io.Reader, each func(line []byte)) {
 	ReadLines(from, MaxLine, func(line Line) {
 		if line.IsCut {

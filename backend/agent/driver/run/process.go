@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// leaveTime is what a CLI gets to end by itself before it is told to: each
-	// ends within 80 ms when nothing runs.
+	// leaveTime is how long a CLI may take to end before it is terminated. Each ends
+	// within 80 ms if nothing runs.
 	leaveTime = 2 * time.Second
 	// drainTime is how long what a CLI's process wrote last may still come after
 	// its end. Without it a child that keeps the pipe would keep the run.
@@ -309,7 +309,7 @@ const (
 type lastWords struct {
 	file *os.File
 	late bool // the deadline has passed
-	left int  // of what is read after it: somebody may write on and on
+	left int  // bytes that may be read after it, because the output may not end
 }
 
 // Read reads from the pipe. After the deadline it reads at most left bytes, and then fails with
@@ -344,8 +344,8 @@ func (p *Process) Lost() {
 	}
 }
 
-// end ends the process: it waits for it to leave by itself, then tells it to,
-// and when ctx is done kills its process group.
+// end ends the process. It waits for the process to exit, then terminates it, and kills its
+// process group when ctx is done.
 func (p *Process) end(ctx context.Context) error {
 	p.stdin.Close()
 	leave := time.NewTimer(leaveTime)

@@ -10,8 +10,8 @@ import (
 	"bridge/backend/core/job"
 )
 
-// systemPaths are what programs of any kind read of a Unix system: programs, libraries and
-// settings of the machine, and what the kernel tells. Nothing of a user's is among them.
+// systemPaths are the paths that programs of any kind read on a Unix system: programs,
+// libraries, settings of the machine, and files of the kernel. None holds data of a user.
 var systemPaths = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap", "/proc", "/sys",
 	"/dev/tty", "/dev/ptmx", "/dev/pts", "/var/lib/ca-certificates", "/var/lib/snapd", "/home/linuxbrew/.linuxbrew",

@@ -85,7 +85,7 @@ func New(p *Process, floor job.Floor) *Run {
 	return r
 }
 
-// reportRefused tells of sockets to which the job's processes were not allowed to connect.
+// reportRefused reports the sockets to which the job's processes were not allowed to connect.
 func (r *Run) reportRefused(connections *connects.Supervisor) {
 	unsupervised := connections.Unsupervised()
 	for {
@@ -120,7 +120,7 @@ func (r *Run) Begin(protocol Protocol, prompt job.Message, line func([]byte)) {
 	}()
 }
 
-// refusedPrompt tells why a CLI that runs did not take the prompt.
+// refusedPrompt returns why a running CLI did not accept the prompt.
 func (r *Run) refusedPrompt(err error) job.TurnEnded {
 	end := job.TurnEnded{Why: job.EndFailed, Message: err.Error()}
 	if refused, ok := errors.AsType[*OpenError](err); ok {
@@ -155,7 +155,7 @@ func (r *Run) finish() {
 	r.feed.close(exited)
 }
 
-// lostTurn tells why a CLI that ended in the middle did so.
+// lostTurn returns why a CLI ended in the middle of a turn.
 func (r *Run) lostTurn(exited job.Exited) job.TurnEnded {
 	end := job.TurnEnded{Why: job.EndLost, Message: exited.Words()}
 	if judge, can := r.protocol.(interface {
@@ -244,8 +244,8 @@ func (r *Run) Message(ctx context.Context, message job.Message) error {
 	}
 }
 
-// claim takes the right to hand a message over; again says that somebody has it.
-// It is nil when the run is over.
+// claim reserves a message for its delivery. It returns nil after the end of the run, and
+// again if the message is reserved already.
 func (r *Run) claim(message job.Message) (m *sent, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -353,8 +353,8 @@ func (r *Run) Rest() {
 	r.showLocked()
 }
 
-// Put tells of something else that happened. It waits while whoever follows the events is
-// far behind: the CLI waits with it (SEC-11).
+// Put publishes other events. It blocks while the reader of the events is far behind, and so
+// the CLI is blocked, too (SEC-11).
 func (r *Run) Put(events ...job.Event) {
 	for i, event := range events {
 		switch e := event.(type) {

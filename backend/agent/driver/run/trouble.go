@@ -9,8 +9,8 @@ import (
 	"bridge/backend/core/job"
 )
 
-// ClassifyError judges an error that a CLI only passes on: by the provider's status where
-// one is told, which it returns, else by the words that providers use.
+// ClassifyError returns the reason of a provider's error that a CLI reports, and its HTTP
+// status. Without a status it returns 0 and goes by the usual words of providers.
 func ClassifyError(failed Refusal) (job.EndReason, int) {
 	code := status(failed)
 	return trouble(failed, code), code

@@ -73,10 +73,10 @@ type openCode struct {
 	url  string
 }
 
-// pollEvery is how often something is looked at that tells of no change.
+// pollEvery is the interval at which a state without events is polled.
 const pollEvery = 100 * time.Millisecond
 
-// OpenCodeServer is one session of an opencode that nobody looks at.
+// OpenCodeServer is a session of an opencode without a terminal.
 type OpenCodeServer struct {
 	openCode
 	Session string
@@ -147,7 +147,7 @@ func (o openCode) prompted(ctx context.Context, line string) error {
 	return err
 }
 
-// freeAddress is a port of 127.0.0.1 that nobody has at the moment.
+// freeAddress returns an unused port of 127.0.0.1.
 func freeAddress() (*net.TCPAddr, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

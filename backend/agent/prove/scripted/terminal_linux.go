@@ -59,7 +59,7 @@ func (h *Home) Open(ctx context.Context, name, dir string, argv ...string) (*Ter
 	return t, nil
 }
 
-// show draws what the program writes until nobody can write any more.
+// show draws the output of the program until its end.
 func (t *Terminal) show() {
 	piece := make([]byte, 32<<10)
 	var commands oscCommands
@@ -152,7 +152,7 @@ func (t *Terminal) Screen() string {
 	return screen
 }
 
-// look tells what the terminal shows, and when that changes.
+// look returns the screen, and a channel that is closed when the screen changes.
 func (t *Terminal) look() (screen string, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +208,7 @@ func (t *Terminal) Until(ctx context.Context, what string, fits func(screen stri
 		case <-changed:
 		case <-tick.C:
 		case <-done:
-			done = nil // it has ended well, and may have left somebody who writes
+			done = nil // it has ended well, and may have left a process that writes
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s to show %s: %w\n%s", t.name, what, ctx.Err(), screen)
 		}

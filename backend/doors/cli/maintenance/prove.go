@@ -105,7 +105,7 @@ func (f *proveFlags) only() ([]prove.Route, error) {
 const recordFlag = "record"
 
 // recorder returns a function that has a running broker keep a report. Without a broker it
-// keeps none; a refusal is told on standard error.
+// keeps none; a refusal is printed on standard error.
 func recorder(ctx context.Context, r command.Run, owner Owner) func(prove.Report) {
 	return func(report prove.Report) {
 		if report.Version == "" {

@@ -18,8 +18,7 @@ import (
 	"bridge/backend/platform/proc"
 )
 
-// endPatience is how long a try that was told to end may take for it: it ends the agent and
-// removes its home.
+// endPatience is how long a terminated try may take to end the agent and remove its home.
 const endPatience = 15 * time.Second
 
 // Prover returns how a broker tries agents: by a child process `bridge prove` at the lowest

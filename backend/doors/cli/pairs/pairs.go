@@ -49,7 +49,7 @@ func Network(network api.Network, now time.Time) string {
 	case !network.Enabled:
 		b.WriteString("; links are off (network.enabled)")
 	case network.Failed != "":
-		b.WriteString("; nobody can come in: " + network.Failed)
+		b.WriteString("; no PC can connect: " + network.Failed)
 	case len(network.Listening) > 0:
 		b.WriteString("; it listens at " + strings.Join(network.Listening, ", "))
 	}
@@ -150,7 +150,7 @@ func Ended(ended api.InvitationEnded) error {
 	case link.InvitationBurnt:
 		return bridge.Errorf(bridge.Conflict, "three wrong codes were given: the invitation is burnt, run `bridge pair` again")
 	default:
-		return bridge.Errorf(bridge.Conflict, "nobody came in time: run `bridge pair` again")
+		return bridge.Errorf(bridge.Conflict, "no PC came in time: run `bridge pair` again")
 	}
 }
 

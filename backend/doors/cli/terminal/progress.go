@@ -97,7 +97,7 @@ func (p *Progress) line(what string) string {
 	return line + ", " + left.Round(time.Second).String() + " left"
 }
 
-// leastSpent is the time after which the time that is left can be told.
+// leastSpent is how long a step runs before its remaining time is shown.
 const leastSpent = time.Second
 
 // End removes the line. A later work may call [Progress.Tell] again.

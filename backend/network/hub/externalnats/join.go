@@ -306,7 +306,7 @@ func (s server) checkMembership(ctx context.Context, seen int64) (name string, e
 	case err != nil:
 		return "", err
 	case number < seen:
-		return "", bridge.Errorf(bridge.Conflict, "the NATS server shows an older roster than this PC has seen: it was put back, or somebody means to deceive; the team's owner runs `bridge-hub roster publish`")
+		return "", bridge.Errorf(bridge.Conflict, "the NATS server shows an older roster than this PC has seen: it was put back, or the server deceives this PC; the team's owner runs `bridge-hub roster publish`")
 	case member.Removed:
 		return "", bridge.Errorf(bridge.Denied, "this PC was removed from the team %s", p.Team)
 	}

@@ -209,7 +209,7 @@ func decisions() jetstream.StreamConfig {
 	}
 }
 
-// Enrol makes somebody new one of the team.
+// Enrol adds a new PC to the team.
 func (n *NATS) Enrol(name string) PC {
 	n.t.Helper()
 	identity, err := link.OpenIdentity(n.t.TempDir())
@@ -307,8 +307,7 @@ func (n *NATS) Note(id string, entry subject.Member) {
 	n.Seal(n.identity, id, n.number, data)
 }
 
-// Seal writes, past all permissions, what somebody has sealed as the roster's entry of a
-// PC.
+// Seal writes the roster's entry of a PC, sealed by identity, past all permissions.
 func (n *NATS) Seal(identity link.Identity, id string, number int64, body []byte) {
 	n.t.Helper()
 	at := subject.BucketKey(subject.RosterBucket(Team), id)

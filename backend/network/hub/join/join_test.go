@@ -163,7 +163,7 @@ func TestHUB_03_WhoCannotJoinReadsWhy(t *testing.T) {
 		"code ended": {open(func(h *hub) { h.invitation.Withdraw() }), "no invitation is open at HUB, and a code is good once, for ten minutes: run `bridge-hub invite` on the hub first", bridge.Unavailable},
 		"hub gone": {
 			func(t *testing.T) (string, string) { return closed(t), "0000-0000" },
-			"nobody answers at HUB: does `bridge-hub serve` run there, and is it the address that `bridge-hub invite` shows?", bridge.Unavailable,
+			"nothing answers at HUB: does `bridge-hub serve` run there, and is it the address that `bridge-hub invite` shows?", bridge.Unavailable,
 		},
 		"no such machine": {func(*testing.T) (string, string) { return "hub.invalid", "0000-0000" }, "no machine named hub.invalid can be found: is hub.invalid:4779 the right address?", bridge.Unavailable},
 		"its port of NATS": {

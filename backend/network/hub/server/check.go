@@ -73,7 +73,7 @@ func (h Home) checkFiles() []Finding {
 	if _, err := h.openKeys(); err != nil { // all of them exist, so none is created
 		return []Finding{{What: err.Error(), Bad: true}}
 	}
-	return []Finding{{What: "the hub's keys are there, and nobody else's to read"}}
+	return []Finding{{What: "the hub's keys are there, and only you can read them"}}
 }
 
 func checkStatus(s Status) []Finding {

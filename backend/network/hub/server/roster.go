@@ -91,7 +91,7 @@ func newRoster(team, adminKey string, log *slog.Logger, engine func() *natsserve
 func (r *roster) Check(c natsserver.ClientAuthentication) bool {
 	opts := c.GetOpts()
 	if c.Kind() != natsserver.CLIENT || !signedBy(opts.Nkey, opts.Sig, c.GetNonce()) {
-		r.log.Warn("somebody without a key of the team was refused", "from", addressOf(c))
+		r.log.Warn("a connection without a key of the team was refused", "from", addressOf(c))
 		return false
 	}
 	name := r.team

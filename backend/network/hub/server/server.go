@@ -321,7 +321,7 @@ func (s *Server) apply(entry jetstream.KeyValueEntry) {
 		return
 	}
 	if err := json.Unmarshal(entry.Value(), &pc); err != nil || pc.ID != entry.Key() || subject.CheckPC(pc.ID) != nil || !nkeys.IsValidPublicUserKey(pc.Key) {
-		s.opts.Log.Error("an entry of the registry cannot be read and counts as nobody", "key", entry.Key())
+		s.opts.Log.Error("an entry of the registry cannot be read and is ignored", "key", entry.Key())
 		s.roster.drop(entry.Key())
 		return
 	}

@@ -1,10 +1,9 @@
-// Package cpace turns a short code that two people share into a strong key that
-// nobody else has (RMT-01). It is CPace as draft-irtf-cfrg-cpace-21 describes it, in
-// its setting with an initiator and a responder, over ristretto255 with SHA-512: who
-// listens learns nothing about the code, and who takes part has one guess.
+// Package cpace derives a strong secret key from a short code that two people share
+// (RMT-01). It is CPace as draft-irtf-cfrg-cpace-21 describes it, in its setting with an
+// initiator and a responder, over ristretto255 with SHA-512. An eavesdropper learns nothing
+// about the code, and a participant has one guess.
 //
-// The key says nothing until both sides have shown that they hold it: that, and how
-// often somebody may try, is the caller's.
+// The caller confirms the key on both sides, and limits the number of attempts.
 package cpace
 
 import (

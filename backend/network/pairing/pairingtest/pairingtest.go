@@ -47,7 +47,7 @@ func (e *End) handle(from remote.PC, frame remote.Frame) {
 func (e *End) Cut() { e.cut() }
 
 // Join makes two PCs that know each other as laptop and desk, and waits until they are
-// connected. can are the capabilities that each tells of.
+// connected. can are the capabilities that each PC announces.
 type Join func(t *testing.T, can ...string) (laptop, desk *End)
 
 // all are the transports that there are, by name: a pair link, a team's hub, one that

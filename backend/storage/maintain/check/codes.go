@@ -121,7 +121,7 @@ func jobKinds() map[Code]Kind {
 		ResultUnsent:     {Warning, false, "The session that gave the job does not have its result yet.", "Nothing. A broker with jobs sends it; start one where none runs."},
 		ResultManual:     {Warning, false, "It is too large to be read by itself. It is kept whole.", "Read it with a program of your choice: it is one JSON object, and the answer is its member result."},
 		RunLogMissing:    {Warning, false, "What came of these runs is kept. No snapshot holds logs.", "Nothing."},
-		ApprovalLeft:     {Warning, false, "No answer reaches anybody any more. The record is kept.", "Nothing."},
+		ApprovalLeft:     {Warning, false, "No answer is delivered any more. Bridge keeps the record.", "Nothing."},
 		WorktreeMissing:  {Warning, false, "What was not committed there is where the folder went.", "Look for its branch in the repository."},
 		ProcessesLeft:    {Warning, true, "Programs of a job run on without it.", "Run `bridge doctor --fix`, or start a broker with jobs: both end them."},
 		RegistryLockLeft: {Warning, false, "Older programs wait for it.", "Stop every program that shares this home, then remove it by hand."},

@@ -19,7 +19,7 @@ import (
 )
 
 // archiveBatch is how many rows move between two commits. So many that a commit adds
-// little cost per row, and so few that a sender waits for some milliseconds only. Nobody
+// little cost per row, and so few that a sender waits for some milliseconds only. No sender
 // waits while the next batch is copied.
 const archiveBatch = 800
 

@@ -21,7 +21,7 @@ type Notice struct {
 }
 
 // Inbox is a look into the mail of a session, by a connection of it. Cut off, it may have
-// leased mail that nobody saw.
+// leased mail that was not shown.
 type Inbox struct {
 	To, Conn, Lease string
 	Shown           []string // ids
@@ -59,7 +59,7 @@ type Dropped struct {
 	Died     bool
 }
 
-// Crash is the death of the broker: nobody holds a lease after it.
+// Crash is the death of the broker: no session holds a lease after it.
 type Crash struct{}
 
 // Status is what the sender of a message is told of it; Stage is "" where the message is

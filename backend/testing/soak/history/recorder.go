@@ -26,7 +26,7 @@ import (
 // step is between two moments, so that a moment fits between them.
 const step = 2
 
-// open is the end of a call whose outcome nobody knows.
+// open is the end of a call whose outcome is unknown.
 const open = math.MaxInt64
 
 // Recorder collects the calls of one run. Its methods may be called from several
