@@ -239,6 +239,7 @@ func (j *supervision) message(ctx context.Context, conn *ipc.Conn, args api.JobM
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
+	control.By = asker.Address.Name
 	return j.Say(args.ID, control)
 }
 
@@ -319,17 +320,7 @@ func (j *supervision) deliverOnce(id string, control job.Control) (delivery job.
 	if j.wasSaidLocked(control.Job, id) {
 		return job.NoDelivery, nil
 	}
-	err = j.changeLocked(func(book *job.Registry) (err error) {
-		if present, _ := book.Get(control.Job); present.IsUnsent() {
-			return errUnsent // the run has ended since
-		}
-		delivery, err = book.Message(control.Job, control.Message, control.Settings, j.opts.Now())
-		if err == nil && delivery != job.ToRunning { // otherwise the run's orders record the id
-			_, err = book.Update(control.Job, func(entry *job.Job) { entry.NoteSaid(id) })
-		}
-		return err
-	})
-	if err != nil {
+	if delivery, err = j.recordMessageLocked(id, control); err != nil {
 		return "", err
 	}
 	defer j.notifyScheduler()
@@ -356,6 +347,26 @@ func (j *supervision) deliverOnce(id string, control job.Control) (delivery job.
 		delivery = job.InLine // the agent receives it when its turn has ended or the run continues
 	}
 	return delivery, j.orderLocked(r, order)
+}
+
+// recordMessageLocked records a message or settings in the registry, with the message's
+// author if it waits for the next run. It fails with the errors of [job.Registry.Message].
+func (j *core) recordMessageLocked(id string, control job.Control) (delivery job.Delivery, err error) {
+	err = j.changeLocked(func(book *job.Registry) (err error) {
+		if present, _ := book.Get(control.Job); present.IsUnsent() {
+			return errUnsent // the run has ended since
+		}
+		delivery, err = book.Message(control.Job, control.Message, control.Settings, j.opts.Now())
+		if err == nil && delivery != job.ToRunning { // otherwise the run's orders record the id
+			_, err = book.Update(control.Job, func(entry *job.Job) {
+				if entry.NoteSaid(id); control.Message != "" {
+					entry.QueuedAuthors = append(entry.QueuedAuthors, control.By)
+				}
+			})
+		}
+		return err
+	})
+	return delivery, err
 }
 
 // wasSaidLocked reports whether a job already received the message with this id, from

@@ -174,11 +174,11 @@ func (j *scheduler) layOut(entry job.Job, r *run) error {
 		return err
 	}
 	spec := runs.SpecFile{
-		Job: entry.Name, Run: entry.Run, Kind: entry.Agent, ACPAgent: entry.ACPAgent, PromptID: uuid.NewString(), Prompt: entry.NextPrompt(),
+		Job: entry.Name, Run: entry.Run, Kind: entry.Agent, ACPAgent: entry.ACPAgent, PromptID: uuid.NewString(), Prompt: entry.NextPrompt(), PromptBy: entry.NextAuthors(),
 		Title: entry.Title, Model: entry.Model, Effort: entry.Effort, Session: entry.SessionID, Folder: entry.Workdir, Access: entry.Access,
 		TimeoutSec: entry.TimeoutSec, BudgetUSD: entry.BudgetUSD, Supervisor: entry.Owner, Depth: entry.Depth, SendTo: entry.SendTo,
-		Token: r.token, Worktree: worktree, QueuedAt: entry.QueuedAt, ToolOnly: settings.AllowToolLevelOnly,
-		Unlinked: entry.PC != "",
+		Token: r.token, Worktree: worktree, QueuedAt: entry.QueuedAt,
+		Restrictions: runs.Restrictions{ToolOnly: settings.AllowToolLevelOnly, Unlinked: entry.PC != ""},
 	}
 	if entry.Worktree != nil {
 		spec.Worktrees = filepath.Dir(entry.Worktree.Path)

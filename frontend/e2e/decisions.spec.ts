@@ -21,9 +21,22 @@ test('DEC-21 current decisions are shown with scope, author and time', async ({ 
     await expect(row.locator('.prose').first()).toHaveText(decision.text); // plain text in the demo
     await expect(row).toContainText(decision.author.name);
     await expect(row).toContainText(/now|\d+ (s|min|h|d)/);
+    await expect(row).toContainText(scopeWords(decision.scope));
+  }
+  const newest = [...current].sort((a, b) => b.createdAt - a.createdAt).map((d) => d.topic);
+  await expect(entries.getByRole('heading')).toHaveText(newest);
+
+  // By project, and so after the page is loaded again.
+  await page.getByRole('button', { name: 'By project' }).click();
+  await page.reload();
+  await expect(page.getByRole('button', { name: 'By project' })).toHaveAttribute('aria-pressed', 'true');
+  for (const decision of current) {
+    const link = page.getByRole('link', { name: decision.topic, exact: true });
     const group = page.locator('main section', { has: link });
     const scope = scopeWords(decision.scope);
-    await expect(group).toContainText(decision.scope === 'all' ? 'Everywhere' : scope);
+    await expect(group.locator('h2')).toContainText(
+      decision.scope === 'all' ? 'Everywhere' : 'sessions' in decision.scope ? 'Single sessions' : scope,
+    );
   }
 });
 
@@ -53,6 +66,8 @@ test('DEC-21 under a decision: its history as differences and whom it reached', 
     .filter((m) => m.conversation_id === `decision-${decision.id}`)
     .flatMap((m) => m.deliveries.map((d) => d.name));
   expect(names.length).toBeGreaterThan(0);
+  const folded = told.getByRole('button', { name: /^read by/ });
+  if (await folded.isVisible()) await folded.click();
   for (const name of names) await expect(told).toContainText(name);
 
   await expect(entry.locator('ol')).toBeHidden();
@@ -78,7 +93,7 @@ test('DEC-21 under a decision: its history as differences and whom it reached', 
   expect(sides).toEqual([before?.text, newest?.text]);
   await expect(revisions.last().locator('.prose')).toHaveText(history.at(-1)?.text ?? '');
   expect(await violations(page)).toEqual([]);
-  await told.getByRole('button').click();
+  await told.getByRole('button', { name: 'Delivered to' }).click();
   await expect(page.getByRole('complementary', { name: 'Details' })).toContainText('read');
 });
 

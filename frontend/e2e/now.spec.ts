@@ -37,6 +37,15 @@ test('DSK-06 now, as a picture: each session has a lane, and its marks open by k
   await expect(page.getByRole('complementary', { name: 'Details' })).toBeVisible();
 });
 
+test('PGE-07 the picture says what its marks mean', async ({ page }) => {
+  await open(page, 'overview');
+  const picture = page.getByRole('figure', figure);
+  await expect(picture.getByText('your answer is still needed')).toBeHidden();
+  await picture.getByText('What the marks mean').click();
+  await expect(picture.getByText('your answer is still needed')).toBeVisible();
+  await looksRight(page, 'legend', [360, 1440], 1100);
+});
+
 test('DSK-06 the same as a table passes axe, and opens what it names', async ({ page }) => {
   await open(page, 'overview');
   const picture = page.getByRole('figure', figure);

@@ -33,7 +33,7 @@ test('PGE-07 a question with choices and one in words are answered on the Overvi
 
   const choice = row(PORT.title);
   await expect(choice.locator('[data-question]')).toHaveCount(0);
-  await choice.getByRole('link', { name: 'Answer' }).click();
+  await choice.getByRole('link', { name: 'Details' }).click();
   await expect(choice.locator('[data-question]')).toBeFocused();
   await looksRight(page, 'overview-question', [360, 1440]);
   await page.keyboard.press('2');
@@ -66,7 +66,7 @@ test('PGE-07 a permission is allowed on the Overview itself, and a card in use d
   await open(page, 'overview');
   const asked = hook(home, 'PermissionRequest', CALL);
   const row = page.locator('main li', { hasText: 'claude-web asks for permission' });
-  const answer = row.getByRole('link', { name: 'Answer' });
+  const answer = row.getByRole('link', { name: 'Details' });
   await expect(answer).toHaveAttribute('aria-expanded', 'false');
   await answer.click();
   const card = row.locator('[data-approval]');
@@ -84,6 +84,71 @@ test('PGE-07 a permission is allowed on the Overview itself, and a card in use d
   await expect(needs.first()).toContainText('claude-web asks for permission');
 });
 
+test('PGE-07 a short question and a short permission take one click, and a second click answers nothing else', async ({
+  fresh,
+}) => {
+  const { page, begin, home } = fresh;
+  const session = await begin('--agent', 'claude', '--name', 'claude-web', '--session', 's1');
+  await choose(page, 'always');
+  await open(page, 'overview');
+  const row = (title: string) => page.locator('main li', { has: page.getByText(title, { exact: true }) });
+
+  const answer = session.call('ask_owner', { ...PORT, blocking: true });
+  const question = row(`claude-web asks: ${PORT.title}`);
+  await expect(question.getByRole('button', { name: 'A free one' })).toHaveAccessibleDescription(
+    'Three tests are rewritten.',
+  );
+  await looksRight(page, 'overview-quick-question', [360, 1440]);
+  await question.getByRole('button', { name: '4778' }).click();
+  expect(await answer).toContain('4778');
+  await expect(question).toContainText('Answered: 4778.');
+  await question.getByRole('link', { name: 'Close' }).click();
+
+  const asked = hook(home, 'PermissionRequest', CALL);
+  const permission = row('claude-web asks for permission');
+  await expect(permission).toContainText('rm -rf build && make');
+  await session.call('ask_owner', { ...PORT, title: 'Which file?' });
+  await expect(row('claude-web asks: Which file?').getByRole('button', { name: '4778' })).toBeVisible();
+  await looksRight(page, 'overview-quick', [360, 1440]);
+  await permission.getByRole('button', { name: 'Allow once' }).dblclick();
+  expect(JSON.parse(await asked.said)).toMatchObject({
+    hookSpecificOutput: { decision: { behavior: 'allow' } },
+  });
+  await expect(permission).toContainText('allowed by you');
+  await expect(permission.locator('[data-approval]')).toBeVisible();
+  await expect(row('claude-web asks: Which file?').getByRole('button', { name: '4778' })).toBeVisible();
+  await permission.getByRole('link', { name: 'Close' }).click();
+
+  // A reason is asked for before a denial; by keyboard alone.
+  const refused = hook(home, 'PermissionRequest', CALL);
+  await expect(permission.getByRole('button', { name: 'Deny…' })).toBeVisible();
+  await page.keyboard.press('d');
+  await expect(permission.getByRole('button', { name: 'Deny…' })).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(permission.getByLabel('Why not?')).toBeFocused();
+  await page.keyboard.type('The cache is needed.');
+  await page.keyboard.press('Control+Enter');
+  expect(JSON.parse(await refused.said)).toMatchObject({
+    hookSpecificOutput: { decision: { behavior: 'deny', message: 'The cache is needed.' } },
+  });
+});
+
+test('PGE-07 a request that a row cannot show whole is answered by its card alone', async ({ fresh }) => {
+  const { page, begin, home } = fresh;
+  await begin('--agent', 'claude', '--name', 'claude-web', '--session', 's1');
+  await choose(page, 'always');
+  await open(page, 'overview');
+  const command = `make ${'target '.repeat(60)}`.trim();
+  const asked = hook(home, 'PermissionRequest', { tool_name: 'Bash', tool_input: { command } });
+  const row = page.locator('main li', { hasText: 'claude-web asks for permission' });
+  await expect(row.getByRole('button')).toHaveCount(0);
+  await row.getByRole('link', { name: 'Answer' }).click();
+  await row.getByRole('button', { name: 'Allow once' }).click();
+  expect(JSON.parse(await asked.said)).toMatchObject({
+    hookSpecificOutput: { decision: { behavior: 'allow' } },
+  });
+});
+
 test('PGE-07 who waits for you stands first among those at work, with what it asks and since when', async ({
   fresh,
 }) => {
@@ -99,7 +164,7 @@ test('PGE-07 who waits for you stands first among those at work, with what it as
   await expect(line).toContainText(`asks: ${PORT.title}`);
   await expect(line.locator('.since')).toContainText(/just now|for \d+ s/);
   await expect(work.getByRole('heading')).toHaveText('At work, 1 held up');
-  await page.getByRole('link', { name: 'Answer' }).click();
+  await page.getByRole('link', { name: 'Details' }).click();
   await page.locator('[data-option="1"]').click();
   expect(await answer).toContain('4778');
   await expect(work.getByRole('heading')).toHaveText('At work');

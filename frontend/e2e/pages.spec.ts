@@ -27,6 +27,24 @@ for (const place of PLACES) {
   });
 }
 
+test('PGE-12 a printed page holds all of its content, light and without the menu', async ({ page }) => {
+  await open(page, await addressOf(page, 'settings'));
+  await settled(page, 'settings');
+  await page.evaluate(() => (document.documentElement.dataset['theme'] = 'dark'));
+  await page.emulateMedia({ media: 'print' });
+  await expect(page.getByRole('navigation', { name: 'Main' })).toBeHidden();
+  const printed = await page.evaluate(() => {
+    const content = document.querySelector('main .scroll');
+    if (content === null) throw new Error('there is no content');
+    return {
+      cut: content.scrollHeight - content.clientHeight,
+      whole: document.documentElement.scrollHeight >= content.scrollHeight,
+      text: getComputedStyle(document.documentElement).getPropertyValue('--text').trim(),
+    };
+  });
+  expect(printed).toEqual({ cut: 0, whole: true, text: '#16181d' });
+});
+
 test('DSK-06 no page scrolls out of its window', async ({ page }) => {
   for (const place of PLACES) {
     await open(page, await addressOf(page, place));

@@ -24,6 +24,10 @@ test('PGE-11 a landing is undone after a dry run, and what is in the way is name
   await expect(undo).toBeFocused();
   await expect(page.getByRole('button', { name: 'Squash…' })).toHaveCount(0);
   await looksRight(page, 'landed', [360, 800, 1440, 1920]);
+  await page.goto('/#/runs');
+  await expect(page.locator('[data-run]')).toContainText(/Landed as [0-9a-f]{7} on main/);
+  await looksRight(page, 'landed-in-runs', [360, 1440]);
+  await page.goto(`/#/runs/${job}/changes`);
 
   const asked: unknown[] = [];
   page.on('request', (request) => {

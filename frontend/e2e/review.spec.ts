@@ -163,13 +163,15 @@ test('JOB-18 each way to finish shows first what it would do', async ({ jobs, pa
     done.push((request.postDataJSON() as { dryRun?: boolean }).dryRun !== true);
   });
   await page.goto(`/#/runs/${job}/changes`);
-  for (const name of ['Apply', 'Squash', 'Merge', 'Keep', 'Discard']) {
+  for (const name of ['Apply', 'Squash', 'Merge', 'Keep for later', 'Discard']) {
     const opener = page.getByRole('button', { name: `${name}…` });
     await opener.focus();
     await page.keyboard.press('Enter');
-    const dialog = page.getByRole('dialog', { name: `${name} Keeps a file?` });
+    const dialog = page.getByRole('dialog', {
+      name: name === 'Keep for later' ? 'Keep Keeps a file for later?' : `${name} Keeps a file?`,
+    });
     await expect(dialog.getByRole('button', { name, exact: true })).toBeEnabled();
-    const lands = !['Keep', 'Discard'].includes(name);
+    const lands = !['Keep for later', 'Discard'].includes(name);
     await expect(dialog.getByText('It fits without a conflict.')).toHaveCount(lands ? 1 : 0);
     await page.keyboard.press('Escape');
     await expect(dialog).toHaveCount(0);

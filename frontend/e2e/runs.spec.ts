@@ -444,9 +444,20 @@ test('PGE-05 a job is a conversation, and a failed turn hides no answer', async 
   await expect(said).toContainText('The third answer.');
   await expect(earlier.getByText('Turn 1')).toBeVisible();
   await expect(earlier.getByText('Turn 2')).toBeVisible();
+  await expect(page.getByText('Message from you').last()).toBeVisible();
   await page.reload();
   await expect(earlier.getByText('The first answer.').last()).toBeHidden();
+  await page
+    .getByRole('tab', { name: 'Log' })
+    .or(page.getByRole('link', { name: 'Log' }))
+    .click();
+  const log = page.getByRole('region', { name: 'Log' });
+  await expect(log.getByText('Turn 2 from you')).toBeVisible();
+  await expect(log.getByText('Turn 3 from you')).toBeVisible();
+  await expect(log).toContainText('fail no account');
+  await page.goBack();
   await earlier.getByText('Turn 1').click();
   await expect(earlier.getByText('The first answer.').last()).toBeVisible();
+  await expect(earlier.getByText(/^Task from [a-z]/)).toBeVisible();
   expect(await violations(page)).toEqual([]);
 });

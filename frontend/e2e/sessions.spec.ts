@@ -87,3 +87,41 @@ fresh('PGE-08 ended sessions are listed on demand', async ({ fresh }) => {
   await page.getByRole('link', { name: 'goes' }).last().click();
   await expect(page.getByText('not connected', { exact: true })).toBeVisible();
 });
+
+test('PGE-10 back shows a list where it was scrolled to, and keeps the filter of the Overview', async ({
+  page,
+}) => {
+  await full(page);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await open(page, 'sessions');
+  const scroller = page.locator('main .scroll').first();
+  const top = () => scroller.evaluate((node) => Math.round(node.scrollTop));
+  await expect
+    .poll(() => scroller.evaluate((node) => node.scrollHeight - node.clientHeight))
+    .toBeGreaterThan(500);
+  const link = page
+    .getByRole('main')
+    .getByRole('link', { name: sessionName(30) })
+    .first();
+  await link.scrollIntoViewIfNeeded();
+  const left = await top();
+  expect(left).toBeGreaterThan(100);
+  await link.click();
+  await expect(page.getByRole('heading', { level: 1 })).toContainText(sessionName(30));
+  await page.goBack();
+  await expect.poll(top).toBe(left);
+  // A link to the same page starts at its top.
+  await page.goForward();
+  await page
+    .getByRole('navigation', { name: 'Main' })
+    .getByRole('link', { name: 'Sessions', exact: true })
+    .click();
+  await expect(page.getByRole('heading', { level: 1, name: 'Sessions' })).toBeFocused();
+  expect(await top()).toBe(0);
+
+  await page.goto('/#/overview');
+  await page.getByLabel('Filter messages').fill('tests');
+  await page.goto('/#/decisions');
+  await page.goBack();
+  await expect(page.getByLabel('Filter messages')).toHaveValue('tests');
+});

@@ -8,6 +8,6 @@ export async function shot(page: Page, name: string): Promise<void> {
   if (FOLDER === undefined) return;
   for (const colorScheme of ['dark', 'light'] as const) {
     await page.emulateMedia({ colorScheme });
-    await page.screenshot({ path: join(FOLDER, `${name}-${colorScheme}.png`) });
+    await page.screenshot({ path: join(FOLDER, `${name}-${colorScheme}.png`), animations: 'disabled' });
   }
 }

@@ -36,6 +36,7 @@ type Control struct {
 	ApprovalID string
 	Decision   Decision
 	Reason     string
+	By         string // the name of the message's author, "" if it is not known
 }
 
 // GoOn is the message of a call that only names its job: the agent shall finish the

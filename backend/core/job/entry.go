@@ -50,8 +50,7 @@ type Job struct {
 	Workdir   string    `json:"workdir,omitempty"`
 	Worktree  *Worktree `json:"worktree,omitempty"`
 	Landing   *Landing  `json:"landing,omitempty"`
-	// QueuedMessages are the messages for the next run, first in, first out.
-	QueuedMessages []string `json:"queuedMessages,omitempty"`
+	NextRun
 	// Said are the ids of the last messages of earlier runs, oldest first: none is sent
 	// again.
 	Said         []string `json:"said,omitempty"`
@@ -70,6 +69,14 @@ type Job struct {
 	CostUSD      float64  `json:"costUsd,omitempty"`
 
 	rest members
+}
+
+// NextRun is the input of a job's next run: messages, first in, first out, and the names of
+// their authors. A message that came too late for the run before has no name, an unknown
+// author has "".
+type NextRun struct {
+	QueuedMessages []string `json:"queuedMessages,omitempty"`
+	QueuedAuthors  []string `json:"queuedAuthors,omitempty"`
 }
 
 // Ownership is one change of supervisor (JOB-23).

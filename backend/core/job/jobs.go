@@ -212,6 +212,7 @@ func byLine(a, b *Job) int {
 func (r *Registry) copy(job *Job) Job {
 	c := *job
 	c.QueuedMessages, c.SendTo, c.Said = slices.Clone(job.QueuedMessages), slices.Clone(job.SendTo), slices.Clone(job.Said)
+	c.QueuedAuthors = slices.Clone(job.QueuedAuthors)
 	c.History, c.Masters = slices.Clone(job.History), slices.Clone(job.Masters)
 	c.Wait, c.Worktree, c.Host = clone(job.Wait), clone(job.Worktree), clone(job.Host)
 	c.Landing = clone(job.Landing)

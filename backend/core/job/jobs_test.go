@@ -140,6 +140,30 @@ func TestJOB_05_AnEndedJobContinuesInLine(t *testing.T) {
 	}
 }
 
+func TestPGE_05_ARunHasTheAuthorsOfItsWords(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		job  Job
+		want []string
+	}{
+		{"the first prompt", Job{Owner: "api"}, []string{"api"}},
+		{"the first prompt after a change of supervisor", Job{Owner: "web", History: []Ownership{{From: "api", To: "web"}}}, []string{"api"}},
+		{"the first prompt again, and a message", Job{Owner: "api", NextRun: NextRun{QueuedMessages: []string{"more"}, QueuedAuthors: []string{"you"}}}, []string{"api", "you"}},
+		{"one message", Job{Owner: "api", FirstStartedAt: 1, SessionID: "s", NextRun: NextRun{QueuedMessages: []string{"more"}, QueuedAuthors: []string{"you"}}}, []string{"you"}},
+		{
+			"three messages of two authors",
+			Job{Owner: "api", FirstStartedAt: 1, SessionID: "s", NextRun: NextRun{QueuedMessages: []string{"a", "b", "c"}, QueuedAuthors: []string{"you", "api", "you"}}},
+			[]string{"you", "api"},
+		},
+		{"a message of an unknown author", Job{Owner: "api", FirstStartedAt: 1, SessionID: "s", NextRun: NextRun{QueuedMessages: []string{"a", "b"}, QueuedAuthors: []string{"you", ""}}}, nil},
+		{"a late message before", Job{Owner: "api", FirstStartedAt: 1, SessionID: "s", NextRun: NextRun{QueuedMessages: []string{"a", "b"}, QueuedAuthors: []string{"you"}}}, nil},
+	} {
+		if got := tt.job.NextAuthors(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestJOB_05_EveryEndCanBeContinuedAndALostPromptIsSaidAgain(t *testing.T) {
 	for _, state := range endedStates {
 		r := NewRegistry(Limits{}, []Job{{Name: named(1), State: state, Run: 1, Prompt: "go", FirstStartedAt: 1, SessionID: "s"}})
@@ -150,7 +174,7 @@ func TestJOB_05_EveryEndCanBeContinuedAndALostPromptIsSaidAgain(t *testing.T) {
 			t.Errorf("%s: run %d says %q", state, job.Run, job.NextPrompt())
 		}
 	}
-	neverBegun := Job{Prompt: "go", QueuedMessages: []string{"more"}, FirstStartedAt: 1}
+	neverBegun := Job{Prompt: "go", NextRun: NextRun{QueuedMessages: []string{"more"}}, FirstStartedAt: 1}
 	if got := neverBegun.NextPrompt(); got != "go\n\nmore" {
 		t.Errorf("no session has the prompt, and it is %q", got)
 	}

@@ -220,11 +220,35 @@ func (j *Job) NoteSaid(ids ...string) {
 	j.Said = said[max(0, len(said)-maxSaid):]
 }
 
+// NextAuthors returns the authors of [Job.NextPrompt], each once, or none if one is unknown.
+func (j *Job) NextAuthors() (authors []string) {
+	if len(j.QueuedAuthors) != len(j.QueuedMessages) || slices.Contains(j.QueuedAuthors, "") {
+		return nil
+	}
+	if j.repeatsPrompt() {
+		authors = append(authors, j.Owner)
+		if len(j.History) > 0 {
+			authors[0] = j.History[0].From
+		}
+	}
+	for _, author := range j.QueuedAuthors {
+		if !slices.Contains(authors, author) {
+			authors = append(authors, author)
+		}
+	}
+	return authors
+}
+
+// repeatsPrompt reports whether the next run begins with the first prompt.
+func (j *Job) repeatsPrompt() bool {
+	return j.FirstStartedAt == 0 || j.SessionID == "" || len(j.QueuedMessages) == 0
+}
+
 // NextPrompt returns the prompt of the job's next run: the queued messages, preceded by
 // the first prompt if no session has it.
 func (j *Job) NextPrompt() string {
 	said := j.QueuedMessages
-	if j.FirstStartedAt == 0 || j.SessionID == "" || len(said) == 0 {
+	if j.repeatsPrompt() {
 		said = append([]string{j.Prompt}, said...)
 	}
 	return strings.Join(said, "\n\n")

@@ -137,9 +137,9 @@ func (m members) object(first []string) ([]byte, error) {
 func fieldsOf(pointer any) map[string]reflect.Value {
 	value := reflect.ValueOf(pointer).Elem()
 	fields := map[string]reflect.Value{}
-	for i := range value.NumField() {
-		if name := memberName(value.Type().Field(i)); name != "" {
-			fields[name] = value.Field(i)
+	for _, field := range reflect.VisibleFields(value.Type()) { // also those of embedded structs
+		if name := memberName(field); name != "" {
+			fields[name] = value.FieldByIndex(field.Index)
 		}
 	}
 	return fields
@@ -148,8 +148,8 @@ func fieldsOf(pointer any) map[string]reflect.Value {
 func fieldOrder(pointer any) []string {
 	var names []string
 	t := reflect.TypeOf(pointer).Elem()
-	for i := range t.NumField() {
-		if name := memberName(t.Field(i)); name != "" {
+	for _, field := range reflect.VisibleFields(t) {
+		if name := memberName(field); name != "" {
 			names = append(names, name)
 		}
 	}

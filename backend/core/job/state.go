@@ -160,7 +160,7 @@ func Lose(run int, at time.Time, prompted bool) Transition {
 // Drop removes a job from the queue before it ran.
 func Drop(at time.Time) Transition {
 	return Transition{name: "cancel", from: []State{Queued}, to: Cancelled, apply: func(j *Job) {
-		j.FinishedAt, j.Ended, j.QueuedMessages = MillisOf(at), EndedCancelled, nil
+		j.FinishedAt, j.Ended, j.QueuedMessages, j.QueuedAuthors = MillisOf(at), EndedCancelled, nil, nil
 		j.ResultSent = j.ResultSent || j.Run == 0 // there is no result to send
 	}}
 }
@@ -173,7 +173,7 @@ func requeue() Transition {
 // markStarted records that the agent has the queued messages: they are not sent again.
 func (j *Job) markStarted() {
 	if j.State == Starting {
-		j.QueuedMessages = nil
+		j.QueuedMessages, j.QueuedAuthors = nil, nil
 	}
 }
 

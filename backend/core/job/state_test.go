@@ -57,7 +57,9 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 }
 
 func TestWhatStoodInLineIsSaidUntilTheAgentHasIt(t *testing.T) {
-	begin := func() *Job { return &Job{State: Starting, Run: 1, QueuedMessages: []string{"more"}} }
+	begin := func() *Job {
+		return &Job{State: Starting, Run: 1, NextRun: NextRun{QueuedMessages: []string{"more"}, QueuedAuthors: []string{"you"}}}
+	}
 	tests := []struct {
 		name string
 		make Transition
@@ -71,11 +73,11 @@ func TestWhatStoodInLineIsSaidUntilTheAgentHasIt(t *testing.T) {
 	}
 	for _, tt := range tests {
 		job := begin()
-		if err := tt.make.carryOut(job); err != nil || (len(job.QueuedMessages) == 1) != tt.kept {
+		if err := tt.make.carryOut(job); err != nil || (len(job.QueuedMessages) == 1) != tt.kept || (len(job.QueuedAuthors) == 1) != tt.kept {
 			t.Errorf("%s: %v, %q", tt.name, err, job.QueuedMessages)
 		}
 	}
-	job := &Job{State: Running, Run: 1, QueuedMessages: []string{"for the next run"}}
+	job := &Job{State: Running, Run: 1, NextRun: NextRun{QueuedMessages: []string{"for the next run"}}}
 	if err := Work(1).carryOut(job); err != nil || len(job.QueuedMessages) != 1 {
 		t.Errorf("a running job: %v, %q", err, job.QueuedMessages)
 	}

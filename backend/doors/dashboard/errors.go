@@ -15,7 +15,7 @@ import (
 // path: a query may hold the launch key (AUT-03).
 func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody reads the answer
+		return // the client is gone
 	}
 	status, sentence := httpjson.AnswerFor(err)
 	if status >= http.StatusInternalServerError {

@@ -641,7 +641,7 @@ func TestSEC_01_ABrowserThatIsExpectedNeedsNoKey(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.UserOf = func(net.Conn) (bool, error) { return own, userErr } })
 	stranger := func(r *http.Request) { r.Header.Del("Cookie"); r.Close = true }
 	enter := func() answer { return w.do(w.request(http.MethodGet, guard.EntryPath, "", stranger)) }
-	refused(t, "nobody is expected", enter(), http.StatusForbidden)
+	refused(t, "no PC is expected", enter(), http.StatusForbidden)
 	w.tickets.Expect()
 	own = false
 	refused(t, "the system does not tell whose it is", enter(), http.StatusForbidden)

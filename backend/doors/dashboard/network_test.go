@@ -550,7 +550,7 @@ func TestTheShapesOfTheNetworkAreThoseOfTheGoldenFiles(t *testing.T) {
 				Name: "laptop", ID: strings.Repeat("1", 64), Enabled: true, Listening: []string{"192.168.1.20:4778"},
 				Peers: []api.PC{
 					{Name: "desk", ID: desk, Up: true, Since: at, Release: "1.2.3", Capabilities: []string{"remote-jobs-v1"}, Paired: true, Member: true, Before: &api.Before{ID: strings.Repeat("5", 64), Since: at}},
-					{Name: "nas", ID: nas, Failed: "nobody answers at 192.168.1.30:4778", Paired: true},
+					{Name: "nas", ID: nas, Failed: "nothing answers at 192.168.1.30:4778", Paired: true},
 				},
 				Team: &api.Team{
 					Team: "crew", Name: "laptop", Hub: strings.Repeat("4", 64), Up: true, Since: at, Server: "hub-1", Unheard: []string{"nas"}, Sees: "What it sees.", Carried: "Whether it can read that.",

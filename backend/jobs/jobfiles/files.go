@@ -218,7 +218,7 @@ func (f Files) WriteEnvelope(entry job.Job, outcome job.Outcome, problem string,
 	envelope.Error, envelope.Title, envelope.Model = problem, entry.Title, entry.Model
 	envelope.Session, envelope.Workdir = entry.SessionID, entry.Workdir
 	if spec, err := f.ReadSpec(entry.Name); err == nil && spec.Run == entry.Run {
-		envelope.Message = spec.Prompt
+		envelope.Message, envelope.MessageBy = spec.Prompt, spec.PromptBy
 	}
 	if entry.Worktree.IsMade() {
 		envelope.Branch, envelope.Workdir, envelope.Evidence.Base = entry.Worktree.Branch, entry.Worktree.Path, entry.Worktree.Base

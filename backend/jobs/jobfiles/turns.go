@@ -19,6 +19,7 @@ const (
 type Turn struct {
 	Run     int
 	Message string         // "" if no file has it
+	By      []string       // the names of the message's authors, none if no file has them
 	Result  *runs.Envelope // nil while the run has none; its text may be cut
 	Problem string         // why the result cannot be read, or ""
 }
@@ -37,7 +38,7 @@ func (f Files) Turns(entry job.Job) []Turn {
 func (f Files) turn(entry job.Job, run int) Turn {
 	turn := Turn{Run: run}
 	if run == 1 {
-		turn.Message = entry.Prompt
+		turn.Message, turn.By = entry.Prompt, []string{entry.Owner}
 	}
 	for _, path := range []string{f.earlier(entry.Name, run), f.Envelope(entry.Name)} {
 		envelope, _, err := runs.ReadEnvelope(disk.Regular(path), entry.Name, MaxTurnAnswer)
@@ -46,7 +47,7 @@ func (f Files) turn(entry job.Job, run int) Turn {
 			shown := envelope.Shown(path)
 			turn.Result, turn.Problem = &shown, ""
 			if envelope.Message != "" {
-				turn.Message = envelope.Message
+				turn.Message, turn.By = envelope.Message, envelope.MessageBy
 			}
 			return turn
 		case errors.Is(err, fs.ErrNotExist), err == nil:
@@ -55,7 +56,7 @@ func (f Files) turn(entry job.Job, run int) Turn {
 		}
 	}
 	if spec, err := f.ReadSpec(entry.Name); err == nil && spec.Run == run {
-		turn.Message = spec.Prompt
+		turn.Message, turn.By = spec.Prompt, spec.PromptBy
 	}
 	return turn
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
@@ -17,9 +18,10 @@ import (
 func TestPGE_05_EachTurnKeepsItsMessageAndItsAnswer(t *testing.T) {
 	const name = "claude-job-0a1b2c3d"
 	at := time.UnixMilli(1_750_000_000_000)
+	by := map[string][]string{"go": {"api"}, "more": {"you"}, "last": {"you", "web"}}
 	answer := func(run int, message, text string) string {
 		envelope := runs.NewEnvelope(name, run, job.Outcome{State: job.Finished, Ended: job.EndAnswer}, text, runs.Evidence{}, at)
-		envelope.Message = message
+		envelope.Message, envelope.MessageBy = message, by[message]
 		data, err := envelope.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +30,7 @@ func TestPGE_05_EachTurnKeepsItsMessageAndItsAnswer(t *testing.T) {
 	}
 	failure := func(run int, message string) string {
 		envelope := runs.NewEnvelope(name, run, job.Outcome{State: job.Failed, Ended: job.EndFailed}, "", runs.Evidence{}, at)
-		envelope.Message, envelope.Error = message, "no account"
+		envelope.Message, envelope.MessageBy, envelope.Error = message, by[message], "no account"
 		data, err := envelope.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +38,7 @@ func TestPGE_05_EachTurnKeepsItsMessageAndItsAnswer(t *testing.T) {
 		return string(data)
 	}
 	spec := func(run int, prompt string) string {
-		data, err := runs.SpecFile{Job: name, Run: run, Kind: "claude", PromptID: "p", Prompt: prompt, Folder: "/app", Access: job.AccessRead, Token: "t"}.Encode()
+		data, err := runs.SpecFile{Job: name, Run: run, Kind: "claude", PromptID: "p", Prompt: prompt, PromptBy: by[prompt], Folder: "/app", Access: job.AccessRead, Token: "t"}.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,9 +88,12 @@ func TestPGE_05_EachTurnKeepsItsMessageAndItsAnswer(t *testing.T) {
 				}
 			}
 			got := []string{}
-			for i, turn := range (Files{Home: home, Archive: filepath.Join(home, "archive")}).Turns(job.Job{Name: name, Run: tt.run, Prompt: "go"}) {
+			for i, turn := range (Files{Home: home, Archive: filepath.Join(home, "archive")}).Turns(job.Job{Name: name, Run: tt.run, Prompt: "go", Owner: "api"}) {
 				if turn.Run != i+1 {
 					t.Errorf("turn %d is run %d", i, turn.Run)
+				}
+				if diff := cmp.Diff(by[turn.Message], turn.By, cmpopts.EquateEmpty()); diff != "" && tt.name != "of an older runner" {
+					t.Errorf("the authors of turn %d (-want +got):\n%s", turn.Run, diff)
 				}
 				got = append(got, turn.Message+": "+endOf(turn))
 			}

@@ -43,7 +43,7 @@ func (r *Repositories) diff(ctx context.Context, name, since string) (Diff, erro
 	}
 	state, err := r.opts.Files.ReadState(name)
 	if err != nil || state.BaseTree == "" {
-		return Diff{}, bridge.Errorf(bridge.NotFound, "%s has not worked in a git repository: nobody knows what it changed", name)
+		return Diff{}, bridge.Errorf(bridge.NotFound, "%s has not worked in a git repository: its changes are unknown", name)
 	}
 	git, top, err := r.checkoutOf(ctx, entry.Workdir, state.Checkout)
 	if err != nil {

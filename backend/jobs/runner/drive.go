@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,12 +102,26 @@ func (d *drive) begin(ctx context.Context) error {
 		return err
 	}
 	d.at(StepPrompted)
+	if d.spec.Run > 1 {
+		d.line(turnLine(d.spec, d.Now()))
+		d.line("> " + d.spec.Prompt)
+	}
 	d.tried = true
 	if d.run, err = driver.Start(ctx, spec); err != nil {
 		return err
 	}
 	d.at(StepStarted)
 	return nil
+}
+
+// turnLine returns the log's line for a turn that continues a job: its number, the authors
+// of its message, and its time (PGE-05).
+func turnLine(spec runs.SpecFile, at time.Time) string {
+	from := ""
+	if len(spec.PromptBy) > 0 {
+		from = " from " + bridge.OneLine(strings.Join(spec.PromptBy, ", "))
+	}
+	return fmt.Sprintf("@ turn %d%s, %s", spec.Run, from, at.UTC().Format(time.RFC3339))
 }
 
 // addWritable adds the folders of the owner's settings to the job's writable folders.

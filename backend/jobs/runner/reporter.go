@@ -94,7 +94,7 @@ func (r *reporter) start(ctx context.Context, state runs.StateFile) {
 }
 
 // errUnwanted reports that the broker does not want this run.
-var errUnwanted = errors.New("nobody waits for this run")
+var errUnwanted = errors.New("no caller waits for this run")
 
 // isRefusal reports whether an error of the hello means errUnwanted.
 func isRefusal(err error) bool {

@@ -214,7 +214,7 @@ func (r *runner) close(ctx context.Context, d *drive, seen runs.Evidence) (*api.
 	end := d.ended()
 	outcome := job.OutcomeOf(end, d.cancelled)
 	envelope := runs.NewEnvelope(r.spec.Job, r.spec.Run, outcome, end.Text, seen, r.Now())
-	envelope.Variables, envelope.Message = d.variables, r.spec.Prompt
+	envelope.Variables, envelope.Message, envelope.MessageBy = d.variables, r.spec.Prompt, r.spec.PromptBy
 	envelope.Error, envelope.Title, envelope.Model, envelope.Session = end.Message, r.state.Title, r.state.Model, r.state.Session
 	if w := r.state.Worktree; w.IsMade() {
 		envelope.Branch, envelope.Workdir = w.Branch, w.Path

@@ -45,6 +45,38 @@ func TestJOB_03_AJobRunsFromItsSpecToItsEnvelope(t *testing.T) {
 	}
 }
 
+func TestPGE_05_TheLogOfAContinuedJobHasItsTurnsAndTheirMessages(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		run  int
+		by   []string
+		want string // "" for no line
+	}{
+		{"the first turn", 1, []string{"api"}, ""},
+		{"of the owner", 2, []string{"you"}, "@ turn 2 from you, "},
+		{"of two, one with a line break in the name", 3, []string{"you", "a\nb"}, `@ turn 3 from you, a\nb, `},
+		{"of an unknown author", 2, nil, "@ turn 2, "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			b.spec("say done", func(s *runs.SpecFile) { s.Run, s.PromptBy = tt.run, tt.by })
+			b.run()
+			log := readFile(t, b.home, "runs", jobName+".log")
+			line, rest, _ := strings.Cut(log, "\n")
+			if tt.want == "" {
+				if strings.Contains(log, "@ turn") {
+					t.Errorf("the log says %q", log)
+				}
+				return
+			}
+			at, isTurn := strings.CutPrefix(line, tt.want)
+			if _, err := time.Parse(time.RFC3339, at); !isTurn || err != nil || !strings.HasPrefix(rest, "> say done\n") {
+				t.Errorf("the log says %q (%v)", log, err)
+			}
+		})
+	}
+}
+
 // The result is told again until a broker has it, by the envelope alone.
 func TestJOB_03_AResultIsToldAgainAndTheJobNeverRunsTwice(t *testing.T) {
 	b := newBench(t)

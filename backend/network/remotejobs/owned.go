@@ -329,6 +329,7 @@ func (o Owned) Say(name string, owner remote.Peer, id string, control job.Contro
 	if _, err := o.Job(name, owner); err != nil {
 		return "", err
 	}
+	control.By = owner.Name
 	result, err := o.Jobs.Say(id, control)
 	if err != nil || result.Delivery == nil {
 		return "", err

@@ -46,7 +46,7 @@ func giveJob(t *testing.T, home string) (work string) {
 	prompt := "do echo once >>'" + work + "/done'\nsay the answer"
 	spec := runs.SpecFile{
 		Job: runnersJob, Run: 1, Kind: bridge.Claude, PromptID: "0a1b2c3d-0000-4000-8000-000000000001", Prompt: prompt, Folder: work,
-		Access: job.AccessEdit, TimeoutSec: 86_400, Supervisor: "alice", Depth: 1, Token: "secret" + strings.ReplaceAll(home, "/", "-"), ToolOnly: true,
+		Access: job.AccessEdit, TimeoutSec: 86_400, Supervisor: "alice", Depth: 1, Token: "secret" + strings.ReplaceAll(home, "/", "-"), Restrictions: runs.Restrictions{ToolOnly: true},
 	}
 	text, err := spec.Encode()
 	if err != nil {

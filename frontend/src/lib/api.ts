@@ -324,6 +324,8 @@ export interface RunTurn {
   run: number;
   /** '' where it is not known. */
   message: string;
+  /** The names of the message's authors, "you" the owner; none where they are not known. */
+  by: string[];
   /** '' before its end. */
   status: RunStatus | '';
   ended: string;
@@ -932,7 +934,7 @@ export interface Network {
   fingerprint: string;
   enabled: boolean;
   listening: string[];
-  /** Why nobody can come in, or ''. */
+  /** Why no PC can connect, or ''. */
   failed: string;
   /** The last one, also when it is open no more. */
   invitation: Invitation | null;

@@ -274,6 +274,7 @@ const runTurns = v.object({
     v.object({
       run: v.number(),
       message: v.string(),
+      by: v.array(v.string()),
       status: v.union([status, v.literal('')]),
       ended: v.string(),
       text: v.string(),

@@ -119,7 +119,7 @@ class Page {
 
   /** Changes what stands in the address of the place that is shown; "back" does not go through it. */
   replace(place: Place): void {
-    history.replaceState(null, '', href(place, this.route.message));
+    history.replaceState(history.state, '', href(place, this.route.message));
     this.route = parseRoute(location.hash);
   }
 
@@ -142,7 +142,7 @@ class Page {
 
   closeMessage(): void {
     this.replying = false;
-    history.replaceState(null, '', href(this.route.place));
+    history.replaceState(history.state, '', href(this.route.place));
     this.route = parseRoute(location.hash);
     // The list is inert under open details on a narrow window until then.
     void tick().then(() => this.#opener?.focus());

@@ -28,15 +28,15 @@ type Envelope struct {
 	State     job.State     `json:"state"`
 	Ended     job.EndReason `json:"ended"`
 	Until     job.Millis    `json:"until,omitempty"`
-	Error     string        `json:"error,omitempty"`   // the message of the agent or the runner about an end without an answer
-	Message   string        `json:"message,omitempty"` // the words that began the run; "" in older files
-	Result    string        `json:"result"`            // the complete answer
-	Title     string        `json:"title,omitempty"`
-	Model     string        `json:"model,omitempty"`
-	Session   string        `json:"session,omitempty"`
-	Branch    string        `json:"branch,omitempty"`
-	Workdir   string        `json:"workdir,omitempty"`
-	Evidence  Evidence      `json:"evidence"`
+	Error     string        `json:"error,omitempty"` // the message of the agent or the runner about an end without an answer
+	Request
+	Result   string   `json:"result"` // the complete answer
+	Title    string   `json:"title,omitempty"`
+	Model    string   `json:"model,omitempty"`
+	Session  string   `json:"session,omitempty"`
+	Branch   string   `json:"branch,omitempty"`
+	Workdir  string   `json:"workdir,omitempty"`
+	Evidence Evidence `json:"evidence"`
 	// Variables are the names of the owner's variables in the job's environment, sorted
 	// (JOB-28). A job from another PC has none.
 	Variables []string   `json:"variables,omitempty"`
@@ -44,6 +44,12 @@ type Envelope struct {
 	Host      string     `json:"host,omitempty"` // the paired PC that it came from, set by the receiving PC
 
 	whole *part // nil if Result is complete
+}
+
+// Request is the message that began a run.
+type Request struct {
+	Message   string   `json:"message,omitempty"`   // "" in older files
+	MessageBy []string `json:"messageBy,omitempty"` // the names of its authors
 }
 
 // Evidence is the runner's own observation, in addition to the agent's report (JOB-15).

@@ -28,6 +28,7 @@ type SpecFile struct {
 	ACPAgent   string           `json:"acpAgent,omitempty"`
 	PromptID   string           `json:"promptId"`
 	Prompt     string           `json:"prompt"`
+	PromptBy   []string         `json:"promptBy,omitempty"` // the names of its authors
 	Note       string           `json:"note,omitempty"`
 	Title      string           `json:"title,omitempty"`
 	Model      string           `json:"model,omitempty"`
@@ -42,11 +43,16 @@ type SpecFile struct {
 	SendTo     []string         `json:"sendTo,omitempty"`
 	Token      string           `json:"token"`
 	Worktree   *job.Worktree    `json:"worktree,omitempty"`
-	ToolOnly   bool             `json:"toolLevelOnly,omitempty"`
 	QueuedAt   job.Millis       `json:"queuedAt,omitempty"`
 	// Worktrees is the folder for the checkout of a new worktree; "" is the home's
 	// folder.
 	Worktrees string `json:"worktrees,omitempty"`
+	Restrictions
+}
+
+// Restrictions limit how a run may start.
+type Restrictions struct {
+	ToolOnly bool `json:"toolLevelOnly,omitempty"`
 	// Unlinked reports that the folder was permitted under its own name: its path may
 	// contain no link now (RMT-09).
 	Unlinked bool `json:"unlinked,omitempty"`

@@ -83,6 +83,7 @@ type RunTurns struct {
 type RunTurn struct {
 	Run        int                `json:"run"`     // from 1
 	Message    string             `json:"message"` // "" if it is not known
+	By         []string           `json:"by"`      // the names of the message's authors; "you" is the owner
 	Status     job.State          `json:"status"`  // "" before its end
 	Ended      job.EndReason      `json:"ended"`
 	Text       string             `json:"text"`  // at most 64 KiB of it

@@ -27,7 +27,7 @@ func IsNavigation(r *http.Request) bool {
 
 // WriteDoor answers a navigation of a browser without access by a page that says what to do.
 // The page loads its address again every three seconds: once the owner has opened a launch
-// link in the browser, the dashboard appears. It tells nothing about this Bridge.
+// link in the browser, the dashboard appears. It reveals nothing about this Bridge.
 func WriteDoor(w http.ResponseWriter) error {
 	w.Header().Set("Content-Security-Policy", doorPolicy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

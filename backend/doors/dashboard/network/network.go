@@ -164,7 +164,7 @@ func (n *Network) Link(w http.ResponseWriter, r *http.Request) error {
 	if err := n.ready(); err != nil {
 		return err
 	}
-	if _, err := link.CleanCode(request.Code); err != nil { // before anybody is called
+	if _, err := link.CleanCode(request.Code); err != nil { // before a connection is made
 		return err
 	}
 	pair, err := n.opts.Peering.Join(r.Context(), request.Address, request.Code)

@@ -112,6 +112,7 @@ func (s *Runs) say(w http.ResponseWriter, args job.MessageArgs) error {
 	if err := s.bound(); err != nil {
 		return err
 	}
+	control.By = bridge.OwnerName
 	result, err := s.jobs.Say(uuid.NewString(), control)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (s *Runs) Note(view api.JobView, childID, body string, sessions []api.Peer)
 		return chat.Outcome{}, err
 	}
 	id := uuid.NewString()
-	result, err := s.jobs.Say(id, job.Control{Job: view.Job, Message: chat.ParentNote(child.ID, child.Title, body)})
+	result, err := s.jobs.Say(id, job.Control{Job: view.Job, Message: chat.ParentNote(child.ID, child.Title, body), By: bridge.OwnerName})
 	if err != nil {
 		return chat.Outcome{}, err
 	}

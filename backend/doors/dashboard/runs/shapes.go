@@ -114,7 +114,7 @@ func detailShape(d jobs.Detail) dto.RunDetail {
 }
 
 func turnShape(t jobfiles.Turn) dto.RunTurn {
-	turn := dto.RunTurn{Run: t.Run, Message: t.Message, Error: t.Problem}
+	turn := dto.RunTurn{Run: t.Run, Message: t.Message, By: dto.List(t.By), Error: t.Problem}
 	if t.Result == nil {
 		return turn
 	}

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { decision, delivery, message } from '../../lib/sample';
 import {
   groupDecisions,
+  inOrder,
   notification,
   pinned,
   scopeTitle,
@@ -45,6 +46,22 @@ describe('DEC-21 scope of a decision', () => {
       ['Single sessions', '', '1'],
     ]);
   });
+});
+
+it('PGE-04 decisions are listed newest first, or by scope', () => {
+  const list = [
+    decision({ id: '1', createdAt: 1 }),
+    decision({ id: '3', createdAt: 3, scope: { project: '/x/api' } }),
+    decision({ id: '2', createdAt: 2 }),
+  ];
+  const ids = (order: 'newest' | 'scope') =>
+    inOrder(list, order).map((g) => [g.title, g.decisions.map((d) => d.id).join(' ')]);
+  expect(ids('newest')).toEqual([['', '3 2 1']]);
+  expect(ids('scope')).toEqual([
+    ['Everywhere', '1 2'],
+    ['api', '3'],
+  ]);
+  expect(inOrder([], 'newest')).toEqual([]);
 });
 
 it('finds the message that told of a decision, and takes no other for it', () => {

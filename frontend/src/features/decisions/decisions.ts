@@ -51,6 +51,16 @@ export function groupDecisions(decisions: Decision[]): Group[] {
   return groups.filter((group) => group.decisions.length > 0);
 }
 
+/** In which order decisions are listed. */
+export type Order = 'newest' | 'scope';
+
+/** Current decisions as one group without a title, newest first, or by scope. */
+export function inOrder(decisions: Decision[], order: Order): Group[] {
+  if (order === 'scope') return groupDecisions(decisions);
+  const newest = [...decisions].sort((a, b) => b.createdAt - a.createdAt);
+  return newest.length === 0 ? [] : [{ title: '', folder: '', decisions: newest }];
+}
+
 /** The message that told the sessions of a revision, where it is among those given. */
 export function notification(decision: Decision, messages: Message[]): Message | undefined {
   return messages.find((m) => m.kind === 'decision' && m.conversation_id === `decision-${decision.id}`);

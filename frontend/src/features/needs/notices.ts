@@ -45,7 +45,7 @@ const NOTICES: Record<NeedSort, Omit<Notice, 'sort'> | null> = {
   },
   routes: {
     title: 'A route into an agent is broken',
-    text: 'Open Bridge to see which one.',
+    text: 'Open Bridge to see which route.',
     place: { page: 'settings' },
   },
 };

@@ -206,7 +206,7 @@ describe('RMT-01 where others come in', () => {
     );
     expect(openness(network({ failed: 'the port is taken' }))).toEqual({
       sign: 'bad',
-      words: 'Links are on, but nobody can come in: the port is taken',
+      words: 'Links are on, but no PC can connect: the port is taken',
     });
   });
 

@@ -41,7 +41,7 @@ export function ending({ state, burntAt }: Invitation): string {
 export function openness(network: Network): { sign: Sign; words: string } {
   if (!network.enabled) return { sign: 'off', words: 'Links with other PCs are off: nothing crosses.' };
   if (network.failed !== '')
-    return { sign: 'bad', words: `Links are on, but nobody can come in: ${network.failed}` };
+    return { sign: 'bad', words: `Links are on, but no PC can connect: ${network.failed}` };
   if (network.listening.length === 0)
     return { sign: 'good', words: 'Links are on; it listens as soon as a PC is paired.' };
   const local = network.listening.every(isLocal);

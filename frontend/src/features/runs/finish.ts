@@ -5,6 +5,8 @@ import { count } from '../../lib/text';
 
 export interface Landing {
   label: string;
+  /** The heading of its dialog, with the job's title. */
+  asks: (title: string) => string;
   /** What it would do, with the branch's name. */
   explains: (branch: string) => string;
   /** Makes a commit, whose message can be given. */
@@ -21,6 +23,7 @@ export type LandAction = Exclude<FinishAction, 'undo'>;
 export const LANDINGS: Record<LandAction, Landing> = {
   apply: {
     label: 'Apply',
+    asks: (title) => `Apply ${title}?`,
     explains: (branch) =>
       `Its changes are staged in your checkout, for you to look at and commit. ${branch} stays as it is.`,
     lands: true,
@@ -29,6 +32,7 @@ export const LANDINGS: Record<LandAction, Landing> = {
   },
   squash: {
     label: 'Squash',
+    asks: (title) => `Squash ${title}?`,
     explains: (branch) => `All of ${branch} becomes one commit on the branch of your checkout.`,
     lands: true,
     commits: true,
@@ -36,13 +40,15 @@ export const LANDINGS: Record<LandAction, Landing> = {
   },
   merge: {
     label: 'Merge',
+    asks: (title) => `Merge ${title}?`,
     explains: (branch) => `${branch} is merged into the branch of your checkout, with its commits.`,
     lands: true,
     commits: true,
     drops: false,
   },
   keep: {
-    label: 'Keep',
+    label: 'Keep for later',
+    asks: (title) => `Keep ${title} for later?`,
     explains: (branch) => `Nothing lands: ${branch} stays for later, and its worktree may go.`,
     lands: false,
     commits: false,
@@ -50,6 +56,7 @@ export const LANDINGS: Record<LandAction, Landing> = {
   },
   discard: {
     label: 'Discard',
+    asks: (title) => `Discard ${title}?`,
     explains: (branch) =>
       `Nothing lands and its worktree goes. ${branch} can be had back for 30 days from a branch under bridge/discarded.`,
     lands: false,

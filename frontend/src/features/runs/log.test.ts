@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LogReader, readLine } from './log';
+import { LogReader, readLine, turnOf } from './log';
 
 const ESC = String.fromCharCode(27);
 
@@ -16,6 +16,8 @@ describe('DSK-06 a log', () => {
     expect(readLine('> go on')).toMatchObject({ kind: 'told', text: 'go on' });
     expect(readLine('! stopped: budget')).toMatchObject({ kind: 'trouble', bad: true });
     expect(readLine('+ .env')).toMatchObject({ kind: 'copied', text: '.env' });
+    expect(readLine('@ turn 2, 2026-11-30T14:35:00Z')).toMatchObject({ kind: 'turn' });
+    expect(readLine('@ turn the page')).toMatchObject({ kind: 'said', text: '@ turn the page' });
     expect(readLine('$5 is what it costs')).toMatchObject({ kind: 'said', text: '$5 is what it costs' });
   });
 
@@ -53,5 +55,22 @@ describe('DSK-06 a log', () => {
     expect(log.pieces.map((p) => p.text.split('\n').length)).toEqual([200, 200, 50]);
     log.push('y\n');
     expect(log.pieces.map((p) => p.id)).toEqual(ids);
+  });
+});
+
+describe('PGE-05 the turns of a log', () => {
+  it('have a number, authors and a time, or are none', () => {
+    const at = Date.UTC(2026, 10, 30, 14, 35);
+    expect(turnOf('turn 2, 2026-11-30T14:35:00Z')).toEqual({ turn: 2, by: '', at });
+    expect(turnOf('turn 3 from you, api, 2026-11-30T14:35:00Z')).toEqual({ turn: 3, by: 'you, api', at });
+    for (const text of [
+      '',
+      'turn',
+      'turn 2',
+      'turn x, 2026-11-30T14:35:00Z',
+      'turn 2, soon',
+      'turn 2 from , soon',
+    ])
+      expect([text, turnOf(text)]).toEqual([text, null]);
   });
 });

@@ -1,8 +1,8 @@
 // A job's log as lines with a meaning. What the runner writes begins with a mark:
 // "$ " a step, "= " how it ended, "? " a question, "> " words to the agent, "! " trouble,
-// "+ " a file that was copied in. All else is what the agent said or a command printed.
+// "+ " a file that was copied in, "@ " a turn that continues the job. All else is what the agent said or a command printed.
 
-export type LineKind = 'step' | 'end' | 'asked' | 'told' | 'trouble' | 'copied' | 'said';
+export type LineKind = 'step' | 'end' | 'asked' | 'told' | 'trouble' | 'copied' | 'turn' | 'said';
 
 export interface Line {
   kind: LineKind;
@@ -20,6 +20,7 @@ const MARKS: Record<string, LineKind> = {
   '> ': 'told',
   '! ': 'trouble',
   '+ ': 'copied',
+  '@ ': 'turn',
 };
 
 /** Colours and moves of a terminal, which mean nothing here. */
@@ -31,12 +32,27 @@ export function readLine(raw: string): Line {
   const kind = MARKS[whole.slice(0, 2)] ?? 'said';
   if (kind === 'said') return { kind, text: whole, tool: '', bad: false };
   const text = whole.slice(2);
+  if (kind === 'turn' && turnOf(text) === null) return { kind: 'said', text: whole, tool: '', bad: false };
   if (kind === 'end') return { kind, text, tool: '', bad: isBad(text) };
   if (kind !== 'step' && kind !== 'asked') return { kind, text, tool: '', bad: kind === 'trouble' };
   const space = text.indexOf(' ');
   return space < 0
     ? { kind, text: '', tool: text, bad: false }
     : { kind, text: text.slice(space + 1), tool: text.slice(0, space), bad: false };
+}
+
+/** A turn that continues a job: its number, the names of its message's authors or '', and its time. */
+export interface TurnLine {
+  turn: number;
+  by: string;
+  at: number;
+}
+
+/** Returns the turn of a line, or null for a line that is none. */
+export function turnOf(text: string): TurnLine | null {
+  const [, turn, by = '', when = ''] = /^turn (\d{1,9})(?: from (.+))?, (\S+)$/.exec(text) ?? [];
+  const at = Date.parse(when);
+  return turn === undefined || Number.isNaN(at) ? null : { turn: Number(turn), by, at };
 }
 
 /** "done" and "done (exit 0)" are good ends. */

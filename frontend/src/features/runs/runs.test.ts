@@ -252,6 +252,7 @@ describe('PGE-05 a job is a conversation', () => {
   const turn = (run: number, text: string, status: RunTurn['status'] = 'finished'): RunTurn => ({
     run,
     message: `message ${run}`,
+    by: [],
     status,
     ended: 'answer',
     text,
