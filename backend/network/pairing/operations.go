@@ -106,8 +106,8 @@ func (p *Peering) Network() (api.Network, error) {
 			Name: peer.Name, ID: peer.ID, Up: peer.Up, Release: peer.Release, Capabilities: append([]string{}, slices.Sorted(slices.Values(peer.Capabilities))...), Failed: peer.Failed,
 			Allowed: api.PCAllowed{Jobs: peer.Jobs, Messages: peer.Messages, Decisions: peer.Decisions, Dashboard: peer.Dashboard, Files: peer.Files},
 		}
-		if before, had := p.Team().before(peer.PC); had && peer.Member {
-			pc.Before = &api.Before{ID: before.Before, Since: before.Since}
+		if peer.Before.Before != "" {
+			pc.Before = &api.Before{ID: peer.Before.Before, Since: peer.Before.Since}
 		}
 		if peer.Up {
 			pc.Update = p.update(peer)

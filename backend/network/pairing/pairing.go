@@ -513,6 +513,7 @@ type PeerStatus struct {
 	remote.Status
 	Paired, Member                              bool // with this one; of its team
 	Jobs, Messages, Decisions, Dashboard, Files bool
+	Before                                      Named // with another PC that had its name in the team before, or zero
 }
 
 // Status returns the present state. It fails if the settings cannot be read.
@@ -532,15 +533,27 @@ func (p *Peering) Status() (Status, error) {
 	team := p.team
 	status.Failed = p.failed
 	p.mu.Unlock()
-	allTeam := team.Membership != nil && status.Policy.AllowShare(remote.ShareDecisions, remote.TeamShare(team.Membership.Team)) == nil
-	for _, peer := range p.Ways().Status() {
-		shares := func(share remote.Share) bool { return status.Policy.AllowShare(share, peer.Name) == nil }
-		status.Peers = append(status.Peers, PeerStatus{
-			Status: peer, Paired: p.isPaired(peer.ID), Member: team.PCs[peer.ID] != "", Jobs: status.Policy.AllowPeer(peer.Name) == nil, Messages: shares(remote.ShareMessages),
-			Decisions: shares(remote.ShareDecisions) || allTeam && team.PCs[peer.ID] != "", Dashboard: shares(remote.ShareDashboard), Files: status.Policy.AllowFiles(peer.Name) == nil,
-		})
-	}
+	status.Peers = p.peers(team, status.Policy)
 	return status, nil
+}
+
+// peers returns the state of each known PC, sorted by name. All of it is of one state of the
+// team, even if the team changes meanwhile.
+func (p *Peering) peers(team teamFile, policy remote.Policy) (peers []PeerStatus) {
+	allTeam := team.Membership != nil && policy.AllowShare(remote.ShareDecisions, remote.TeamShare(team.Membership.Team)) == nil
+	for _, peer := range p.Ways().status(team.PCs) {
+		shares := func(share remote.Share) bool { return policy.AllowShare(share, peer.Name) == nil }
+		member := team.PCs[peer.ID] != ""
+		status := PeerStatus{
+			Status: peer, Paired: p.isPaired(peer.ID), Member: member, Jobs: policy.AllowPeer(peer.Name) == nil, Messages: shares(remote.ShareMessages),
+			Decisions: shares(remote.ShareDecisions) || allTeam && member, Dashboard: shares(remote.ShareDashboard), Files: policy.AllowFiles(peer.Name) == nil,
+		}
+		if before, had := team.before(peer.PC); had && member {
+			status.Before = before
+		}
+		peers = append(peers, status)
+	}
+	return peers
 }
 
 // OwnAddresses returns the addresses by which others may reach this PC.

@@ -63,10 +63,8 @@ func named(before map[string]Named, pcs map[string]string, now time.Time) map[st
 }
 
 // before returns the PC that had the name of a PC of the team before, if any.
-func (p Team) before(pc remote.PC) (n Named, had bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n = p.team.Names[pc.Name]
+func (f teamFile) before(pc remote.PC) (n Named, had bool) {
+	n = f.Names[pc.Name]
 	return n, n.ID == pc.ID && n.Before != ""
 }
 
@@ -405,6 +403,11 @@ func (p Team) member(id string) (remote.PC, error) {
 	p.mu.Lock()
 	name := p.team.PCs[id]
 	p.mu.Unlock()
+	return p.memberNamed(id, name)
+}
+
+// memberNamed is member for a PC that the team file lists with that name, "" if it does not.
+func (p Team) memberNamed(id, name string) (remote.PC, error) {
 	if name == "" {
 		return remote.PC{}, errNobody
 	}

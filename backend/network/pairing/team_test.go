@@ -269,6 +269,42 @@ func TestHUB_03_ANameThatIsAnotherPCsNowIsShown(t *testing.T) {
 	}
 }
 
+// TestHUB_03_AListOfPCsIsOfOneStateOfTheTeam: one that changes meanwhile adds no PC to it, and
+// takes none of them out of the team.
+func TestHUB_03_AListOfPCsIsOfOneStateOfTheTeam(t *testing.T) {
+	h := newHub(t)
+	a, b, twin := newPC(t, "laptop"), newPC(t, "desk"), newPC(t, "desk")
+	h.enrols(a)
+	h.enrols(b)
+	a.await("desk", up)
+	current := func() teamFile {
+		a.Peering.mu.Lock()
+		defer a.Peering.mu.Unlock()
+		return a.team
+	}
+	before := current()
+	if _, err := h.client.Remove(t.Context(), "desk"); err != nil {
+		t.Fatal(err)
+	}
+	a.await("the end of desk", func(n api.Network) bool { return len(n.Peers) == 0 })
+	h.enrols(twin)
+	a.await("the other desk", up)
+	for _, c := range []struct {
+		name string
+		team teamFile
+		want *pc
+		had  string // the PC that had the name before
+	}{
+		{"before", before, b, ""},
+		{"after", current(), twin, b.identity.ID},
+	} {
+		peers := a.peers(c.team, remote.Policy{})
+		if len(peers) != 1 || peers[0].ID != c.want.identity.ID || peers[0].Name != "desk" || !peers[0].Member || peers[0].Before.Before != c.had {
+			t.Errorf("%s: the list is %+v", c.name, peers)
+		}
+	}
+}
+
 // TestHUB_06_DecisionsThatWaitForTheHubAreShown: while the hub is reached. That it is not
 // is told in its place.
 func TestHUB_06_DecisionsThatWaitForTheHubAreShown(t *testing.T) {

@@ -3,6 +3,7 @@ package pairing
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"bridge/backend/core/bridge"
@@ -59,6 +60,14 @@ func (p *Peering) Ways() *Ways { return &Ways{p} }
 // keep waiting.
 func (w *Ways) way(id string) (Transport, remote.Status, error) {
 	w.p.mu.Lock()
+	name := w.p.team.PCs[id]
+	w.p.mu.Unlock()
+	return w.wayNamed(id, name)
+}
+
+// wayNamed is way for a PC that the team file lists with that name, "" if it does not.
+func (w *Ways) wayNamed(id, name string) (Transport, remote.Status, error) {
+	w.p.mu.Lock()
 	links, h := w.p.links, w.p.hub
 	w.p.mu.Unlock()
 	var paired remote.Status
@@ -68,7 +77,7 @@ func (w *Ways) way(id string) (Transport, remote.Status, error) {
 			return links, paired, nil
 		}
 	}
-	pc, err := w.p.Team().member(id)
+	pc, err := w.p.Team().memberNamed(id, name)
 	if err != nil {
 		return links, paired, pairErr
 	}
@@ -131,12 +140,17 @@ func (w *Ways) Of(id string) (remote.Status, error) {
 // Status implements [Transport].
 func (w *Ways) Status() []remote.Status {
 	w.p.mu.Lock()
-	links := w.p.links
-	ids := []string{}
-	for id := range w.p.team.PCs { // also while the hub is unavailable: their frames keep waiting
-		ids = append(ids, id)
-	}
+	members := w.p.team.PCs
 	w.p.mu.Unlock()
+	return w.status(members)
+}
+
+// status is Status with these PCs in the team, names by id.
+func (w *Ways) status(members map[string]string) []remote.Status {
+	w.p.mu.Lock()
+	links := w.p.links
+	w.p.mu.Unlock()
+	ids := slices.Collect(maps.Keys(members)) // also while the hub is unavailable: their frames keep waiting
 	if links != nil {
 		for _, status := range links.Status() {
 			ids = append(ids, status.ID)
@@ -145,7 +159,7 @@ func (w *Ways) Status() []remote.Status {
 	slices.Sort(ids)
 	var list []remote.Status
 	for _, id := range slices.Compact(ids) {
-		if status, err := w.Of(id); err == nil {
+		if _, status, err := w.wayNamed(id, members[id]); err == nil {
 			list = append(list, status)
 		}
 	}
