@@ -37,11 +37,12 @@ func Isolate() (code int, err error) {
 const apartVar = "BRIDGE_TEST_APART"
 
 // Apart runs each test of this program in a process of its own, which makes namespaces
-// of its own by Isolate, as many at a time as there are processors: a test of a CLI
-// waits as long as it works, and in a network of its own it meets no other one. What
-// tests say is printed when they end, each by itself. done is false where there is
-// nothing to be dealt out: then the caller runs what it was asked for.
-func Apart() (code int, done bool) {
+// of its own by Isolate, half as many more at a time as there are processors: a test of a CLI
+// waits as long as it works, and in a network of its own it meets no other one. The tests
+// that are named as the longest begin first. What tests say is printed when they end, each
+// by itself. done is false where there is nothing to be dealt out: then the caller runs what
+// it was asked for.
+func Apart(longest ...string) (code int, done bool) {
 	flag.Parse()
 	wanted := flag.Lookup("test.run").Value.String()
 	if os.Getenv(apartVar) == "1" || strings.Contains(wanted, "/") || flag.Lookup("test.list").Value.String() != "" {
@@ -51,6 +52,7 @@ func Apart() (code int, done bool) {
 	if err != nil || len(tests) < 2 {
 		return 0, false
 	}
+	slices.SortStableFunc(tests, func(a, b string) int { return cmp.Compare(place(longest, a), place(longest, b)) })
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	var (
@@ -59,7 +61,7 @@ func Apart() (code int, done bool) {
 		failed = 0
 		hands  sync.WaitGroup
 	)
-	for range runtime.NumCPU() {
+	for range runtime.NumCPU() + runtime.NumCPU()/2 {
 		hands.Go(func() {
 			for test := range next {
 				said, err := runApart(ctx, test)
@@ -83,6 +85,15 @@ func Apart() (code int, done bool) {
 	}
 	printVerdict(os.Stdout, failed == 0)
 	return failed, true
+}
+
+// place returns at which place a test stands among the longest, behind all of them if it is
+// none.
+func place(longest []string, test string) int {
+	if at := slices.Index(longest, test); at >= 0 {
+		return at
+	}
+	return len(longest)
 }
 
 // listTests lists the tests of this program that a pattern finds, in their order.

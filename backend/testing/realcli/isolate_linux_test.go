@@ -76,6 +76,23 @@ func TestApartTriesEachTestAndGivesOneVerdict(t *testing.T) {
 	}
 }
 
+// The tests that begin first are named as they are called now.
+func TestTheLongestTestsAreThere(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	list := exec.CommandContext(soon(t), self, "-test.list=.")
+	list.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "BRIDGE_ISOLATED=") }), "BRIDGE_TEST_APART=1")
+	output, err := list.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, test := range longest {
+		if !slices.Contains(strings.Fields(string(output)), test) {
+			t.Errorf("there is no %s", test)
+		}
+	}
+}
+
 // What a test leaves running is named, ended, and fails it: neither is it hidden by the
 // namespaces, nor by a parent that has gone.
 func TestWhatATestLeavesRunningIsNamed(t *testing.T) {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	if code, done := realcli.Apart(); done {
+	if code, done := realcli.Apart(longest...); done {
 		os.Exit(code)
 	}
 	_, err := findCLIs()
@@ -44,6 +44,12 @@ func TestMain(m *testing.M) {
 		code = m.Run()
 	}
 	os.Exit(code)
+}
+
+// longest are the tests that take the longest, the longest first.
+var longest = []string{
+	"TestCAN_01_EachRouteIntoTheRealAgentsWorks", "TestRealSessionsTalk", "TestClaudesModEntersTheOwnersWords", "TestCAN_04_ABrokenRouteIntoClaudeIsNamed",
+	"TestCAN_04_ABrokenRouteIntoOpenCodeIsNamed", "TestRealAgentsWorkForAPairedPC", "TestCAN_04_ABrokenRouteIntoCodexIsNamed",
 }
 
 // unusable says why no real CLI can be run.

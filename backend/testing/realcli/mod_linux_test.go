@@ -326,7 +326,7 @@ func TestClaudesModEntersTheOwnersWords(t *testing.T) {
 
 	w.step("CHT-20 nothing came twice", func(w *world) {
 		r := w.afterwards(claude, "look-back")
-		for _, text := range []string{"Which port does the server use?", "And which protocol?", "Is it done?", "What is the plan?", "And now?", "Did you notice?", odd[0].text, odd[4].text} {
+		for _, text := range []string{"Which port does the server use?", "And which protocol?", "Is it done?", "What is the plan?", "And now?", "Did you notice?", odd[0].text, odd[2].text} {
 			if got := prompts(r, text); got != 1 {
 				w.Errorf("%d copies of %.60q", got, text)
 			}

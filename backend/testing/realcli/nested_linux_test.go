@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"bridge/backend/agent/prove/scripted"
+	"bridge/backend/testing/testkit"
 )
 
 // An agent that a session's own shell starts is another agent: the session keeps its id,
 // its folder, and the owner's words (RWM-03). It runs without an MCP server of Bridge's,
-// and with one: then it is a session of its own while it runs.
+// and with one: then it is a session of its own while it runs. A short run tries one of both
+// with each kind.
 func TestRWM_03_AnAgentInASessionsShellTakesNothingOver(t *testing.T) {
 	type inner struct{ name, command string }
 	run := func(name string) map[string]any {
@@ -43,6 +45,9 @@ func TestRWM_03_AnAgentInASessionsShellTakesNothingOver(t *testing.T) {
 	} {
 		for i, inside := range c.inner {
 			t.Run(c.session.kind+" "+inside.name, func(t *testing.T) {
+				if isCodex := c.session.kind == "codex"; isCodex == (i == 1) {
+					testkit.Long(t, "each kind starts one agent")
+				}
 				w := newWorld(t, "p")
 				w.install(c.session.kind)
 				w.withoutMod()

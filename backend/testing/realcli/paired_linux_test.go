@@ -88,16 +88,19 @@ func TestHUB_07_ARealAgentsWorkOutlivesANodeOfItsHub(t *testing.T) {
 }
 
 // workElsewhere has a claude on one PC give work to agents of those kinds on another one,
-// which meet makes known to it.
+// which meet makes known to it. In a short run only the first kind reads: the other one does
+// that where it is the first.
 func workElsewhere(t *testing.T, meet func(laptop, desk *world), kinds ...string) {
 	laptop, desk := newWorld(t, "p"), newWorld(t, "work")
 	laptop.allows(desk)
 	meet(laptop, desk)
 	claude := laptop.open("claude", "p", "❯", scripted.ClaudeCommand("bridge")...)
 	laptop.meet(claude, "claude-p")
-	for _, kind := range kinds {
+	for i, kind := range kinds {
 		laptop.step(kind+" changes a file when it may", func(w *world) { w.changesThere(claude, desk, kind) })
-		laptop.step(kind+" that only reads changes nothing", func(w *world) { w.readsThere(claude, desk, kind) })
+		if i == 0 || testkit.IsLong() {
+			laptop.step(kind+" that only reads changes nothing", func(w *world) { w.readsThere(claude, desk, kind) })
+		}
 	}
 }
 
