@@ -336,7 +336,8 @@ const (
 )
 
 // startProcesses are the packages whose tests start many processes: they run one at a
-// time, for beside each other they would make each other stumble. The longest come first.
+// time, for beside each other they would make each other stumble. The longest come first. Only
+// soak, which waits most of its time, runs beside the others.
 var startProcesses = []string{
 	"bridge/cmd/bridge", soak, "bridge/backend/testing/conformance", "bridge/backend/testing/faults", "bridge/backend/jobs/gitwork", "bridge/backend/agent/driver", "bridge/backend/jobs/runner",
 }
@@ -361,14 +362,17 @@ func (p project) lanes(packages []string) (lanes [][]goCall) {
 		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) != in })
 	}
 	alone, others := only(startProcesses, packages, true), only(packages, startProcesses, false)
-	waits := only([]string{soak, threeNodes}, packages, true) // most of their time, for what they have killed
-	if p.long {
-		// They kill for an hour each: one beside the others that start processes, one after them.
-		lanes = append(lanes, p.goCalls(1, only([]string{soak}, packages, true)))
-		alone = append(only(alone, waits, false), only([]string{threeNodes}, packages, true)...)
-		others = only(others, waits, false)
+	// Most of their time these wait for what they have killed, and others work meanwhile.
+	kills, nodes := only([]string{soak}, packages, true), only([]string{threeNodes}, packages, true)
+	if len(kills) > 0 {
+		lanes, alone = append(lanes, p.goCalls(1, kills)), only(alone, kills, false)
 	}
-	others = append(only(others, waits, true), only(others, waits, false)...) // which work meanwhile
+	others = only(others, nodes, false)
+	if p.long { // they kill for an hour each: these after the others that start processes
+		alone = append(alone, nodes...)
+	} else {
+		others = append(nodes, others...)
+	}
 	first := p.goCalls(1, alone)
 	slices.Reverse(first) // what is compiled for the race detector, the other lane compiles meanwhile
 	return append(lanes, first, p.goCalls(max(2, runtime.NumCPU()), others))

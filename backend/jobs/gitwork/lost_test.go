@@ -19,7 +19,7 @@ import (
 )
 
 // generated is how many repositories every run makes, at least.
-const generated = 20
+const generated = 12
 
 // TestJOB_08_NoCommitAndNoFileIsEverLost makes repositories in every state that an
 // agent and an owner leave, lets random operations loose on them, and looks after each

@@ -110,7 +110,7 @@ func (b *broker) linked() {
 // that it was read; what was refused said so and is sent again.
 func TestRMT_21_FaultsUnderAMessageAcross(t *testing.T) {
 	made := pairedHomes(t)
-	every := stride(t, 131)
+	every := stride(t, 251)
 	for i, p := range plans() {
 		for _, failing := range []string{here, there} {
 			t.Run(p.name+" "+failing, func(t *testing.T) {

@@ -79,7 +79,7 @@ func loseMessages(t *testing.T, home string) {
 // says of itself is true, and the same work succeeds when the disk does again.
 func TestSTO_04_STO_10_FaultsUnderMaintenance(t *testing.T) {
 	made := makeHome(t)
-	every := stride(t, 43)
+	every := stride(t, 83)
 	for _, w := range works {
 		t.Run(w.name, func(t *testing.T) {
 			made := made

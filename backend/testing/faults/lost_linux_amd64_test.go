@@ -33,7 +33,7 @@ func lostHome(t *testing.T, made string) string {
 // what was left is kept, and the owner's next word is carried out.
 func TestSTO_17_FaultsWhileALostStoreIsReplaced(t *testing.T) {
 	made := makeHome(t)
-	every := stride(t, 53)
+	every := stride(t, 101)
 	for i, p := range plans() {
 		ran := 0
 		for n := 1 + i%every; replaceUnder(t, p, n, lostHome(t, made)); n += every {

@@ -21,7 +21,7 @@ import (
 // one sentence, and the next one finds everything there.
 func TestMSG_01_VER_02_FaultsWhileABrokerStarts(t *testing.T) {
 	made := makeHome(t)
-	every := stride(t, 53)
+	every := stride(t, 101)
 	for name, home := range map[string]func(t *testing.T) string{
 		"a new home":        func(t *testing.T) string { return filepath.Join(scratch(t), "h") },
 		"one with messages": func(t *testing.T) string { return copyOf(t, made) },
