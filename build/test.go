@@ -335,9 +335,8 @@ const (
 	threeNodes = "bridge/cmd/bridge-hub"
 )
 
-// startProcesses are the packages whose tests start many processes: they run one at a
-// time, for beside each other they would make each other stumble. The longest come first. Only
-// soak, which waits most of its time, runs beside the others.
+// startProcesses are the packages whose tests start many processes, the longest first: they run one
+// at a time, for beside each other they would make each other stumble, but for soak, which mostly waits.
 var startProcesses = []string{
 	"bridge/cmd/bridge", soak, "bridge/backend/testing/conformance", "bridge/backend/testing/faults", "bridge/backend/jobs/gitwork", "bridge/backend/agent/driver", "bridge/backend/jobs/runner",
 }
@@ -364,10 +363,7 @@ func (p project) lanes(packages []string) (lanes [][]goCall) {
 	alone, others := only(startProcesses, packages, true), only(packages, startProcesses, false)
 	// Most of their time these wait for what they have killed, and others work meanwhile.
 	kills, nodes := only([]string{soak}, packages, true), only([]string{threeNodes}, packages, true)
-	if len(kills) > 0 {
-		lanes, alone = append(lanes, p.goCalls(1, kills)), only(alone, kills, false)
-	}
-	others = only(others, nodes, false)
+	lanes, alone, others = append(lanes, p.goCalls(1, kills)), only(alone, kills, false), only(others, nodes, false)
 	if p.long { // they kill for an hour each: these after the others that start processes
 		alone = append(alone, nodes...)
 	} else {

@@ -1,6 +1,7 @@
 package realcli_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -25,7 +26,9 @@ func TestCAN_01_EachRouteIntoTheRealAgentsWorks(t *testing.T) {
 	folder, err := product()
 	must(t, err)
 	before := filesBelow(t, w.home.Dir)
-	out, err := w.home.Run(soon(t), w.home.Dir, "", filepath.Join(folder, "bridge"), "prove", "--json")
+	late, cancel := context.WithTimeout(t.Context(), time.Duration(len(prove.Kinds()))*testkit.Patience) // it walks all kinds
+	defer cancel()
+	out, err := w.home.Run(late, w.home.Dir, "", filepath.Join(folder, "bridge"), "prove", "--json")
 	must(t, err)
 	var answer struct {
 		OK     bool
