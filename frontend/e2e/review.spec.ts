@@ -3,6 +3,9 @@ import { looksRight } from './looks';
 import { violations } from './axe';
 import { expect, test } from './jobs';
 
+// None of them needs another one: the longest files would keep one worker busy to the end.
+test.describe.configure({ mode: 'parallel' });
+
 const CODE = [
   'package main',
   '',

@@ -5,6 +5,9 @@ import { violations } from './axe';
 import { CLOCK, pattern } from './dashboard';
 import { expect, test } from './jobs';
 
+// None of them needs another one: the longest files would keep one worker busy to the end.
+test.describe.configure({ mode: 'parallel' });
+
 test('DSK-06 JOB-02 a job shows what it does, how far it is and what came of it', async ({ jobs, page }) => {
   const [first, second] = [jobs.gate(), jobs.gate()];
   const job = await jobs.give(

@@ -9,6 +9,9 @@ import { test } from './fresh';
 import { overlaps } from './overlaps';
 import { shot } from './shot';
 
+// None of them needs another one: the longest files would keep one worker busy to the end.
+test.describe.configure({ mode: 'parallel' });
+
 test('DSK-06 the guide connects a found agent after showing the exact change', async ({ fresh }) => {
   const { page, home } = fresh;
   const settings = join(home, '.claude', 'settings.json');
