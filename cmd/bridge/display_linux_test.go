@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -129,13 +130,17 @@ func awaitText(t *testing.T, command, pattern string) string {
 // returns all that the terminal was given.
 func onTerminal(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(program, args...)
-	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
+	terminal, screen, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	if _, err := io.WriteString(terminal, "n\n"); err != nil {
+	_, typed := io.WriteString(terminal, "n\n") // before it starts: the echo stands above all that it says
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	err = errors.Join(typed, pty.Setsize(terminal, &pty.Winsize{Rows: 50, Cols: 200}), cmd.Start(), screen.Close())
+	if err != nil {
 		t.Fatal(err)
 	}
 	ended := time.AfterFunc(testkit.Patience, func() { _ = cmd.Process.Kill() })
