@@ -489,7 +489,7 @@ func realCLITests(ctx context.Context, p project) error {
 		env = append(env, "BRIDGE_REQUIRE_CLIS=1")
 	}
 	var lanes [][]goCall
-	for _, name := range packages { // the one with most of them runs as many at once as there are processors
+	for _, name := range packages { // each runs some at once
 		lanes = append(lanes, []goCall{{env: env, args: []string{cliLimit, "-count=1", name}}})
 	}
 	if err := p.goTestLanes(ctx, 1, lanes...); err != nil || !p.long {
