@@ -26,6 +26,7 @@ import (
 	"bridge/backend/storage/maintain/inventory"
 	"bridge/backend/storage/maintain/snapshot"
 	"bridge/backend/storage/store"
+	"bridge/backend/testing/testkit"
 )
 
 // The parts that this test binary plays in another process.
@@ -63,6 +64,19 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// someOf returns the steps of so many that a test disturbs: every third and the last three, in
+// a long run each.
+func someOf(t *testing.T, total int) (steps []int) {
+	t.Helper()
+	every := testkit.Stride(t, 3)
+	for n := 1; n <= total; n++ {
+		if n%every == 1%every || n > total-3 {
+			steps = append(steps, n)
+		}
+	}
+	return steps
 }
 
 // start is when the tests begin.

@@ -17,6 +17,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/maintain/inventory"
+	"bridge/backend/testing/testkit"
 )
 
 func TestSTO_01_ASoundHomeHasNoFinding(t *testing.T) {
@@ -350,7 +351,7 @@ func TestSTO_01_DamagedHomes(t *testing.T) {
 	c := newHome(t)
 	mustBackup(t, c)
 	mustBackupMessages(t, c)
-	for seed := range uint64(200) {
+	for seed := range uint64(testkit.Rounds(t, max(80, len(damages)), 200)) { // each damage once at least
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 11))
