@@ -46,16 +46,21 @@ func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) erro
 		return err
 	})
 	group.Go(func() error {
-		var verified int64
+		var verified, shown int64
+		show := func() {
+			if all := c.toVerify.Load(); all > 0 && verified > shown { // before that the copying is shown
+				c.Worker.Progress(fmt.Sprintf("verifying the copies, %s of %s", bridge.Size(verified), bridge.Size(all)), verified, all)
+				shown = verified
+			}
+		}
 		for file := range c.copied {
 			if err := c.verify(ctx, file); err != nil {
 				return fmt.Errorf("%s: %w", file.Path, err)
 			}
 			verified += file.Bytes
-			if all := c.toVerify.Load(); all > 0 { // before that the copying is shown
-				c.Worker.Progress(fmt.Sprintf("verifying the copies, %s of %s", bridge.Size(verified), bridge.Size(all)), verified, all)
-			}
+			show()
 		}
+		show() // the last copy may have been verified before it was known to be the last
 		return nil
 	})
 	if err := group.Wait(); err != nil {
