@@ -66,7 +66,7 @@ func (p project) goTest(ctx context.Context, tries int, env []string, args ...st
 func (p project) goTestLanes(ctx context.Context, tries int, lanes ...[]goCall) error {
 	begin := p.failures()
 	said, failed := make([]notes, len(lanes)), make([]error, len(lanes))
-	output := &together{to: p.output}
+	output := &together{out: p.output}
 	var running sync.WaitGroup
 	for i, calls := range lanes {
 		p := p
@@ -127,14 +127,14 @@ func (p project) goTestNoted(ctx context.Context, s step) error {
 
 // together takes what several write at once, each piece as a whole.
 type together struct {
-	mu sync.Mutex
-	to io.Writer
+	mu  sync.Mutex
+	out io.Writer
 }
 
 func (t *together) Write(text []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.to.Write(text)
+	return t.out.Write(text)
 }
 
 // goTestOnce runs a `go test` and reads its events.

@@ -19,7 +19,7 @@ func performLanes(ctx context.Context, p project, stages []stage, before []resul
 	for i := range ended {
 		ended[i] = make(chan struct{})
 	}
-	shown := &turns{to: p.output}
+	shown := &turns{out: p.output}
 	p.working = newWorkers(len(lanes))
 	var running sync.WaitGroup
 	for _, lane := range lanes {
@@ -126,7 +126,7 @@ func (w *workers) be(alone bool) {
 // others when they have ended.
 type turns struct {
 	mu      sync.Mutex
-	to      io.Writer
+	out     io.Writer
 	taken   bool
 	waiting bytes.Buffer // of stages that have ended, for the end of the one whose turn it is
 }
@@ -141,14 +141,14 @@ func (t *turns) begin() (output io.Writer, end func()) {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.taken = false
-			_, _ = t.waiting.WriteTo(t.to) // as all that is printed
+			_, _ = t.waiting.WriteTo(t.out) // as all that is printed
 		}
 	}
 	var printed bytes.Buffer
 	return &printed, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		writer := t.to
+		writer := t.out
 		if t.taken {
 			writer = &t.waiting
 		}
@@ -162,5 +162,5 @@ type turn struct{ *turns }
 func (t turn) Write(text []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.to.Write(text)
+	return t.out.Write(text)
 }

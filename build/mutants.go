@@ -156,8 +156,8 @@ func installGremlins(ctx context.Context, p project) (mutators, error) {
 
 // copyTracked makes a folder equal to the files of a checkout that git does not ignore:
 // gremlins copies all that is there, once for each worker.
-func copyTracked(ctx context.Context, root, to string) error {
-	if err := os.RemoveAll(to); err != nil {
+func copyTracked(ctx context.Context, root, target string) error {
+	if err := os.RemoveAll(target); err != nil {
 		return err
 	}
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -167,7 +167,7 @@ func copyTracked(ctx context.Context, root, to string) error {
 		return fmt.Errorf("git ls-files: %w", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
-		from, into := filepath.Join(root, name), filepath.Join(to, name)
+		from, into := filepath.Join(root, name), filepath.Join(target, name)
 		info, err := os.Lstat(from)
 		if errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 			continue

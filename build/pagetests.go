@@ -59,14 +59,14 @@ func (p project) playwrightOnce(ctx context.Context, s step) (report playwrightR
 
 // reported runs a step that writes a report in JSON to the file it is told, and reads
 // that. Where the step fails there need not be one.
-func (p project) reported(ctx context.Context, s step, to func(file string) step, report any) error {
+func (p project) reported(ctx context.Context, s step, withReport func(file string) step, report any) error {
 	folder, err := os.MkdirTemp("", "bridge-report-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	file := filepath.Join(folder, "report.json")
-	failed := p.do(ctx, to(file))
+	failed := p.do(ctx, withReport(file))
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(text, report)

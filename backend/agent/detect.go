@@ -140,7 +140,7 @@ func (d *Detector) Detect(ctx context.Context, kind bridge.AgentKind, where Look
 // NotFound without any CLI.
 func Locate(kind bridge.AgentKind, where Lookup) (string, error) {
 	variable := "BRIDGE_" + strings.ToUpper(string(kind)) + "_BIN"
-	for _, named := range []struct{ path, by string }{
+	for _, named := range []struct{ path, source string }{
 		{where.Env(variable), variable},
 		{where.Configured, "agents." + string(kind) + ".bin"},
 	} {
@@ -149,7 +149,7 @@ func Locate(kind bridge.AgentKind, where Lookup) (string, error) {
 		}
 		path, err := filepath.Abs(named.path)
 		if err != nil || !isProgram(path) {
-			return "", bridge.Errorf(bridge.Invalid, "%s names %s, which is no program", named.by, named.path)
+			return "", bridge.Errorf(bridge.Invalid, "%s names %s, which is no program", named.source, named.path)
 		}
 		return path, nil
 	}

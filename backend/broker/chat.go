@@ -136,9 +136,9 @@ func (p *chats) chatToChild(ctx context.Context, name string, route delivery.Rou
 }
 
 // messageTo returns the owner's chat message as a [bridge.Message].
-func (p *chats) messageTo(to string, request chat.Request) bridge.Message {
+func (p *chats) messageTo(recipient string, request chat.Request) bridge.Message {
 	message := bridge.Message{
-		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: to, Body: request.Body, CreatedAt: p.nowMillis(),
+		ID: request.MessageID, Recipient: request.Session, From: bridge.OwnerAddress(), To: recipient, Body: request.Body, CreatedAt: p.nowMillis(),
 	}
 	if message.ID == "" {
 		message.ID = newMessageID()

@@ -23,7 +23,7 @@ type Delegated interface {
 	// Prove fails unless token proves that the caller is that job while the job runs.
 	Prove(job, token string) error
 	// MaySend refuses a job's message to a recipient that the job was not given (JOB-12).
-	MaySend(job, to string) error
+	MaySend(job, recipient string) error
 	// Disconnected is called after the last operation of a connection.
 	Disconnected(conn *ipc.Conn)
 }

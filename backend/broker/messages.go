@@ -184,8 +184,8 @@ func (p *messages) mayWait(ctx context.Context, m bridge.Message) error {
 
 // arrival is how a message was announced to its live recipient.
 type arrival struct {
-	by    mail.Via // the transport of the requested wake, "" for none
-	waits string   // why the session may not be woken yet (QUI-03)
+	transport mail.Via // the transport of the requested wake, "" for none
+	waits     string   // why the session may not be woken yet (QUI-03)
 }
 
 // arrived notifies live recipients that mail is durable for them. It returns how, by peer
@@ -202,9 +202,9 @@ func (p *messages) arrived(ctx context.Context, stored []bridge.Message) map[str
 		if !live {
 			continue
 		}
-		item := arrival{waits: p.Exchanges.WaitsLocked(m, p.nowMillis()), by: p.announceLocked(s, m)}
+		item := arrival{waits: p.Exchanges.WaitsLocked(m, p.nowMillis()), transport: p.announceLocked(s, m)}
 		arrivals[m.Recipient] = item
-		if item.by == mail.ViaPlugin {
+		if item.transport == mail.ViaPlugin {
 			woken = append(woken, mail.Mark{MessageID: m.ID, Recipient: m.Recipient, At: p.nowMillis(), Via: mail.ViaPlugin, Evidence: "its plugin was asked to start a turn"})
 		}
 	}
@@ -245,9 +245,9 @@ func (p *messages) sendResult(stored []bridge.Message, arrivals map[string]arriv
 		if s, ok := p.Roster.Get(m.Recipient); ok {
 			arrival, isNew := arrivals[m.Recipient]
 			if !isNew {
-				arrival.by = p.Exchanges.WakeNowLocked(s, m, p.nowMillis())
+				arrival.transport = p.Exchanges.WakeNowLocked(s, m, p.nowMillis())
 			}
-			r.Online, r.Wake, r.Note = true, arrival.by != "", cmp.Or(r.Note, arrival.waits)
+			r.Online, r.Wake, r.Note = true, arrival.transport != "", cmp.Or(r.Note, arrival.waits)
 		}
 		result.Recipients = append(result.Recipients, r)
 	}

@@ -35,7 +35,7 @@ type pairMail struct{ *core }
 // send stores a message to <host>/<session>, and its place in the queue for that PC,
 // before it answers (RMT-21).
 func (p *pairMail) send(ctx context.Context, from bridge.Address, args api.SendArgs) (api.SendResult, error) {
-	host, to := remote.SplitName(args.To)
+	host, name := remote.SplitName(args.To)
 	if p.pairs == nil {
 		return api.SendResult{}, bridge.Errorf(bridge.Unsupported, "this Bridge does not link with other PCs")
 	}
@@ -47,7 +47,7 @@ func (p *pairMail) send(ctx context.Context, from bridge.Address, args api.SendA
 	if err != nil {
 		return api.SendResult{}, err
 	}
-	if to == session.Everyone {
+	if name == session.Everyone {
 		return api.SendResult{}, bridge.Errorf(bridge.Invalid, "a message to another PC names one session there, such as %s/api", host)
 	}
 	if args.Again {
@@ -126,9 +126,9 @@ func (p *pairMail) accept(ctx context.Context, pc remote.PC, letter remote.Lette
 		}
 		hop = parent.Hop + 1
 	}
-	to, err := p.find(letter.To)
+	recipient, err := p.find(letter.To)
 	message := letter.Message(pc.Name, p.nowMillis(), shift, hop)
-	message.Recipient = to
+	message.Recipient = recipient
 	if err == nil {
 		err = p.messages.mayWait(ctx, message)
 	}

@@ -351,7 +351,7 @@ func TestQUI_03_TheAnswerTellsHowTheMessageArrived(t *testing.T) {
 		arrivals map[string]arrival
 		want     api.Recipient
 	}{
-		{map[string]arrival{app.ID: {by: mail.ViaWakeHook}}, api.Recipient{Name: "app", Online: true, Wake: true}},
+		{map[string]arrival{app.ID: {transport: mail.ViaWakeHook}}, api.Recipient{Name: "app", Online: true, Wake: true}},
 		{map[string]arrival{app.ID: {waits: "waits"}}, api.Recipient{Name: "app", Online: true, Note: "waits"}},
 		{nil, api.Recipient{Name: "app", Online: true}},
 	} {

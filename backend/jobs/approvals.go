@@ -63,16 +63,16 @@ func (j *approvals) answerAgainLocked(r *run, approval *job.Approval) {
 // plain message never does (JOB-07).
 func (j *approvals) put(ctx context.Context) error {
 	for _, open := range j.open() {
-		id := "approval-" + open.approval.ID + "-" + open.to.ID
-		from := bridge.Address{ID: open.of.Name, Name: open.of.Name, Agent: open.of.Agent}
-		err := j.opts.Broker.Deliver(ctx, from, open.to.ID, api.SendArgs{
-			To: open.to.Name, MessageID: id, ConversationID: "approval-" + open.approval.ID, Body: open.body(),
+		id := "approval-" + open.approval.ID + "-" + open.recipient.ID
+		from := bridge.Address{ID: open.job.Name, Name: open.job.Name, Agent: open.job.Agent}
+		err := j.opts.Broker.Deliver(ctx, from, open.recipient.ID, api.SendArgs{
+			To: open.recipient.Name, MessageID: id, ConversationID: "approval-" + open.approval.ID, Body: open.body(),
 		})
 		if err != nil {
 			return err
 		}
 		j.mu.Lock()
-		open.run.asked[open.approval.ID+open.to.ID] = true
+		open.run.asked[open.approval.ID+open.recipient.ID] = true
 		j.mu.Unlock()
 	}
 	return j.away.Put(ctx)
@@ -80,10 +80,10 @@ func (j *approvals) put(ctx context.Context) error {
 
 // openQuestion is an approval that its recipient has not received yet.
 type openQuestion struct {
-	run      *run
-	of       job.Job
-	approval job.Approval
-	to       job.Caller
+	run       *run
+	job       job.Job
+	approval  job.Approval
+	recipient job.Caller
 }
 
 func (j *approvals) open() (list []openQuestion) {
@@ -102,12 +102,12 @@ func (j *approvals) open() (list []openQuestion) {
 }
 
 func (q openQuestion) body() string {
-	body := fmt.Sprintf("%s asks before it goes on (%s):\n\n%s", q.of.Name, bridge.VisibleExact(bridge.OneLine(q.approval.What)), bridge.VisibleExact(q.approval.Detail))
+	body := fmt.Sprintf("%s asks before it goes on (%s):\n\n%s", q.job.Name, bridge.VisibleExact(bridge.OneLine(q.approval.What)), bridge.VisibleExact(q.approval.Detail))
 	if q.approval.Why != "" {
 		body += "\n\nIt says: " + bridge.VisibleExact(q.approval.Why)
 	}
-	body += fmt.Sprintf("\n\nAnswer by message_subagent with job %q, approval_id %q and decision ", q.of.Name, q.approval.ID)
-	if q.to.IsJob {
+	body += fmt.Sprintf("\n\nAnswer by message_subagent with job %q, approval_id %q and decision ", q.job.Name, q.approval.ID)
+	if q.recipient.IsJob {
 		return body + "deny, with the reason, or pass_up: then whoever you work for is asked. Without an answer in ten minutes it is denied."
 	}
 	return body + "allow or deny, or leave it to your user, who can answer in the dashboard. Allow only what your user wants; without an answer in ten minutes it is denied."

@@ -60,5 +60,5 @@ func (j pairedRegistry) Deliver(ctx context.Context, entry job.Job, id, conversa
 }
 
 func (j pairedRegistry) Question(entry job.Job, approval job.Approval, caller job.Caller) string {
-	return openQuestion{of: entry, approval: approval, to: caller}.body()
+	return openQuestion{job: entry, approval: approval, recipient: caller}.body()
 }

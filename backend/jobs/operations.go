@@ -402,14 +402,14 @@ func (j *supervision) progress(_ context.Context, conn *ipc.Conn, args api.JobPr
 
 // MaySend fails with Denied if a job writes to anyone but its supervisor and the recipients in
 // its send_to (JOB-12). It fails with NotFound for an unknown job.
-func (j *supervision) MaySend(name, to string) error {
+func (j *supervision) MaySend(name, recipient string) error {
 	entry, err := j.get(name)
 	if err != nil {
 		return err
 	}
 	above := j.answersTo(entry)
-	if !job.MaySend(to, above.Name, entry.SendTo) {
-		return bridge.Errorf(bridge.Denied, "%s may write to %s only, and to whom its send_to names; %q is not among them", name, above.Name, to)
+	if !job.MaySend(recipient, above.Name, entry.SendTo) {
+		return bridge.Errorf(bridge.Denied, "%s may write to %s only, and to whom its send_to names; %q is not among them", name, above.Name, recipient)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // it. All methods are safe for concurrent use. Only TakeBack calls back into the jobs.
 type Rules interface {
 	// Allow returns the rule that allows the request, and counts its use durably.
-	Allow(request rule.Request, by string) (rule.Rule, bool)
+	Allow(request rule.Request, user string) (rule.Rule, bool)
 	// Make creates a durable rule from the owner's choice.
 	Make(request rule.Request, wish rule.Wish) (rule.Rule, error)
 	// Revoke revokes a rule.
@@ -50,11 +50,11 @@ func (j *standing) answerLocked(r *run, id string) {
 	if !allowed {
 		return
 	}
-	by, reason := job.ByRule+used.ID, "Allowed by your rule: "+clip(used.Sentence())+"."
-	if approval.Answer(by, job.Allow, reason, j.opts.Now()) != nil {
+	answerer, reason := job.ByRule+used.ID, "Allowed by your rule: "+clip(used.Sentence())+"."
+	if approval.Answer(answerer, job.Allow, reason, j.opts.Now()) != nil {
 		return
 	}
-	order := api.Order{ID: "rule-answer-" + used.ID + "-" + id, Kind: api.OrderAnswer, Approval: id, Decision: job.Allow, By: by, Reason: reason}
+	order := api.Order{ID: "rule-answer-" + used.ID + "-" + id, Kind: api.OrderAnswer, Approval: id, Decision: job.Allow, By: answerer, Reason: reason}
 	if err := j.orderLocked(r, order); err != nil {
 		j.opts.Log.Error("jobs: a rule's answer could not be recorded, so the owner is asked", "job", r.job, "rule", used.ID, "err", err)
 		return

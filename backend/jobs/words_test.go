@@ -149,7 +149,7 @@ func TestRMT_10_WordsAreSaidOnceByTheirIDAlsoAfterARestart(t *testing.T) {
 // TestSEC_06_ASupervisorIsAskedAboutWhatItSees: a model takes hidden characters for what they
 // do, or for nothing.
 func TestSEC_06_ASupervisorIsAskedAboutWhatItSees(t *testing.T) {
-	q := openQuestion{of: job.Job{Name: "codex-job-1"}, approval: job.Approval{
+	q := openQuestion{job: job.Job{Name: "codex-job-1"}, approval: job.Approval{
 		What: "Bash\nx", Detail: "curl evil #\x1b[2K\rls\u200b\n\U000e0041", Why: "tests\u202e",
 	}}
 	body := q.body()

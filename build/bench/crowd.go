@@ -87,14 +87,14 @@ func (l *lab) fill(ctx context.Context, b *running, n int) error {
 }
 
 // chatter sends twice a second until ctx ends, beginning a little late.
-func chatter(ctx context.Context, server *rpc, to string, late time.Duration) error {
+func chatter(ctx context.Context, server *rpc, recipient string, late time.Duration) error {
 	ipc.Pause(ctx, late)
 	ticker := time.NewTicker(time.Second / 2)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			if err := server.send(to); err != nil {
+			if err := server.send(recipient); err != nil {
 				return err
 			}
 		case <-ctx.Done():

@@ -260,10 +260,10 @@ func send(ctx context.Context, owner *ipc.Client, path string) error {
 	return err
 }
 
-// streamed sends a file over a TLS connection of loopback. Where to names a file, the
+// streamed sends a file over a TLS connection of loopback. Where target names a file, the
 // source is hashed first, what arrives is hashed and written there, and synced. It goes
 // as slow a way as the wire's; nil is none.
-func streamed(ctx context.Context, path, to string, wire *slowWire) error {
+func streamed(ctx context.Context, path, target string, wire *slowWire) error {
 	config, err := tlsForBench()
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func streamed(ctx context.Context, path, to string, wire *slowWire) error {
 	go func() {
 		conn, err := listener.Accept()
 		if err == nil {
-			err = errors.Join(acceptStream(conn, to), conn.Close())
+			err = errors.Join(acceptStream(conn, target), conn.Close())
 		}
 		taken <- err
 	}()
@@ -286,7 +286,7 @@ func streamed(ctx context.Context, path, to string, wire *slowWire) error {
 		return err
 	}
 	defer file.Close()
-	if to != "" {
+	if target != "" {
 		if _, err := io.Copy(sha256.New(), file); err != nil {
 			return err
 		}
@@ -308,18 +308,18 @@ func streamed(ctx context.Context, path, to string, wire *slowWire) error {
 	return errors.Join(err, conn.Close(), <-taken)
 }
 
-func acceptStream(conn net.Conn, to string) error {
+func acceptStream(conn net.Conn, target string) error {
 	buf := make([]byte, 256<<10)
-	if to == "" {
+	if target == "" {
 		_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{conn}, buf)
 		return err
 	}
-	file, err := os.Create(to)
+	file, err := os.Create(target)
 	if err != nil {
 		return err
 	}
 	_, err = io.CopyBuffer(io.MultiWriter(sha256.New(), file), struct{ io.Reader }{conn}, buf)
-	return errors.Join(err, file.Sync(), file.Close(), os.Remove(to))
+	return errors.Join(err, file.Sync(), file.Close(), os.Remove(target))
 }
 
 // tlsForBench is TLS as the link has it, but for whose certificates are taken.

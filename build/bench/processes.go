@@ -167,8 +167,8 @@ func (r *rpc) request(method string, params any) (json.RawMessage, error) {
 }
 
 // send sends a message by the tool.
-func (r *rpc) send(to string) error {
-	return r.call("send", map[string]any{"to": to, "message": body})
+func (r *rpc) send(recipient string) error {
+	return r.call("send", map[string]any{"to": recipient, "message": body})
 }
 
 // call runs a tool and fails when the tool does.

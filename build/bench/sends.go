@@ -165,8 +165,8 @@ func repeat(taken times, n int, work func() error) (times, error) {
 	return taken, nil
 }
 
-func sendTo(ctx context.Context, client *ipc.Client, to string) error {
-	_, err := client.Send(ctx, api.SendArgs{To: to, Body: body})
+func sendTo(ctx context.Context, client *ipc.Client, recipient string) error {
+	_, err := client.Send(ctx, api.SendArgs{To: recipient, Body: body})
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 // long way is, without its losses and its width.
 type slowWire struct {
 	listener net.Listener
-	to       string
+	target   string
 	delay    time.Duration
 	carried  atomic.Int64 // bytes, both ways
 }
@@ -21,12 +21,12 @@ type late struct {
 	due  time.Time
 }
 
-func newSlowWire(to string, delay time.Duration) (*slowWire, error) {
+func newSlowWire(target string, delay time.Duration) (*slowWire, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	w := &slowWire{listener: listener, to: to, delay: delay}
+	w := &slowWire{listener: listener, target: target, delay: delay}
 	go w.serve()
 	return w, nil
 }
@@ -39,7 +39,7 @@ func (w *slowWire) serve() {
 		if err != nil {
 			return // it was closed
 		}
-		far, err := net.Dial("tcp", w.to)
+		far, err := net.Dial("tcp", w.target)
 		if err != nil {
 			_ = near.Close() // which tells whoever called
 			continue
@@ -82,11 +82,11 @@ func (w *slowWire) carry(from, conn net.Conn) {
 }
 
 // through gives a stream to the address a slow way; with nil it is the address itself.
-func (w *slowWire) through(to string) (address string, end func(), err error) {
+func (w *slowWire) through(target string) (address string, end func(), err error) {
 	if w == nil {
-		return to, func() {}, nil
+		return target, func() {}, nil
 	}
-	wire, err := newSlowWire(to, w.delay)
+	wire, err := newSlowWire(target, w.delay)
 	if err != nil {
 		return "", nil, err
 	}

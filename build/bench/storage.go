@@ -287,8 +287,8 @@ func (l *lab) snapshot(ctx context.Context, b *running, client *ipc.Client) erro
 		bytes = 0
 		start := time.Now()
 		for i, path := range b.databases() {
-			to := filepath.Join(l.dir, fmt.Sprintf("copy-%d-%d", round, i))
-			for _, cmd := range []*exec.Cmd{exec.CommandContext(ctx, "cp", path, to), exec.CommandContext(ctx, "sha256sum", to)} {
+			target := filepath.Join(l.dir, fmt.Sprintf("copy-%d-%d", round, i))
+			for _, cmd := range []*exec.Cmd{exec.CommandContext(ctx, "cp", path, target), exec.CommandContext(ctx, "sha256sum", target)} {
 				if err := cmd.Run(); err != nil {
 					return fmt.Errorf("the baseline of the snapshot: %w", err)
 				}

@@ -19,7 +19,7 @@ const (
 )
 
 // Turns holds the spans by peer id. The zero value is empty.
-type Turns struct{ of map[string]*line }
+type Turns struct{ lines map[string]*line }
 
 // line holds one session's spans, oldest first; only the last may be open.
 type line struct {
@@ -30,7 +30,7 @@ type line struct {
 // Note records that a session is at work, or idle, from a time on. Without a change it
 // records nothing.
 func (t *Turns) Note(id string, busy bool, at int64) {
-	l := t.of[id]
+	l := t.lines[id]
 	if l == nil {
 		if !busy {
 			return
@@ -48,30 +48,30 @@ func (t *Turns) Note(id string, busy bool, at int64) {
 }
 
 func (t *Turns) open(id string, now int64) *line {
-	if t.of == nil {
-		t.of = map[string]*line{}
+	if t.lines == nil {
+		t.lines = map[string]*line{}
 	}
-	if len(t.of) >= maxSessions {
+	if len(t.lines) >= maxSessions {
 		t.makeRoom(now)
 	}
 	l := &line{}
-	t.of[id] = l
+	t.lines[id] = l
 	return l
 }
 
 // makeRoom removes sessions too old to report, else the one that has been idle longest.
 func (t *Turns) makeRoom(now int64) {
 	oldest, since := "", int64(0)
-	for id, l := range t.of {
+	for id, l := range t.lines {
 		end := l.end()
 		if end != 0 && end < now-keep {
-			delete(t.of, id)
+			delete(t.lines, id)
 		} else if end != 0 && (oldest == "" || end < since) {
 			oldest, since = id, end
 		}
 	}
-	if len(t.of) >= maxSessions {
-		delete(t.of, oldest)
+	if len(t.lines) >= maxSessions {
+		delete(t.lines, oldest)
 	}
 }
 
@@ -89,18 +89,18 @@ func (l *line) bound(now int64) {
 // Move gives a session's spans to its new id. Spans of another session that had this id
 // come before them.
 func (t *Turns) Move(old, id string) {
-	l := t.of[old]
+	l := t.lines[old]
 	if l == nil || old == id {
 		return
 	}
-	delete(t.of, old)
-	if had := t.of[id]; had != nil {
+	delete(t.lines, old)
+	if had := t.lines[id]; had != nil {
 		had.closeAt(l.spans[0].From)
 		l.spans, l.whole = slices.Concat(had.spans, l.spans), max(had.whole, l.whole)
 		slices.SortStableFunc(l.spans, func(a, b api.Span) int { return int(a.From - b.From) })
 		l.bound(l.spans[len(l.spans)-1].From)
 	}
-	t.of[id] = l
+	t.lines[id] = l
 }
 
 func (l *line) closeAt(at int64) {
@@ -112,7 +112,7 @@ func (l *line) closeAt(at int64) {
 // Since returns for each session the spans that end after a time, by peer id.
 func (t *Turns) Since(at int64) map[string]api.WorkTimes {
 	told := map[string]api.WorkTimes{}
-	for id, l := range t.of {
+	for id, l := range t.lines {
 		spans := slices.Clone(l.spans)
 		spans = slices.DeleteFunc(spans, func(s api.Span) bool { return s.To != 0 && s.To < at })
 		if len(spans) > 0 {

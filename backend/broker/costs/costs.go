@@ -73,19 +73,19 @@ func Open(file File, now func() time.Time, log *slog.Logger) *Counter {
 }
 
 // Add counts a text for a session, today.
-func (c *Counter) Add(of string, cost session.Cost) {
+func (c *Counter) Add(sessionID string, cost session.Cost) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.addLocked(of, cost)
+	c.addLocked(sessionID, cost)
 }
 
 // Subtract removes a text from the counts of a session, the newest day first: the session
 // was not shown it.
-func (c *Counter) Subtract(of string, cost session.Cost) {
+func (c *Counter) Subtract(sessionID string, cost session.Cost) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, at := range c.sortedLocked() {
-		if at.session == of && !cost.IsZero() {
+		if at.session == sessionID && !cost.IsZero() {
 			had := c.rows[at]
 			c.rows[at], cost = had.Beyond(cost), cost.Beyond(had)
 			c.changed = true
@@ -95,11 +95,11 @@ func (c *Counter) Subtract(of string, cost session.Cost) {
 
 // Report counts by how much the total of a reporter exceeds the last one. A repeated report
 // counts nothing, also after the broker was replaced.
-func (c *Counter) Report(of, reporter string, total session.Cost) {
+func (c *Counter) Report(sessionID, reporter string, total session.Cost) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.reported[reporter]
-	c.addLocked(of, total.Beyond(last.Cost))
+	c.addLocked(sessionID, total.Beyond(last.Cost))
 	next := config.ReportedCost{ID: reporter, At: c.now().UnixMilli(), Cost: last.Plus(total.Beyond(last.Cost))}
 	c.reported[reporter] = next
 	c.changed = true
@@ -122,11 +122,11 @@ func (c *Counter) Move(from, to string) {
 	}
 }
 
-func (c *Counter) addLocked(of string, cost session.Cost) {
-	if of == "" || cost.IsZero() {
+func (c *Counter) addLocked(sessionID string, cost session.Cost) {
+	if sessionID == "" || cost.IsZero() {
 		return
 	}
-	at := row{c.now().Format(dayForm), of}
+	at := row{c.now().Format(dayForm), sessionID}
 	c.rows[at] = c.rows[at].Plus(cost)
 	c.changed = true
 }

@@ -35,14 +35,14 @@ func (s Service) report(_ context.Context, l *presence.Link, report api.CostRepo
 		return api.Empty{}, err
 	}
 	for _, cost := range report.Costs {
-		of := s.sessionOf(l, report.Agent, cost.SessionID)
+		sessionID := s.sessionOf(l, report.Agent, cost.SessionID)
 		switch {
-		case of == "":
+		case sessionID == "":
 			return api.Empty{}, bridge.Errorf(bridge.Unavailable, "the connection has no session yet")
 		case report.Reporter == "":
-			s.Add(of, cost.Cost)
+			s.Add(sessionID, cost.Cost)
 		default:
-			s.Report(of, report.Reporter+"/"+cost.SessionID, cost.Cost)
+			s.Report(sessionID, report.Reporter+"/"+cost.SessionID, cost.Cost)
 		}
 	}
 	return api.Empty{}, nil

@@ -114,16 +114,16 @@ func (s *Service) offer(ctx context.Context, pair exchange.Pair, resumed bool) {
 	var live []*session.Session
 	p.Lock()
 	for _, id := range []string{pair.A, pair.B} {
-		if to, isLive := p.Roster.Get(id); isLive && p.Boxes[id] != nil {
+		if peer, isLive := p.Roster.Get(id); isLive && p.Boxes[id] != nil {
 			p.Boxes[id].Renew()
 			p.Boxes[id].Signal()
-			live = append(live, to)
+			live = append(live, peer)
 		}
 	}
 	p.Unlock()
-	for _, to := range live {
+	for _, peer := range live {
 		if resumed {
-			s.opts.Announce(ctx, to)
+			s.opts.Announce(ctx, peer)
 		}
 	}
 }

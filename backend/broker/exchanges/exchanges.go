@@ -97,13 +97,13 @@ func (s *Service) OwnerWrote(peerID string) {
 
 // Heard starts the counts of a session anew if a hook call reports work: a tool that is
 // not Bridge's, or a prompt that the owner typed.
-func (s *Service) Heard(of *session.Session, call session.HookCall) {
+func (s *Service) Heard(peer *session.Session, call session.HookCall) {
 	typed := call.Event == session.EventPrompt && call.ChildID == "" && mail.IsOfPerson(call.Prompt)
 	if !call.Works && !typed {
 		return
 	}
 	s.opts.Presence.Lock()
-	id, isJob := of.ID, of.Host == session.HostRunner
+	id, isJob := peer.ID, peer.Host == session.HostRunner
 	s.opts.Presence.Unlock()
 	if call.Works || !isJob { // an agent writes the prompts of a job
 		s.OwnerWrote(id)
@@ -269,13 +269,13 @@ func (s *Service) WaitingCount(ctx context.Context, recipient string) (int, erro
 	return max(0, waiting-held), err
 }
 
-// WakeNowLocked returns the transport by which m starts a turn of to now, "" for none. It
+// WakeNowLocked returns the transport by which m starts a turn of peer now, "" for none. It
 // is mailbox.Boxes.WakeNow without the mail of paused pairs.
-func (s *Service) WakeNowLocked(to *session.Session, m bridge.Message, now int64) mail.Via {
+func (s *Service) WakeNowLocked(peer *session.Session, m bridge.Message, now int64) mail.Via {
 	if s.Holds(m) {
 		return ""
 	}
-	return s.opts.Presence.Boxes.WakeNow(to, m, now)
+	return s.opts.Presence.Boxes.WakeNow(peer, m, now)
 }
 
 // WaitsLocked returns why m waits: the owner paused the pair, or the limits of wakes of an
@@ -286,8 +286,8 @@ func (s *Service) WaitsLocked(m bridge.Message, now int64) string {
 		from, to := m.From.Name, p.NameLocked(m.Recipient)
 		return "waits: the owner paused the messages between " + from + " and " + to + "; " + to + " gets it when the owner resumes them"
 	}
-	if to, live := p.Roster.Get(m.Recipient); live {
-		return p.Boxes.Waits(to, m, now)
+	if peer, live := p.Roster.Get(m.Recipient); live {
+		return p.Boxes.Waits(peer, m, now)
 	}
 	return ""
 }

@@ -73,8 +73,8 @@ func ToChild(sessionName, childID string) string {
 }
 
 // ChildOf is the id of the native child that a message is for, "" for none.
-func ChildOf(to string) string {
-	_, id, _ := strings.Cut(to, childMark)
+func ChildOf(addressee string) string {
+	_, id, _ := strings.Cut(addressee, childMark)
 	return strings.TrimSuffix(id, ")")
 }
 

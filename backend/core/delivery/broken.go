@@ -110,7 +110,7 @@ func (f Facts) unwoken() line {
 // childRow returns how words reach the native children of the session.
 func (f Facts) childRow() childRow {
 	child := table[f.Kind].child
-	if child.by == "" || !f.Broken.Has(proof.ToChild) {
+	if child.transport == "" || !f.Broken.Has(proof.ToChild) {
 		return child
 	}
 	child = parentOnly

@@ -8,7 +8,7 @@ var claude = row{
 	waker:  HookWaker,
 	server: "enter /mcp in the session, choose bridge, then Reconnect",
 	owner: []line{{
-		open: func(f Facts) bool { return f.Mod && !f.Channel }, by: chat.Bridge, refuses: chat.ModRefusal,
+		open: func(f Facts) bool { return f.Mod && !f.Channel }, transport: chat.Bridge, refuses: chat.ModRefusal,
 		words: sentence{
 			busy: "The mod of {name} enters it as a prompt of yours when the turn has ended.",
 			idle: "The mod of {name} enters it as a prompt of yours.",

@@ -10,19 +10,19 @@ var codex = row{
 	server: "end codex and continue the session with `codex resume`",
 	owner: []line{
 		{
-			open: func(f Facts) bool { return f.SessionID == "" }, by: chat.Bridge,
+			open: func(f Facts) bool { return f.SessionID == "" }, transport: chat.Bridge,
 			words: always("{name} has not told its thread yet, so it goes to its inbox."),
 		},
 		{
-			open: noHooks, by: chat.Native,
+			open: noHooks, transport: chat.Native,
 			words: always(toQueue + "if codex does not take it, it waits in the inbox until {name} looks there."),
 		},
 		{
-			open: func(f Facts) bool { return f.Failed }, by: chat.Native,
+			open: func(f Facts) bool { return f.Failed }, transport: chat.Native,
 			words: sentence{busy: toQueue + afterTurn, idle: toQueue + "if that fails as it did last time, it waits as mail for the next turn."},
 		},
-		{open: threads, by: chat.Native, words: sentence{busy: toQueue + afterTurn, idle: toQueue + atOnce}},
-		{open: anyFacts, by: chat.Native, words: sentence{busy: toQueue + afterTurn, idle: toQueue + seldom}},
+		{open: threads, transport: chat.Native, words: sentence{busy: toQueue + afterTurn, idle: toQueue + atOnce}},
+		{open: anyFacts, transport: chat.Native, words: sentence{busy: toQueue + afterTurn, idle: toQueue + seldom}},
 	},
 	taken: []line{
 		{open: threads, words: sentence{busy: inQueue + afterTurn, idle: inQueue + atOnce}},
@@ -50,12 +50,12 @@ var codex = row{
 		sleeping,
 	},
 	child: childRow{
-		by:    chat.Native,
-		words: "It goes to the child's own queue in codex; " + childAfterTurn,
-		taken: "It is in the child's own queue in codex; " + childAfterTurn,
-		brief: "direct input where codex takes it",
-		limit: "codex takes words for a child only while its background server runs both; it reads them after its turn. Where codex takes none, a note to {name} carries them.",
-		hint:  "To the child: its own queue in codex. ",
+		transport: chat.Native,
+		words:     "It goes to the child's own queue in codex; " + childAfterTurn,
+		taken:     "It is in the child's own queue in codex; " + childAfterTurn,
+		brief:     "direct input where codex takes it",
+		limit:     "codex takes words for a child only while its background server runs both; it reads them after its turn. Where codex takes none, a note to {name} carries them.",
+		hint:      "To the child: its own queue in codex. ",
 	},
 }
 

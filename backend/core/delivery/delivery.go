@@ -93,9 +93,9 @@ type line struct {
 
 	// For the owner's messages: the sentence and, if they have a separate way, its
 	// transport. refuses returns why a message cannot use that way.
-	words   sentence
-	by      chat.Transport // chat.Native or chat.Bridge
-	refuses func(body string) string
+	words     sentence
+	transport chat.Transport // chat.Native or chat.Bridge
+	refuses   func(body string) string
 }
 
 // sentence is the text about messages to a busy and to an idle session.
@@ -103,7 +103,7 @@ type sentence struct{ busy, idle string }
 
 func always(what string) sentence { return sentence{busy: what, idle: what} }
 
-func (s sentence) of(f Facts) string {
+func (s sentence) textFor(f Facts) string {
 	if f.Busy {
 		return f.fill(s.busy)
 	}
@@ -116,12 +116,12 @@ func (f Facts) fill(text string) string {
 
 // childRow is the entry of a kind for native children.
 type childRow struct {
-	by    chat.Transport // "" if only a note to the parent reaches them
-	words string
-	taken string // after the CLI's queue accepted the message
-	brief string // a short form
-	limit string // what the owner cannot do with one
-	hint  string // precedes the sentence about a note
+	transport chat.Transport // "" if only a note to the parent reaches them
+	words     string
+	taken     string // after the CLI's queue accepted the message
+	brief     string // a short form
+	limit     string // what the owner cannot do with one
+	hint      string // precedes the sentence about a note
 }
 
 var table = map[bridge.AgentKind]row{
@@ -147,7 +147,7 @@ func To(f Facts, child, body string) Route {
 	r := table[f.Kind]
 	r.child = f.childRow()
 	switch {
-	case child != "" && r.child.by == chat.Native:
+	case child != "" && r.child.transport == chat.Native:
 		return Route{
 			Transport: chat.Native, Thread: child, Detail: f.fill(r.child.words),
 			Taken: f.fill(r.child.taken), Refused: f.fill("send a note to its parent {name}."),
@@ -167,13 +167,13 @@ func To(f Facts, child, body string) Route {
 			continue
 		case l.refuses != nil && l.refuses(body) != "":
 			refusal = l.refuses(body) + ". So it goes to " + f.Name + " as mail: "
-		case l.by == chat.Native:
+		case l.transport == chat.Native:
 			return Route{
-				Transport: chat.Native, Thread: f.SessionID, Detail: l.words.of(f),
-				Taken: first(r.taken, f).words.of(f), Refused: f.afterRefusal(),
+				Transport: chat.Native, Thread: f.SessionID, Detail: l.words.textFor(f),
+				Taken: first(r.taken, f).words.textFor(f), Refused: f.afterRefusal(),
 			}
 		default:
-			return Route{Transport: chat.Bridge, Detail: l.words.of(f)}
+			return Route{Transport: chat.Bridge, Detail: l.words.textFor(f)}
 		}
 	}
 	return Route{Transport: chat.Bridge, Detail: refusal + Note(f)}
@@ -181,7 +181,7 @@ func To(f Facts, child, body string) Route {
 
 // Note returns how mail of the owner reaches a session: mail to the session, and notes
 // about its native children (CHT-11).
-func Note(f Facts) string { return f.mail().words.of(f) }
+func Note(f Facts) string { return f.mail().words.textFor(f) }
 
 // Mail returns how mail reaches a session, its effect on an idle session, and a
 // sentence about both. The sentence also says why a better way is unavailable.
@@ -270,7 +270,7 @@ func WordsOf(f Facts) Words {
 		WokenBy:  wokenBy(f),
 		Obstacle: obstacle(f),
 		Child: ChildWords{
-			Direct: child.by == chat.Native,
+			Direct: child.transport == chat.Native,
 			Brief:  child.brief,
 			Limit:  f.fill(child.limit),
 			Hint:   f.fill(child.hint+"The note is mail for {name}. ") + Note(f),

@@ -42,7 +42,7 @@ func (r row) mailPhrase() string {
 
 func (r row) wordsPhrase() string {
 	switch {
-	case slices.ContainsFunc(r.owner, func(l line) bool { return l.by == chat.Native }):
+	case slices.ContainsFunc(r.owner, func(l line) bool { return l.transport == chat.Native }):
 		return "by its own queue, as your prompt"
 	case slices.ContainsFunc(r.owner, func(l line) bool { return l.refuses != nil }):
 		return "by its mod, as your prompt; else as mail"
@@ -52,7 +52,7 @@ func (r row) wordsPhrase() string {
 }
 
 func (r row) childPhrase() string {
-	if r.child.by == chat.Native {
+	if r.child.transport == chat.Native {
 		return "to the child, while its background server runs"
 	}
 	return "as a note to the parent"

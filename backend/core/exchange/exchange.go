@@ -61,7 +61,7 @@ type Exchange struct {
 
 // Talks holds the messages that count, by pair. The zero value is empty. It is not safe for
 // concurrent use.
-type Talks struct{ of map[Pair]*talk }
+type Talks struct{ talks map[Pair]*talk }
 
 // talk holds one pair's messages that count, oldest first.
 type talk struct {
@@ -80,7 +80,7 @@ func (t *Talks) Sent(from, to string, at int64) {
 		return
 	}
 	pair := PairOf(from, to)
-	talk := t.of[pair]
+	talk := t.talks[pair]
 	if talk == nil {
 		talk = t.begin(pair)
 	}
@@ -91,20 +91,20 @@ func (t *Talks) Sent(from, to string, at int64) {
 // begin returns the talk of a new pair. If there are too many pairs, it forgets the one
 // that has been silent for the longest time.
 func (t *Talks) begin(pair Pair) *talk {
-	if t.of == nil {
-		t.of = map[Pair]*talk{}
+	if t.talks == nil {
+		t.talks = map[Pair]*talk{}
 	}
-	if len(t.of) >= mostPairs {
+	if len(t.talks) >= mostPairs {
 		oldest, first := Pair{}, true
-		for other, talk := range t.of {
-			if first || talk.last() < t.of[oldest].last() {
+		for other, talk := range t.talks {
+			if first || talk.last() < t.talks[oldest].last() {
 				oldest, first = other, false
 			}
 		}
-		delete(t.of, oldest)
+		delete(t.talks, oldest)
 	}
-	t.of[pair] = &talk{}
-	return t.of[pair]
+	t.talks[pair] = &talk{}
+	return t.talks[pair]
 }
 
 // last returns the time of the newest message, 0 for none.
@@ -137,26 +137,26 @@ func (t *talk) isMutual() bool {
 // Reset starts the counts of a session's pairs anew, after words of the owner to it or a
 // call of a tool. It reports whether a card of the last Over disappears by that.
 func (t *Talks) Reset(id string) (changed bool) {
-	for pair, talk := range t.of {
+	for pair, talk := range t.talks {
 		if pair.Has(id) {
 			changed = changed || talk.asked != 0
-			delete(t.of, pair)
+			delete(t.talks, pair)
 		}
 	}
 	return changed
 }
 
 // Forget starts the count of one pair anew, after the owner's decision.
-func (t *Talks) Forget(pair Pair) { delete(t.of, pair) }
+func (t *Talks) Forget(pair Pair) { delete(t.talks, pair) }
 
 // Move gives the messages of a session to its new peer id.
 func (t *Talks) Move(old, id string) {
-	for pair, talk := range t.of {
+	for pair, talk := range t.talks {
 		moved := pair.Moved(old, id)
 		if moved == pair {
 			continue
 		}
-		delete(t.of, pair)
+		delete(t.talks, pair)
 		if moved.A == moved.B {
 			continue
 		}
@@ -165,11 +165,11 @@ func (t *Talks) Move(old, id string) {
 				talk.sent[i].from = id
 			}
 		}
-		if had := t.of[moved]; had != nil {
+		if had := t.talks[moved]; had != nil {
 			talk.sent, talk.asked = slices.Concat(had.sent, talk.sent), cmp.Or(had.asked, talk.asked)
 			slices.SortStableFunc(talk.sent, func(a, b message) int { return cmp.Compare(a.at, b.at) })
 		}
-		t.of[moved] = talk
+		t.talks[moved] = talk
 	}
 }
 
@@ -177,12 +177,12 @@ func (t *Talks) Move(old, id string) {
 // which they became too many. It returns none if most is 0.
 func (t *Talks) Over(now int64, most int) []Exchange {
 	over := []Exchange{}
-	for pair, talk := range t.of {
+	for pair, talk := range t.talks {
 		if talk.judge(now, most) {
 			over = append(over, Exchange{Pair: pair, Messages: len(talk.sent), Since: talk.asked})
 		}
 		if len(talk.sent) == 0 {
-			delete(t.of, pair)
+			delete(t.talks, pair)
 		}
 	}
 	slices.SortFunc(over, func(x, y Exchange) int {

@@ -177,11 +177,11 @@ func TestQUI_02_TheCountsAreBounded(t *testing.T) {
 		for i := range mostPairs + 10 {
 			talks.Sent("web", fmt.Sprint(i), base+int64(i))
 		}
-		if len(talks.of) != mostPairs || talks.of[PairOf("web", "0")] != nil || talks.of[PairOf("web", fmt.Sprint(mostPairs+9))] == nil {
-			t.Errorf("%d pairs are kept", len(talks.of))
+		if len(talks.talks) != mostPairs || talks.talks[PairOf("web", "0")] != nil || talks.talks[PairOf("web", fmt.Sprint(mostPairs+9))] == nil {
+			t.Errorf("%d pairs are kept", len(talks.talks))
 		}
-		if talks.Over(base+2*Window.Milliseconds(), most); len(talks.of) != 0 {
-			t.Errorf("%d pairs without messages are kept", len(talks.of))
+		if talks.Over(base+2*Window.Milliseconds(), most); len(talks.talks) != 0 {
+			t.Errorf("%d pairs without messages are kept", len(talks.talks))
 		}
 	})
 }

@@ -141,7 +141,7 @@ func firstChars(text string) string {
 // Answer decides an open question; the first answer wins. It fails with Conflict if the
 // question is not open. Then the approval is unchanged, unless it has expired. An
 // invalid decision or reason is an error too.
-func (a *Approval) Answer(by string, decision Decision, reason string, at time.Time) error {
+func (a *Approval) Answer(answerer string, decision Decision, reason string, at time.Time) error {
 	if _, err := ParseDecision(string(decision)); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (a *Approval) Answer(by string, decision Decision, reason string, at time.T
 	a.Expire(at)
 	switch a.State {
 	case ApprovalAsked:
-		a.State, a.AnsweredAt, a.AnsweredBy, a.Decision, a.Reason = ApprovalAnswered, MillisOf(at), by, decision, reason
+		a.State, a.AnsweredAt, a.AnsweredBy, a.Decision, a.Reason = ApprovalAnswered, MillisOf(at), answerer, decision, reason
 		return nil
 	case ApprovalExpired:
 		return bridge.Errorf(bridge.Conflict, "nobody answered in ten minutes: it was denied, and this answer did nothing")
@@ -172,17 +172,17 @@ func CheckDecision(byJob bool, decision Decision) error {
 }
 
 // PassUp forwards an open question to the next supervisor or the owner. Its deadline
-// stays. It fails with Conflict if the question is not open, and with Invalid if to has
-// it already.
-func (a *Approval) PassUp(to string, at time.Time) error {
+// stays. It fails with Conflict if the question is not open, and with Invalid if the recipient
+// has it already.
+func (a *Approval) PassUp(recipient string, at time.Time) error {
 	a.Expire(at)
 	if a.State != ApprovalAsked {
 		return bridge.Errorf(bridge.Conflict, "it is %s: there is nothing to be passed up", a.State)
 	}
-	if to == a.By || to == a.Job {
-		return bridge.Errorf(bridge.Invalid, "%s has it already", to)
+	if recipient == a.By || recipient == a.Job {
+		return bridge.Errorf(bridge.Invalid, "%s has it already", recipient)
 	}
-	a.PassedUp, a.By = append(a.PassedUp, a.By), to
+	a.PassedUp, a.By = append(a.PassedUp, a.By), recipient
 	return nil
 }
 

@@ -35,7 +35,7 @@ func Picked(choices []bridge.Choice, picks []Pick) ([][]string, error) {
 	}
 	for i, pick := range picks {
 		at := min(i, len(choices)-1)
-		chosen, err := pick.of(at+1, choices[at])
+		chosen, err := pick.answersTo(at+1, choices[at])
 		if err != nil {
 			return nil, err
 		}
@@ -46,8 +46,8 @@ func Picked(choices []bridge.Choice, picks []Pick) ([][]string, error) {
 
 var errNoChoice = bridge.Errorf(bridge.Invalid, "nothing can be chosen here: allow or deny it")
 
-// of returns the answers of a pick to the question with that number.
-func (p Pick) of(number int, choice bridge.Choice) ([]string, error) {
+// answersTo returns the answers of a pick to the question with that number.
+func (p Pick) answersTo(number int, choice bridge.Choice) ([]string, error) {
 	if p.Option == "" {
 		return []string{p.Words}, nil
 	}

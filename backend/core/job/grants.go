@@ -26,7 +26,7 @@ func checkGrants(sendTo []string) error {
 // MaySend reports whether a job with these grants may send to that exact name. It may
 // always send to its supervisor, and to others only by a grant. A received message or
 // thread is no grant, so a job never answers another master.
-func MaySend(to, supervisor string, grants []string) bool {
-	to = bridge.NormalizeName(to)
-	return to != "" && (to == supervisor || slices.ContainsFunc(grants, func(name string) bool { return bridge.NormalizeName(name) == to }))
+func MaySend(recipient, supervisor string, grants []string) bool {
+	recipient = bridge.NormalizeName(recipient)
+	return recipient != "" && (recipient == supervisor || slices.ContainsFunc(grants, func(name string) bool { return bridge.NormalizeName(name) == recipient }))
 }

@@ -146,10 +146,10 @@ func (r *Registry) nest(job *Job, request Request, caller Caller) error {
 	if request.Host != "" {
 		return bridge.Errorf(bridge.Denied, "a job can delegate on this PC only")
 	}
-	for _, to := range job.SendTo {
-		child := r.jobs[to]
-		if !MaySend(to, parent.Owner, parent.SendTo) && to != parent.Name && (child == nil || child.Owner != parent.Name) {
-			return bridge.Errorf(bridge.Denied, "send_to names %q, whom %s may not write to itself", to, parent.Name)
+	for _, recipient := range job.SendTo {
+		child := r.jobs[recipient]
+		if !MaySend(recipient, parent.Owner, parent.SendTo) && recipient != parent.Name && (child == nil || child.Owner != parent.Name) {
+			return bridge.Errorf(bridge.Denied, "send_to names %q, whom %s may not write to itself", recipient, parent.Name)
 		}
 	}
 	if parent.BudgetUSD > 0 && (job.BudgetUSD == 0 || job.BudgetUSD > parent.BudgetUSD) {

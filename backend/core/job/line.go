@@ -198,11 +198,11 @@ func (r *Registry) requeue(job *Job, body string, at time.Time) (Delivery, error
 
 func (j *Job) set(settings Settings) {
 	for _, row := range []struct {
-		to  *string
-		new string
+		target *string
+		new    string
 	}{{&j.Title, settings.Title}, {&j.Model, settings.Model}, {&j.Effort, settings.Effort}} {
 		if row.new != "" {
-			*row.to = row.new
+			*row.target = row.new
 		}
 	}
 	if settings.Access != "" {

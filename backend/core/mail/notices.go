@@ -62,14 +62,14 @@ func noticeDetails(details string, m bridge.Message) string {
 
 // noticeScope returns the words for the scope of a notice. The session that gets it is
 // in the scope.
-func noticeScope(to string) string {
+func noticeScope(recipients string) string {
 	switch {
-	case to == "*":
+	case recipients == "*":
 		return "all"
-	case strings.ContainsAny(to, `/\`):
+	case strings.ContainsAny(recipients, `/\`):
 		return "this project"
 	default:
-		return to
+		return recipients
 	}
 }
 

@@ -88,7 +88,7 @@ func Ask(p Prompt, at time.Time) Prompt {
 
 // Answer decides an open prompt; the first answer wins. It fails with Conflict if the
 // prompt is not open or cannot be answered here. Then the prompt is unchanged.
-func (p *Prompt) Answer(by string, decision job.Decision, reason string, at time.Time) error {
+func (p *Prompt) Answer(answerer string, decision job.Decision, reason string, at time.Time) error {
 	switch {
 	case p.State == job.ApprovalAsked && p.OnlyTold != "":
 		return bridge.Errorf(bridge.Conflict, "this can only be answered in the terminal: %s", p.OnlyTold)
@@ -98,11 +98,11 @@ func (p *Prompt) Answer(by string, decision job.Decision, reason string, at time
 		return bridge.Errorf(bridge.Invalid, "its model asks something itself: choose an answer on Bridge's page, in its terminal, or by `%s`: %s",
 			job.ApproveText(p.ID, p.Choices), job.Offers(p.Choices))
 	}
-	return p.Approval.Answer(by, decision, reason, at)
+	return p.Approval.Answer(answerer, decision, reason, at)
 }
 
 // Pick is Choose with the owner's picks from a command (job.Picked).
-func (p *Prompt) Pick(by string, picks []job.Pick, at time.Time) error {
+func (p *Prompt) Pick(answerer string, picks []job.Pick, at time.Time) error {
 	var answers [][]string
 	if p.State == job.ApprovalAsked && p.OnlyTold == "" {
 		var err error
@@ -110,12 +110,12 @@ func (p *Prompt) Pick(by string, picks []job.Pick, at time.Time) error {
 			return err
 		}
 	}
-	return p.Choose(by, answers, at)
+	return p.Choose(answerer, answers, at)
 }
 
 // Choose answers the model's own questions: for each, in order, the chosen options or
 // free text. It is an answer like any other.
-func (p *Prompt) Choose(by string, answers [][]string, at time.Time) error {
+func (p *Prompt) Choose(answerer string, answers [][]string, at time.Time) error {
 	if p.State == job.ApprovalAsked && p.OnlyTold == "" {
 		if err := job.CheckAnswers(p.Choices, answers); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (p *Prompt) Choose(by string, answers [][]string, at time.Time) error {
 	}
 	after := *p
 	after.Choices = nil
-	if err := after.Answer(by, job.Allow, "", at); err != nil {
+	if err := after.Answer(answerer, job.Allow, "", at); err != nil {
 		return err
 	}
 	after.Choices, after.Answers = p.Choices, answers

@@ -169,12 +169,12 @@ func (l Letter) Message(host string, now, shift int64, hop int) bridge.Message {
 
 // LetterOf returns a stored message to a session of another PC in its transit form.
 func LetterOf(m bridge.Message) Letter {
-	_, to := SplitName(m.To)
+	_, recipient := SplitName(m.To)
 	from, agent := m.From.Name, m.From.Agent
 	if agent == bridge.Owner {
 		from, agent = "owner", ""
 	}
-	return Letter{ID: m.ID, To: to, From: from, Agent: agent, ConversationID: m.ConversationID, ReplyTo: m.ReplyTo, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt}
+	return Letter{ID: m.ID, To: recipient, From: from, Agent: agent, ConversationID: m.ConversationID, ReplyTo: m.ReplyTo, Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt}
 }
 
 // Answered returns the arrival of a letter: stored, or not because of err.

@@ -284,16 +284,16 @@ func back(text string, at, chars int) int {
 // forward goes at most chars characters on, and from there back to the end of a
 // word.
 func forward(text string, at, chars int) int {
-	to := at
+	end := at
 	for range chars {
-		_, size := utf8.DecodeRuneInString(text[to:])
-		to += size
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
 	}
-	if to == len(text) {
-		return to
+	if end == len(text) {
+		return end
 	}
-	if space := strings.LastIndexByte(text[at:to], ' '); space > 0 {
+	if space := strings.LastIndexByte(text[at:end], ' '); space > 0 {
 		return at + space
 	}
-	return to
+	return end
 }

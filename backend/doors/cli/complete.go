@@ -19,7 +19,7 @@ type names func(ctx context.Context, client *ipc.Client) []string
 // completing returns the completion of a command's first argument by live names. It
 // starts no broker. It offers no names within an agent, where the commands are refused, and
 // no file names except for the further arguments of send-file.
-func completing(a *App, of names) cobra.CompletionFunc {
+func completing(a *App, list names) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) > 0 && cmd.Name() == sendFileName:
@@ -29,10 +29,10 @@ func completing(a *App, of names) cobra.CompletionFunc {
 		}
 		client, _, err := a.dialOwner(cmd.Context(), startsNone)
 		if err != nil {
-			return of(cmd.Context(), nil), cobra.ShellCompDirectiveNoFileComp
+			return list(cmd.Context(), nil), cobra.ShellCompDirectiveNoFileComp
 		}
 		defer client.Close()
-		return of(cmd.Context(), client), cobra.ShellCompDirectiveNoFileComp
+		return list(cmd.Context(), client), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -22,7 +22,7 @@ const agentsAge = 5 * time.Second
 
 // agents caches the last list and serializes changes.
 type agents struct {
-	of Agents // nil without agents
+	agents Agents // nil without agents
 	// proofs returns what is known of the routes into the agents.
 	proofs func(context.Context) ([]proof.Summary, error)
 	now    func() time.Time
@@ -41,7 +41,7 @@ func (a *agents) known(ctx context.Context) []connect.Agent {
 	a.looking.Lock()
 	defer a.looking.Unlock()
 	if a.list == nil || a.now().Sub(a.at) >= agentsAge {
-		list := a.of.List(ctx)
+		list := a.agents.List(ctx)
 		if ctx.Err() != nil {
 			return list // looked at half only
 		}
@@ -58,7 +58,7 @@ func (a *agents) forget() {
 
 // show answers GET /api/agents: the agent CLIs and their connections to Bridge.
 func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
-	if a.of == nil {
+	if a.agents == nil {
 		return httpjson.WriteJSON(w, dto.Agents{Agents: []dto.Agent{}, Command: "bridge install", Looked: []string{}})
 	}
 	proofs, err := a.proofs(r.Context())
@@ -66,8 +66,8 @@ func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return httpjson.WriteJSON(w, dto.Agents{
-		Agents: dto.Each(a.known(r.Context()), func(known connect.Agent) dto.Agent { return agentShape(known, proofs) }), Command: a.of.CommandLine("install"), Refused: a.of.Refused(),
-		Looked: dto.Each(a.of.Looked(), func(folder string) string { return folder }),
+		Agents: dto.Each(a.known(r.Context()), func(known connect.Agent) dto.Agent { return agentShape(known, proofs) }), Command: a.agents.CommandLine("install"), Refused: a.agents.Refused(),
+		Looked: dto.Each(a.agents.Looked(), func(folder string) string { return folder }),
 	})
 }
 
@@ -75,10 +75,10 @@ func (a *agents) show(w http.ResponseWriter, r *http.Request) error {
 // whether their sessions may start agents without a question. It starts no CLI.
 func (a *agents) connected(w http.ResponseWriter, _ *http.Request) error {
 	list := dto.Connected{Agents: []dto.Standing{}}
-	if a.of == nil {
+	if a.agents == nil {
 		return httpjson.WriteJSON(w, list)
 	}
-	standings, err := a.of.Standings()
+	standings, err := a.agents.Standings()
 	if err != nil {
 		return err
 	}
@@ -123,14 +123,14 @@ func (a *agents) disconnect(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *agents) plan(ctx context.Context, kind bridge.AgentKind, request changeRequest) (setup.Plan, error) {
-	return a.of.Plan(ctx, kind, setup.Choices{Jobs: request.Jobs})
+	return a.agents.Plan(ctx, kind, setup.Choices{Jobs: request.Jobs})
 }
 
 func (a *agents) planRemoval(_ context.Context, kind bridge.AgentKind, request changeRequest) (setup.Plan, error) {
 	if request.Jobs != nil {
 		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "jobs says how an agent is connected: leave it out to disconnect one")
 	}
-	return a.of.PlanRemoval(kind)
+	return a.agents.PlanRemoval(kind)
 }
 
 // change shows a change, or makes exactly the shown one: it rebuilds the plan and
@@ -147,7 +147,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 	if request.Consent != (request.Digest != "") {
 		return bridge.Errorf(bridge.Invalid, "consent and digest belong together: ask without both for the change, then consent to its digest")
 	}
-	if a.of == nil {
+	if a.agents == nil {
 		return bridge.Errorf(bridge.Unavailable, "agents cannot be connected from here: run `bridge install`")
 	}
 	if !a.changing.TryLock() {
@@ -164,7 +164,7 @@ func (a *agents) change(w http.ResponseWriter, r *http.Request, plan func(contex
 	if planned.Digest() != request.Digest {
 		return bridge.Errorf(bridge.Conflict, "the files are not as they were when the change was shown: nothing was changed, look at it again")
 	}
-	if err := a.of.Apply(planned); err != nil {
+	if err := a.agents.Apply(planned); err != nil {
 		return err
 	}
 	a.forget()

@@ -74,11 +74,11 @@ func (c *chats) messageSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	to, err := c.findAddressee(r.Context(), r.PathValue("name"))
+	addressee, err := c.findAddressee(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	asked := chat.Request{Session: to, Body: request.Body, ToParent: request.Target != nil, ReplyTo: request.ReplyTo}
+	asked := chat.Request{Session: addressee, Body: request.Body, ToParent: request.Target != nil, ReplyTo: request.ReplyTo}
 	if request.Child != nil {
 		asked.Child = *request.Child
 	}
@@ -179,7 +179,7 @@ func (c *chats) deliver(w http.ResponseWriter, r *http.Request, request chat.Req
 func (c *chats) answer(w http.ResponseWriter, outcome chat.Outcome, issued handle) error {
 	answer := dto.Chat{State: outcome.State, Transport: outcome.Transport, Detail: outcome.Detail}
 	if outcome.Message != "" {
-		issued.message, issued.by, issued.at = outcome.Message, outcome.Transport, c.now().UnixMilli()
+		issued.message, issued.transport, issued.at = outcome.Message, outcome.Transport, c.now().UnixMilli()
 		receipt := c.handles.issue(issued)
 		answer.Receipt = &receipt
 	}
@@ -249,7 +249,7 @@ func (c *chats) delivery(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return bridge.Errorf(bridge.NotFound, "this dashboard gave no such receipt")
 	}
-	answer := dto.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.by, UpdatedAt: issued.at}
+	answer := dto.Receipt{ID: id, State: chat.Unconfirmed, Transport: issued.transport, UpdatedAt: issued.at}
 	if issued.note {
 		way := c.runs.NoteDelivery(issued.message)
 		answer.State, answer.UpdatedAt = way.State, max(way.At, issued.at)
@@ -300,10 +300,10 @@ type handles struct {
 
 // handle is the data of a receipt.
 type handle struct {
-	message string // message id
-	note    bool   // to a job: its control knows the note, the store does not
-	by      chat.Transport
-	at      int64 // when it was issued, epoch milliseconds
+	message   string // message id
+	note      bool   // to a job: its control knows the note, the store does not
+	transport chat.Transport
+	at        int64 // when it was issued, epoch milliseconds
 }
 
 func newHandles() *handles { return &handles{byID: map[string]handle{}} }

@@ -23,17 +23,17 @@ type recipient struct {
 // deliveryView is one delivery in a readable form, made of stored facts.
 type deliveryView struct {
 	mail.Delivery
-	to      recipient
-	maxHops int
-	broker  bool // a broker runs
-	zone    *time.Location
+	recipient recipient
+	maxHops   int
+	broker    bool // a broker runs
+	zone      *time.Location
 }
 
 func (d deliveryView) wire() dto.Delivery {
 	return dto.Delivery{
 		ID:     d.Recipient,
-		Name:   d.to.name,
-		Agent:  d.to.agent,
+		Name:   d.recipient.name,
+		Agent:  d.recipient.agent,
 		Stage:  d.Stage(),
 		Note:   d.note(),
 		Stages: d.steps(),
@@ -82,17 +82,17 @@ func (d deliveryView) neverWakes() string {
 		}
 		return fmt.Sprintf("at hop %d mail wakes nobody", d.Hop)
 	}
-	if why := delivery.NeverWakes(d.to.agent); why != "" {
+	if why := delivery.NeverWakes(d.recipient.agent); why != "" {
 		return why
 	}
-	if d.to.live == nil {
+	if d.recipient.live == nil {
 		return "" // its wishes are known when it is back
 	}
-	peer := session.Session{ID: d.to.live.ID, Name: d.to.live.Name}
-	if d.to.live.SessionID != nil {
-		peer.SessionID = *d.to.live.SessionID
+	peer := session.Session{ID: d.recipient.live.ID, Name: d.recipient.live.Name}
+	if d.recipient.live.SessionID != nil {
+		peer.SessionID = *d.recipient.live.SessionID
 	}
-	policy.AutoWake, policy.WakeOnDirect = d.to.live.AutoWake, d.to.live.WakeOnDirect
+	policy.AutoWake, policy.WakeOnDirect = d.recipient.live.AutoWake, d.recipient.live.WakeOnDirect
 	if !mail.MayWake(d.Message, mail.Direct(d.Message, &peer), policy) {
 		return "auto-wake is off for this session"
 	}
@@ -123,14 +123,14 @@ func (d deliveryView) note() string {
 		return d.Remote.Words()
 	case !d.broker:
 		return "waiting for a broker to run"
-	case d.to.live == nil:
+	case d.recipient.live == nil:
 		return "waiting for the session to come back"
-	case d.to.live.State == "busy":
+	case d.recipient.live.State == "busy":
 		return "waiting for its next safe step"
 	case d.Stage() == bridge.StageWoken:
 		return "woken " + d.clock(d.Woken.At) + ", waiting for its turn to begin"
 	case d.isLimited():
-		return "waits: " + d.to.name + " was woken " + d.clock(d.to.live.WokenAt) + "; next wake " + d.clock(d.to.live.NextWake)
+		return "waits: " + d.recipient.name + " was woken " + d.clock(d.recipient.live.WokenAt) + "; next wake " + d.clock(d.recipient.live.NextWake)
 	default:
 		return "waiting for its next turn"
 	}
@@ -138,7 +138,7 @@ func (d deliveryView) note() string {
 
 // isLimited reports whether only the limits of wakes let the message wait (QUI-03).
 func (d deliveryView) isLimited() bool {
-	peer := d.to.live
+	peer := d.recipient.live
 	return peer.NextWake != 0 && peer.Wake != delivery.WakeNone && d.From.Agent != bridge.Owner && !job.IsReporter(d.From) && d.neverWakes() == ""
 }
 

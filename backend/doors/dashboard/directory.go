@@ -98,11 +98,11 @@ func (p *directory) messages(rows []mail.HistoryRow) []dto.Message {
 		}
 		for j, stored := range row.Deliveries {
 			wires[i].Deliveries[j] = deliveryView{
-				Delivery: stored,
-				to:       p.lookup(stored.Recipient),
-				maxHops:  p.maxHops,
-				broker:   p.broker,
-				zone:     p.zone,
+				Delivery:  stored,
+				recipient: p.lookup(stored.Recipient),
+				maxHops:   p.maxHops,
+				broker:    p.broker,
+				zone:      p.zone,
 			}.wire()
 		}
 	}

@@ -45,7 +45,7 @@ func (p *directory) expired(rows []mail.HistoryRow) (facts []needs.ExpiredFact) 
 			recipient := p.lookup(d.Recipient)
 			facts = append(facts, needs.ExpiredFact{
 				Message: row.ID, Recipient: d.Recipient, From: row.From.Name, To: recipient.name, At: d.Expired.At,
-				Note: deliveryView{Delivery: d, to: recipient, maxHops: p.maxHops, broker: p.broker, zone: p.zone}.note(),
+				Note: deliveryView{Delivery: d, recipient: recipient, maxHops: p.maxHops, broker: p.broker, zone: p.zone}.note(),
 			})
 		}
 	}

@@ -36,8 +36,8 @@ type Login interface {
 
 // settings serializes changes: each reads and writes the file.
 type settings struct {
-	of    Settings // nil without settings
-	login Login    // nil if no desktop app serves the page
+	settings Settings // nil without settings
+	login    Login    // nil if no desktop app serves the page
 
 	changing *sync.Mutex // shared with all other changers of the file
 	changed  func()      // invalidates the shown state
@@ -105,10 +105,10 @@ func set[T any](field, value *T) {
 
 // show answers GET /api/settings.
 func (s *settings) show(w http.ResponseWriter, r *http.Request) error {
-	if s.of == nil {
+	if s.settings == nil {
 		return noSettings()
 	}
-	config, err := s.of.Config()
+	config, err := s.settings.Config()
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,12 @@ func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 	if err := httpjson.ReadJSON(w, r, &request); err != nil {
 		return err
 	}
-	if s.of == nil {
+	if s.settings == nil {
 		return noSettings()
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	changed, err := s.of.UpdateConfig(func(c *config.Config) error {
+	changed, err := s.settings.UpdateConfig(func(c *config.Config) error {
 		request.applyTo(c)
 		return nil
 	})
@@ -160,10 +160,10 @@ const hostDesktop = "desktop"
 // the settings cannot be read, and for a page that the desktop app serves, because the
 // app shows its own (PGE-14).
 func (s *settings) noticesFrom(host string, at time.Time) bridge.UnixMillis {
-	if s.of == nil || host == hostDesktop {
+	if s.settings == nil || host == hostDesktop {
 		return 0
 	}
-	config, err := s.of.Config()
+	config, err := s.settings.Config()
 	if err != nil || !config.Desktop.Notifications {
 		return 0
 	}

@@ -77,7 +77,7 @@ func TestPGE_14_ThePageIsToldWhenItMayShowNotices(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, home := withSettings(t, tt.config)
-			if got := (&settings{of: home}).noticesFrom(tt.host, at); got != tt.want {
+			if got := (&settings{settings: home}).noticesFrom(tt.host, at); got != tt.want {
 				t.Errorf("notices from %d, want %d", got, tt.want)
 			}
 		})

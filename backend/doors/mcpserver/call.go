@@ -67,9 +67,9 @@ func (c *call) removePluginArguments() error {
 	if err := json.Unmarshal(c.args, &args); err != nil {
 		return bridge.Errorf(bridge.Invalid, "the arguments cannot be read")
 	}
-	for name, to := range map[string]*string{pluginSession: &c.caller.SessionID, pluginChild: &c.caller.ChildID} {
-		if word, ok := args[name]; ok && json.Unmarshal(word, to) != nil {
-			*to = "" // a value that is not a string is ignored
+	for name, target := range map[string]*string{pluginSession: &c.caller.SessionID, pluginChild: &c.caller.ChildID} {
+		if word, ok := args[name]; ok && json.Unmarshal(word, target) != nil {
+			*target = "" // a value that is not a string is ignored
 		}
 		delete(args, name)
 	}

@@ -123,7 +123,7 @@ func (g *Git) Prepare(ctx context.Context, w Worktree, job string, action Action
 	if action == Undo {
 		return Plan{}, bridge.Errorf(bridge.Invalid, "an undo needs the finish that it takes back")
 	}
-	g, err := g.of(ctx, w)
+	g, err := g.inWorktree(ctx, w)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -288,10 +288,10 @@ func (g *Git) Outcome(ctx context.Context, w Worktree, job string, plan Plan) (f
 		return finish, false, nil
 	}
 	if plan.Target == "" {
-		to := cmp.Or(plan.movesTo(job), plan.Branch)
-		at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)", "refs/heads/"+to)
+		branch := cmp.Or(plan.movesTo(job), plan.Branch)
+		at, err := g.output(ctx, w.Main, "for-each-ref", "--format=%(objectname)", "refs/heads/"+branch)
 		if finish.Done = err == nil && at == plan.Head; finish.Done {
-			finish.Branch = to
+			finish.Branch = branch
 		}
 		return finish, false, err
 	}
@@ -483,18 +483,18 @@ func (l landing) refuseUnfinished(ctx context.Context) error {
 }
 
 // move renames the job's branch if the name changes; the worktree stays on it.
-func (l landing) move(ctx context.Context, finish Finish, to string) (Finish, error) {
+func (l landing) move(ctx context.Context, finish Finish, branch string) (Finish, error) {
 	finish.Done = true
-	if to == "" || finish.Branch == to {
+	if branch == "" || finish.Branch == branch {
 		return finish, nil
 	}
-	if at, _ := l.output(ctx, l.w.Main, "rev-parse", "-q", "--verify", "refs/heads/"+to); at != "" {
-		return Finish{}, bridge.Errorf(bridge.Conflict, "the branch %s is there already", to)
+	if at, _ := l.output(ctx, l.w.Main, "rev-parse", "-q", "--verify", "refs/heads/"+branch); at != "" {
+		return Finish{}, bridge.Errorf(bridge.Conflict, "the branch %s is there already", branch)
 	}
-	if _, err := l.output(ctx, l.w.Main, "branch", "-m", finish.Branch, to); err != nil {
+	if _, err := l.output(ctx, l.w.Main, "branch", "-m", finish.Branch, branch); err != nil {
 		return Finish{}, err
 	}
-	finish.Branch = to
+	finish.Branch = branch
 	return finish, nil
 }
 

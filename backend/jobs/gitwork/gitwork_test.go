@@ -757,7 +757,7 @@ func TestJOB_18_WhatGitLeftHalfDoneIsBroughtBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, err := w.g.of(w.ctx(), tree)
+	g, err := w.g.inWorktree(w.ctx(), tree)
 	if err != nil {
 		t.Fatal(err)
 	}

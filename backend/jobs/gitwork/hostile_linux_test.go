@@ -306,7 +306,7 @@ func (h *hostile) every(g *Git, after func(operation string)) {
 		}},
 		{"park", func() error { _, err := g.Park(h.ctx(), h.tree, job); return err }},
 		{"undo", func() error {
-			pinned, err := g.of(h.ctx(), h.tree)
+			pinned, err := g.inWorktree(h.ctx(), h.tree)
 			if err != nil {
 				return err
 			}

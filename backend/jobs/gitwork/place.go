@@ -106,9 +106,9 @@ func (g *Git) ofMain(ctx context.Context, w Worktree) (*Git, error) {
 	return g.with(main), nil
 }
 
-// of is at for a worktree and its main checkout. A worktree without a record must still
+// inWorktree is at for a worktree and its main checkout. A worktree without a record must still
 // belong to that repository.
-func (g *Git) of(ctx context.Context, w Worktree) (*Git, error) {
+func (g *Git) inWorktree(ctx context.Context, w Worktree) (*Git, error) {
 	g, err := g.ofMain(ctx, w)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (g *Git) of(ctx context.Context, w Worktree) (*Git, error) {
 // git's folder point to each other, in that repository. It fails with Conflict
 // otherwise, and changes no file.
 func (g *Git) Prove(ctx context.Context, w Worktree) error {
-	g, err := g.of(ctx, w)
+	g, err := g.inWorktree(ctx, w)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ type Reclaimed struct {
 // that no branch holds get a name. Reclaim fails with Conflict if the worktree must stay, with
 // NotFound if it does not exist, and if git fails.
 func (g *Git) Reclaim(ctx context.Context, w Worktree, job string, dropIgnored bool) (Reclaimed, error) {
-	g, err := g.of(ctx, w)
+	g, err := g.inWorktree(ctx, w)
 	if err != nil {
 		return Reclaimed{}, err
 	}

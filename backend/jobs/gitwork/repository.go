@@ -59,10 +59,10 @@ func (g *Git) locate(ctx context.Context, folder, dir, common string) (Repositor
 	}
 	repository := Repository{}
 	for _, row := range []struct {
-		to   *string
-		path string
+		target *string
+		path   string
 	}{{&repository.Top, top}, {&repository.Dir, dir}, {&repository.Common, common}} {
-		if *row.to, err = disk.Canonical(row.path); err != nil {
+		if *row.target, err = disk.Canonical(row.path); err != nil {
 			return Repository{}, err
 		}
 	}

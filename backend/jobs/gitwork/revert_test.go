@@ -183,7 +183,7 @@ func TestPGE_11_AnUndoOfStagedWorkTakesOutJustThat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := w.g.of(w.ctx(), tree)
+	g, err := w.g.inWorktree(w.ctx(), tree)
 	if err == nil {
 		err = (landing{g, tree, job}).checkout(w.ctx(), plan.Target, plan.Next) // and no more
 	}

@@ -52,7 +52,7 @@ func (l landing) undo(ctx context.Context, from, to string) error {
 
 // isOfNext reports whether the content at a path came from the next commit. It is the
 // start of its file, or nothing if git removes the old file first.
-func (l landing) isOfNext(ctx context.Context, change FileChange, to string) (bool, error) {
+func (l landing) isOfNext(ctx context.Context, change FileChange, nextTree string) (bool, error) {
 	path := filepath.Join(l.w.Main, filepath.FromSlash(change.Path))
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func (l landing) isOfNext(ctx context.Context, change FileChange, to string) (bo
 	if err != nil {
 		return false, err
 	}
-	next, err := l.run(ctx, call{dir: l.w.Main, args: []string{"cat-file", "blob", to + ":" + change.Path}})
+	next, err := l.run(ctx, call{dir: l.w.Main, args: []string{"cat-file", "blob", nextTree + ":" + change.Path}})
 	if codeOf(err) >= 0 {
 		return false, nil // the path of a submodule
 	}

@@ -205,7 +205,7 @@ func (g *program) clearCheckout(ctx context.Context, top, path string) error {
 // worktree is not the job's or has commits. If mayHold is set, an agent may have begun:
 // then all unignored files must be unchanged.
 func (g *Git) Withdraw(ctx context.Context, w Worktree, isNew, mayHold bool) error {
-	g, err := g.of(ctx, w)
+	g, err := g.inWorktree(ctx, w)
 	if err == nil {
 		err = g.Prove(ctx, w)
 	}
@@ -267,7 +267,7 @@ func (g *Git) checkOutNew(ctx context.Context, top, path string, args []string) 
 // Describe returns the data to record about a worktree before its job begins. It fails with NotFound
 // if the worktree does not exist, and with Conflict if it is another one or incomplete.
 func (g *Git) Describe(ctx context.Context, w Worktree) (delegated.Checkout, error) {
-	g, err := g.of(ctx, w)
+	g, err := g.inWorktree(ctx, w)
 	if err == nil {
 		err = g.Prove(ctx, w)
 	}
@@ -461,7 +461,7 @@ type Parked struct {
 // repeat has no effect. It fails with Conflict if the path is no longer the job's
 // worktree, and then changes no branch.
 func (g *Git) Park(ctx context.Context, w Worktree, job string) (Parked, error) {
-	g, err := g.of(ctx, w)
+	g, err := g.inWorktree(ctx, w)
 	if err == nil {
 		err = g.Prove(ctx, w)
 	}

@@ -12,9 +12,9 @@ const maxHeard = 1_000
 // Deliveries keeps the delivery states of messages to running jobs in memory. The zero value
 // is empty.
 type Deliveries struct {
-	mu  sync.Mutex // guards below
-	by  map[string]Way
-	ids []string // the oldest first
+	mu   sync.Mutex // guards below
+	ways map[string]Way
+	ids  []string // the oldest first
 }
 
 // Way is the delivery state of a message, and since when.
@@ -27,7 +27,7 @@ type Way struct {
 func (h *Deliveries) Of(id string) Way {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if known, has := h.by[id]; has {
+	if known, has := h.ways[id]; has {
 		return known
 	}
 	return Way{State: chat.Unconfirmed}
@@ -37,15 +37,15 @@ func (h *Deliveries) Of(id string) Way {
 func (h *Deliveries) Note(id string, now Way) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.by == nil {
-		h.by = map[string]Way{}
+	if h.ways == nil {
+		h.ways = map[string]Way{}
 	}
-	if _, has := h.by[id]; !has {
+	if _, has := h.ways[id]; !has {
 		if len(h.ids) == maxHeard {
-			delete(h.by, h.ids[0])
+			delete(h.ways, h.ids[0])
 			h.ids = h.ids[1:]
 		}
 		h.ids = append(h.ids, id)
 	}
-	h.by[id] = now
+	h.ways[id] = now
 }

@@ -14,7 +14,7 @@ import (
 // crash. Each file moves as a whole, so it is in one place or in both. Move fails at the first
 // file that cannot be moved, also if the archive has a different file of that name.
 func Move(home, archive, name string, asked []string) error {
-	folder, to := filepath.Join(home, "jobs", name), filepath.Join(archive, "jobs", name)
+	folder, archived := filepath.Join(home, "jobs", name), filepath.Join(archive, "jobs", name)
 	for _, id := range asked {
 		if err := disk.MakeDir(folder); err != nil {
 			return err
@@ -38,7 +38,7 @@ func Move(home, archive, name string, asked []string) error {
 	if _, err := os.Lstat(folder); err != nil {
 		return nil //nolint:nilerr // it had none, or it is there
 	}
-	return disk.Publish(folder, to)
+	return disk.Publish(folder, archived)
 }
 
 // move moves a file. It also completes a move that a crash left with two equal copies.

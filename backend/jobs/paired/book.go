@@ -17,8 +17,8 @@ import (
 // Book keeps the state of these jobs in memory: when each last reported, its approvals,
 // and how fresh the data is. The zero value is empty.
 type Book struct {
-	mu sync.Mutex // guards below
-	by map[string]*known
+	mu   sync.Mutex // guards below
+	jobs map[string]*known
 }
 
 type known struct {
@@ -31,13 +31,13 @@ type known struct {
 }
 
 func (b *Book) ofLocked(name string) *known {
-	if b.by == nil {
-		b.by = map[string]*known{}
+	if b.jobs == nil {
+		b.jobs = map[string]*known{}
 	}
-	k := b.by[name]
+	k := b.jobs[name]
 	if k == nil {
 		k = &known{approvals: map[string]job.Approval{}, asked: map[string]bool{}}
-		b.by[name] = k
+		b.jobs[name] = k
 	}
 	return k
 }
@@ -99,7 +99,7 @@ var approvalStates = []job.ApprovalState{
 }
 
 func (b *Book) isOthersLocked(k *known, id string) bool {
-	for _, other := range b.by {
+	for _, other := range b.jobs {
 		if _, has := other.approvals[id]; has && other != k {
 			return true
 		}
@@ -133,7 +133,7 @@ func (b *Book) Doubt(entry job.Job, now time.Time) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := remote.Mirror{Status: entry.State, AskedAt: entry.QueuedAt.Time(), HeardAt: entry.Mirror.HeardAt.Time()}
-	if k := b.by[entry.Name]; k != nil {
+	if k := b.jobs[entry.Name]; k != nil {
 		m.Refused = k.refused
 		if k.heardAt.After(m.HeardAt) {
 			m.HeardAt = k.heardAt
@@ -148,7 +148,7 @@ func (b *Book) Missing(entry job.Job) int {
 	const most = 20
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k := b.by[entry.Name]
+	k := b.jobs[entry.Name]
 	if k == nil || entry.Mirror == nil || k.results <= entry.Mirror.Results {
 		return 0
 	}
@@ -159,7 +159,7 @@ func (b *Book) Missing(entry job.Job) int {
 func (b *Book) Approvals(name string) (list []job.Approval) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if k := b.by[name]; k != nil {
+	if k := b.jobs[name]; k != nil {
 		list = slices.Collect(maps.Values(k.approvals))
 	}
 	return list
@@ -169,7 +169,7 @@ func (b *Book) Approvals(name string) (list []job.Approval) {
 func (b *Book) Approval(id string) (job.Approval, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, k := range b.by {
+	for _, k := range b.jobs {
 		if approval, has := k.approvals[id]; has {
 			return approval, true
 		}
@@ -186,10 +186,10 @@ func (b *Book) Note(approval job.Approval) {
 
 // First reports whether this is the first delivery of an approval to that recipient,
 // and records the delivery. Undo reverts the record.
-func (b *Book) First(approval job.Approval, to string) (first bool, undo func()) {
+func (b *Book) First(approval job.Approval, recipient string) (first bool, undo func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k, key := b.ofLocked(approval.Job), approval.ID+" "+to
+	k, key := b.ofLocked(approval.Job), approval.ID+" "+recipient
 	first = !k.asked[key]
 	k.asked[key] = true
 	return first, func() {
@@ -203,7 +203,7 @@ func (b *Book) First(approval job.Approval, to string) (first bool, undo func())
 func (b *Book) Forget(kept func(name string) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.by, func(name string, _ *known) bool { return !kept(name) })
+	maps.DeleteFunc(b.jobs, func(name string, _ *known) bool { return !kept(name) })
 }
 
 const maxWorkdirChars = 4096
@@ -224,12 +224,12 @@ func checked(entry job.Job, value remote.Value, at time.Time) (remote.JobState, 
 	s.Model, s.Effort, s.Layer = line(s.Model, job.MaxModelChars), line(s.Effort, job.MaxModelChars), line(s.Layer, job.MaxModelChars)
 	s.Workdir, s.Branch, s.Session = line(s.Workdir, maxWorkdirChars), line(s.Branch, maxWorkdirChars), line(s.Session, bridge.MaxIDChars)
 	s.Access, s.Ended = line(s.Access, job.MaxNoteChars), job.EndReason(line(string(s.Ended), job.MaxNoteChars))
-	by := shift(value, at)
+	offset := shift(value, at)
 	for _, moment := range []*int64{&s.Started, &s.EndedAt, &s.ETA, &s.Until} {
-		*moment = int64(moved(job.Millis(*moment), by))
+		*moment = int64(moved(job.Millis(*moment), offset))
 	}
 	if s.Wait != nil {
-		wait := job.Wait{For: job.WaitFor(line(string(s.Wait.For), job.MaxNoteChars)), ID: line(s.Wait.ID, bridge.MaxIDChars), Until: moved(s.Wait.Until, by)}
+		wait := job.Wait{For: job.WaitFor(line(string(s.Wait.For), job.MaxNoteChars)), ID: line(s.Wait.ID, bridge.MaxIDChars), Until: moved(s.Wait.Until, offset)}
 		s.Wait = &wait
 	}
 	return s, nil
@@ -249,11 +249,11 @@ func shift(value remote.Value, at time.Time) time.Duration {
 	return time.Duration(at.UnixMilli()-value.State.Now) * time.Millisecond
 }
 
-func moved(at job.Millis, by time.Duration) job.Millis {
+func moved(at job.Millis, offset time.Duration) job.Millis {
 	if at == 0 {
 		return 0
 	}
-	return at + job.Millis(by.Milliseconds())
+	return at + job.Millis(offset.Milliseconds())
 }
 
 // Show updates the entry of a job from its PC's report. It reports whether the entry

@@ -74,8 +74,8 @@ func (j *Jobs) ReadLog(ctx context.Context, entry job.Job, from int64) (jobfiles
 // if the changes exceed the limit, and with Invalid if they cannot be decoded.
 func (j *Jobs) Diff(ctx context.Context, entry job.Job) (diff landing.Diff, err error) {
 	var whole []byte
-	for of := ""; ; {
-		value, err := j.ask(ctx, entry, remote.Request{Operation: remote.ReadDiff, From: int64(len(whole)), Of: of}, nil)
+	for version := ""; ; {
+		value, err := j.ask(ctx, entry, remote.Request{Operation: remote.ReadDiff, From: int64(len(whole)), Of: version}, nil)
 		switch {
 		case err != nil:
 			return diff, err
@@ -84,7 +84,7 @@ func (j *Jobs) Diff(ctx context.Context, entry job.Job) (diff landing.Diff, err 
 		case len(value.Part.Data) == 0 && value.Part.Size > int64(len(whole)):
 			return diff, bridge.Errorf(bridge.Internal, "%s sent an empty part", entry.Remote.Host)
 		}
-		if whole, of = append(whole, value.Part.Data...), value.Part.Of; int64(len(whole)) >= value.Part.Size {
+		if whole, version = append(whole, value.Part.Data...), value.Part.Of; int64(len(whole)) >= value.Part.Size {
 			break
 		}
 	}

@@ -111,14 +111,14 @@ func (j *Jobs) note(approval job.Approval) {
 
 // Answer sends the answer of an approval, and returns when the runner there has it
 // (RMT-16). It returns the current record, even with an error.
-func (j *Jobs) Answer(ctx context.Context, id, by string, decision job.Decision, reason string) (job.Approval, error) {
+func (j *Jobs) Answer(ctx context.Context, id, answerer string, decision job.Decision, reason string) (job.Approval, error) {
 	before, _ := j.book.Approval(id)
 	entry, err := j.opts.Registry.Get(before.Job)
 	if err != nil {
 		return before, err
 	}
 	after := before
-	if err := after.Answer(by, decision, reason, j.opts.Now()); err != nil {
+	if err := after.Answer(answerer, decision, reason, j.opts.Now()); err != nil {
 		return after, err
 	}
 	_, err = j.ask(ctx, entry, remote.Request{Operation: remote.Approval, Approval: id, Decision: decision, Reason: reason}, nil)

@@ -369,20 +369,20 @@ func (t *Transfers) handleOfferLocked(from remote.PC, frame remote.FileFrame) {
 }
 
 // say sends a frame without a body. It only logs a failure, because the protocol recovers.
-func (t *Transfers) say(ctx context.Context, to string, frame remote.FileFrame) {
+func (t *Transfers) say(ctx context.Context, pc string, frame remote.FileFrame) {
 	payload, err := frame.Encode()
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, t.opts.Pace.Patience)
 		defer cancel()
-		err = t.opts.Transport.Send(ctx, to, remote.Frame{Type: remote.FilesFrameType, Payload: payload})
+		err = t.opts.Transport.Send(ctx, pc, remote.Frame{Type: remote.FilesFrameType, Payload: payload})
 	}
 	if err != nil {
 		t.opts.Log.Debug("a paired PC was not told about a transfer", "transfer", frame.ID, "err", err)
 	}
 }
 
-func (t *Transfers) sendRefusal(to, id string, why error) {
-	t.say(context.WithoutCancel(t.tasks.Context()), to, remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(why)})
+func (t *Transfers) sendRefusal(pc, id string, why error) {
+	t.say(context.WithoutCancel(t.tasks.Context()), pc, remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(why)})
 }
 
 // publicError returns what the other PC may read of an error: a sentence for people.

@@ -94,8 +94,8 @@ func (h *Hub) readBatch(ctx context.Context, stream, filter string, from uint64,
 	}
 }
 
-// publish signs a message and publishes it by the function by.
-func (h *Hub) publish(ctx context.Context, at string, body []byte, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
+// publish signs a message and publishes it with publisher.
+func (h *Hub) publish(ctx context.Context, at string, body []byte, publisher func(context.Context, *nats.Conn, *nats.Msg) error) error {
 	select {
 	case h.publishToken <- struct{}{}:
 	case <-ctx.Done():
@@ -106,7 +106,7 @@ func (h *Hub) publish(ctx context.Context, at string, body []byte, by func(conte
 	if err != nil {
 		return err
 	}
-	return by(ctx, h.conn, msg)
+	return publisher(ctx, h.conn, msg)
 }
 
 // sign returns a signed message. The caller holds publishToken.

@@ -36,7 +36,7 @@ func Leave(ctx context.Context, h *Hub, key string) error {
 	}
 }
 
-func announceLeave(ctx context.Context, h *Hub, key string, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
+func announceLeave(ctx context.Context, h *Hub, key string, publisher func(context.Context, *nats.Conn, *nats.Msg) error) error {
 	if state := h.State(); !state.Up {
 		return bridge.Errorf(bridge.Unavailable, "%s (%s)", errAway, cmp.Or(state.Failed, "it comes back"))
 	}
@@ -46,7 +46,7 @@ func announceLeave(ctx context.Context, h *Hub, key string, by func(context.Cont
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
 	defer cancel()
 	word := presence{Session: h.session, Gone: true, Left: key}
-	if err := h.publish(ctx, h.presenceKey(), word.encode(), by); err != nil {
+	if err := h.publish(ctx, h.presenceKey(), word.encode(), publisher); err != nil {
 		return bridge.WithCause(bridge.Unavailable, err, errAway+" ("+err.Error()+")")
 	}
 	return nil

@@ -43,7 +43,7 @@ func (h *Hub) SendBulk(ctx context.Context, id string, frame remote.Frame) error
 	return nil
 }
 
-func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, by func(context.Context, *nats.Conn, *nats.Msg) error) error {
+func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, publisher func(context.Context, *nats.Conn, *nats.Msg) error) error {
 	session, err := h.sessionOf(id)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, by func(c
 	if err := checkRoom(h, len(body)); err != nil {
 		return err
 	}
-	if err := h.publish(ctx, at, body, by); err != nil {
+	if err := h.publish(ctx, at, body, publisher); err != nil {
 		return h.wrapSendError(id, err)
 	}
 	return nil

@@ -128,8 +128,8 @@ func (p Team) Enrol(ctx context.Context, address, code string) (join.Membership,
 	})
 }
 
-// join makes this PC a member of a team by the function by. It fails with Conflict if it has one.
-func (p Team) join(by func(identity link.Identity, record func(join.Membership) error) error) (joined join.Membership, err error) {
+// join makes this PC a member of a team by the function enter. It fails with Conflict if it has one.
+func (p Team) join(enter func(identity link.Identity, record func(join.Membership) error) error) (joined join.Membership, err error) {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()
 	p.mu.Lock()
@@ -145,7 +145,7 @@ func (p Team) join(by func(identity link.Identity, record func(join.Membership) 
 	if err != nil {
 		return join.Membership{}, err
 	}
-	err = by(*identity, func(m join.Membership) error {
+	err = enter(*identity, func(m join.Membership) error {
 		joined = m
 		p.admitting.Lock()
 		defer p.admitting.Unlock()

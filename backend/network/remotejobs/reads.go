@@ -45,10 +45,10 @@ func (o Owned) Read(ctx context.Context, request remote.Request) (*remote.Part, 
 // wholes caches the data that is read in parts, so that it is built once and not for each
 // part. It holds one item until its last part was read. A nil wholes caches nothing.
 type wholes struct {
-	mu   sync.Mutex // held while an item is built
-	key  string
-	data []byte
-	of   string
+	mu      sync.Mutex // held while an item is built
+	key     string
+	data    []byte
+	version string
 }
 
 func (w *wholes) part(request remote.Request, load func() ([]byte, error)) (*remote.Part, error) {
@@ -59,15 +59,15 @@ func (w *wholes) part(request remote.Request, load func() ([]byte, error)) (*rem
 	defer w.mu.Unlock()
 	key := fmt.Sprint(request.Peer.Owner(), " ", request.Operation, " ", request.Job, " ", request.Control.Result)
 	again := request.From == 0 && request.Operation == remote.ReadDiff // the changes may differ by now; a result stays
-	if key != w.key || again || request.Of != "" && request.Of != w.of {
+	if key != w.key || again || request.Of != "" && request.Of != w.version {
 		data, err := load()
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(data)
-		w.key, w.data, w.of = key, data, hex.EncodeToString(sum[:])
+		w.key, w.data, w.version = key, data, hex.EncodeToString(sum[:])
 	}
-	part := &remote.Part{Size: int64(len(w.data)), Of: w.of}
+	part := &remote.Part{Size: int64(len(w.data)), Of: w.version}
 	switch {
 	case request.Of != "" && request.Of != part.Of:
 		return nil, bridge.Errorf(bridge.Conflict, "what is read of %s is different by now: read it from its begin", request.Job)
@@ -77,7 +77,7 @@ func (w *wholes) part(request remote.Request, load func() ([]byte, error)) (*rem
 	end := min(part.Size, request.From+remote.MaxPartBytes)
 	part.Data = w.data[request.From:end]
 	if end == part.Size {
-		w.key, w.data, w.of = "", nil, ""
+		w.key, w.data, w.version = "", nil, ""
 	}
 	return part, nil
 }

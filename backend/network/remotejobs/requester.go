@@ -317,14 +317,14 @@ const maxWholeBytes = runs.MaxEnvelopeBytes - 4096
 
 // partial is the part of a result that was read before its PC stopped answering.
 type partial struct {
-	job  string
-	run  int
-	of   string
-	data []byte
+	job     string
+	run     int
+	version string
+	data    []byte
 }
 
 // taken returns and forgets what was already read of that result. There is one partial per PC.
-func (r *Requester) taken(entry job.Job, run int, of *string) []byte {
+func (r *Requester) taken(entry job.Job, run int, version *string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.partials[entry.Mirror.PC]
@@ -332,7 +332,7 @@ func (r *Requester) taken(entry job.Job, run int, of *string) []byte {
 	if p.job != entry.Name || p.run != run {
 		return nil
 	}
-	*of = p.of
+	*version = p.version
 	return p.data
 }
 

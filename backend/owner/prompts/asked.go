@@ -74,7 +74,7 @@ func (p *Prompts) file(id string) string { return filepath.Join(p.opts.Answers, 
 
 // ask creates a card for a prompt and waits for the outcome. An empty answer leaves the
 // prompt to the terminal.
-func (p *Prompts) ask(ctx context.Context, by holder, args api.PromptArgs) (api.PromptAnswer, error) {
+func (p *Prompts) ask(ctx context.Context, asker holder, args api.PromptArgs) (api.PromptAnswer, error) {
 	if err := bridge.CheckID("the prompt's id", args.ID); err != nil {
 		return api.PromptAnswer{}, err
 	}
@@ -85,7 +85,7 @@ func (p *Prompts) ask(ctx context.Context, by holder, args api.PromptArgs) (api.
 	if err != nil || !ok {
 		return api.PromptAnswer{}, err
 	}
-	if s.Threads && isLink(by) {
+	if s.Threads && isLink(asker) {
 		return api.PromptAnswer{}, nil // the background server's client reports it (package codexthreads)
 	}
 	if args.PID == 0 {
@@ -94,13 +94,13 @@ func (p *Prompts) ask(ctx context.Context, by holder, args api.PromptArgs) (api.
 	item := promptOf(args, s)
 	if item.OnlyTold == "" && p.opts.Rule != nil {
 		if decision, rule := p.opts.Rule(item); decision == job.Allow {
-			return p.byRule(by, item, rule)
+			return p.byRule(asker, item, rule)
 		}
 	}
 	if item.OnlyTold == "" && item.Child != "" && args.Call.Kind == bridge.Claude && !p.visible(ctx, args) {
 		item.OnlyTold = "its dialog comes to the terminal only when nobody waits for an answer from here"
 	}
-	record, err := p.add(by, item)
+	record, err := p.add(asker, item)
 	if err != nil || record == nil {
 		return api.PromptAnswer{}, err
 	}
@@ -133,8 +133,8 @@ func promptOf(args api.PromptArgs, s broker.Prompter) prompt.Prompt {
 
 // byRule answers a prompt by a standing rule of the owner. The answer is durable, like
 // the owner's.
-func (p *Prompts) byRule(by holder, item prompt.Prompt, rule string) (api.PromptAnswer, error) {
-	record, err := p.add(by, item)
+func (p *Prompts) byRule(asker holder, item prompt.Prompt, rule string) (api.PromptAnswer, error) {
+	record, err := p.add(asker, item)
 	if err != nil || record == nil {
 		return api.PromptAnswer{}, err
 	}
@@ -188,7 +188,7 @@ func (r *record) isReportedByHolder() bool {
 }
 
 // add records a prompt. It returns nil if too many are open.
-func (p *Prompts) add(by holder, item prompt.Prompt) (*record, error) {
+func (p *Prompts) add(asker holder, item prompt.Prompt) (*record, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweepLocked()
@@ -210,8 +210,8 @@ func (p *Prompts) add(by holder, item prompt.Prompt) (*record, error) {
 		return nil, nil
 	}
 	kept := &record{Prompt: prompt.Ask(item, p.opts.Now()), changed: make(chan struct{})}
-	if kept.alone = !isLink(by); kept.alone || kept.OnlyTold == "" {
-		kept.holder = by
+	if kept.alone = !isLink(asker); kept.alone || kept.OnlyTold == "" {
+		kept.holder = asker
 	}
 	p.list = append(p.list, kept)
 	p.markLocked()
@@ -267,26 +267,26 @@ var signs = map[api.PromptEvent]prompt.Sign{
 }
 
 // report records what an asker reports about its own prompt.
-func (p *Prompts) report(by holder, report api.PromptReport) error {
+func (p *Prompts) report(asker holder, report api.PromptReport) error {
 	if report.Event == api.PromptDelivered {
-		return p.Deliver(by, report.ID)
+		return p.Deliver(asker, report.ID)
 	}
 	sign, known := signs[report.Event]
 	if !known {
 		return bridge.Errorf(bridge.Invalid, "%q is nothing that becomes of a prompt", report.Event)
 	}
-	return p.Report(by, report.ID, sign)
+	return p.Report(asker, report.ID, sign)
 }
 
 // Hold asks the owner a prompt for a part of this process, and waits for the answer.
 // Until Release, only the holder reports the outcome, with Deliver and Tell.
-func (p *Prompts) Hold(ctx context.Context, by any, args api.PromptArgs) (api.PromptAnswer, error) {
-	return p.ask(ctx, by, args)
+func (p *Prompts) Hold(ctx context.Context, asker any, args api.PromptArgs) (api.PromptAnswer, error) {
+	return p.ask(ctx, asker, args)
 }
 
 // Deliver records that the agent has the answer.
-func (p *Prompts) Deliver(by any, id string) error {
-	return p.ofHolder(by, id, func(item *record) error {
+func (p *Prompts) Deliver(asker any, id string) error {
+	return p.ofHolder(asker, id, func(item *record) error {
 		after := item.Prompt
 		if err := after.Deliver(); err != nil {
 			return err
@@ -297,19 +297,19 @@ func (p *Prompts) Deliver(by any, id string) error {
 }
 
 // Report records a sign that the holder of a prompt saw.
-func (p *Prompts) Report(by any, id string, sign prompt.Sign) error {
-	return p.ofHolder(by, id, func(item *record) error {
+func (p *Prompts) Report(asker any, id string, sign prompt.Sign) error {
+	return p.ofHolder(asker, id, func(item *record) error {
 		p.seeLocked(item, sign)
 		return nil
 	})
 }
 
-func (p *Prompts) ofHolder(by holder, id string, do func(*record) error) error {
+func (p *Prompts) ofHolder(asker holder, id string, do func(*record) error) error {
 	err := func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		record := p.findLocked(id)
-		if record == nil || record.holder == nil || record.holder != by {
+		if record == nil || record.holder == nil || record.holder != asker {
 			return bridge.Errorf(bridge.NotFound, "this connection has no prompt %q", id)
 		}
 		return do(record)
@@ -325,11 +325,11 @@ func (p *Prompts) Disconnected(conn *ipc.Conn) { p.Release(conn) }
 
 // Release removes a holder from its prompts: it delivers no more answers. The later
 // outcome at claude appears in its hooks. For another agent it stays unknown.
-func (p *Prompts) Release(by any) {
+func (p *Prompts) Release(asker any) {
 	p.mu.Lock()
 	changed := false
 	for _, record := range p.list {
-		if record.holder == nil || record.holder != by {
+		if record.holder == nil || record.holder != asker {
 			continue
 		}
 		record.holder = nil

@@ -65,9 +65,9 @@ type Options struct {
 	Open string
 	// Waits reports whether claude reports that its dialog is on the screen.
 	Waits func(folder string, pid int, sessionID string) (waits, known bool)
-	// Rule answers a prompt by a rule of the owner before it becomes a card; by names
-	// the rule. "" leaves it to the owner. nil has no rules.
-	Rule func(p prompt.Prompt) (decision job.Decision, by string)
+	// Rule answers a prompt by a rule of the owner before it becomes a card, and names the
+	// rule. "" leaves it to the owner. nil has no rules.
+	Rule func(p prompt.Prompt) (decision job.Decision, rule string)
 	// Rules serves the owner's commands for rules; nil has none.
 	Rules Rules
 	Pace  Pace
@@ -122,8 +122,8 @@ type record struct {
 type holder any
 
 // isLink reports whether the holder is a connection.
-func isLink(by holder) bool {
-	_, link := by.(*ipc.Conn)
+func isLink(asker holder) bool {
+	_, link := asker.(*ipc.Conn)
 	return link
 }
 

@@ -25,7 +25,7 @@ func (q *Questions) Register(m *mux.Mux) {
 		if err != nil {
 			return question.Question{}, err
 		}
-		return q.of(asker, args.ID)
+		return q.get(asker, args.ID)
 	})
 	mux.Handle(m, api.OpWithdrawQuestion, func(ctx context.Context, conn *ipc.Conn, args api.QuestionArgs) (question.Question, error) {
 		asker, err := q.asker(ctx, conn, args.Caller)

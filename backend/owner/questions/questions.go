@@ -167,8 +167,8 @@ func (q *Questions) withdraw(ctx context.Context, asker broker.Asker, id string)
 	return item, q.saveLocked(ctx, item)
 }
 
-// of returns a question of the caller.
-func (q *Questions) of(asker broker.Asker, id string) (question.Question, error) {
+// get returns a question of the caller.
+func (q *Questions) get(asker broker.Asker, id string) (question.Question, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if at := q.find(id); at >= 0 && asker.Same(q.list[at].By.ID) {

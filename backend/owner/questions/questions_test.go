@@ -176,7 +176,7 @@ func TestNED_03_OnlyTheAskerTakesBackAndAskingAnewReplaces(t *testing.T) {
 	if _, err := q.withdraw(t.Context(), asker("p-2"), "q-3"); bridge.CodeOf(err) != bridge.NotFound {
 		t.Errorf("another session's question: %v", err)
 	}
-	if _, err := q.of(asker("p-2"), "q-3"); bridge.CodeOf(err) != bridge.NotFound {
+	if _, err := q.get(asker("p-2"), "q-3"); bridge.CodeOf(err) != bridge.NotFound {
 		t.Errorf("another session's question is told: %v", err)
 	}
 	for range 2 {

@@ -17,31 +17,31 @@ import (
 
 // memberNode is a member of config.json that this build knows.
 type memberNode struct {
-	members map[string]*memberNode // of an object; nil for any other value
-	of      reflect.Type           // the type of the value
+	members   map[string]*memberNode // of an object; nil for any other value
+	valueType reflect.Type           // the type of the value
 }
 
 // knownMembers returns the tree of all settings.
 func knownMembers() *memberNode {
 	root := nodeOf(reflect.TypeFor[Config]())
-	kinds := map[string]*memberNode{acpMember: {of: reflect.TypeFor[map[string]ACPAgent]()}}
+	kinds := map[string]*memberNode{acpMember: {valueType: reflect.TypeFor[map[string]ACPAgent]()}}
 	for _, kind := range bridge.Kinds() {
 		kinds[string(kind)] = nodeOf(reflect.TypeFor[Agent]())
 	}
 	root.members["agents"] = &memberNode{members: kinds}
-	root.members["$schema"] = &memberNode{of: reflect.TypeFor[string]()} // for editors
+	root.members["$schema"] = &memberNode{valueType: reflect.TypeFor[string]()} // for editors
 	return root
 }
 
-func nodeOf(of reflect.Type) *memberNode {
-	node := &memberNode{of: of}
-	if of.Kind() != reflect.Struct {
+func nodeOf(valueType reflect.Type) *memberNode {
+	node := &memberNode{valueType: valueType}
+	if valueType.Kind() != reflect.Struct {
 		return node
 	}
 	node.members = map[string]*memberNode{}
-	for i := range of.NumField() {
-		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
-			node.members[name] = nodeOf(of.Field(i).Type)
+	for i := range valueType.NumField() {
+		if name, _, _ := strings.Cut(valueType.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
+			node.members[name] = nodeOf(valueType.Field(i).Type)
 		}
 	}
 	return node
@@ -140,8 +140,8 @@ func checkMember(path string) (*memberNode, error) {
 	for name := range strings.SplitSeq(path, ".") {
 		below, known := node.members[name]
 		if !known {
-			if node.of != nil && node.of.Kind() == reflect.Map { // the keys of such a member are its writer's
-				return &memberNode{of: node.of.Elem()}, nil
+			if node.valueType != nil && node.valueType.Kind() == reflect.Map { // the keys of such a member are its writer's
+				return &memberNode{valueType: node.valueType.Elem()}, nil
 			}
 			err := fmt.Sprintf("there is no setting %q", path)
 			if like := bridge.Similar(path, Members()); len(like) > 0 {
@@ -204,7 +204,7 @@ func (f File) SetMember(path, value string) error {
 	if err != nil {
 		return err
 	}
-	isText := node.of != nil && node.of.Kind() == reflect.String
+	isText := node.valueType != nil && node.valueType.Kind() == reflect.String
 	if node.members != nil {
 		return bridge.Errorf(bridge.Invalid, "%s has members: set one of %s", path, strings.Join(node.paths(path+"."), ", "))
 	}

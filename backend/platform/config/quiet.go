@@ -39,7 +39,7 @@ func (q Quiet) Has(at time.Time) bool {
 // End returns the end of the period that the time at lies in, in at's location, or
 // the zero time if at lies outside.
 func (q Quiet) End(at time.Time) time.Time {
-	to, err := time.Parse(clockForm, q.To)
+	end, err := time.Parse(clockForm, q.To)
 	if err != nil || !q.Has(at) {
 		return time.Time{}
 	}
@@ -47,5 +47,5 @@ func (q Quiet) End(at time.Time) time.Time {
 	if at.Format(clockForm) >= q.To {
 		day = at.AddDate(0, 0, 1)
 	}
-	return time.Date(day.Year(), day.Month(), day.Day(), to.Hour(), to.Minute(), 0, 0, at.Location())
+	return time.Date(day.Year(), day.Month(), day.Day(), end.Hour(), end.Minute(), 0, 0, at.Location())
 }

@@ -42,7 +42,7 @@ func (n *memberNode) schema(path string, meanings map[string]string, byDefault a
 		found["description"] = meaning
 	}
 	if n.members == nil {
-		maps.Copy(found, typeSchema(n.of))
+		maps.Copy(found, typeSchema(n.valueType))
 		if byDefault != nil {
 			found["default"] = byDefault
 		}
@@ -68,20 +68,20 @@ func (n *memberNode) schema(path string, meanings map[string]string, byDefault a
 }
 
 // typeSchema returns the schema of a Go type.
-func typeSchema(of reflect.Type) map[string]any {
-	switch of.Kind() {
+func typeSchema(valueType reflect.Type) map[string]any {
+	switch valueType.Kind() {
 	case reflect.Pointer:
-		return map[string]any{"anyOf": []any{typeSchema(of.Elem()), map[string]any{"type": "null"}}}
+		return map[string]any{"anyOf": []any{typeSchema(valueType.Elem()), map[string]any{"type": "null"}}}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.String:
 		return map[string]any{"type": "string"}
 	case reflect.Slice:
-		return map[string]any{"type": "array", "items": typeSchema(of.Elem())}
+		return map[string]any{"type": "array", "items": typeSchema(valueType.Elem())}
 	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": typeSchema(of.Elem())}
+		return map[string]any{"type": "object", "additionalProperties": typeSchema(valueType.Elem())}
 	case reflect.Struct:
-		return nodeOf(of).schema("", nil, nil)
+		return nodeOf(valueType).schema("", nil, nil)
 	case reflect.Int, reflect.Int64:
 		return map[string]any{"type": "integer"}
 	default:

@@ -325,7 +325,7 @@ func (f Files) writeTempBy(path string, write func(io.Writer) error, perm fs.Fil
 	if err != nil {
 		return "", err
 	}
-	counted := &counter{to: file}
+	counted := &counter{file: file}
 	if err = f.before(StepWrite, file.Name()); err == nil {
 		err = write(counted)
 	}
@@ -343,14 +343,14 @@ func (f Files) writeTempBy(path string, write func(io.Writer) error, perm fs.Fil
 
 // counter counts the bytes that are written to a file.
 type counter struct {
-	to      *os.File
+	file    *os.File
 	written int64
 }
 
 // Write writes to the file and counts the bytes. It fails if the file cannot be
 // written.
 func (c *counter) Write(data []byte) (int, error) {
-	n, err := c.to.Write(data)
+	n, err := c.file.Write(data)
 	c.written += int64(n)
 	return n, err
 }

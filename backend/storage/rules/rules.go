@@ -128,7 +128,7 @@ func (r *Rules) indexLocked(id string) int {
 // Allow returns the rule that allows the request, before a person is asked. The use by
 // that job or session is on the disk when it returns. If it cannot be counted, no rule
 // allows the request.
-func (r *Rules) Allow(request rule.Request, by string) (rule.Rule, bool) {
+func (r *Rules) Allow(request rule.Request, user string) (rule.Rule, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.opts.Now()
@@ -137,14 +137,14 @@ func (r *Rules) Allow(request rule.Request, by string) (rule.Rule, bool) {
 		return rule.Rule{}, false
 	}
 	used := r.list[i]
-	used.Uses, used.LastUse, used.LastFor = used.Uses+1, job.MillisOf(at), by
+	used.Uses, used.LastUse, used.LastFor = used.Uses+1, job.MillisOf(at), user
 	list := slices.Clone(r.list)
 	list[i] = used
 	if err := r.saveLocked(list); err != nil {
 		r.opts.Log.Error("a rule's use could not be counted, so the owner is asked", "rule", used.ID, "err", err)
 		return rule.Rule{}, false
 	}
-	r.opts.Log.Info("allowed by a standing rule", "rule", used.ID, "allows", used.Sentence(), "for", by, "what", request.Detail, "uses", used.Uses)
+	r.opts.Log.Info("allowed by a standing rule", "rule", used.ID, "allows", used.Sentence(), "for", user, "what", request.Detail, "uses", used.Uses)
 	return used, true
 }
 

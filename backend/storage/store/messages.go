@@ -409,9 +409,9 @@ const everyRecipient = `WITH RECURSIVE recipients (name) AS (
 
 // UnreadCounts counts the unread messages of every recipient that has some. It fails if the store cannot be read.
 func (r *Reader) UnreadCounts(ctx context.Context) (map[string]int, error) {
-	return r.looks.Unread(func(of []string) (counts map[string]int, err error) {
+	return r.looks.Unread(func(recipients []string) (counts map[string]int, err error) {
 		err = r.read(ctx, func(v view) (err error) {
-			counts, err = v.unreadCounts(ctx, of)
+			counts, err = v.unreadCounts(ctx, recipients)
 			return err
 		})
 		return counts, err
@@ -419,14 +419,14 @@ func (r *Reader) UnreadCounts(ctx context.Context) (map[string]int, error) {
 }
 
 // unreadCounts is UnreadCounts of some recipients, or of all (nil).
-func (v view) unreadCounts(ctx context.Context, of []string) (map[string]int, error) {
+func (v view) unreadCounts(ctx context.Context, only []string) (map[string]int, error) {
 	counts := map[string]int{}
 	if !v.layout.messages {
 		return counts, nil
 	}
 	recipients, args := everyRecipient, []any{}
-	if of != nil {
-		list, _ := json.Marshal(of) // it can always be encoded
+	if only != nil {
+		list, _ := json.Marshal(only) // it can always be encoded
 		recipients, args = "WITH recipients (name) AS (SELECT value FROM json_each(?1))", []any{string(list)}
 	}
 	rows, err := v.Query(ctx, recipients+`
@@ -590,11 +590,11 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 	var archivedAt sql.NullInt64
 	var hop int64
 	var at [5]int64
-	var by [5]string
+	var evidence [5]string
 	var via [5]string // answers and expiries have only evidence texts
 	err := rows.Scan(sqlitex.Text(&d.ID), sqlitex.Text(&d.Recipient), sqlitex.Text(&d.From.ID), sqlitex.Text(&d.From.Name), sqlitex.Text((*string)(&d.From.Agent)), sqlitex.Text(&d.To),
 		sqlitex.Text(&d.ConversationID), &replyTo, sqlitex.Number(&hop), sqlitex.Text(&d.Body), sqlitex.Number(&d.CreatedAt), sqlitex.Number(&d.ReadAt), &d.row, sqlitex.Maybe(&archivedAt), &archiveReason,
-		sqlitex.Number(&at[0]), sqlitex.Text(&by[0]), sqlitex.Number(&at[1]), sqlitex.Text(&by[1]), sqlitex.Number(&at[2]), sqlitex.Text(&by[2]), sqlitex.Number(&at[3]), sqlitex.Text(&by[3]), sqlitex.Number(&at[4]), sqlitex.Text(&by[4]),
+		sqlitex.Number(&at[0]), sqlitex.Text(&evidence[0]), sqlitex.Number(&at[1]), sqlitex.Text(&evidence[1]), sqlitex.Number(&at[2]), sqlitex.Text(&evidence[2]), sqlitex.Number(&at[3]), sqlitex.Text(&evidence[3]), sqlitex.Number(&at[4]), sqlitex.Text(&evidence[4]),
 		sqlitex.Text(&via[0]), sqlitex.Text(&via[1]), sqlitex.Text(&d.Handed.Process), sqlitex.Text(&via[2]))
 	if err != nil {
 		return d, err
@@ -602,7 +602,7 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 	d.ReplyTo, d.Hop, d.archived = replyTo.String, int(hop), archivedAt.Valid
 	stages := [...]bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge.StageConsumed, bridge.StageAnswered, bridge.StageExpired}
 	for i, fact := range []*mail.Fact{&d.Woken, &d.Handed, &d.Consumed, &d.Answered, &d.Expired} {
-		*fact = mail.Fact{At: at[i], Via: wayOf(stages[i], via[i], by[i]), Evidence: by[i], Process: fact.Process}
+		*fact = mail.Fact{At: at[i], Via: wayOf(stages[i], via[i], evidence[i]), Evidence: evidence[i], Process: fact.Process}
 	}
 	if !d.Consumed.Happened() {
 		d.Consumed.At = d.ReadAt // read before stages were recorded

@@ -53,12 +53,12 @@ func consume(t *sqlitex.Tx, mark mail.Mark) error {
 
 // markStage stores a fact about a delivery that exists and has none of its kind.
 func markStage(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) error {
-	at, by := string(stage)+"_at", string(stage)+"_by"
-	changed, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, `+at+`, `+by+`)
+	at, evidence := string(stage)+"_at", string(stage)+"_by"
+	changed, err := t.Exec(`INSERT INTO delivery_stages (message_id, recipient, `+at+`, `+evidence+`)
 		SELECT ?1, ?2, ?3, ?4
 		WHERE EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND recipient = ?2)
 		   OR EXISTS (SELECT 1 FROM archived_messages WHERE id = ?1 AND recipient = ?2)
-		ON CONFLICT (message_id, recipient) DO UPDATE SET `+at+` = excluded.`+at+`, `+by+` = excluded.`+by+`
+		ON CONFLICT (message_id, recipient) DO UPDATE SET `+at+` = excluded.`+at+`, `+evidence+` = excluded.`+evidence+`
 		WHERE `+at+` IS NULL`, mark.MessageID, mark.Recipient, mark.At, mark.Evidence)
 	if err != nil || changed == 0 {
 		return err

@@ -126,12 +126,12 @@ func Paired(peer api.PCName) string {
 
 // Joined returns the message that this PC has joined a team.
 func Joined(joined api.Joined) string {
-	by := "hub"
+	proof := "hub"
 	if joined.Own {
-		by = "roster"
+		proof = "roster"
 	}
 	return fmt.Sprintf("This PC is %s in the team %s now (%s %s). The team's PCs may do nothing here until you allow it: see `bridge network`.\n",
-		joined.Name, joined.Team, by, link.Fingerprint(joined.Hub))
+		joined.Name, joined.Team, proof, link.Fingerprint(joined.Hub))
 }
 
 // Shown is the output of `bridge pair --json`.

@@ -31,10 +31,10 @@ func List[T any](items []T) []T {
 }
 
 // Each converts items to a list of shapes, never nil.
-func Each[T, S any](items []T, of func(T) S) []S {
+func Each[T, S any](items []T, convert func(T) S) []S {
 	shapes := make([]S, len(items))
 	for i, item := range items {
-		shapes[i] = of(item)
+		shapes[i] = convert(item)
 	}
 	return shapes
 }

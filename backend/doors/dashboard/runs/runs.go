@@ -59,8 +59,8 @@ type Runs struct {
 
 // New serves those jobs, and what sessions ask beside them, with the owner's standing rules; nil where there are none.
 // bound refuses words of the owner that come too fast.
-func New(of Jobs, prompts Prompts, rules Rules, bound func() error) *Runs {
-	return &Runs{jobs: of, prompts: prompts, rules: rules, bound: bound}
+func New(jobs Jobs, prompts Prompts, rules Rules, bound func() error) *Runs {
+	return &Runs{jobs: jobs, prompts: prompts, rules: rules, bound: bound}
 }
 
 // The display limits, both Bridge's own choice.

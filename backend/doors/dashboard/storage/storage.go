@@ -40,7 +40,7 @@ const (
 
 // Reports caches the last report and refreshes it on demand.
 type Reports struct {
-	of     Doctor
+	doctor Doctor
 	now    func() time.Time
 	wanted lifecycle.Signal // a summary is wanted
 	first  chan struct{}    // closed after the first inspection
@@ -61,7 +61,7 @@ type Checked struct {
 
 // NewReports returns Reports of a doctor; nil disables inspections.
 func NewReports(doctor Doctor, now func() time.Time) *Reports {
-	return &Reports{of: doctor, now: now, wanted: lifecycle.NewSignal(), first: make(chan struct{})}
+	return &Reports{doctor: doctor, now: now, wanted: lifecycle.NewSignal(), first: make(chan struct{})}
 }
 
 func (c *Checked) fresh(now time.Time, age time.Duration) bool {
@@ -88,7 +88,7 @@ func (s *Reports) look(ctx context.Context) (check.Report, error) {
 
 func (s *Reports) inspectLocked(ctx context.Context) (check.Report, error) {
 	began := s.now()
-	report, err := s.of.Check(ctx)
+	report, err := s.doctor.Check(ctx)
 	if err != nil {
 		return check.Report{}, fmt.Errorf("check the storage: %w", err)
 	}
@@ -122,7 +122,7 @@ func (s *Reports) Follow(ctx context.Context, failed func(error)) {
 // Latest returns the cached report without an inspection, or nil before the first
 // one. It requests a new one if that is due, and waits briefly for the first.
 func (s *Reports) Latest(ctx context.Context) *Checked {
-	if s.of == nil {
+	if s.doctor == nil {
 		return nil
 	}
 	known := s.known.Load()
@@ -167,7 +167,7 @@ func (s *Reports) want() {
 
 // Show answers GET /api/storage (STO-03).
 func (s *Reports) Show(w http.ResponseWriter, r *http.Request) error {
-	if s.of == nil {
+	if s.doctor == nil {
 		return bridge.Errorf(bridge.Unavailable, "the storage cannot be looked at from here: run `bridge doctor`")
 	}
 	report, err := s.report(r.Context(), reportAge)
@@ -179,10 +179,10 @@ func (s *Reports) Show(w http.ResponseWriter, r *http.Request) error {
 
 // Drills answers GET /api/storage/drills: the tested snapshots.
 func (s *Reports) Drills(w http.ResponseWriter, _ *http.Request) error {
-	if s.of == nil {
+	if s.doctor == nil {
 		return httpjson.WriteJSON(w, dto.Drills{Drills: []dto.Drill{}})
 	}
-	results, err := s.of.TestResults()
+	results, err := s.doctor.TestResults()
 	if err != nil {
 		return fmt.Errorf("read the drills: %w", err)
 	}

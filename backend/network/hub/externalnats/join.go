@@ -327,8 +327,8 @@ func (s server) unnamed(ctx context.Context, stream string) error {
 
 // unsealed returns the error for an entry that the team's key has not sealed.
 func unsealed(roster string, entry []byte) error {
-	if by := subject.SealedBy(entry); by != "" && by != roster {
-		return bridge.Errorf(bridge.Denied, "the roster is signed by another key (%s) than the one given as --roster (%s)", link.Fingerprint(by), link.Fingerprint(roster))
+	if signer := subject.SealedBy(entry); signer != "" && signer != roster {
+		return bridge.Errorf(bridge.Denied, "the roster is signed by another key (%s) than the one given as --roster (%s)", link.Fingerprint(signer), link.Fingerprint(roster))
 	}
 	return bridge.Errorf(bridge.Denied, "the roster's signature is wrong: what it says of this PC was changed on the server")
 }

@@ -126,10 +126,10 @@ func configure(device string, ip net.IP) error {
 	}
 	if ip != nil {
 		for _, set := range []struct {
-			what uint
-			to   net.IP
+			what    uint
+			address net.IP
 		}{{unix.SIOCSIFADDR, ip}, {unix.SIOCSIFNETMASK, net.IPv4(255, 255, 255, 0)}} { // no mask before there is an address
-			if err := errors.Join(request.SetInet4Addr(set.to.To4()), unix.IoctlIfreq(fd, set.what, request)); err != nil {
+			if err := errors.Join(request.SetInet4Addr(set.address.To4()), unix.IoctlIfreq(fd, set.what, request)); err != nil {
 				return fmt.Errorf("the address of %s: %w", device, err)
 			}
 		}
@@ -148,11 +148,11 @@ func (n *Network) carry(from byte, port *os.File) {
 		if size < 20 || packet[0]>>4 != 4 {
 			continue // not of IP version 4
 		}
-		to := packet[19]
+		recipient := packet[19]
 		n.mu.Lock()
-		file := n.ports[to]
+		file := n.ports[recipient]
 		n.mu.Unlock()
-		if file != nil && !n.cut[from].Load() && !n.cut[to].Load() {
+		if file != nil && !n.cut[from].Load() && !n.cut[recipient].Load() {
 			_, _ = file.Write(packet[:size]) // a machine takes it or does not
 		}
 	}

@@ -280,13 +280,13 @@ func readBack(ctx context.Context, conn *nats.Conn, folder string, stream Backup
 		return err
 	}
 	config["num_replicas"] = 1
-	var to struct {
+	var begun struct {
 		Deliver string `json:"deliver_subject"`
 	}
-	if err := call(ctx, conn, "STREAM.RESTORE."+stream.Name, map[string]any{"config": config, "state": stream.State}, &to); err != nil {
+	if err := call(ctx, conn, "STREAM.RESTORE."+stream.Name, map[string]any{"config": config, "state": stream.State}, &begun); err != nil {
 		return err
 	}
-	if err := upload(ctx, conn, path, to.Deliver); err != nil {
+	if err := upload(ctx, conn, path, begun.Deliver); err != nil {
 		return err
 	}
 	var want counts
@@ -304,7 +304,7 @@ func readBack(ctx context.Context, conn *nats.Conn, folder string, stream Backup
 }
 
 // upload sends a file in chunks, each after the one before was accepted.
-func upload(ctx context.Context, conn *nats.Conn, path, to string) error {
+func upload(ctx context.Context, conn *nats.Conn, path, subject string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -317,7 +317,7 @@ func upload(ctx context.Context, conn *nats.Conn, path, to string) error {
 			return err
 		}
 		once, cancel := context.WithTimeout(ctx, chunkTimeout)
-		answer, err := conn.RequestWithContext(once, to, buf[:n])
+		answer, err := conn.RequestWithContext(once, subject, buf[:n])
 		cancel()
 		if err != nil {
 			return err

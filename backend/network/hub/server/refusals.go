@@ -85,18 +85,18 @@ func (b *board) hearRefused(node, pc string, msg *nats.Msg) {
 	if err == nil {
 		err = json.Unmarshal(body, &refusal.Refusal)
 	}
-	of := b.refused[pc]
-	if err != nil || number <= of[node+" "+refusal.Why].number {
+	known := b.refused[pc]
+	if err != nil || number <= known[node+" "+refusal.Why].number {
 		return // not sealed by a node, or not new
 	}
-	if of == nil {
-		of = map[string]numbered{}
-		b.refused[pc] = of
+	if known == nil {
+		known = map[string]numbered{}
+		b.refused[pc] = known
 	}
 	refusal.number = number
-	of[node+" "+refusal.Why] = refusal
+	known[node+" "+refusal.Why] = refusal
 	sums := map[string]subject.Refusal{}
-	for _, each := range of {
+	for _, each := range known {
 		sum := sums[each.Why]
 		sums[each.Why] = subject.Refusal{Why: each.Why, Count: sum.Count + each.Count, Last: max(sum.Last, each.Last)}
 	}

@@ -172,11 +172,11 @@ func (r *roster) admit(key string, connection uint64) (PC, error) {
 // connectionsLocked returns the open connections of one PC.
 func (r *roster) connectionsLocked(id string) []uint64 {
 	var own []uint64
-	for connection, of := range r.online {
+	for connection, pc := range r.online {
 		if r.engine().GetClient(connection) == nil {
 			delete(r.online, connection)
 			r.names.Delete(connection)
-		} else if of == id {
+		} else if pc == id {
 			own = append(own, connection)
 		}
 	}

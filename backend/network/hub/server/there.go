@@ -298,8 +298,8 @@ func (b *board) tell(ctx context.Context) {
 
 // answer sends everything to one PC. It checks that only that PC receives the reply
 // subject: the PC could name any subject, and the hub may publish to all.
-func (b *board) answer(ctx context.Context, pc, to string) {
-	if !strings.HasPrefix(to, subject.InboxPrefix(pc)+".") || !b.mend(ctx) {
+func (b *board) answer(ctx context.Context, pc, reply string) {
+	if !strings.HasPrefix(reply, subject.InboxPrefix(pc)+".") || !b.mend(ctx) {
 		return
 	}
 	var lines [][]byte
@@ -307,10 +307,10 @@ func (b *board) answer(ctx context.Context, pc, to string) {
 		lines = b.add(lines, *line)
 	}
 	for i, some := range lines {
-		b.say(to, i < len(lines)-1, some)
+		b.say(reply, i < len(lines)-1, some)
 	}
 	if len(lines) == 0 {
-		b.say(to, false, nil)
+		b.say(reply, false, nil)
 	}
 }
 

@@ -92,11 +92,11 @@ const (
 
 const toldVersion = 1
 
-// Append appends the encoded line to to. It fails with Invalid for a wrong id.
-func (l Line) Append(to []byte) ([]byte, error) {
+// Append appends the encoded line to data. It fails with Invalid for a wrong id.
+func (l Line) Append(data []byte) ([]byte, error) {
 	id, err := hex.DecodeString(l.PC)
 	if err != nil || len(id) != idDigits/2 {
-		return to, bridge.Errorf(bridge.Invalid, "%s is no PC's identity", shown(l.PC))
+		return data, bridge.Errorf(bridge.Invalid, "%s is no PC's identity", shown(l.PC))
 	}
 	marks := byte(0)
 	if l.Removed {
@@ -105,19 +105,19 @@ func (l Line) Append(to []byte) ([]byte, error) {
 	if l.Left {
 		marks |= lineLeft
 	}
-	to = append(append(to, marks), id...)
+	data = append(append(data, marks), id...)
 	for _, number := range []int64{l.Entry, l.Number, l.At} {
-		to = binary.AppendVarint(to, number)
+		data = binary.AppendVarint(data, number)
 	}
 	for _, part := range [][]byte{[]byte(l.Name), []byte(l.Box), l.Word, l.Key, l.Signature} {
-		to = append(binary.AppendUvarint(to, uint64(len(part))), part...)
+		data = append(binary.AppendUvarint(data, uint64(len(part))), part...)
 	}
-	to = binary.AppendVarint(to, int64(len(l.Refusals)))
+	data = binary.AppendVarint(data, int64(len(l.Refusals)))
 	for _, refusal := range l.Refusals {
-		to = append(binary.AppendUvarint(to, uint64(len(refusal.Why))), refusal.Why...)
-		to = binary.AppendVarint(binary.AppendVarint(to, refusal.Count), refusal.Last)
+		data = append(binary.AppendUvarint(data, uint64(len(refusal.Why))), refusal.Why...)
+		data = binary.AppendVarint(binary.AppendVarint(data, refusal.Count), refusal.Last)
 	}
-	return to, nil
+	return data, nil
 }
 
 // EncodePresence returns a message of lines that Append has encoded.

@@ -108,11 +108,11 @@ const minPrefix = 12
 
 // FindPC returns the PC of a team with that name, id, or id prefix of at least 12 digits,
 // with or without spaces. It fails with NotFound if there is none or more than one.
-func FindPC[PC any](all []PC, text string, of func(PC) (name, id string)) (PC, error) {
+func FindPC[PC any](all []PC, text string, describe func(PC) (name, id string)) (PC, error) {
 	var found []PC
 	start := strings.ReplaceAll(text, " ", "")
 	for _, pc := range all {
-		name, id := of(pc)
+		name, id := describe(pc)
 		if name == text {
 			return pc, nil
 		}

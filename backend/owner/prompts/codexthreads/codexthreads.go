@@ -24,12 +24,12 @@ type Desk interface {
 	// Shows reports whether a prompt of that kind becomes a card now.
 	Shows(kind bridge.AgentKind) bool
 	// Hold creates a card and waits for the answer; an empty one leaves it to the terminal.
-	Hold(ctx context.Context, by any, args api.PromptArgs) (api.PromptAnswer, error)
+	Hold(ctx context.Context, asker any, args api.PromptArgs) (api.PromptAnswer, error)
 	// Deliver reports that codex has the answer, Tell the outcome of the prompt.
-	Deliver(by any, id string) error
-	Report(by any, id string, sign prompt.Sign) error
+	Deliver(asker any, id string) error
+	Report(asker any, id string, sign prompt.Sign) error
 	// Release releases all prompts that by holds.
-	Release(by any)
+	Release(asker any)
 }
 
 // Broker is the part of the broker that Watcher uses; *broker.Broker implements it.

@@ -190,7 +190,7 @@ func firstEndOf(pid, index int) *os.File {
 	}
 	want := "tty-index:\t" + strconv.Itoa(index) + "\n"
 	for _, entry := range entries {
-		if to, err := os.Readlink(filepath.Join(folder, "fd", entry.Name())); err != nil || filepath.Base(to) != "ptmx" {
+		if target, err := os.Readlink(filepath.Join(folder, "fd", entry.Name())); err != nil || filepath.Base(target) != "ptmx" {
 			continue
 		}
 		number, err := strconv.Atoi(entry.Name())

@@ -184,18 +184,18 @@ func MakeDirs(dir, path string) error {
 
 // CopyInto copies a file of the home dir, which is no database, into a set; of a redacted
 // file only the public part. It fails with fs.ErrNotExist (IsGone) if no part may be copied.
-func CopyInto(files disk.Files, dir, name, to string) (sum string, size int64, err error) {
+func CopyInto(files disk.Files, dir, name, target string) (sum string, size int64, err error) {
 	if !IsRedacted(name) {
-		return files.Copy(JoinHome(dir, name), to)
+		return files.Copy(JoinHome(dir, name), target)
 	}
 	public, ok := PublicPart(dir, name)
 	if !ok {
 		return "", 0, fs.ErrNotExist
 	}
-	if err := files.WriteNew(to, public, disk.PrivateFile); err != nil {
+	if err := files.WriteNew(target, public, disk.PrivateFile); err != nil {
 		return "", 0, err
 	}
-	return disk.Checksum(to)
+	return disk.Checksum(target)
 }
 
 // Present returns the managed files of dir that can be copied, with the databases' side

@@ -124,7 +124,7 @@ func (c *capture) copyOne(ctx context.Context, path string) (err error) {
 }
 
 func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err error) {
-	to := inventory.JoinHome(c.pending, file.Path)
+	target := inventory.JoinHome(c.pending, file.Path)
 	if err := c.Worker.At("copy " + file.Path); err != nil {
 		return err
 	}
@@ -133,13 +133,13 @@ func (c *capture) copyDatabase(ctx context.Context, file *inventory.File) (err e
 		bytes := size * int64(done) / int64(max(all, 1))
 		c.Worker.Progress(fmt.Sprintf("copying %s, %s of %s", file.Path, bridge.Size(bytes), bridge.Size(size)), int64(done), int64(all))
 	}
-	if err := transfer.CopyDatabase(ctx, inventory.JoinHome(c.Worker.Home.Dir(), file.Path), to, c.live, pages); err != nil {
+	if err := transfer.CopyDatabase(ctx, inventory.JoinHome(c.Worker.Home.Dir(), file.Path), target, c.live, pages); err != nil {
 		return err
 	}
 	if err := c.Worker.At("checksum " + file.Path); err != nil {
 		return err
 	}
-	if file.SHA256, file.Bytes, err = disk.Checksum(to); err != nil {
+	if file.SHA256, file.Bytes, err = disk.Checksum(target); err != nil {
 		return err
 	}
 	return c.Worker.At("verify " + file.Path)

@@ -81,13 +81,13 @@ func (m Maker) makeScoped(ctx context.Context, live bool, pause func(context.Con
 }
 
 func (m Maker) captureScoped(ctx context.Context, pending string, live bool, pause func(context.Context) error, manifest *inventory.Manifest) error {
-	to := filepath.Join(pending, inventory.MessagesFile)
+	target := filepath.Join(pending, inventory.MessagesFile)
 	window := func(name string) error { return errors.Join(pause(ctx), m.Worker.At(name)) }
 	if err := window("copy messages"); err != nil {
 		return err
 	}
 	copied, err := transfer.CopyMessages(ctx, transfer.ScopedCopy{
-		Store: m.Worker.Home.DB(), Archive: m.Worker.Home.Archive(), To: to, Live: live, Pause: func() error { return pause(ctx) },
+		Store: m.Worker.Home.DB(), Archive: m.Worker.Home.Archive(), To: target, Live: live, Pause: func() error { return pause(ctx) },
 	})
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (m Maker) captureScoped(ctx context.Context, pending string, live bool, pau
 	if err := window("verify messages"); err != nil {
 		return err
 	}
-	counts, err := check.VerifyDatabase(ctx, to)
+	counts, err := check.VerifyDatabase(ctx, target)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (m Maker) captureScoped(ctx context.Context, pending string, live bool, pau
 	if err := window("checksum messages"); err != nil {
 		return err
 	}
-	sum, size, err := disk.Checksum(to)
+	sum, size, err := disk.Checksum(target)
 	manifest.Files = []inventory.File{{Path: inventory.MessagesFile, SHA256: sum, Bytes: size}}
 	manifest.Counts = map[string]map[string]int{inventory.MessagesFile: counts}
 	return err

@@ -122,11 +122,11 @@ func (m Maker) rotateSets(dir string, name *regexp.Regexp) ([]string, error) {
 		return moved, err
 	}
 	for i := len(found) - 1; i >= m.Retention; i-- {
-		to := filepath.Join(archive, found[i].Path)
-		if err := m.Worker.Files().Publish(filepath.Join(dir, found[i].Path), to); err != nil {
+		target := filepath.Join(archive, found[i].Path)
+		if err := m.Worker.Files().Publish(filepath.Join(dir, found[i].Path), target); err != nil {
 			return moved, fmt.Errorf("move an older snapshot away: %w", err)
 		}
-		moved = append(moved, to)
+		moved = append(moved, target)
 	}
 	return moved, nil
 }

@@ -148,7 +148,7 @@ func (l *ReadCache[P]) Recent(read func(kept func(id string) bool) (newest []sql
 
 // Unread returns the number of unread messages for each recipient that has some. count
 // counts them for some recipients, or for all if it gets nil. It fails if count does.
-func (l *ReadCache[P]) Unread(count func(of []string) (map[string]int, error)) (map[string]int, error) {
+func (l *ReadCache[P]) Unread(count func(recipients []string) (map[string]int, error)) (map[string]int, error) {
 	if l.Changes == nil {
 		return count(nil)
 	}

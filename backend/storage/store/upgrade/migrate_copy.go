@@ -86,14 +86,14 @@ func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
 
 // backUp copies every page as one consistent state; other programs may read and write
 // meanwhile.
-func backUp(driver any, to string) error {
+func backUp(driver any, target string) error {
 	source, ok := driver.(interface {
 		NewBackup(string) (*sqlite.Backup, error)
 	})
 	if !ok {
 		return fmt.Errorf("the driver %T cannot back up", driver)
 	}
-	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(to))
+	backup, err := source.NewBackup("file:" + sqlitex.EscapePath(target))
 	if err != nil {
 		return err
 	}
