@@ -11,10 +11,12 @@ type OwnerCommand struct {
 
 // ownerCommands are all of them, sorted by their words.
 var ownerCommands = []OwnerCommand{
+	{Words: "allow", Does: trusts},
 	{Words: "answer", Does: "answers by this command"},
 	{Words: "approve", Does: "answers by this command"},
 	{Words: "config", Does: "reads and changes the settings by this command"},
 	{Words: "decide", Does: "pins and withdraws by this command"},
+	{Words: "deny", Does: trusts},
 	{Words: "files --cancel", Does: movesFiles},
 	{Words: "finish", Does: "finishes the work of a job"},
 	{Words: "install", Does: connectsAgents},
@@ -23,6 +25,8 @@ var ownerCommands = []OwnerCommand{
 	{Words: "link", Does: trusts},
 	{Words: "needs", Does: "is told what needs him", Shows: true},
 	{Words: "needs --away", Does: "switches away mode"},
+	{Words: "network off", Does: trusts},
+	{Words: "network on", Does: trusts},
 	{Words: "pair", Does: trusts},
 	{Words: "pause", Does: pausesExchanges},
 	{Words: "resume", Does: pausesExchanges},

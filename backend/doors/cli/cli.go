@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bridge/backend/doors/cli/access"
 	"bridge/backend/doors/cli/command"
 	"bridge/backend/doors/cli/maintenance"
 	"bridge/backend/doors/cli/manual"
@@ -88,6 +89,7 @@ func (a *App) root() *cobra.Command {
 		demoAgentCommand(a), mcpCommand(a), hookCommand(a), pluginCommand(a), retireCommand(a), backupWorkerCommand(a),
 		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a), maintenance.ProveInside(a.run()),
 	)
+	root.SetCompletionCommandGroupID(lastGroup)
 	usage.Prepare(root, versionOf(a).text())
 	usage.AddTopics(root, manual.Help(a.Manual, a.Stdout))
 	root.SetHelpCommandGroupID(lastGroup)
@@ -117,9 +119,9 @@ func commandGroups(a *App) []group {
 			needsCommand(a), sendCommand(a), answerCommand(a), approveCommand(a), decideCommand(a), decisionsCommand(a), rulesCommand(a), urlCommand(a),
 		}, maintenance.Pause(a.run(), owner)...)},
 		{"Jobs:", []*cobra.Command{runsCommand(a), watchCommand(a), finishCommand(a)}},
-		{"Other PCs and teams:", []*cobra.Command{
+		{"Other PCs and teams:", append([]*cobra.Command{
 			pairCommand(a), linkCommand(a), unlinkCommand(a), networkCommand(a), sendFileCommand(a), filesCommand(a), joinCommand(a), leaveCommand(a), teamCommand(a),
-		}},
+		}, access.Permissions(a.run(), access.Owner{Dial: dial(startsToRead), PCs: completing(a, pcNames)})...)},
 		{"Run and keep:", append(maintenance.Commands(a.run()), serveCommand(a), serviceCommand(a), maintenance.Logs(a.run()), maintenance.Doctor(a.run()), maintenance.Prove(a.run(), owner, completing(a, kindNames)), settings.Command(a.run()), uninstallCommand(a))},
 		{lastGroup, []*cobra.Command{versionCommand(a)}},
 	}

@@ -13,10 +13,12 @@ import (
 	"golang.org/x/term"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/doors/cli/access"
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/cli/pairs"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/network/link"
+	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 )
@@ -25,7 +27,7 @@ import (
 func pairCommand(a *App) *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
 		Use: "pair", Short: "Show a code by which another PC can pair with this one", Args: usage.None,
-		Long:    "Shows an address and a code for ten minutes, and waits for the other PC. After three wrong codes the invitation is\nburnt. What a paired PC may do here is denied until you allow it, in config.json or on the Network page.",
+		Long:    "Shows an address and a code for ten minutes, and waits for the other PC. After three wrong codes the invitation is\nvoid. On a terminal it first asks whether links shall be on, and at which address of this PC. A paired PC may do\nnothing here until you allow it: by `bridge allow`, or on the Network page.",
 		Example: "  bridge pair",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.pair(cmd.Context()) },
 	})
@@ -35,16 +37,19 @@ func (a *App) pair(ctx context.Context) error {
 	if err := a.onlyOwner("pair"); err != nil {
 		return err
 	}
-	client, _, err := a.dialOwner(ctx, startsToWrite)
+	client, home, err := a.dialOwner(ctx, startsToWrite)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	if err := access.AskToReach(a.run(), home); err != nil {
+		return err
+	}
 	invitation, err := client.Invite(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.print(pairs.Show(invitation), pairs.Invited(invitation, a.Now())); err != nil {
+	if err := a.print(pairs.Show(invitation), pairs.Invited(invitation, home, a.Now())); err != nil {
 		return err
 	}
 	ended, err := client.AwaitInvitation(ctx, invitation.ID)
@@ -52,8 +57,8 @@ func (a *App) pair(ctx context.Context) error {
 		return err
 	}
 	if err = pairs.Ended(ended); err == nil {
-		a.explain(pairs.Paired(ended.Peer))
-		return nil
+		a.explain(pairs.Paired(ended.Peer, home))
+		return access.AskToLink(a.run(), home)
 	}
 	if a.json { // the document is already printed
 		fmt.Fprintf(a.Stderr, "bridge: %s\n", outcome.Sentence(err))
@@ -66,11 +71,11 @@ func (a *App) pair(ctx context.Context) error {
 func linkCommand(a *App) *cobra.Command {
 	return a.byCode(&cobra.Command{
 		Use: "link ADDRESS", Short: "Pair with the PC that shows a code",
-		Long:    "Pairs with the PC at that address, which `bridge pair` runs on. It asks for the code that is shown there; a code is\nnever an argument, for everybody on this PC can read those.",
+		Long:    "Pairs with the PC at that address, where `bridge pair` runs. Bridge asks for the code that is shown there, because\nother users can see the arguments of a command. On a terminal it then asks whether links shall be on.",
 		Example: "  bridge link 192.168.1.20:4778",
-	}, func(ctx context.Context, client *ipc.Client, args api.LinkArgs) (any, string, error) {
+	}, func(ctx context.Context, client *ipc.Client, home config.Home, args api.LinkArgs) (any, string, error) {
 		peer, err := client.Link(ctx, args)
-		return peer, pairs.Paired(peer) + "\n", err
+		return peer, pairs.Paired(peer, home) + "\n", err
 	})
 }
 
@@ -78,12 +83,12 @@ func linkCommand(a *App) *cobra.Command {
 func joinCommand(a *App) *cobra.Command {
 	cmd := a.byCode(&cobra.Command{
 		Use: "join ADDRESS", Short: "Join the team whose hub shows a code",
-		Long: "Makes this PC one of the team whose hub is at that address. It asks for the code that `bridge-hub invite` shows there;\na code is never an argument, for everybody on this PC can read those. The team's PCs may do nothing here until you allow it.\n" +
+		Long: "Adds this PC to the team whose hub is at that address. Bridge asks for the code that `bridge-hub invite` shows there,\nbecause other users can see the arguments of a command. The team's PCs may do nothing here until you allow it.\n" +
 			"A team with a NATS server of its own has no code: each PC has credentials there, and a roster that the team's key has signed.",
 		Example: "  bridge join hub.example\n  bridge join --nats tls://nats.example:4222 --creds laptop.creds --team crew --roster 3f2a...",
-	}, func(ctx context.Context, client *ipc.Client, args api.LinkArgs) (any, string, error) {
+	}, func(ctx context.Context, client *ipc.Client, home config.Home, args api.LinkArgs) (any, string, error) {
 		joined, err := client.JoinTeam(ctx, args)
-		return joined, pairs.Joined(joined), err
+		return joined, pairs.Joined(joined, home), err
 	})
 	own, needsAddress, byCode := pairs.BindExternal(cmd.Flags()), cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -99,18 +104,25 @@ func joinCommand(a *App) *cobra.Command {
 		if err := a.onlyOwner(cmd.Name()); err != nil {
 			return err
 		}
-		join, err := own.Read()
+		home, err := a.home()
 		if err != nil {
 			return err
 		}
-		return a.withBroker(startsToWrite, join)(cmd, args)
+		join, err := own.Read(home)
+		if err == nil {
+			err = a.withBroker(startsToWrite, join)(cmd, args)
+		}
+		if err != nil || cmd.Flags().Changed("identity") { // that joins nothing
+			return err
+		}
+		return access.AskToLink(a.run(), home)
 	}
 	return cmd
 }
 
 // byCode makes a command that asks for the code shown at an address, and calls do
 // with it.
-func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ipc.Client, args api.LinkArgs) (answer any, text string, err error)) *cobra.Command {
+func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ipc.Client, home config.Home, args api.LinkArgs) (answer any, text string, err error)) *cobra.Command {
 	var fromInput bool
 	cmd.Args = usage.Exact(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -124,13 +136,21 @@ func (a *App) byCode(cmd *cobra.Command, do func(ctx context.Context, client *ip
 		if _, err := link.CleanCode(code); err != nil {
 			return err
 		}
-		return a.trusting(func(ctx context.Context, client *ipc.Client, args []string) (any, string, error) {
-			answer, text, err := do(ctx, client, api.LinkArgs{Address: args[0], Code: code})
+		home, err := a.home()
+		if err != nil {
+			return err
+		}
+		err = a.trusting(func(ctx context.Context, client *ipc.Client, args []string) (any, string, error) {
+			answer, text, err := do(ctx, client, home, api.LinkArgs{Address: args[0], Code: code})
 			if bridge.CodeOf(err) == bridge.Unavailable { // it concerns the other side, not this broker
 				err = bridge.Errorf(bridge.Conflict, "%s", err.Error())
 			}
 			return answer, text, err
 		})(cmd, args)
+		if err != nil {
+			return err
+		}
+		return access.AskToLink(a.run(), home)
 	}
 	cmd.Flags().BoolVar(&fromInput, "code-stdin", false, "read the code from standard input")
 	return a.jsonFlag(cmd)
@@ -224,7 +244,7 @@ func networkCommand(a *App) *cobra.Command {
 	var sessions bool
 	cmd := &cobra.Command{
 		Use: "network", Short: "Show the other PCs, paired or of the team, and what each may do here", Args: usage.None,
-		Example: "  bridge network\n  bridge network --sessions",
+		Example: "  bridge network\n  bridge network --sessions\n  bridge network on --listen 192.168.1.20",
 		RunE: a.withBroker(startsToRead, func(ctx context.Context, client *ipc.Client) (any, string, error) {
 			if sessions {
 				lists, err := client.NetworkLists(ctx)
@@ -235,5 +255,6 @@ func networkCommand(a *App) *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&sessions, "sessions", false, "show the sessions and jobs of the paired PCs, as far as their owners do")
+	cmd.AddCommand(access.Switches(a.run())...)
 	return a.jsonFlag(cmd)
 }

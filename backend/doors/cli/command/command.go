@@ -3,7 +3,6 @@
 package command
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,21 +89,53 @@ func (r Run) Ask(question string, yes bool) error {
 	if yes {
 		return nil
 	}
-	input, ok := r.Stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(input.Fd())) {
+	if !r.IsTerminal() {
 		return bridge.Errorf(bridge.Denied, "nothing was changed: this is no terminal to ask on, so consent needs --yes")
 	}
+	answer, err := r.Line(question + " [y/N] ")
+	if err != nil {
+		return err
+	}
+	if !IsYes(answer) {
+		return bridge.Errorf(bridge.Denied, "nothing was changed")
+	}
+	return nil
+}
+
+// IsTerminal reports whether a person can answer on the standard input.
+func (r Run) IsTerminal() bool {
+	input, ok := r.Stdin.(*os.File)
+	return ok && term.IsTerminal(int(input.Fd()))
+}
+
+// Line asks a question and returns the answer without white space around it. It reads no
+// further than the line, so that another question can follow.
+func (r Run) Line(question string) (string, error) {
 	asking := r.Stdout
 	if *r.JSON {
 		asking = r.Stderr // standard output is for the document only
 	}
-	fmt.Fprint(asking, question+" [y/N] ")
-	answer, err := bufio.NewReader(r.Stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
+	fmt.Fprint(asking, question)
+	var line []byte
+	for char := make([]byte, 1); ; {
+		n, err := r.Stdin.Read(char)
+		if n > 0 && char[0] != '\n' {
+			line = append(line, char[0])
+		}
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			return "", fmt.Errorf("read the answer: %w", err)
+		case err != nil || n > 0 && char[0] == '\n' || len(line) >= maxAnswerBytes:
+			return strings.TrimSpace(string(line)), nil
+		}
 	}
-	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-		return bridge.Errorf(bridge.Denied, "nothing was changed")
-	}
-	return nil
+}
+
+// maxAnswerBytes limits one answer.
+const maxAnswerBytes = 1024
+
+// IsYes reports whether an answer agrees.
+func IsYes(answer string) bool {
+	word := strings.ToLower(answer)
+	return word == "y" || word == "yes"
 }

@@ -11,6 +11,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/network/hub/externalnats"
+	"bridge/backend/platform/config"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
@@ -48,7 +49,7 @@ func (o *ExternalFlags) IsSet() bool {
 }
 
 // Read returns the command's function for the flags, and reads the named files.
-func (o *ExternalFlags) Read() (do func(context.Context, *ipc.Client) (answer any, text string, err error), err error) {
+func (o *ExternalFlags) Read(home config.Home) (do func(context.Context, *ipc.Client) (answer any, text string, err error), err error) {
 	if o.identity {
 		return func(ctx context.Context, client *ipc.Client) (any, string, error) {
 			pc, err := client.Identify(ctx)
@@ -80,7 +81,7 @@ func (o *ExternalFlags) Read() (do func(context.Context, *ipc.Client) (answer an
 		if bridge.CodeOf(err) == bridge.Unavailable { // it concerns the server, not this broker
 			err = bridge.Errorf(bridge.Conflict, "%s", err.Error())
 		}
-		return joined, Joined(joined), err
+		return joined, Joined(joined, home), err
 	}, nil
 }
 

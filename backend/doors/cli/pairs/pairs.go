@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/doors/cli/access"
 	"bridge/backend/network/link"
+	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -47,7 +49,7 @@ func Network(network api.Network, now time.Time) string {
 	}
 	switch {
 	case !network.Enabled:
-		b.WriteString("; links are off (network.enabled)")
+		b.WriteString("; links are off (turn them on with `bridge network on`)")
 	case network.Failed != "":
 		b.WriteString("; no PC can connect: " + network.Failed)
 	case len(network.Listening) > 0:
@@ -78,7 +80,7 @@ func Network(network api.Network, now time.Time) string {
 			fmt.Fprintf(&b, "  Update needed: %s.\n", pc.Update)
 		}
 		if pc.Failed != "" && !pc.Up {
-			fmt.Fprintf(&b, "  The last call came to nothing: %s.\n", bridge.OneLine(pc.Failed))
+			fmt.Fprintf(&b, "  The last connection attempt failed: %s.\n", bridge.OneLine(pc.Failed))
 		}
 	}
 	return b.String()
@@ -108,30 +110,31 @@ func team(b *strings.Builder, t api.Team, now time.Time) {
 }
 
 // Invited returns the instructions for pairing the other PC.
-func Invited(invitation api.Invited, now time.Time) string {
+func Invited(invitation api.Invited, home config.Home, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "On the other PC, run:\n\n  bridge link %s\n\nand type this code there, within %s:\n\n  %s\n\n",
 		invitation.Addresses[0], bridge.Span(time.UnixMilli(invitation.ExpiresAt).Sub(now)), invitation.Code)
 	if host, _, err := net.SplitHostPort(invitation.Addresses[0]); err == nil && net.ParseIP(host).IsLoopback() {
-		b.WriteString("Only programs of this PC can reach that address. For another PC, name this one's own in config.json:\n\n  \"network\": {\"listen\": [\"192.168.1.20\"]}\n\n")
+		b.WriteString("Only this PC reaches that address. " + access.Choose(home) + "\n")
 	}
 	fmt.Fprintf(&b, "This PC is %s (%s).\n", invitation.Name, link.Fingerprint(invitation.Self))
 	return b.String()
 }
 
 // Paired returns the message that a PC is paired.
-func Paired(peer api.PCName) string {
-	return fmt.Sprintf("Paired with %s (%s). It may do nothing here until you allow it: see `bridge network`.", peer.Name, link.Fingerprint(peer.ID))
+func Paired(peer api.PCName, home config.Home) string {
+	return fmt.Sprintf("Paired with %s (%s). It may do nothing here until you allow it, for example:\n  %s",
+		peer.Name, link.Fingerprint(peer.ID), home.CommandLine("bridge", "allow", peer.Name, "messages"))
 }
 
 // Joined returns the message that this PC has joined a team.
-func Joined(joined api.Joined) string {
+func Joined(joined api.Joined, home config.Home) string {
 	proof := "hub"
 	if joined.Own {
 		proof = "roster"
 	}
-	return fmt.Sprintf("This PC is %s in the team %s now (%s %s). The team's PCs may do nothing here until you allow it: see `bridge network`.\n",
-		joined.Name, joined.Team, proof, link.Fingerprint(joined.Hub))
+	return fmt.Sprintf("This PC is %s in the team %s now (%s %s). The team's PCs may do nothing here until you allow it:\n  %s\n",
+		joined.Name, joined.Team, proof, link.Fingerprint(joined.Hub), home.CommandLine("bridge", "network"))
 }
 
 // Shown is the output of `bridge pair --json`.
