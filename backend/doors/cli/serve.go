@@ -116,7 +116,7 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 			fmt.Fprintf(a.Stdout, "bridge: what was left of the lost store is kept in %s\n", running.RemainsPath())
 		}
 	}
-	for _, sentence := range config.MisspeltVariables(os.Environ()) {
+	for _, sentence := range append(config.MisspeltVariables(os.Environ()), config.InvalidVariables(os.Environ())...) {
 		log.Warn(sentence)
 	}
 	log.Info("ready", "url", running.URL(), "host", options.Host, "pid", os.Getpid(), "version", a.Version)

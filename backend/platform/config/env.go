@@ -63,6 +63,38 @@ func MisspeltVariables(environ []string) (sentences []string) {
 	return sentences
 }
 
+// InvalidVariables returns one sentence for each variable of the environment whose value
+// Bridge cannot use: it counts as not set. environ holds NAME=value.
+func InvalidVariables(environ []string) (sentences []string) {
+	const milliseconds = "a number of milliseconds"
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if value == "" {
+			continue
+		}
+		usable, want := true, ""
+		switch name {
+		case "BRIDGE_PORT":
+			usable, want = number(value, 65535, -1) >= 0, "a number from 0 to 65535"
+		case "BRIDGE_AUTO_BACKUP":
+			usable, want = number(value, 1, -1) >= 0, "0 or 1"
+		case "BRIDGE_BACKUP_RETENTION":
+			usable, want = number(value, math.MaxInt32, -1) >= 0, "a number of backups"
+		case "BRIDGE_MESSAGE_TTL_MS", "BRIDGE_QUEUED_MAIL_MAX_AGE_MS", "BRIDGE_BACKUP_INTERVAL_MS", "BRIDGE_ARCHIVE_AGE_MS":
+			usable, want = millis(value, -1) >= 0, milliseconds
+		case "BRIDGE_PROVE":
+			usable, want = ProveMode(value).check() == nil, "auto or off"
+		case "BRIDGE_LOG_LEVEL":
+			usable, want = new(slog.Level).UnmarshalText([]byte(value)) == nil, "debug, info, warn or error"
+		}
+		if !usable {
+			sentences = append(sentences, name+" is "+strconv.Quote(value)+": it must be "+want)
+		}
+	}
+	slices.Sort(sentences)
+	return sentences
+}
+
 // Settings is the settings in force: config.json, overridden by the BRIDGE_*
 // variables. Zero durations and a zero BackupRetention have seed 8's meaning: no
 // expiry, no interval, keep all. An invalid variable counts as unset. BRIDGE_NAME

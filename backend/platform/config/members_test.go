@@ -175,6 +175,32 @@ func boolText(on bool) string {
 	return "false"
 }
 
+func TestDOC_10_AnUnusableValueOfAVariableIsNamed(t *testing.T) {
+	for _, tt := range []struct{ variable, want string }{
+		{"BRIDGE_PORT=abc", `BRIDGE_PORT is "abc": it must be a number from 0 to 65535`},
+		{"BRIDGE_PORT=65536", `BRIDGE_PORT is "65536": it must be a number from 0 to 65535`},
+		{"BRIDGE_PORT=0", ""},
+		{"BRIDGE_PORT=", ""},
+		{"BRIDGE_AUTO_BACKUP=yes", `BRIDGE_AUTO_BACKUP is "yes": it must be 0 or 1`},
+		{"BRIDGE_AUTO_BACKUP=1", ""},
+		{"BRIDGE_BACKUP_RETENTION=-1", `BRIDGE_BACKUP_RETENTION is "-1": it must be a number of backups`},
+		{"BRIDGE_BACKUP_RETENTION=0", ""},
+		{"BRIDGE_ARCHIVE_AGE_MS=30d", `BRIDGE_ARCHIVE_AGE_MS is "30d": it must be a number of milliseconds`},
+		{"BRIDGE_MESSAGE_TTL_MS=99999999999999999999", `BRIDGE_MESSAGE_TTL_MS is "99999999999999999999": it must be a number of milliseconds`},
+		{"BRIDGE_MESSAGE_TTL_MS=9000000000000000000", ""}, // capped at 292 years
+		{"BRIDGE_LOG_LEVEL=loud", `BRIDGE_LOG_LEVEL is "loud": it must be debug, info, warn or error`},
+		{"BRIDGE_LOG_LEVEL=WARN", ""},
+		{"BRIDGE_PROVE=never", `BRIDGE_PROVE is "never": it must be auto or off`},
+		{"BRIDGE_PROVE=auto", ""},
+		{"OTHER_PORT=abc", ""},
+	} {
+		got := strings.Join(InvalidVariables([]string{tt.variable}), "\n")
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.variable, got, tt.want)
+		}
+	}
+}
+
 func TestDOC_10_AMisspeltVariableIsNamed(t *testing.T) {
 	got := MisspeltVariables([]string{"PATH=/bin", "BRIDGE_PORT=1", "BRIDGE_PROT=1", "bridge_home=x", "BRIDGE_SOMETHING_ELSE=1", "BRIDGE_CLAUD_BIN=/x", "BRIDGE_ARCHIVE=1"})
 	want := []string{

@@ -109,11 +109,13 @@ func Storage(s check.QuickStatus, line Line, now time.Time) string {
 	text := fmt.Sprintf("Storage    %s%s   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
 		s.Words(), how, more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
 	for _, finding := range s.Report.Findings {
-		if finding.Code == check.VariableUnknown {
+		switch {
+		case finding.Code == check.VariableUnknown || finding.Code == check.VariableInvalid:
 			text += "Variable   " + bridge.OneLine(finding.Detail) + "\n"
-		}
-		if finding.Code == check.SettingUnknown {
+		case finding.Code == check.SettingUnknown:
 			text += "Settings   " + bridge.OneLine(finding.Path+", "+finding.Detail) + "\n"
+		case finding.Path == check.ConfigFile: // status works, and the file does not
+			text += "Settings   " + bridge.OneLine(finding.Path+": "+finding.Detail) + "\n"
 		}
 	}
 	return text

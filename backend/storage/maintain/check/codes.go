@@ -89,6 +89,7 @@ const (
 	RegistryLockLeft   Code = "registry-lock-left"
 	ProgramGone        Code = "program-gone"
 	SettingUnknown     Code = "setting-unknown"
+	VariableInvalid    Code = "variable-invalid"
 	VariableUnknown    Code = "variable-unknown"
 )
 
@@ -190,6 +191,7 @@ func fileKinds() map[Code]Kind {
 		FileUnreadable:     {Warning, false, "Bridge cannot check it or use it.", "Make it readable for you."},
 		ProgramGone:        {Warning, false, "The agent's sessions get no mail.", "Run `bridge install`: it connects the agent to the program that you run now."},
 		SettingUnknown:     {Warning, false, "Bridge keeps it and does not use it.", "Mend its name in the file, or take it out with `bridge config unset`."},
+		VariableInvalid:    {Warning, false, "Bridge uses the setting or the default instead.", "Change its value where you set it. `bridge help environment` lists the variables."},
 		VariableUnknown:    {Warning, false, "Bridge does not read it, so its value has no effect.", "Mend its name where you set it. `bridge help environment` lists the variables."},
 	}
 }

@@ -33,10 +33,11 @@ type jsonStore struct {
 	read func(config.Home, []byte) error
 }
 
-const configFile = "config.json"
+// ConfigFile is the path of the settings in a finding.
+const ConfigFile = "config.json"
 
 var jsonStores = []jsonStore{
-	{path: configFile, version: config.Version, read: func(h config.Home, _ []byte) error {
+	{path: ConfigFile, version: config.Version, read: func(h config.Home, _ []byte) error {
 		_, err := h.Config()
 		return err
 	}},
@@ -139,7 +140,7 @@ func (k *checker) checkStore(store jsonStore) {
 			return
 		}
 	}
-	if store.path == configFile {
+	if store.path == ConfigFile {
 		unknown, err := config.File{Home: k.worker.Home}.Unknown()
 		if err != nil {
 			return // it was changed meanwhile
@@ -155,7 +156,7 @@ const commented = "config.json"
 
 // handEdited are the files that people edit: Bridge accepts a byte order mark before the
 // document.
-var handEdited = []string{configFile, config.AutoWakeStore, config.RulesStore, config.NeedsStore, config.PausesStore, config.ProofsStore}
+var handEdited = []string{ConfigFile, config.AutoWakeStore, config.RulesStore, config.NeedsStore, config.PausesStore, config.ProofsStore}
 
 // readJSON returns the bytes of one JSON document.
 func (k *checker) readJSON(name string) ([]byte, bool) {

@@ -23,10 +23,14 @@ func checkPrograms(k *checker) error {
 	return nil
 }
 
-// checkVariables reports misspelt variables of the environment of this program.
+// checkVariables reports misspelt variables, and unusable values, of the environment of
+// this program.
 func checkVariables(find func(code Code, path, detail string)) error {
 	for _, sentence := range config.MisspeltVariables(os.Environ()) {
 		find(VariableUnknown, "environment", sentence)
+	}
+	for _, sentence := range config.InvalidVariables(os.Environ()) {
+		find(VariableInvalid, "environment", sentence)
 	}
 	return nil
 }
