@@ -16,6 +16,8 @@ func init() {
 		"left":       func() { exitWith(left(os.Args[1:])) },
 		"killrunner": func() { exitWith(killRunner()) },
 		"brokerenv":  func() { exitWith(brokerEnv()) },
+		// typed SHELL LINE: the line is typed into the shell on a terminal; \t is the Tab key.
+		"typed": func() { exitWith(printTyped(os.Args[1], os.Args[2])) },
 	}
 }
 

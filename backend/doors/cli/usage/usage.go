@@ -19,11 +19,16 @@ import (
 // help topics. version is the output of --version.
 func Prepare(root *cobra.Command, version string) {
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.Version = version
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
+	root.InitDefaultCompletionCmd() // now, so that the reference holds it
+	for _, command := range root.Commands() {
+		if command.Name() == "completion" {
+			command.Short = "Print the script by which your shell completes commands and names"
+		}
+	}
 }
 
 // Topics are pages of help beside the commands. Their names win over those of commands.
@@ -38,6 +43,7 @@ func AddTopics(root *cobra.Command, topics Topics) {
 	help := helpCommand()
 	commands := help.RunE
 	help.Use, help.Short = "help [COMMAND|TOPIC]", "Show the help of a command, or a page about a topic"
+	help.ValidArgsFunction = completeHelp(topics.Names)
 	help.Example = "  bridge help send\n  bridge help config"
 	help.RunE = func(cmd *cobra.Command, words []string) error {
 		if len(words) == 1 && slices.Contains(topics.Names, words[0]) {
@@ -159,5 +165,21 @@ func helpCommand() *cobra.Command {
 			at.InitDefaultHelpFlag()
 			return at.Help()
 		},
+		ValidArgsFunction: completeHelp(nil),
+	}
+}
+
+// completeHelp completes the path of a command, or one of the topics.
+func completeHelp(topics []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, words []string, _ string) ([]string, cobra.ShellCompDirective) {
+		at, _, err := cmd.Root().Find(words)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found := namesBelow(at)
+		if len(words) == 0 {
+			found = append(found, topics...)
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }
