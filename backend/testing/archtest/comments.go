@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -70,4 +71,37 @@ func beginsWith(text, name string) bool {
 		words = words[1:]
 	}
 	return len(words) == 0 || strings.TrimRight(words[0], ",:.") == name
+}
+
+// saysWhenItFails matches the part of a doc comment about an error.
+var saysWhenItFails = regexp.MustCompile(`(?i)\b(fails?|failed|errors?|refuses?|refused|returns nil)\b`)
+
+// failureDocs counts the exported functions and methods of the product whose last result is
+// an error, and those of them whose doc comment says when they fail.
+func failureDocs(sources []source) (said, all int) {
+	for _, source := range sources {
+		if source.isTool() {
+			continue
+		}
+		for _, decl := range source.file.Decls {
+			function, is := decl.(*ast.FuncDecl)
+			if !is || !function.Name.IsExported() || !returnsError(function.Type) {
+				continue
+			}
+			all++
+			if saysWhenItFails.MatchString(function.Doc.Text()) {
+				said++
+			}
+		}
+	}
+	return said, all
+}
+
+func returnsError(function *ast.FuncType) bool {
+	if function.Results == nil {
+		return false
+	}
+	last := function.Results.List[len(function.Results.List)-1]
+	name, is := last.Type.(*ast.Ident)
+	return is && name.Name == "error"
 }

@@ -23,3 +23,37 @@ func TestCheckDocNamesFindsAnotherName(t *testing.T) {
 		}
 	}
 }
+
+// The share may grow, and not fall.
+func TestDOC_02_DocCommentsSayWhenFunctionsFail(t *testing.T) {
+	said, all := failureDocs(module(t))
+	if all < 500 {
+		t.Fatalf("only %d functions return an error: the search is broken", all)
+	}
+	share := 100 * said / all
+	t.Logf("%d of %d functions that return an error say when they fail: %d %%", said, all, share)
+	if share < 80 {
+		t.Errorf("%d %% of the functions that return an error say when they fail, at least 80 %% must", share)
+	}
+}
+
+func TestDOC_02_FailureDocsAreCounted(t *testing.T) {
+	text := `package chat
+
+// Send stores a message. It fails with Busy if too many wait.
+func Send() (int, error) { return 0, nil }
+
+// Read returns a message.
+func Read() (m int, err error) { return 0, nil }
+
+func Drop() error { return nil }
+
+// Count returns a number.
+func Count() int { return 0 }
+
+func open() error { return nil }
+`
+	if said, all := failureDocs([]source{parse(t, "backend/core/chat/c.go", text)}); said != 1 || all != 3 {
+		t.Errorf("%d of %d", said, all)
+	}
+}
