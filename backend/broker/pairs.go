@@ -147,7 +147,7 @@ func (p *pairMail) find(name string) (peerID string, err error) {
 	case err != nil:
 		return "", err
 	case len(found) != 1:
-		return "", bridge.Errorf(bridge.Ambiguous, "%q names %d sessions", name, len(found))
+		return "", bridge.Errorf(bridge.Ambiguous, "%q names %s", name, bridge.Counted(len(found), "session"))
 	case job.IsName(found[0].Name):
 		return "", bridge.Errorf(bridge.Denied, "%s is a delegated job: it takes messages from its own supervisor only", found[0].Name)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/agent/prove/scripted"
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/core/job/runs"
 	"bridge/backend/platform/ipc/api"
@@ -162,7 +163,7 @@ func (w *walk) results(ctx context.Context, name string) *fault {
 			}
 		}
 		if n != 1 {
-			return &fault{step, fmt.Sprintf("the inbox holds %q once", text), fmt.Sprintf("it holds that %d times", n)}
+			return &fault{step, fmt.Sprintf("the inbox holds %q once", text), fmt.Sprintf("it holds that %s", bridge.Counted(n, "time"))}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"bridge/backend/agent/prove/scripted"
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
 	"bridge/backend/platform/pageclient"
 )
@@ -159,7 +160,7 @@ func (w *walk) arrives(ctx context.Context, step, text string, said written) *fa
 	}
 	w.settle(ctx)
 	if n := w.newest(request).Count(text); n != 1 {
-		return &fault{step, "the model reads your words once", fmt.Sprintf("it reads them %d times\nBridge said: %s", n, said.Detail)}
+		return &fault{step, "the model reads your words once", fmt.Sprintf("it reads them %s\nBridge said: %s", bridge.Counted(n, "time"), said.Detail)}
 	}
 	if w.label != nil && !isPrompt(request, *w.label+text) {
 		return &fault{step, "the model reads your words as a prompt of its user", "it reads them, but not as such a prompt\nBridge said: " + said.Detail}
@@ -216,7 +217,7 @@ func (w *walk) toChild(ctx context.Context) *fault {
 	parent()
 	w.settle(ctx)
 	if n := w.newest(request).Count(text); request.Thread != asked.Thread || n != 1 {
-		return &fault{step, "the sub-agent " + asked.Thread + " reads them once", fmt.Sprintf("%s reads them %d times", request.Thread, n)}
+		return &fault{step, "the sub-agent " + asked.Thread + " reads them once", fmt.Sprintf("%s reads them %s", request.Thread, bridge.Counted(n, "time"))}
 	}
 	return nil
 }

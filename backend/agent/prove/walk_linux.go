@@ -311,7 +311,7 @@ func (w *walk) shown(ctx context.Context, step, id, body string, request scripte
 	}
 	got := "it holds no such message"
 	if n > 1 {
-		got = fmt.Sprintf("it holds the message %d times", n)
+		got = fmt.Sprintf("it holds the message %s", bridge.Counted(n, "time"))
 	}
 	return &fault{step, "the request to the model holds the message once", got + w.progress(ctx, id)}
 }

@@ -91,7 +91,7 @@ func timesOn(lines []int) string {
 	for _, line := range lines {
 		numbers = append(numbers, fmt.Sprint(line))
 	}
-	return fmt.Sprintf("%d times, on lines %s", len(lines), strings.Join(numbers, ", "))
+	return fmt.Sprintf("%s, on lines %s", bridge.Counted(len(lines), "time"), strings.Join(numbers, ", "))
 }
 
 // tomlProblem returns a readable error, with the lines, for invalid TOML.

@@ -39,7 +39,7 @@ func DecodeAdditive(data []byte, limitBytes int, dst any) error {
 
 func decode(data []byte, limitBytes int, dst any, members json.Options) error {
 	if len(data) > limitBytes {
-		return Errorf(TooLarge, "the request is larger than %d bytes", limitBytes)
+		return Errorf(TooLarge, "the request is larger than %s", Counted(limitBytes, "byte"))
 	}
 	switch string(bytes.TrimSpace(data)) {
 	case "":

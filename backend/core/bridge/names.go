@@ -98,7 +98,7 @@ func CheckText(what, text string, maxChars int) error {
 	}
 	if len(text) > maxChars { // the number of bytes is an upper limit of characters
 		if n := utf8.RuneCountInString(text); n > maxChars {
-			return Errorf(TooLarge, "%s has %d characters: at most %d are allowed", what, n, maxChars)
+			return Errorf(TooLarge, "%s has %s: at most %d are allowed", what, Counted(n, "character"), maxChars)
 		}
 	}
 	return nil

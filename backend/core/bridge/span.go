@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -52,10 +53,13 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.0f %cB", value, units[unit])
 }
 
-// Counted returns "1 message" or "3 messages".
+// Counted returns "1 message" or "3 messages", "1 process" or "3 processes".
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		noun += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -174,7 +174,7 @@ func CheckAnswers(choices []bridge.Choice, answers [][]string) error {
 		return errNoChoice
 	}
 	if len(answers) != len(choices) {
-		return bridge.Errorf(bridge.Invalid, "answers must hold a list for each of the %d questions, not %d", len(choices), len(answers))
+		return bridge.Errorf(bridge.Invalid, "answers must hold a list for each of the %s, not %d", bridge.Counted(len(choices), "question"), len(answers))
 	}
 	for i, choice := range choices {
 		if err := checkAnswer(i+1, choice, answers[i]); err != nil {

@@ -183,7 +183,7 @@ func shown(m bridge.Message) (text string, fits bool) {
 	if m.From.Agent == bridge.Owner {
 		from = "your user"
 	}
-	return fmt.Sprintf("\nA long message (%d characters, id %s) from %s "+longNote, utf8.RuneCountInString(m.Body), plain(m.ID), from), false
+	return fmt.Sprintf("\nA long message (%s, id %s) from %s "+longNote, bridge.Counted(utf8.RuneCountInString(m.Body), "character"), plain(m.ID), from), false
 }
 
 func section(note, elements string) string {

@@ -99,7 +99,7 @@ func (f Files) AllowOffer(offer FileOffer) error {
 	f = f.WithDefaults()
 	switch {
 	case offer.Entries > f.MaxEntries:
-		return bridge.Errorf(bridge.TooLarge, "%d files are too many: at most %d are taken at a time (network.files.maxEntries)", offer.Entries, f.MaxEntries)
+		return bridge.Errorf(bridge.TooLarge, "%s are too many: at most %d are taken at a time (network.files.maxEntries)", bridge.Counted(offer.Entries, "file"), f.MaxEntries)
 	case offer.Bytes > f.MaxBytes:
 		return bridge.Errorf(bridge.TooLarge, "%s are too much: at most %s are taken at a time (network.files.maxBytes)", bridge.Size(offer.Bytes), bridge.Size(f.MaxBytes))
 	}
@@ -127,7 +127,7 @@ func (m Manifest) Encode() ([]byte, error) {
 	}
 	data, err := json.Marshal(m)
 	if err == nil && len(data) > maxManifestBytes {
-		err = bridge.Errorf(bridge.TooLarge, "the names of the files need %d bytes: at most %d fit", len(data), maxManifestBytes)
+		err = bridge.Errorf(bridge.TooLarge, "the names of the files need %s: at most %d fit", bridge.Counted(len(data), "byte"), maxManifestBytes)
 	}
 	return data, err
 }
@@ -155,7 +155,7 @@ func ParseManifest(data []byte, offer FileOffer) (Manifest, error) {
 		return m, err
 	}
 	if fileOffer := m.Offer(data); fileOffer != offer {
-		return m, bridge.Errorf(bridge.Invalid, "the list of files is not what was offered: %d files of %d bytes instead of %d of %d", fileOffer.Entries, fileOffer.Bytes, offer.Entries, offer.Bytes)
+		return m, bridge.Errorf(bridge.Invalid, "the list of files is not what was offered: %s of %s instead of %d of %s", bridge.Counted(fileOffer.Entries, "file"), bridge.Size(fileOffer.Bytes), offer.Entries, bridge.Size(offer.Bytes))
 	}
 	return m, nil
 }
@@ -165,7 +165,7 @@ func (m Manifest) check() error {
 		return bridge.Errorf(bridge.Invalid, "there is no file in it")
 	}
 	if len(m.Files) > usualTransferEntries {
-		return bridge.Errorf(bridge.TooLarge, "%d files are too many: at most %d fit", len(m.Files), usualTransferEntries)
+		return bridge.Errorf(bridge.TooLarge, "%s are too many: at most %d fit", bridge.Counted(len(m.Files), "file"), usualTransferEntries)
 	}
 	taken := map[string]string{} // each name there, a file or a folder, in its first spelling
 	for _, file := range m.Files {

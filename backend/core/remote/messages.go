@@ -111,7 +111,7 @@ var receiptStages = []bridge.Stage{bridge.StageWoken, bridge.StageHanded, bridge
 func EncodeMail(m Mail) ([]byte, error) {
 	data, err := json.Marshal(m)
 	if err == nil && len(data) > maxPayloadBytes {
-		err = bridge.Errorf(bridge.TooLarge, "these messages need %d bytes on the link: at most %d fit", len(data), maxPayloadBytes)
+		err = bridge.Errorf(bridge.TooLarge, "these messages need %s on the link: at most %d fit", bridge.Counted(len(data), "byte"), maxPayloadBytes)
 	}
 	return data, err
 }

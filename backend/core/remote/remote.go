@@ -451,7 +451,7 @@ func said(err error) string {
 func encode(p payload) ([]byte, error) {
 	data, err := json.Marshal(p)
 	if err == nil && len(data) > maxPayloadBytes {
-		err = bridge.Errorf(bridge.TooLarge, "this needs %d bytes on the link: at most %d fit", len(data), maxPayloadBytes)
+		err = bridge.Errorf(bridge.TooLarge, "this needs %s on the link: at most %d fit", bridge.Counted(len(data), "byte"), maxPayloadBytes)
 	}
 	return data, err
 }

@@ -73,7 +73,7 @@ func Parse(typed string) (Query, error) {
 		return Query{}, bridge.Errorf(bridge.Invalid, "the query holds no word: full-text search finds letters and numbers")
 	}
 	if len(q.phrases) > maxPhrases {
-		return Query{}, bridge.Errorf(bridge.Invalid, "the query has %d words: at most %d are allowed", len(q.phrases), maxPhrases)
+		return Query{}, bridge.Errorf(bridge.Invalid, "the query has %s: at most %d are allowed", bridge.Counted(len(q.phrases), "word"), maxPhrases)
 	}
 	return q, nil
 }

@@ -276,7 +276,7 @@ func (r *Roster) CheckWords(words ...string) error {
 }
 
 func (r *Roster) ambiguous(word string, found []Known) error {
-	return bridge.Errorf(bridge.Ambiguous, "%q names %d sessions; %s", clip(word), len(found), r.choices(found))
+	return bridge.Errorf(bridge.Ambiguous, "%q names %s; %s", clip(word), bridge.Counted(len(found), "session"), r.choices(found))
 }
 
 // Target returns a live session as the decision rules see it. It omits a name that is

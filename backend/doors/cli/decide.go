@@ -195,7 +195,7 @@ func withdrawAllFrom(ctx context.Context, a *App, pc string, yes bool) error {
 	}
 	defer client.Close()
 	if err := withdrawEach(ctx, client, found.Decisions, &done); err != nil {
-		return fmt.Errorf("%d of %d decisions are withdrawn; run it again for the rest: %w", len(done.Withdrawn), len(found.Decisions), err)
+		return fmt.Errorf("%d of %s are withdrawn; run it again for the rest: %w", len(done.Withdrawn), bridge.Counted(len(found.Decisions), "decision"), err)
 	}
 	text := fmt.Sprintf("You withdrew %s of %s.\n", bridge.Counted(len(done.Withdrawn), "decision"), pc)
 	if left := len(found.Decisions) - len(done.Withdrawn); left > 0 {

@@ -41,7 +41,7 @@ func decisionsCommand(a *App) *cobra.Command {
 		Example: "  bridge decisions\n  bridge decisions licence --json\n  bridge decisions --from laptop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return &outcome.UsageError{Err: fmt.Errorf("%d words are too many: put a query of several into quotes; it is used as `%s`", len(args), cmd.UseLine())}
+				return &outcome.UsageError{Err: fmt.Errorf("%s are too many: put a query of several into quotes; it is used as `%s`", bridge.Counted(len(args), "word"), cmd.UseLine())}
 			}
 			return nil
 		},

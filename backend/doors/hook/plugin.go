@@ -167,7 +167,7 @@ func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
 			return nil, err
 		}
 		if whole = append(whole, part...); len(whole) > limitBytes {
-			return nil, bridge.Errorf(bridge.TooLarge, "a plugin's line is longer than %d bytes", limitBytes)
+			return nil, bridge.Errorf(bridge.TooLarge, "a plugin's line is longer than %s", bridge.Counted(limitBytes, "byte"))
 		}
 		if !more {
 			return whole, nil

@@ -189,7 +189,7 @@ func statusText(s server.Status, now time.Time) string {
 	keeps = append(keeps, fmt.Sprintf("%s of %s are used", bridge.Size(int64(s.Bytes)), bridge.Size(s.MaxBytes)))
 	fmt.Fprintf(&b, "%d of %d PCs are up. %s.\n", s.Up, s.PCs, strings.Join(keeps, ", "))
 	if s.Replicas > 1 {
-		fmt.Fprintf(&b, "Each message is on %d nodes.\n", s.Replicas)
+		fmt.Fprintf(&b, "Each message is on %s.\n", bridge.Counted(s.Replicas, "node"))
 	}
 	if s.Full != 0 {
 		fmt.Fprintf(&b, "FULL: %s.\n", s.FullWords())

@@ -330,7 +330,7 @@ func (g *Git) Include(ctx context.Context, w Worktree) ([]string, error) {
 // through links.
 func copyInto(w Worktree, names []string) (copied []string, err error) {
 	if len(names) > maxIncluded {
-		return nil, bridge.Errorf(bridge.TooLarge, ".worktreeinclude names %d files: at most %d are copied", len(names), maxIncluded)
+		return nil, bridge.Errorf(bridge.TooLarge, ".worktreeinclude names %s: at most %d are copied", bridge.Counted(len(names), "file"), maxIncluded)
 	}
 	var total int64
 	for _, name := range names {

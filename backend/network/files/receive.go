@@ -84,7 +84,7 @@ func (t *Transfers) open(from remote.PC, id string, offer remote.FileOffer) (at 
 	case r != nil && r.State == stateDone:
 		done = true
 	case in == nil && len(t.in) >= limits.AtOnce:
-		err = bridge.Errorf(bridge.Busy, "%d transfers come in already, which is the most (network.files.atOnce)", limits.AtOnce)
+		err = bridge.Errorf(bridge.Busy, "no more than %s at a time (network.files.atOnce)", bridge.Counted(limits.AtOnce, "transfer"))
 	case in == nil && t.tasks.HasEnded():
 		err = bridge.Errorf(bridge.Busy, "Bridge is ending there")
 	case in == nil:

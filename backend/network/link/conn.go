@@ -118,7 +118,7 @@ func parseHello(frame remote.Frame) (hello Hello, err error) {
 		return hello, bridge.Errorf(bridge.Unsupported, "the other PC (release %q) speaks version %d of the link, this one %d: update the older of the two", hello.Release, hello.Protocol, Protocol)
 	}
 	if len(hello.Capabilities) > maxCapability {
-		return hello, bridge.Errorf(bridge.TooLarge, "the hello has %d capabilities: at most %d fit", len(hello.Capabilities), maxCapability)
+		return hello, bridge.Errorf(bridge.TooLarge, "the hello has too many capabilities (%d): at most %d fit", len(hello.Capabilities), maxCapability)
 	}
 	return hello, nil
 }

@@ -151,7 +151,7 @@ func (i Identity) config(protocol string, verify func(peerID string) error) *tls
 				return bridge.Errorf(bridge.Unsupported, "the other side does not speak %s", protocol)
 			}
 			if len(state.PeerCertificates) != 1 {
-				return bridge.Errorf(bridge.Unauthorized, "the other side showed %d certificates instead of one", len(state.PeerCertificates))
+				return bridge.Errorf(bridge.Unauthorized, "the other side showed %s instead of one", bridge.Counted(len(state.PeerCertificates), "certificate"))
 			}
 			return verify(peerID(state.PeerCertificates[0]))
 		},

@@ -188,7 +188,7 @@ const mostCarried = 100_000
 
 // shortened returns a result that fits the link, with a note that it is incomplete.
 func shortened(e runs.Envelope) *runs.Envelope {
-	note := fmt.Sprintf("This result has %d characters, more than the link between the two PCs carries. It is kept whole on the PC that did the job; this is its begin:\n\n", e.Chars())
+	note := fmt.Sprintf("This result has %s, more than the link between the two PCs carries. It is kept whole on the PC that did the job; this is its begin:\n\n", bridge.Counted(e.Chars(), "character"))
 	e.Result = note + runs.FirstChars(e.Result, mostCarried)
 	e.Error = runs.FirstChars(e.Error, mostCarried/100)
 	e.Evidence.Files, e.Evidence.Commands = []runs.Changed{}, []runs.Command{}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/disk"
 )
@@ -204,7 +205,7 @@ func (j Jobs) checkValues() error {
 		case value != nil && strings.Contains(*value, "\x00"):
 			return fmt.Errorf("env.%s holds a zero byte, which no variable can", name)
 		case value != nil && len(*value) > mostOfValue:
-			return fmt.Errorf("env.%s has %d bytes, and a variable may have %d", name, len(*value), mostOfValue)
+			return fmt.Errorf("env.%s has %s, and a variable may have %d", name, bridge.Counted(len(*value), "byte"), mostOfValue)
 		}
 	}
 	for _, socket := range j.Sockets {

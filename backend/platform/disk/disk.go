@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"bridge/backend/core/bridge"
 )
 
 // Step names one step of a durable write. The constants are in the order of execution.
@@ -451,7 +453,7 @@ func checkSize(file *os.File, want int64) error {
 		return err
 	}
 	if info.Size() != want {
-		return fmt.Errorf("the file holds %d bytes, not the %d written", info.Size(), want)
+		return fmt.Errorf("the file holds %s, not the %d written", bridge.Counted(int(info.Size()), "byte"), want)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"bridge/backend/core/bridge"
 )
 
 // ErrTooLarge reports a file over the caller's limit; none of its bytes were used.
@@ -39,7 +41,7 @@ func ReadLimited(path string, limitBytes int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if int64(len(data)) > limitBytes {
-		return nil, fmt.Errorf("read %s: %w (%d bytes)", path, ErrTooLarge, limitBytes)
+		return nil, fmt.Errorf("read %s: %w (%s)", path, ErrTooLarge, bridge.Counted(int(limitBytes), "byte"))
 	}
 	return data, nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bridge/backend/core/bridge"
 )
 
 // EndAllBelow reaps the processes below this one until none is left; this process
@@ -16,7 +18,7 @@ import (
 // with id and command line, or "" if it killed none.
 func EndAllBelow(grace time.Duration) string {
 	if ended := endAllBelow(grace); len(ended) > 0 {
-		return fmt.Sprintf("left behind: %d processes\n\t%s\n", len(ended), strings.Join(ended, "\n\t"))
+		return fmt.Sprintf("left behind: %s\n\t%s\n", bridge.Counted(len(ended), "process"), strings.Join(ended, "\n\t"))
 	}
 	return ""
 }

@@ -95,14 +95,14 @@ func ReceiveFile(socket *os.File) (*os.File, error) {
 func fileOf(rights []byte) (*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
-		return nil, errors.Join(err, bridge.Errorf(bridge.Invalid, "a message has %d descriptors, not 1", len(messages)))
+		return nil, errors.Join(err, bridge.Errorf(bridge.Invalid, "a message has %s, not 1", bridge.Counted(len(messages), "descriptor")))
 	}
 	descriptors, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(descriptors) != 1 {
 		for _, descriptor := range descriptors {
 			_ = unix.Close(descriptor) // it has no other owner
 		}
-		return nil, errors.Join(err, bridge.Errorf(bridge.Invalid, "a message has %d descriptors, not 1", len(descriptors)))
+		return nil, errors.Join(err, bridge.Errorf(bridge.Invalid, "a message has %s, not 1", bridge.Counted(len(descriptors), "descriptor")))
 	}
 	return os.NewFile(uintptr(descriptors[0]), "received"), nil
 }

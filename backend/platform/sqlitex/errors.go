@@ -23,7 +23,7 @@ func Error(path string, err error) error {
 	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &reported) && reported.Code()&0xff == sqlite3.SQLITE_CANTOPEN && len(path) > longestPath:
-		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s cannot be opened: a path of %d bytes is too long for a database, choose a shorter home", path, len(path)))
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s cannot be opened: a path of %s is too long for a database, choose a shorter home", path, bridge.Counted(len(path), "byte")))
 	case errors.As(err, &reported):
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s %s", path, sqliteReason(reported)))
 	}

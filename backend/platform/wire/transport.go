@@ -42,7 +42,7 @@ func ReadWhole(r *bufio.Reader, limitBytes int) (remote.Frame, error) {
 		return remote.Frame{}, bridge.Errorf(bridge.TooLarge, "a frame's body of %d bytes does not fit", frame.BodyBytes)
 	}
 	if frame.Body, err = ReadFrame(r, frame.BodyBytes); err == nil && len(frame.Body) != frame.BodyBytes {
-		err = bridge.Errorf(bridge.Invalid, "a frame's body has %d bytes instead of %d", len(frame.Body), frame.BodyBytes)
+		err = bridge.Errorf(bridge.Invalid, "a frame's body has %s instead of %d", bridge.Counted(len(frame.Body), "byte"), frame.BodyBytes)
 	}
 	return frame, err
 }

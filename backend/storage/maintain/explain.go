@@ -67,5 +67,5 @@ func (m Maintenance) explainRetention() string {
 	if m.Retention == 1 {
 		return "The newest snapshot stays in place; older ones move to the archive beside it, and none is deleted."
 	}
-	return fmt.Sprintf("The newest %d snapshots stay in place; older ones move to the archive beside them, and none is deleted.", m.Retention)
+	return fmt.Sprintf("The newest %s stay in place; older ones move to the archive beside them, and none is deleted.", bridge.Counted(m.Retention, "snapshot"))
 }

@@ -107,8 +107,9 @@ var wings = []wing{
 		{"worker"},
 		{"worker/mcp", "worker/runjob"},
 		{"daemon"},
-		{"cli/demo", "cli/service", "cli/pairs", "cli/report", "cli/command", "cli/manual"},
-		{"cli/settings", "cli/maintenance"},
+		{"cli/demo", "cli/service", "cli/report", "cli/command", "cli/manual"},
+		{"cli/settings", "cli/maintenance", "cli/access"},
+		{"cli/pairs"},
 		{"cli"},
 	}},
 }

@@ -12,10 +12,10 @@ import (
 
 // countedPlural matches a number and the plural that follows it, perhaps after an adjective:
 // "%d files", "%d older sessions".
-var countedPlural = regexp.MustCompile(`%d (?:([a-z]+) )?([a-z]{3,}s)\b`)
+var countedPlural = regexp.MustCompile(`%d (?:([a-z]+) )?([a-z]{3,}s)\b(?:[^=]|$)`)
 
 // noPlurals are words with an s at the end that are no plural of a noun.
-var noPlurals = []string{"has", "was", "its", "this", "less", "names", "needs", "says", "ends", "does", "goes", "lives", "waits", "exists", "descends"}
+var noPlurals = []string{"has", "was", "its", "this", "less", "names", "needs", "offers", "says", "ends", "does", "goes", "lives", "waits", "wakes", "exists", "descends"}
 
 // noAdjectives are words between a number and a plural that part the two.
 var noAdjectives = []string{"of", "in", "to", "and", "or", "on", "at", "by", "for", "is", "with", "each", "than", "from"}
@@ -67,7 +67,7 @@ func pluralsIn(format string) (found []plural) {
 			continue
 		}
 		before := strings.ReplaceAll(format[:at[0]], "%%", "")
-		found = append(found, plural{format[at[0]:at[1]], strings.Count(before, "%")})
+		found = append(found, plural{format[at[0]:at[5]], strings.Count(before, "%")})
 	}
 	return found
 }

@@ -109,7 +109,7 @@ func TestWhatATestLeavesRunningIsNamed(t *testing.T) {
 	again := exec.CommandContext(soon(t), self, "-test.run=^"+t.Name()+"$", "-test.v")
 	again.Env = append(slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "BRIDGE_ISOLATED=") }), within+"=1")
 	output, err := again.CombinedOutput()
-	if again.ProcessState.ExitCode() != 1 || !regexp.MustCompile(`(?m)^left behind: 1 processes\n\t\d+: sleep 6000.25$`).Match(output) {
+	if again.ProcessState.ExitCode() != 1 || !regexp.MustCompile(`(?m)^left behind: 1 process\n\t\d+: sleep 6000.25$`).Match(output) {
 		t.Errorf("the run within: %v\n%s", err, output)
 	}
 	if found, _ := exec.CommandContext(t.Context(), "pgrep", "-f", "sleep 6000.25").Output(); len(found) > 0 {

@@ -220,7 +220,7 @@ func (e Envelope) Body(file string) string {
 func (e Envelope) Begin(what, file string) string { return e.begin(what, file, bridge.MaxBodyChars) }
 
 func (e Envelope) begin(what, file string, most int) string {
-	head := fmt.Sprintf("The result has %d characters, more than %s holds. It is kept whole in %s; this is its begin:\n\n", e.Chars(), what, file)
+	head := fmt.Sprintf("The result has %s, more than %s holds. It is kept whole in %s; this is its begin:\n\n", bridge.Counted(e.Chars(), "character"), what, file)
 	return head + FirstChars(e.Result, most-utf8.RuneCountInString(head))
 }
 

@@ -30,7 +30,11 @@ func (e Evidence) Words() string {
 	}
 	var spent []string
 	if e.Tokens > 0 {
-		spent = append(spent, grouped(e.Tokens)+" tokens")
+		unit := " tokens"
+		if e.Tokens == 1 {
+			unit = " token"
+		}
+		spent = append(spent, grouped(e.Tokens)+unit)
 	}
 	if e.CostUSD > 0 {
 		spent = append(spent, dollars(e.CostUSD))

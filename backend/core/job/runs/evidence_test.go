@@ -13,6 +13,7 @@ func TestJOB_15_TheMessageSaysWhatTheRunnerSaw(t *testing.T) {
 		"It ran 3 commands, 1 failed, and changed 2 files; 12,400 tokens, $0.08, 3 min.": {
 			Base: "b", Files: make([]Changed, 2), Commands: []Command{{Exit: &well}, {Exit: &failed}, {}}, Tokens: 12_400, CostUSD: 0.08, DurationMs: 185_000,
 		},
+		"It ran no commands and changed no files; 1 token, 7 s.":                   {Base: "b", Tokens: 1, DurationMs: 7_000},
 		"It ran no commands and changed no files; 999 tokens, 7 s.":                {Base: "b", Tokens: 999, DurationMs: 7_000},
 		"It ran 1 command and changed 1 file; 1,234,567 tokens, under $0.01, 0 s.": {Base: "b", Files: make([]Changed, 1), Commands: []Command{{Exit: &well}}, Tokens: 1_234_567, CostUSD: 0.004, DurationMs: 1},
 		"It ran no commands and changed no files; $0.01, 0 s.":                     {Base: "b", CostUSD: 0.01, DurationMs: 1},

@@ -148,7 +148,8 @@ func Choose(home config.Home) string {
 }
 
 // AskToReach asks on a terminal, before a pairing, whether links shall be on and at which
-// address of this PC. Without a terminal it changes nothing.
+// address of this PC. Without a terminal it changes nothing. It fails with Invalid for a wrong
+// number, and if the settings cannot be read or written.
 func AskToReach(r command.Run, home config.Home) error {
 	settings, err := readSettings(home)
 	if err != nil || !r.IsTerminal() || *r.JSON {
@@ -183,7 +184,8 @@ func AskToReach(r command.Run, home config.Home) error {
 }
 
 // AskToLink turns links on if they are off and the owner agrees on a terminal. Without a
-// terminal it prints the command that does so.
+// terminal it prints the command that does so. It fails if the settings cannot be read or
+// written.
 func AskToLink(r command.Run, home config.Home) error {
 	settings, err := readSettings(home)
 	if err != nil || settings.Enabled {

@@ -162,7 +162,7 @@ func (r *roster) admit(key string, connection uint64) (PC, error) {
 		return pc, err
 	}
 	if own := r.connectionsLocked(pc.ID); len(own) >= maxConnections {
-		return pc, bridge.Errorf(bridge.Busy, "it has %d connections already, which is the most", len(own))
+		return pc, bridge.Errorf(bridge.Busy, "it has %s already, which is the most", bridge.Counted(len(own), "connection"))
 	}
 	r.online[connection], r.came[pc.ID] = pc.ID, true
 	r.names.Store(connection, [2]string{pc.ID, pc.Name + " (" + link.Fingerprint(pc.ID) + ")"})

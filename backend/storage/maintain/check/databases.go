@@ -274,7 +274,7 @@ func (k *checker) checkIndex(ctx context.Context) error {
 	case state.Archive > 0 && inventory.IsMissing(inventory.JoinHome(k.dir, inventory.Archive)):
 		k.find(DatabaseMissing, inventory.Archive, "it is gone, but the search index knows messages of it")
 	case state.Version > 0 && state.Behind >= farBehind:
-		k.find(IndexBehind, inventory.History, "the search index does not reach the newest messages yet: "+rowsText(int(state.Behind)))
+		k.find(IndexBehind, inventory.History, "the search index does not reach the newest messages yet: "+bridge.Counted(int(state.Behind), "row"))
 	}
 	return nil
 }

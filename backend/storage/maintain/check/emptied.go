@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/storage/maintain/inventory"
 	"bridge/backend/storage/store/transfer"
 )
@@ -44,7 +45,7 @@ func (k *checker) checkEmptied(ctx context.Context) error {
 }
 
 func (k *checker) findEmptied(table string, rows int, snapshot inventory.Set) {
-	k.find(TableEmptied, inventory.Primary, fmt.Sprintf("the table %s is empty, and had %s in backups/%s", table, rowsText(rows), snapshot.Path))
+	k.find(TableEmptied, inventory.Primary, fmt.Sprintf("the table %s is empty, and had %s in backups/%s", table, bridge.Counted(rows, "row"), snapshot.Path))
 }
 
 // mayEmpty reports whether rows leave a table normally: messages to the archive, and rows
@@ -66,16 +67,9 @@ func (k *checker) checkMessagesLeft(ctx context.Context, then, now map[string]in
 	had, has := then["messages"]+then["archived_messages"], now["messages"]+now["archived_messages"]+archived
 	_, whole := now["archived_messages"]
 	if whole && has < had {
-		k.find(TableEmptied, inventory.Primary, fmt.Sprintf("it has %s of messages, the archive included, and had %s in backups/%s", rowsText(has), rowsText(had), snapshot.Path))
+		k.find(TableEmptied, inventory.Primary, fmt.Sprintf("it has %s of messages, the archive included, and had %s in backups/%s", bridge.Counted(has, "row"), bridge.Counted(had, "row"), snapshot.Path))
 	}
 	return nil
-}
-
-func rowsText(n int) string {
-	if n == 1 {
-		return "1 row"
-	}
-	return fmt.Sprintf("%d rows", n)
 }
 
 // isDamaged reports whether a database cannot be counted: its damage is already reported.

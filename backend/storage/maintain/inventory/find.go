@@ -56,7 +56,7 @@ func findSet(dir, typed, folder string, name *regexp.Regexp, none string) (strin
 	case 1:
 		return filepath.Join(folder, fits[0].Path), nil
 	default:
-		return "", bridge.Errorf(bridge.Ambiguous, "%s is the beginning of %d snapshots: type more of it", typed, len(fits))
+		return "", bridge.Errorf(bridge.Ambiguous, "%s is the beginning of %s: type more of it", typed, bridge.Counted(len(fits), "snapshot"))
 	}
 }
 

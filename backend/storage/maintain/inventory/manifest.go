@@ -128,7 +128,7 @@ func (m Manifest) CheckSizes(dir string) error {
 		case !info.Mode().IsRegular():
 			return bridge.Errorf(bridge.Storage, "the snapshot %s is damaged: %s is not a regular file", dir, file.Path)
 		case info.Size() != file.Bytes:
-			return bridge.Errorf(bridge.Storage, "the snapshot %s is damaged: %s has %d bytes, not %d", dir, file.Path, info.Size(), file.Bytes)
+			return bridge.Errorf(bridge.Storage, "the snapshot %s is damaged: %s has %s, not %d", dir, file.Path, bridge.Counted(int(info.Size()), "byte"), file.Bytes)
 		}
 	}
 	return nil

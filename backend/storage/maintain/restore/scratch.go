@@ -111,7 +111,7 @@ func (r Restorer) testMessages(ctx context.Context, dir string, result *inventor
 			return err
 		}
 		if got := merged.Missing() + merged.Present; got != result.Rows {
-			return bridge.Errorf(bridge.Storage, "%d rows of %s came into an empty home, not the %d that its manifest counts", got, dir, result.Rows)
+			return bridge.Errorf(bridge.Storage, "%s of %s came into an empty home, not the %d that its manifest counts", bridge.Counted(got, "row"), dir, result.Rows)
 		}
 		result.Detail = bridge.Counted(result.Rows, "row") + " of messages were merged into a scratch home and found whole"
 		return restorer.checkSound(ctx)

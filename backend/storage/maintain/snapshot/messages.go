@@ -101,7 +101,7 @@ func (m Maker) captureScoped(ctx context.Context, pending string, live bool, pau
 	}
 	for table, count := range copied {
 		if counts[table] != count {
-			return bridge.Errorf(bridge.Storage, "the copy has %d rows in %s, not %d", counts[table], table, count)
+			return bridge.Errorf(bridge.Storage, "the copy has %s in %s, not %d", bridge.Counted(counts[table], "row"), table, count)
 		}
 	}
 	if err := window("checksum messages"); err != nil {

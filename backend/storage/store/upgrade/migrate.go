@@ -199,14 +199,14 @@ func (m *migration) verify(ctx context.Context, before map[string]int) error {
 		return err
 	}
 	if after[brokenReferences] > before[brokenReferences] {
-		return fmt.Errorf("%d references would be broken", after[brokenReferences]-before[brokenReferences])
+		return fmt.Errorf("%s would be broken", bridge.Counted(after[brokenReferences]-before[brokenReferences], "reference"))
 	}
 	for name, count := range before {
 		if name == "bridge_components" && after[name] > count {
 			continue // another program's components, and ours
 		}
 		if name != brokenReferences && after[name] != count {
-			return fmt.Errorf("the table %s would have %d rows, not %d", name, after[name], count)
+			return fmt.Errorf("the table %s would have %s, not %d", name, bridge.Counted(after[name], "row"), count)
 		}
 	}
 	return nil
