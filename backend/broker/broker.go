@@ -32,7 +32,7 @@ import (
 	"bridge/backend/storage/store"
 )
 
-// Options configures a [Broker]. All fields are required except CLI, Proofs, Pace and HoldShared.
+// Options configures a [Broker]. All fields are required except CLI, Proofs, Timing and HoldShared.
 type Options struct {
 	Home     config.Home
 	Settings func() (config.Settings, error) // read from the file at each use
@@ -52,7 +52,7 @@ type Options struct {
 	// HoldShared is set while older programs run. The JSON stores that they share with
 	// this build then stay unchanged (VER-05).
 	HoldShared bool
-	Pace       Pace   // of wakes; tests use shorter ones
+	Timing     Timing // of wakes; tests use shorter ones
 	Retire     func() // ends this process cleanly; called for a background broker only
 
 	// step, if set, is called at each named point of the work. Tests block there to put
@@ -62,8 +62,8 @@ type Options struct {
 	terminals func(cwd, dataDir string) agent.Terminals
 }
 
-// Pace sets the intervals and timeouts of wakes.
-type Pace = wake.Pace
+// Timing sets the intervals and timeouts of wakes.
+type Timing = wake.Timing
 
 // Broker serves one home. It joins the parts and serves the local connections.
 type Broker struct {
@@ -76,7 +76,7 @@ var _ ipc.Handler = (*Broker)(nil)
 // New creates a broker. It loads the known sessions and imports the acks that no broker
 // received. It fails if the store cannot list the sessions.
 func New(ctx context.Context, opts Options) (*Broker, error) {
-	opts.Pace = opts.Pace.OrUsual()
+	opts.Timing = opts.Timing.OrUsual()
 	peers, err := opts.DB.Peers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load the known sessions: %w", err)
@@ -123,7 +123,7 @@ func newParts(c *core, prefs *wake.Prefs) parts {
 		decisions: &decisions{c},
 		chats:     &chats{c},
 		children:  &children{core: c},
-		idleness:  presence.Idleness{Presence: c.Presence, Doubt: c.opts.Pace.Doubt, Soon: c.soon, Again: func() { c.at(doubting) }},
+		idleness:  presence.Idleness{Presence: c.Presence, Doubt: c.opts.Timing.Doubt, Soon: c.soon, Again: func() { c.at(doubting) }},
 		wakes:     &wakes{c},
 		wakeHooks: &wakeHooks{c},
 		channels:  &channels{c},

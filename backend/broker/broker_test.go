@@ -42,7 +42,7 @@ type bench struct {
 	queue  agent.Queue
 	cli    func(context.Context, bridge.AgentKind) (agent.Found, error) // nil: nobody asks
 	proofs *proving.Service                                             // nil: knows none
-	pace   Pace
+	pace   Timing
 	step   func(point)
 	shows  agent.Terminals // the terminals of codex, read by the broker at each look
 
@@ -78,7 +78,7 @@ func (b *bench) start() {
 	}
 	b.broker, err = New(ctx, Options{
 		Home: b.home, Settings: func() (config.Settings, error) { return b.home.Settings(b.getenv) }, DB: b.db, Now: b.now, Log: log,
-		Host: "serve", Version: "test", URL: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, CLI: b.cli, Proofs: b.proofs, Pace: b.pace,
+		Host: "serve", Version: "test", URL: func() string { return "" }, Retire: func() {}, Queue: func() (agent.Queue, error) { return b.queue, nil }, CLI: b.cli, Proofs: b.proofs, Timing: b.pace,
 		step: b.step, terminals: func(string, string) agent.Terminals { return b.shows },
 	})
 	if err != nil {

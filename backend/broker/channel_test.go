@@ -83,7 +83,7 @@ func channelDropsBeforeAnothersTurn(t *testing.T) {
 	app := b.withChannel()
 	b.chat(chat.Request{Session: app.ID, Body: pushedWords, MessageID: pushedID})
 	b.push(app)
-	pass(Pace{}.OrUsual().Settle) // a host that shows it has begun with it by now
+	pass(Timing{}.OrUsual().Settle) // a host that shows it has begun with it by now
 	reply := b.hook(promptOf("something else"), true)
 	if !strings.Contains(reply.Text, pushedWords) || b.stage(pushedID) != bridge.StageHanded {
 		t.Errorf("the prompt's hook shows %q; the words are %s", reply.Text, b.stage(pushedID))

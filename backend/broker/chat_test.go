@@ -233,7 +233,7 @@ func (b *bench) recent(limit int) []mail.HistoryRow {
 // mail.
 func (b *bench) quick() {
 	b.t.Helper()
-	b.pace = Pace{Debounce: time.Millisecond, Confirm: time.Millisecond}
+	b.pace = Timing{Debounce: time.Millisecond, Confirm: time.Millisecond}
 	b.restart()
 }
 
@@ -247,7 +247,7 @@ func TestCHT_18_CHT_19_AnIdleCodexIsWokenByItsQueueOncePerBatch(t *testing.T) {
 // wakesOncePerBatch reports whether two messages came within debounce.
 func wakesOncePerBatch(t *testing.T, debounce time.Duration) bool {
 	b := newBench(t)
-	b.pace = Pace{Debounce: debounce}
+	b.pace = Timing{Debounce: debounce}
 	b.restart()
 	arrived := b.codex("exit 0")
 	from := b.join(api.Register{Name: "from"})

@@ -94,7 +94,7 @@ func (p *children) scheduleCheck(s *session.Session, store string) {
 		return
 	}
 	box.Looking = true
-	p.soon(p.opts.Pace.Look, func(ctx context.Context) { p.look(ctx, s, box) })
+	p.soon(p.opts.Timing.PollInterval, func(ctx context.Context) { p.look(ctx, s, box) })
 }
 
 // look reads the session's children from the CLI's own store and updates the roster.

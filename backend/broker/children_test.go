@@ -70,7 +70,7 @@ func claudeStore(t *testing.T) (folder string, describe func(id, meta string)) {
 
 func TestCHT_10_ChildrenFromBeforeTheBrokerAreFoundInTheStore(t *testing.T) {
 	b := newBench(t)
-	b.pace = Pace{Look: time.Millisecond}
+	b.pace = Timing{PollInterval: time.Millisecond}
 	b.restart()
 	folder, describe := claudeStore(t)
 	describe("c1", `{"agentType":"general-purpose","description":"find the bug"}`)
@@ -143,7 +143,7 @@ func TestMSG_06_TheCallsOfChildrenAreRememberedWithinABound(t *testing.T) {
 
 func TestCHT_10_AChildOfAnEndedProcessIsNotAtWork(t *testing.T) {
 	b := newBench(t)
-	b.pace = Pace{Look: time.Millisecond}
+	b.pace = Timing{PollInterval: time.Millisecond}
 	b.restart()
 	folder, describe := claudeStore(t)
 	describe("c1", `{"agentType":"x","description":"cut off"}`)
@@ -185,7 +185,7 @@ func TestCHT_10_ALookThatCameTooLateTellsNothing(t *testing.T) {
 
 func TestCHT_13_AStoreDecidesWhoseAChildIs(t *testing.T) {
 	b := newBench(t)
-	b.pace = Pace{Look: time.Millisecond}
+	b.pace = Timing{PollInterval: time.Millisecond}
 	b.restart()
 	folder, describe := claudeStore(t)
 	other := b.join(api.Register{Name: "other", SessionID: "s2"})

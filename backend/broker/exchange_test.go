@@ -30,7 +30,7 @@ type chatter struct {
 func newChatter(t *testing.T) *chatter {
 	t.Helper()
 	c := &chatter{bench: newBench(t)}
-	c.pace = Pace{Debounce: time.Millisecond, Confirm: time.Hour}
+	c.pace = Timing{Debounce: time.Millisecond, Confirm: time.Hour}
 	c.limits(config.Mail{Exchange: bridge.DefaultExchange})
 	c.pass = c.clock()
 	c.join()

@@ -20,7 +20,7 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 	agentPID := os.Getppid()
 	setup := func(t *testing.T, step func(point)) (b *bench, app peer, registry func(status string, at time.Time)) {
 		b = newBench(t)
-		b.pace, b.step = Pace{Doubt: time.Millisecond}, step
+		b.pace, b.step = Timing{Doubt: time.Millisecond}, step
 		b.restart()
 		store := t.TempDir()
 		if err := os.Mkdir(filepath.Join(store, "sessions"), 0o700); err != nil {
@@ -96,7 +96,7 @@ func TestCHT_03_ABrokenOffTurnDoesNotHoldUpTheOwnersWords(t *testing.T) {
 func TestJOB_01_ALateWordOfATurnsEndIsHeldAgainstTheRegistry(t *testing.T) {
 	agentPID := os.Getppid()
 	b := newBench(t)
-	b.pace = Pace{Doubt: time.Millisecond}
+	b.pace = Timing{Doubt: time.Millisecond}
 	b.restart()
 	store := t.TempDir()
 	if err := os.Mkdir(filepath.Join(store, "sessions"), 0o700); err != nil {
@@ -130,7 +130,7 @@ func TestJOB_01_ALateWordOfATurnsEndIsHeldAgainstTheRegistry(t *testing.T) {
 
 // queueing is a bench with a claude whose person has typed a prompt while it worked. The
 // turn of that prompt begins without a hook (RWM-21).
-func queueing(t *testing.T, pace Pace, withRegistry bool) (b *bench, app peer, registry func(status string, at time.Time)) {
+func queueing(t *testing.T, pace Timing, withRegistry bool) (b *bench, app peer, registry func(status string, at time.Time)) {
 	t.Helper()
 	b = newBench(t)
 	b.pace = pace
@@ -172,7 +172,7 @@ func TestRWM_21_ASessionIsBusyInTheTurnOfAPromptThatWasTypedMeanwhile(t *testing
 	stop := session.HookCall{Event: session.EventStop, SessionID: "s1", PromptID: "p1"}
 	next := session.HookCall{Event: session.EventStop, SessionID: "s1", PromptID: "p2"}
 	t.Run("until that turn ends", func(t *testing.T) {
-		b, app, _ := queueing(t, Pace{}, true)
+		b, app, _ := queueing(t, Timing{}, true)
 		b.hook(stop, true)
 		if got := b.stateOf(app.ID); got != "busy" {
 			t.Errorf("between the turns it is %s", got)
@@ -183,13 +183,13 @@ func TestRWM_21_ASessionIsBusyInTheTurnOfAPromptThatWasTypedMeanwhile(t *testing
 		}
 	})
 	t.Run("until claude says that there is none", func(t *testing.T) {
-		b, app, registry := queueing(t, Pace{Doubt: time.Millisecond}, true)
+		b, app, registry := queueing(t, Timing{Doubt: time.Millisecond}, true)
 		registry("idle", time.Now().Add(time.Minute)) // the person took the prompt back
 		b.hook(stop, true)
 		eventually(t, "it is idle", func() bool { return b.stateOf(app.ID) == "idle" })
 	})
 	t.Run("where claude says nothing of itself", func(t *testing.T) {
-		b, app, registry := queueing(t, Pace{}, false)
+		b, app, registry := queueing(t, Timing{}, false)
 		b.hook(stop, true)
 		if got := b.stateOf(app.ID); got != "idle" {
 			t.Errorf("nobody could say that there is no next turn, and it is %s", got)
@@ -201,7 +201,7 @@ func TestRWM_21_ASessionIsBusyInTheTurnOfAPromptThatWasTypedMeanwhile(t *testing
 		}
 	})
 	t.Run("its mod tells", func(t *testing.T) {
-		b, app, _ := queueing(t, Pace{}, false)
+		b, app, _ := queueing(t, Timing{}, false)
 		b.hook(stop, true)
 		began := api.ModReport{Event: api.ModTurnStarted, SessionID: "s1", At: time.Now().Add(time.Second).UnixMilli()}
 		if err := b.dial(api.RoleMod).ModReport(t.Context(), began); err != nil {
@@ -212,7 +212,7 @@ func TestRWM_21_ASessionIsBusyInTheTurnOfAPromptThatWasTypedMeanwhile(t *testing
 		}
 	})
 	t.Run("before it is woken", func(t *testing.T) {
-		b, app, registry := queueing(t, Pace{Doubt: time.Millisecond}, false)
+		b, app, registry := queueing(t, Timing{Doubt: time.Millisecond}, false)
 		b.hook(stop, true)
 		b.chat(chat.Request{Session: app.ID, Body: "the owner's words"})
 		registry("busy", time.Now().Add(time.Minute))
@@ -234,7 +234,7 @@ func TestRWM_21_ASessionIsBusyInTheTurnOfAPromptThatWasTypedMeanwhile(t *testing
 // The end of a turn that began before a wake's mail was given is no evidence that the
 // model has seen that mail. Where the host loses it, the standby brings it.
 func TestRWM_21_AnEndOfATurnProvesNothingOfMailGivenInItsMidst(t *testing.T) {
-	b, app, _ := queueing(t, Pace{Confirm: 3 * time.Second}, false)
+	b, app, _ := queueing(t, Timing{Confirm: 3 * time.Second}, false)
 	b.hook(session.HookCall{Event: session.EventStop, SessionID: "s1", PromptID: "p1"}, true)
 	first := b.wakeHook(false)
 	eventually(t, "the hook waits", func() bool { return b.waits(app.ID, false) })

@@ -35,7 +35,7 @@ func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModR
 				return reply, err
 			}
 			if held {
-				doubt = time.After(p.opts.Pace.Doubt)
+				doubt = time.After(p.opts.Timing.Doubt)
 			}
 		}
 		for waits := true; waits; {
@@ -137,7 +137,7 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 	}
 	p.changed()
 	return &api.ModPrompt{
-		ID: mark.MessageID, Recipient: lease.Recipient, SessionID: s.SessionID, Text: presentation.Shown[0].Body, Until: now + p.opts.Pace.Settle.Milliseconds(),
+		ID: mark.MessageID, Recipient: lease.Recipient, SessionID: s.SessionID, Text: presentation.Shown[0].Body, Until: now + p.opts.Timing.Settle.Milliseconds(),
 	}, false, nil
 }
 
@@ -146,7 +146,7 @@ func (p *mods) modPrompt(ctx context.Context, l *link, s *session.Session) (prom
 // begin.
 func (p *mods) modFreeLocked(l *link, s *session.Session) bool {
 	box := p.Boxes[s.ID]
-	woken := box.Hooks.TurnMayStart(box.LastActive(), p.nowMillis(), p.opts.Pace.Confirm.Milliseconds())
+	woken := box.Hooks.TurnMayStart(box.LastActive(), p.nowMillis(), p.opts.Timing.Confirm.Milliseconds())
 	return p.Boxes.HasMod(s) && box.Mod.Is(&l.Mod) && box.Mod.State() == wake.ModFree && !s.Busy && !woken
 }
 
@@ -156,7 +156,7 @@ func (p *mods) doubtTurn(s *session.Session) {
 	p.idleness.Check(s)
 	p.Lock()
 	defer p.Unlock()
-	if box := p.Boxes[s.ID]; box != nil && !s.Busy && p.nowMillis() >= box.LastActive()+p.opts.Pace.Settle.Milliseconds() {
+	if box := p.Boxes[s.ID]; box != nil && !s.Busy && p.nowMillis() >= box.LastActive()+p.opts.Timing.Settle.Milliseconds() {
 		box.Mod.Rest()
 	}
 }
@@ -234,7 +234,7 @@ func (p *mods) watchModLocked(s *session.Session, box *mailbox.Box) {
 	if !box.Mod.Watch() {
 		return
 	}
-	p.soon(p.opts.Pace.Settle, func(ctx context.Context) {
+	p.soon(p.opts.Timing.Settle, func(ctx context.Context) {
 		if err := p.judgeMod(ctx, s, session.HookCall{}); err != nil {
 			p.opts.Log.Warn("what became of a prompt could not be noted", "session", s.Name, "err", err)
 		}
@@ -256,7 +256,7 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 		p.Unlock()
 		return nil
 	}
-	now, settle, confirm := p.nowMillis(), p.opts.Pace.Settle.Milliseconds(), p.opts.Pace.Confirm.Milliseconds()
+	now, settle, confirm := p.nowMillis(), p.opts.Timing.Settle.Milliseconds(), p.opts.Timing.Confirm.Milliseconds()
 	awaited, quiet := box.Mod.Awaited(), !s.Busy && !box.Mod.InTurn() && now >= box.LastActive()+settle
 	folder, cwd, asked, tries := s.CLIDataDir, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
 	p.Unlock()

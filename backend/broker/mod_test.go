@@ -282,7 +282,7 @@ func TestCHT_20_AnUnclearOutcomeIsLookedUpBeforeAnythingIsOfferedAgain(t *testin
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			b.stop()
-			b.pace = Pace{Settle: time.Millisecond, Doubt: time.Millisecond}
+			b.pace = Timing{Settle: time.Millisecond, Doubt: time.Millisecond}
 			b.start()
 			p := b.claude("p", "s1", tt.store(t))
 			m := b.mod("s1")

@@ -24,7 +24,7 @@ func (p *queues) noteQueueLocked(peerID string, result chat.QueueResult, reason 
 // the wake runs shares it. While a wake is outstanding, it schedules none.
 func (p *queues) queueWakeLocked(s *session.Session) {
 	if p.Boxes[s.ID].Queue.Schedule(p.nowMillis()) {
-		p.soon(p.opts.Pace.Debounce, func(ctx context.Context) { p.queueWake(ctx, s) })
+		p.soon(p.opts.Timing.Debounce, func(ctx context.Context) { p.queueWake(ctx, s) })
 	}
 }
 

@@ -76,7 +76,7 @@ func (b *bench) turnOf(kind bridge.AgentKind) (prompt session.HookReply) {
 func limited(t *testing.T) (b *bench, from peer, pass func(time.Duration)) {
 	t.Helper()
 	b = newBench(t)
-	b.pace = Pace{Debounce: time.Millisecond, Confirm: time.Hour}
+	b.pace = Timing{Debounce: time.Millisecond, Confirm: time.Hour}
 	b.limits(config.Mail{SecondsBetweenWakes: 3600})
 	pass = b.clock()
 	return b, b.join(api.Register{Name: "from"}), pass

@@ -43,7 +43,7 @@ func (p *wakeHooks) wakeWait(ctx context.Context, l *link, args api.WakeWait) (a
 		}
 		var doubt <-chan time.Time // never, unless mail waits for a turn to end
 		if held {
-			doubt = time.After(p.opts.Pace.Doubt)
+			doubt = time.After(p.opts.Timing.Doubt)
 		}
 		select {
 		case <-arrived:

@@ -30,7 +30,7 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 		return nil, nil
 	}
 	handovers, told, open := box.Handovers(), box.Hooks.Announced(), box.Hooks.Open()
-	signs := box.Hooks.Sign(call, box.LastActive(), p.opts.Pace.Settle.Milliseconds(), now)
+	signs := box.Hooks.Sign(call, box.LastActive(), p.opts.Timing.Settle.Milliseconds(), now)
 	p.Unlock()
 	if !open {
 		return nil, nil
@@ -126,11 +126,11 @@ func (p *wakes) wakeAgain(ctx context.Context, s *session.Session) {
 func (p *wakes) watchWake(s *session.Session, ids []string, at int64) {
 	given := p.nowMillis()
 	p.tasks.Go(func() {
-		timer := time.NewTimer(p.opts.Pace.Confirm)
+		timer := time.NewTimer(p.opts.Timing.Confirm)
 		defer timer.Stop()
 		var id string
 		var box *mailbox.Box
-		for held := true; held; timer.Reset(p.opts.Pace.Confirm) {
+		for held := true; held; timer.Reset(p.opts.Timing.Confirm) {
 			select {
 			case <-timer.C:
 			case <-p.tasks.Done():

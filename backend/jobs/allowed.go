@@ -62,6 +62,6 @@ func (j *supervision) resume(entry job.Job) error {
 	if !resumes || now.Before(at) {
 		return nil
 	}
-	_, err = j.say("resume-"+runs.ResultID(entry.Name, entry.Run), job.Control{Job: entry.Name, Message: job.GoOn, By: job.BySystem})
+	_, err = j.deliver("resume-"+runs.ResultID(entry.Name, entry.Run), job.Control{Job: entry.Name, Message: job.GoOn, By: job.BySystem})
 	return err
 }

@@ -34,7 +34,7 @@ func (j *approvals) askLocked(r *run, said []job.Approval) {
 			j.answerAgainLocked(r, &approval)
 		}
 		r.approvals[approval.ID] = approval
-		j.standing.answerLocked(r, approval.ID)
+		j.standingRules.answerLocked(r, approval.ID)
 	}
 	if len(said) > 0 {
 		j.publish()
@@ -75,7 +75,7 @@ func (j *approvals) put(ctx context.Context) error {
 		open.run.asked[open.approval.ID+open.recipient.ID] = true
 		j.mu.Unlock()
 	}
-	return j.away.Put(ctx)
+	return j.paired.Put(ctx)
 }
 
 // openQuestion is an approval that its recipient has not received yet.
@@ -125,8 +125,8 @@ func (j *approvals) Approvals() []job.Approval {
 // Answer decides an approval for the owner. It returns the current record, even with an
 // error.
 func (j *approvals) Answer(id string, decision job.Decision, reason string) (job.Approval, error) {
-	if _, is := j.away.Approval(id); is {
-		return j.away.Answer(j.tasks.Context(), id, bridge.OwnerName, decision, reason)
+	if _, is := j.paired.Approval(id); is {
+		return j.paired.Answer(j.tasks.Context(), id, bridge.OwnerName, decision, reason)
 	}
 	return j.answer(id, broker.Asker{Owner: true, Address: bridge.OwnerAddress()}, decision, reason)
 }
@@ -214,7 +214,7 @@ func (j *approvals) askedOfLocked(id string, asker broker.Asker) (*run, job.Appr
 
 // approval is approvalLocked that also covers the jobs on paired PCs.
 func (j *approvals) approval(id string) (job.Approval, error) {
-	if approval, is := j.away.Approval(id); is {
+	if approval, is := j.paired.Approval(id); is {
 		return approval, nil
 	}
 	j.mu.Lock()

@@ -28,7 +28,7 @@ func (j *Jobs) archive() (failed error) {
 	for _, name := range names {
 		entry, err := j.get(name)
 		if err == nil {
-			err = j.said.keep(j.tasks.Context(), entry)
+			err = j.transcripts.keep(j.tasks.Context(), entry)
 		}
 		if err != nil { // the job stays: its transcript cannot be read from the archive
 			failed = errors.Join(failed, err)

@@ -9,14 +9,14 @@ import (
 )
 
 // Paired returns the jobs that paired PCs run for this PC.
-func (j *Jobs) Paired() *paired.Jobs { return j.away }
+func (j *Jobs) Paired() *paired.Jobs { return j.paired }
 
 // pairedRegistry gives the jobs on paired PCs access to the registry and to supervisors.
 type pairedRegistry struct{ *core }
 
 func newPaired(c *core) *paired.Jobs {
 	book := pairedRegistry{c}
-	return paired.New(paired.Options{Registry: book, Supervisors: book, Files: c.files, Life: c.tasks.Context(), Now: c.opts.Now, Log: c.opts.Log})
+	return paired.New(paired.Options{Registry: book, Supervisors: book, Files: c.files, Context: c.tasks.Context(), Now: c.opts.Now, Log: c.opts.Log})
 }
 
 func (j pairedRegistry) All() []job.Job                            { return j.all() }

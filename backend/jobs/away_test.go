@@ -93,7 +93,7 @@ func newTwoPCs(t *testing.T, join pairingtest.Join, can ...string) *twoPCs {
 	p.ends[1].Serve(remotejobs.Dispatch(executor, nil, log))
 	p.laptop.linked = func() {
 		p.requester = remotejobs.NewRequester(remotejobs.RequesterOptions{
-			Transport: lossy{p.ends[0], &p.swallow}, Jobs: p.laptop.jobs.Paired(), Log: log, Pace: remotejobs.Pace{Every: 2 * time.Millisecond, Gap: time.Millisecond, Patience: p.patience},
+			Transport: lossy{p.ends[0], &p.swallow}, Jobs: p.laptop.jobs.Paired(), Log: log, Timing: remotejobs.Timing{Every: 2 * time.Millisecond, MinInterval: time.Millisecond, Timeout: p.patience},
 		})
 		p.ends[0].Serve(remotejobs.Dispatch(nil, p.requester, log))
 		p.laptop.jobs.Paired().Reach(p.requester)
@@ -338,7 +338,7 @@ func TestRMT_13_ASpawnThatNeverArrivedIsSettledAsNotStarted(t *testing.T) {
 type mute struct{}
 
 func (mute) Know(string) (string, error) { return strings.Repeat("d", 64), nil }
-func (mute) Follow()                     {}
+func (mute) Notify()                     {}
 func (mute) Ask(_ context.Context, _ string, request remote.Request, _ json.RawMessage) (remote.Value, error) {
 	return remote.Value{}, remote.ErrUnanswered("desk", request.Operation)
 }
@@ -549,7 +549,7 @@ func TestRMT_12_APCThatIsPairedNoMoreEndsWhatIsKnownOfIt(t *testing.T) {
 	p.working()
 	p.requester.Close()
 	entry, _ := p.laptop.jobs.Find(first)
-	if err := p.laptop.jobs.away.RecordReport(entry.Name, remote.Value{}, bridge.Errorf(bridge.Unauthorized, "x")); err != nil {
+	if err := p.laptop.jobs.paired.RecordReport(entry.Name, remote.Value{}, bridge.Errorf(bridge.Unauthorized, "x")); err != nil {
 		t.Fatal(err)
 	}
 	if state := p.laptop.state(first); state != job.Interrupted {
@@ -568,7 +568,7 @@ func TestRMT_10_WordsThatWereNotAnsweredAreFollowed(t *testing.T) {
 				p.restart()
 				p.working().finish("Result 1.")
 				p.boss.mail(1)
-				p.until("has ended, and that is told", func(api.JobView) bool { return len(p.laptop.jobs.away.Followed()) == 0 })
+				p.until("has ended, and that is told", func(api.JobView) bool { return len(p.laptop.jobs.paired.Followed()) == 0 })
 				lose := func(remote.Frame) bool { return true }
 				p.drop.Store(&lose)
 				if _, err := p.boss.say(first, "more"); bridge.CodeOf(err) != bridge.Unavailable {
@@ -583,8 +583,8 @@ func TestRMT_10_WordsThatWereNotAnsweredAreFollowed(t *testing.T) {
 				again.finish("Result 2.")
 				p.drop.Store(nil)
 				wantText(t, p.boss.mail(1)[0].Body, "Result 2.")
-				p.laptop.setNow(func() time.Time { return time.Now().Add(remote.SpawnPatience) })
-				p.until("is followed no more", func(api.JobView) bool { return len(p.laptop.jobs.away.Followed()) == 0 })
+				p.laptop.setNow(func() time.Time { return time.Now().Add(remote.SpawnTimeout) })
+				p.until("is followed no more", func(api.JobView) bool { return len(p.laptop.jobs.paired.Followed()) == 0 })
 			})
 		})
 	}
@@ -595,11 +595,11 @@ func TestRMT_10_WordsThatWereRefusedAreNotFollowed(t *testing.T) {
 	overBoth(t, func(t *testing.T, p *twoPCs) {
 		p.working().finish("Result 1.")
 		p.boss.mail(1)
-		p.until("has ended, and that is told", func(api.JobView) bool { return len(p.laptop.jobs.away.Followed()) == 0 })
+		p.until("has ended, and that is told", func(api.JobView) bool { return len(p.laptop.jobs.paired.Followed()) == 0 })
 		p.allow(func(policy *remote.Policy) { policy.Enabled = false })
 		_, err := p.boss.say(first, "more")
 		wantCode(t, "words to a PC that allows nothing", err, bridge.Denied)
-		if followed := p.laptop.jobs.away.Followed(); len(followed) != 0 {
+		if followed := p.laptop.jobs.paired.Followed(); len(followed) != 0 {
 			t.Errorf("it is followed: %+v", followed)
 		}
 	})
@@ -791,13 +791,13 @@ func TestRMT_10_WordsWhoseAnswerComesLateAreFollowed(t *testing.T) {
 	overBoth(t, func(t *testing.T, p *twoPCs) {
 		p.working().finish("Result 1.")
 		p.boss.mail(1)
-		p.until("has ended, and that is told", func(api.JobView) bool { return len(p.laptop.jobs.away.Followed()) == 0 })
+		p.until("has ended, and that is told", func(api.JobView) bool { return len(p.laptop.jobs.paired.Followed()) == 0 })
 		entry, err := p.laptop.jobs.get(first)
 		if err != nil {
 			t.Fatal(err)
 		}
 		later := remote.JobState{Job: entry.Remote.Name, Status: job.Finished, Run: 1, Results: 1, Now: time.Now().Add(500 * time.Millisecond).UnixMilli()}
-		if err := p.laptop.jobs.away.RecordReport(entry.Name, remote.Value{State: &later}, nil); err != nil {
+		if err := p.laptop.jobs.paired.RecordReport(entry.Name, remote.Value{State: &later}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.boss.say(first, "more"); err != nil {

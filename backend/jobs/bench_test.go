@@ -134,7 +134,7 @@ func (b *bench) options() Options {
 		Home: b.home, Settings: b.settings, Broker: post{b.broker, b}, Transcripts: b.db, Start: func(folder string) (int, error) { return b.start(folder) },
 		ArchiveAge: b.archiveAge, Rules: b.rules,
 		Hold: b.hold, Git: b.git, Agents: b.agents, Now: b.clock, Log: slog.New(slog.DiscardHandler),
-		Pace: Pace{Look: b.look, Grace: time.Hour, Reclaim: time.Hour},
+		Timing: Timing{PollInterval: b.look, Grace: time.Hour, Reclaim: time.Hour},
 	}
 }
 

@@ -99,7 +99,7 @@ func (j *core) publish() {
 	}
 	for _, entry := range now.jobs {
 		if entry.Mirror != nil && !entry.State.IsEnded() {
-			now.approvals = append(now.approvals, j.away.Approvals(entry.Name)...)
+			now.approvals = append(now.approvals, j.paired.Approvals(entry.Name)...)
 		}
 	}
 	slices.SortFunc(now.approvals, func(a, b job.Approval) int {

@@ -9,7 +9,7 @@ import (
 
 // NoteDelivery returns the delivery state of a message: queued, delivered once the agent's CLI
 // has it, or else unconfirmed (CHT-12).
-func (j *supervision) NoteDelivery(id string) jobfiles.Way { return j.heard.Of(id) }
+func (j *supervision) NoteDelivery(id string) jobfiles.Way { return j.deliveries.Of(id) }
 
 // settled records the outcome of a message. If a message came too late for a run, it waits
 // for the next run. A message that may have arrived is never resent automatically.
@@ -24,5 +24,5 @@ func (j *runners) settled(order api.Order, outcome api.OrderOutcome) {
 	case outcome.Error.Code == bridge.Unavailable:
 		state = chat.Queued
 	}
-	j.heard.Note(order.ID, jobfiles.Way{State: state, At: j.opts.Now().UnixMilli()})
+	j.deliveries.Note(order.ID, jobfiles.Way{State: state, At: j.opts.Now().UnixMilli()})
 }

@@ -29,7 +29,7 @@ import (
 	"bridge/backend/platform/sandbox"
 )
 
-// Options configures the jobs. Optional: Transcripts, Git, Agents, CheckFolder, Rules, Hold, Pace.
+// Options configures the jobs. Optional: Transcripts, Git, Agents, CheckFolder, Rules, Hold, Timing.
 type Options struct {
 	Home config.Home
 	// Settings returns the owner's settings for jobs; each use reads them again.
@@ -51,10 +51,10 @@ type Options struct {
 	Rules Rules
 	// Hold reports that older programs are alive that use jobs.json too. Then jobs.json
 	// stays unchanged, and writes wait in separate files (VER-05).
-	Hold bool
-	Now  func() time.Time
-	Log  *slog.Logger
-	Pace Pace
+	Hold   bool
+	Now    func() time.Time
+	Log    *slog.Logger
+	Timing Timing
 }
 
 // Agents is the interface to the agent CLIs of this PC.
@@ -88,11 +88,11 @@ type Broker interface {
 	Changed()
 }
 
-// Pace sets the intervals: Look between polls of runners, Reclaim between clean-ups of
+// Timing sets the intervals: PollInterval between polls of runners, Reclaim between clean-ups of
 // worktrees. Grace is how long a runner may take to report if a broker died during the
 // runner's start.
-type Pace struct {
-	Look, Grace, Reclaim time.Duration
+type Timing struct {
+	PollInterval, Grace, Reclaim time.Duration
 }
 
 const (
@@ -106,7 +106,7 @@ type Jobs struct {
 	*supervision
 	*runners
 	*approvals
-	*standing
+	*standingRules
 	*views
 
 	looking sync.Mutex // held during a poll: one at a time
@@ -116,12 +116,12 @@ type Jobs struct {
 // core is the state that the parts share: the registry, its data and the parts. The
 // file of each part has the part's name.
 type core struct {
-	opts  Options
-	files jobfiles.Files
-	began time.Time
-	ready lifecycle.Signal      // a queued job may be able to start
-	shown atomic.Pointer[shown] // for readers
-	heard jobfiles.Deliveries
+	opts       Options
+	files      jobfiles.Files
+	began      time.Time
+	ready      lifecycle.Signal      // a queued job may be able to start
+	shown      atomic.Pointer[shown] // for readers
+	deliveries jobfiles.Deliveries
 	parts
 	// checkName refuses a name that more than one job in jobs.json has.
 	checkName func(name string) error
@@ -143,26 +143,26 @@ type core struct {
 }
 
 type parts struct {
-	starts    *scheduler            // assigns slots, starts runners
-	results   *results              // the results of runs, also of those whose runner is gone
-	runners   *runners              // the reports of runners and their orders
-	approvals *approvals            // the approvals that jobs request
-	standing  *standing             // the answers of the owner's standing rules
-	asks      *supervision          // the operations for supervisors
-	views     *views                // the views of jobs
-	landings  *landing.Repositories // the repositories of jobs, and how the owner lands their work
-	said      *transcripts          // the transcripts of runs
-	away      *paired.Jobs          // jobs that paired PCs run
+	scheduler     *scheduler            // assigns slots, starts runners
+	results       *results              // the results of runs, also of those whose runner is gone
+	runners       *runners              // the reports of runners and their orders
+	approvals     *approvals            // the approvals that jobs request
+	standingRules *standingRules        // the answers of the owner's standing rules
+	supervision   *supervision          // the operations for supervisors
+	views         *views                // the views of jobs
+	landings      *landing.Repositories // the repositories of jobs, and how the owner lands their work
+	transcripts   *transcripts          // the transcripts of runs
+	paired        *paired.Jobs          // jobs that paired PCs run
 }
 
 // Open reads the registry. Run starts the background work. Open fails if jobs.json or the
 // folder of approvals cannot be read.
 func Open(opts Options) (*Jobs, error) {
-	if opts.Pace.Look == 0 {
-		opts.Pace.Look = usualLook
+	if opts.Timing.PollInterval == 0 {
+		opts.Timing.PollInterval = usualLook
 	}
-	if opts.Pace.Grace == 0 {
-		opts.Pace.Grace = usualGrace
+	if opts.Timing.Grace == 0 {
+		opts.Timing.Grace = usualGrace
 	}
 	if opts.CheckFolder == nil {
 		opts.CheckFolder = config.ReservedFolders(opts.Home, os.Getenv).Check
@@ -175,10 +175,10 @@ func Open(opts Options) (*Jobs, error) {
 			Kept: filepath.Join(opts.Home.ArchiveDir(), "pending-job-writes"), Hold: opts.Hold,
 		},
 	}
-	c.parts = parts{starts: &scheduler{c}, results: &results{c}, runners: &runners{c}, approvals: &approvals{c}, standing: &standing{c}, asks: &supervision{core: c}, views: &views{core: c}, said: &transcripts{c}}
+	c.parts = parts{scheduler: &scheduler{c}, results: &results{c}, runners: &runners{c}, approvals: &approvals{c}, standingRules: &standingRules{c}, supervision: &supervision{core: c}, views: &views{core: c}, transcripts: &transcripts{c}}
 	c.tasks = lifecycle.NewTasks(context.Background())
-	c.landings, c.away = newLandings(c), newPaired(c)
-	j := &Jobs{core: c, supervision: c.asks, runners: c.runners, approvals: c.approvals, standing: c.standing, views: c.views, rest: true}
+	c.landings, c.paired = newLandings(c), newPaired(c)
+	j := &Jobs{core: c, supervision: c.supervision, runners: c.runners, approvals: c.approvals, standingRules: c.standingRules, views: c.views, rest: true}
 	if err := j.read(); err != nil {
 		return nil, err
 	}
@@ -190,18 +190,18 @@ func Open(opts Options) (*Jobs, error) {
 	if err := c.approvals.load(); err != nil {
 		return nil, err
 	}
-	c.standing.withdrawRevoked()
+	c.standingRules.withdrawRevoked()
 	j.publish()
 	return j, nil
 }
 
 // Run resumes the work of an earlier broker in background tasks that end at Close.
 func (j *Jobs) Run() {
-	j.tasks.Go(j.starts.loop)
+	j.tasks.Go(j.scheduler.loop)
 	j.tasks.Go(j.sendHandoffs)
 	j.tasks.Go(j.pollLoop)
 	j.tasks.Go(func() { j.landings.Run(j.tasks.Context()) })
-	j.tasks.Go(j.said.storeAll)
+	j.tasks.Go(j.transcripts.storeAll)
 	j.notifyScheduler()
 }
 
@@ -224,7 +224,7 @@ func (j *core) notifyScheduler() {
 // pollLoop polls for events that send no notification: runners that are gone, and
 // results that could not be sent.
 func (j *Jobs) pollLoop() {
-	tick := time.NewTicker(j.opts.Pace.Look)
+	tick := time.NewTicker(j.opts.Timing.PollInterval)
 	defer tick.Stop()
 	for {
 		j.look()
@@ -239,7 +239,7 @@ func (j *Jobs) pollLoop() {
 func (j *Jobs) look() {
 	j.looking.Lock()
 	defer j.looking.Unlock()
-	j.logged("look at the processes of jobs", j.trees.Look())
+	j.logged("look at the processes of jobs", j.trees.Record())
 	for _, entry := range j.all() {
 		switch {
 		case entry.Mirror != nil: // its PC supervises it

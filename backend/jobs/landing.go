@@ -34,7 +34,7 @@ func (j landingBook) Update(name string, change func(*job.Job) error) error {
 
 func newLandings(c *core) *landing.Repositories {
 	return landing.New(landing.Options{
-		Book: landingBook{c}, Files: c.files, Git: c.opts.Git, Pace: c.opts.Pace.Reclaim, Now: c.opts.Now, Log: c.opts.Log,
+		Book: landingBook{c}, Files: c.files, Git: c.opts.Git, PollInterval: c.opts.Timing.Reclaim, Now: c.opts.Now, Log: c.opts.Log,
 		Failed: c.logged, Ending: c.tasks.Done(),
 	})
 }
@@ -60,7 +60,7 @@ func (j *supervision) finishJob(ctx context.Context, conn *ipc.Conn, args api.Jo
 // one outside a git repository. For a job on a paired PC it fails if that PC does not answer.
 func (j *views) Diff(ctx context.Context, name string) (landing.Diff, error) {
 	if entry, err := j.find(name); err == nil && entry.Mirror != nil {
-		return j.away.Diff(ctx, entry)
+		return j.paired.Diff(ctx, entry)
 	}
 	return j.landings.Diff(ctx, name, "")
 }

@@ -132,7 +132,7 @@ func (j *supervision) spawn(ctx context.Context, conn *ipc.Conn, args api.SpawnA
 		if asker.InJob {
 			return api.Spawned{}, errInJob
 		}
-		return j.away.Spawn(ctx, asker, request, args)
+		return j.paired.Spawn(ctx, asker, request, args)
 	}
 	caller, err := j.place(asker, &request)
 	if err != nil {
@@ -203,7 +203,7 @@ func (j *supervision) place(asker broker.Asker, request *job.Request) (job.Calle
 
 func (j *supervision) spawned(entry job.Job) api.Spawned {
 	if entry.Mirror != nil {
-		return j.away.Spawned(entry)
+		return j.paired.Spawned(entry)
 	}
 	answer := api.Spawned{Job: entry.Name, Title: entry.Title, Status: entry.State, Workdir: entry.Folder()}
 	if entry.Worktree != nil {
@@ -224,8 +224,8 @@ func (j *supervision) message(ctx context.Context, conn *ipc.Conn, args api.JobM
 		return api.JobMessaged{}, err
 	}
 	if control.ApprovalID != "" { // it may be passed up to a supervisor who does not control the job
-		if _, is := j.away.Approval(control.ApprovalID); is {
-			return j.away.Decide(ctx, asker, control)
+		if _, is := j.paired.Approval(control.ApprovalID); is {
+			return j.paired.Decide(ctx, asker, control)
 		}
 		return j.decide(control, asker)
 	}
@@ -287,9 +287,9 @@ func (j *supervision) decide(control job.Control, asker broker.Asker) (api.JobMe
 // next run would replace that result.
 var errUnsent = bridge.Errorf(bridge.Busy, "the job has just ended and its result is on its way: say it again in a moment")
 
-// say sends a message and settings to a job that is not in the archive. If a message
+// deliver sends a message and settings to a job that is not in the archive. If a message
 // crosses the end of a run, it waits. The next run starts after the result is sent.
-func (j *supervision) say(id string, control job.Control) (delivery job.Delivery, err error) {
+func (j *supervision) deliver(id string, control job.Control) (delivery job.Delivery, err error) {
 	for range 3 {
 		if delivery, err = j.deliverOnce(id, control); !errors.Is(err, errUnsent) {
 			break
@@ -342,7 +342,7 @@ func (j *supervision) deliverOnce(id string, control job.Control) (delivery job.
 	if stop != "" && control.Message == job.GoOn {
 		order = api.Order{ID: id, Kind: api.OrderGoOn}
 	}
-	j.heard.Note(id, jobfiles.Way{State: chat.Queued, At: j.opts.Now().UnixMilli()})
+	j.deliveries.Note(id, jobfiles.Way{State: chat.Queued, At: j.opts.Now().UnixMilli()})
 	if order.Kind == api.OrderMessage && (r.nextTurn || stop != "" && stop != job.ForSilence) {
 		delivery = job.InLine // the agent receives it when its turn has ended or the run continues
 	}
@@ -374,7 +374,7 @@ func (j *core) recordMessageLocked(id string, control job.Control) (delivery job
 func (j *core) wasSaidLocked(name, id string) bool {
 	entry, _ := j.book.Get(name)
 	r := j.runs[name]
-	return slices.Contains(entry.Said, id) || r != nil && slices.Contains(r.said, id)
+	return slices.Contains(entry.Said, id) || r != nil && slices.Contains(r.messageIDs, id)
 }
 
 // cancelJob cancels a job: immediately if it waits for a slot, otherwise through its runner.

@@ -90,9 +90,9 @@ func (j *supervision) Approve(ctx context.Context, conn *ipc.Conn, args api.Appr
 // sent.
 func (j *supervision) Say(id string, control job.Control) (api.JobMessaged, error) {
 	if entry, err := j.registered(control.Job); err == nil && entry.Mirror != nil {
-		return j.away.Say(j.tasks.Context(), entry, id, control)
+		return j.paired.Say(j.tasks.Context(), entry, id, control)
 	}
-	delivery, err := j.say(id, control)
+	delivery, err := j.deliver(id, control)
 	if err != nil {
 		return api.JobMessaged{}, err
 	}
@@ -112,7 +112,7 @@ func (j *supervision) Cancel(name string) (api.JobStatus, error) {
 		return api.JobStatus{}, err
 	}
 	if entry.Mirror != nil {
-		return j.away.Stop(j.tasks.Context(), entry)
+		return j.paired.Stop(j.tasks.Context(), entry)
 	}
 	ending, err := j.cancelTree(name)
 	for _, entry := range ending {

@@ -102,7 +102,7 @@ func (j *results) send(ctx context.Context, name string) error {
 		return err
 	}
 	if !entry.ResultSent && entry.Run > 0 && !j.isDelivered(r) {
-		j.logged("keep the transcript of "+name, j.said.keep(ctx, entry)) // a failed transcript is stored later
+		j.logged("keep the transcript of "+name, j.transcripts.keep(ctx, entry)) // a failed transcript is stored later
 		if err := j.makeSure(entry); err != nil {
 			return err
 		}
@@ -126,9 +126,9 @@ func (j *results) send(ctx context.Context, name string) error {
 			return errSame // another call was faster, or the job already continues
 		}
 		if err == nil {
-			_, err = book.Update(entry.Name, func(present *job.Job) { present.NoteSaid(left.said...) })
+			_, err = book.Update(entry.Name, func(present *job.Job) { present.NoteSaid(left.messageIDs...) })
 		}
-		for _, words := range left.late {
+		for _, words := range left.undelivered {
 			if err == nil {
 				_, err = book.Message(entry.Name, words, job.Settings{}, j.opts.Now())
 			}
@@ -154,11 +154,11 @@ func (j *results) sendFirst(name string) error {
 
 // leftover is the remaining data of an ended run.
 type leftover struct {
-	run     *run     // nil if its records are closed
-	late    []string // messages that it has not received: the job continues with them
-	unclear []string // messages that it may have received
-	unread  bool     // its messages cannot be read
-	said    []string // the ids of all messages that it was sent
+	run         *run     // nil if its records are closed
+	undelivered []string // messages that it has not received: the job continues with them
+	unclear     []string // messages that it may have received
+	unread      bool     // its messages cannot be read
+	messageIDs  []string // the ids of all messages that it was sent
 }
 
 // leftOf returns the leftover of the ended run. If the job was cancelled, no message
@@ -172,11 +172,11 @@ func (j *results) leftOf(entry job.Job) leftover {
 	if r == nil || r.number != entry.Run {
 		return leftover{}
 	}
-	r.begun = begun
-	left := leftover{run: r, said: slices.Clone(r.said)}
+	r.started = begun
+	left := leftover{run: r, messageIDs: slices.Clone(r.messageIDs)}
 	if entry.State != job.Cancelled && !entry.CancelAsked {
 		if left.unread = j.runners.mendLocked(r) != nil; !left.unread {
-			left.late = r.undelivered()
+			left.undelivered = r.undelivered()
 		}
 	} else {
 		for _, order := range r.orders { // they are never sent again
@@ -208,7 +208,7 @@ func (j *results) forget(r *run) {
 			j.trees.Forget(r.job)
 		}
 	}
-	r.signal()
+	r.notify()
 }
 
 func (j *results) body(entry job.Job) (string, error) {
@@ -310,7 +310,7 @@ func (j *results) isGone(entry job.Job) bool {
 	}
 	if pid == 0 || identity == "" {
 		// A broker died during the start of the runner: the runner may still report.
-		return j.opts.Now().Sub(j.began) > j.opts.Pace.Grace && !proc.Alive(pid) && !orphans.Drives(j.files.Folder(entry.Name), entry.Run, job.Process{})
+		return j.opts.Now().Sub(j.began) > j.opts.Timing.Grace && !proc.Alive(pid) && !orphans.Drives(j.files.Folder(entry.Name), entry.Run, job.Process{})
 	}
 	return !orphans.Drives(j.files.Folder(entry.Name), entry.Run, job.Process{PID: pid, Identity: identity})
 }

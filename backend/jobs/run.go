@@ -23,22 +23,22 @@ type run struct {
 	conn   *ipc.Conn // of its runner; nil if none is connected
 	// orders are the orders without a reported outcome, oldest first, as in the job's
 	// orders.json.
-	orders []api.Order
-	given  map[string]bool // orders sent on this connection
-	handed map[string]bool // orders sent on any connection of the runner, by this or an earlier broker
-	more   chan struct{}   // closed when there is another order or another connection
+	orders   []api.Order
+	sentHere map[string]bool // orders sent on this connection
+	sent     map[string]bool // orders sent on any connection of the runner, by this or an earlier broker
+	more     chan struct{}   // closed when there is another order or another connection
 	// late are messages that came too late for this run: the next run begins with them.
-	late []string
+	forNextRun []string
 	// said are the ids of all messages that it was sent, also those with a known outcome.
-	said      []string
-	begun     map[string]bool // orders that began, once the run has ended, from jobfiles.StartedDeliveries
-	approvals map[string]job.Approval
-	agents    []job.Process   // as its runner recorded them
-	asked     map[string]bool // the recipients to whom this process sent each approval
-	step      string
-	model     string // the model that its agent uses; the job's own model is also for the next run
-	nextTurn  bool   // a message waits for the end of the current turn
-	launching bool   // this process is starting its runner
+	messageIDs []string
+	started    map[string]bool // orders that began, once the run has ended, from jobfiles.StartedDeliveries
+	approvals  map[string]job.Approval
+	agents     []job.Process   // as its runner recorded them
+	asked      map[string]bool // the recipients to whom this process sent each approval
+	step       string
+	model      string // the model that its agent uses; the job's own model is also for the next run
+	nextTurn   bool   // a message waits for the end of the current turn
+	launching  bool   // this process is starting its runner
 	// unread is the error of reading orders.json. Until the file can be read, it stays unchanged
 	// and the run accepts no messages. Meanwhile unheard collects the runner's outcomes.
 	unread    error
@@ -50,16 +50,16 @@ type run struct {
 
 func newRun(name string, number int, token string) *run {
 	return &run{
-		job: name, number: number, token: token, given: map[string]bool{}, handed: map[string]bool{}, more: make(chan struct{}),
+		job: name, number: number, token: token, sentHere: map[string]bool{}, sent: map[string]bool{}, more: make(chan struct{}),
 		approvals: map[string]job.Approval{}, asked: map[string]bool{},
 	}
 }
 
 // undelivered returns the messages that the run has not received.
 func (r *run) undelivered() []string {
-	words := slices.Clone(r.late)
+	words := slices.Clone(r.forNextRun)
 	for _, order := range r.orders {
-		if order.Kind == api.OrderMessage && !r.begun[order.ID] {
+		if order.Kind == api.OrderMessage && !r.started[order.ID] {
 			words = append(words, order.Text)
 		}
 	}
@@ -69,15 +69,15 @@ func (r *run) undelivered() []string {
 // unclear returns the messages of an ended run that its agent may have received.
 func (r *run) unclear() (words []string) {
 	for _, order := range r.orders {
-		if order.Kind == api.OrderMessage && r.begun[order.ID] {
+		if order.Kind == api.OrderMessage && r.started[order.ID] {
 			words = append(words, order.Text)
 		}
 	}
 	return words
 }
 
-// signal wakes the callers that wait for orders.
-func (r *run) signal() {
+// notify wakes the callers that wait for orders.
+func (r *run) notify() {
 	close(r.more)
 	r.more = make(chan struct{})
 }
@@ -97,7 +97,7 @@ func (j *core) ordersPath(name string) string {
 
 // saveLocked makes the orders of a run durable.
 func (j *core) saveLocked(r *run) error {
-	data, err := json.Marshal(ordersFile{Run: r.number, Orders: r.orders, Late: r.late, Said: r.said})
+	data, err := json.Marshal(ordersFile{Run: r.number, Orders: r.orders, Late: r.forNextRun, Said: r.messageIDs})
 	if err == nil {
 		err = disk.MakeDir(j.files.Folder(r.job)) // the run may not have begun
 	}
@@ -116,7 +116,7 @@ func (j *core) orderLocked(r *run, order api.Order) error {
 	}
 	if unread != nil && order.Kind == api.OrderCancel { // the registry already records the cancel
 		r.orders = append(r.orders, order)
-		r.signal()
+		r.notify()
 		return nil
 	}
 	if unread != nil {
@@ -124,14 +124,14 @@ func (j *core) orderLocked(r *run, order api.Order) error {
 	}
 	r.orders = append(r.orders, order)
 	if order.Kind == api.OrderMessage || order.Kind == api.OrderGoOn {
-		r.said = append(r.said, order.ID)
+		r.messageIDs = append(r.messageIDs, order.ID)
 	}
 	if err := j.saveLocked(r); err != nil {
 		r.orders = r.orders[:len(r.orders)-1]
-		r.said = slices.DeleteFunc(r.said, func(id string) bool { return id == order.ID })
+		r.messageIDs = slices.DeleteFunc(r.messageIDs, func(id string) bool { return id == order.ID })
 		return bridge.WithCause(bridge.Storage, err, "it could not be recorded: "+disk.Reason(err))
 	}
-	r.signal()
+	r.notify()
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (j *runners) mendLocked(r *run) error {
 		return err
 	}
 	r.unheard = nil
-	r.signal()
+	r.notify()
 	return nil
 }
 
@@ -207,9 +207,9 @@ func (j *core) readOrders(r *run) error {
 		return bridge.WithCause(bridge.Storage, err, "what "+r.job+" was told cannot be read, so it can be told nothing until this file is mended: "+j.ordersPath(r.job))
 	}
 	if file.Run == r.number {
-		r.orders, r.late, r.said = file.Orders, file.Late, file.Said
+		r.orders, r.forNextRun, r.messageIDs = file.Orders, file.Late, file.Said
 		for _, order := range r.orders {
-			r.handed[order.ID] = true // this is not certain
+			r.sent[order.ID] = true // this is not certain
 		}
 	}
 	return nil

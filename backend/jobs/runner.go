@@ -70,14 +70,14 @@ func (j *runners) bind(conn *ipc.Conn, args api.RunnerHello) (*run, error) {
 	if r == nil || r.number != args.Run {
 		return nil, nil //nolint:nilnil // there is no run, and that is no error
 	}
-	r.conn, r.given = conn, map[string]bool{}
+	r.conn, r.sentHere = conn, map[string]bool{}
 	if r.token != spec.Token { // its spec could not be read when this broker started
 		r.token = spec.Token
 		entry, _ := j.book.Get(args.Job)
 		j.recordProcessesLocked(r, entry.Host)
 	}
 	j.bound[conn] = r
-	r.signal()
+	r.notify()
 	return r, nil
 }
 
@@ -147,7 +147,7 @@ func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
 		r.unheard = append(r.unheard, outcomes...)
 		return nil //nolint:nilerr // documented
 	}
-	orders, late := r.orders, r.late
+	orders, late := r.orders, r.forNextRun
 	for _, outcome := range outcomes {
 		at := slices.IndexFunc(r.orders, func(o api.Order) bool { return o.ID == outcome.ID })
 		if at < 0 {
@@ -157,7 +157,7 @@ func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
 		if outcome.Error != nil {
 			j.opts.Log.Info("a job's runner could not do as it was told", "job", r.job, "order", order.Kind, "err", outcome.Error.Message)
 			if order.Kind == api.OrderMessage && outcome.Error.Code == bridge.Unavailable {
-				r.late = append(slices.Clone(r.late), order.Text)
+				r.forNextRun = append(slices.Clone(r.forNextRun), order.Text)
 			}
 		}
 		r.orders = slices.Delete(slices.Clone(r.orders), at, at+1)
@@ -167,7 +167,7 @@ func (j *runners) settleLocked(r *run, outcomes []api.OrderOutcome) error {
 		return nil
 	}
 	if err := j.saveLocked(r); err != nil {
-		r.orders, r.late = orders, late
+		r.orders, r.forNextRun = orders, late
 		return err
 	}
 	return nil
@@ -223,13 +223,13 @@ func (j *runners) wait(ctx context.Context, conn *ipc.Conn, _ api.Empty) (api.Ru
 	for {
 		j.mu.Lock()
 		orders, more := slices.Clone(r.orders), r.more
-		fresh := slices.ContainsFunc(orders, func(o api.Order) bool { return !r.given[o.ID] })
+		fresh := slices.ContainsFunc(orders, func(o api.Order) bool { return !r.sentHere[o.ID] })
 		if r.conn != conn {
 			j.mu.Unlock()
 			return api.RunnerOrders{}, bridge.Errorf(bridge.Conflict, "%s has another connection by now", r.job)
 		}
 		for _, order := range orders {
-			r.given[order.ID], r.handed[order.ID] = true, true
+			r.sentHere[order.ID], r.sent[order.ID] = true, true
 		}
 		j.mu.Unlock()
 		if fresh {

@@ -24,9 +24,9 @@ type Rules interface {
 	Holds(id string) bool
 }
 
-// standing is the part that applies the owner's standing rules (NED-04). They answer
+// standingRules is the part that applies the owner's standingRules rules (NED-04). They answer
 // approvals of this PC's jobs before anyone is asked.
-type standing struct{ *core }
+type standingRules struct{ *core }
 
 // requestOf returns the request of a job's approval, in the folder that rules apply to.
 func requestOf(entry job.Job, approval job.Approval) rule.Request {
@@ -37,7 +37,7 @@ func requestOf(entry job.Job, approval job.Approval) rule.Request {
 }
 
 // answerLocked answers an open approval if a rule allows its request.
-func (j *standing) answerLocked(r *run, id string) {
+func (j *standingRules) answerLocked(r *run, id string) {
 	approval := r.approvals[id]
 	if j.opts.Rules == nil || !approval.IsOpen(j.opts.Now()) || r.unread != nil {
 		return
@@ -76,11 +76,11 @@ func clip(text string) string {
 // Unavailable without rules, with NotFound for an unknown approval, and with Conflict for one
 // that was answered or has ended. It fails with Invalid if no such rule can be made. If the
 // answer comes too late, it revokes the rule.
-func (j *standing) AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, error) {
+func (j *standingRules) AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, error) {
 	if j.opts.Rules == nil {
 		return job.Approval{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
 	}
-	if approval, is := j.away.Approval(id); is {
+	if approval, is := j.paired.Approval(id); is {
 		return approval, bridge.Errorf(bridge.Invalid, "a rule is made on the PC that runs the job: allow it once, or make the rule there")
 	}
 	approval, request, err := j.asked(id)
@@ -102,7 +102,7 @@ func (j *standing) AnswerFromNowOn(id string, wish rule.Wish) (job.Approval, err
 }
 
 // asked returns an open approval and its request.
-func (j *standing) asked(id string) (job.Approval, rule.Request, error) {
+func (j *standingRules) asked(id string) (job.Approval, rule.Request, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_, approval, err := j.approvals.approvalLocked(id)
@@ -114,7 +114,7 @@ func (j *standing) asked(id string) (job.Approval, rule.Request, error) {
 }
 
 // FromNowOn returns the rule that the owner may create from an approval, and its folder.
-func (j *standing) FromNowOn(approval job.Approval) (offer rule.Offer, folder string) {
+func (j *standingRules) FromNowOn(approval job.Approval) (offer rule.Offer, folder string) {
 	if j.opts.Rules == nil {
 		return rule.Offer{Why: "no standing rules are kept here"}, ""
 	}
@@ -127,7 +127,7 @@ func (j *standing) FromNowOn(approval job.Approval) (offer rule.Offer, folder st
 }
 
 // answerOpen answers the open approvals that a rule now allows.
-func (j *standing) answerOpen() {
+func (j *standingRules) answerOpen() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, r := range j.runs {
@@ -141,7 +141,7 @@ func (j *standing) answerOpen() {
 // withdrawRevoked withdraws answers by rules that were revoked while this broker did not run or
 // was ending. It also answers the approvals of that time. It is called once, before any
 // runner connects.
-func (j *standing) withdrawRevoked() {
+func (j *standingRules) withdrawRevoked() {
 	if j.opts.Rules == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (j *standing) withdrawRevoked() {
 
 // TookBack withdraws a revoked rule's answers that no runner received (NED-04) and asks
 // them again. It is the Undo of the rules.
-func (j *standing) TookBack(id string) (undone rules.Undone) {
+func (j *standingRules) TookBack(id string) (undone rules.Undone) {
 	j.mu.Lock()
 	for _, r := range j.runs {
 		for _, approval := range r.approvals {
@@ -165,7 +165,7 @@ func (j *standing) TookBack(id string) (undone rules.Undone) {
 				continue
 			}
 			at := slices.IndexFunc(r.orders, func(o api.Order) bool { return o.Approval == approval.ID && o.By == approval.AnsweredBy })
-			if approval.State == job.ApprovalAnswered && at >= 0 && !r.handed[r.orders[at].ID] && j.withdrawLocked(r, r.orders[at]) {
+			if approval.State == job.ApprovalAnswered && at >= 0 && !r.sent[r.orders[at].ID] && j.withdrawLocked(r, r.orders[at]) {
 				undone.Asked = append(undone.Asked, approval.ID)
 			} else {
 				undone.Handed = append(undone.Handed, approval.ID)
@@ -182,7 +182,7 @@ func (j *standing) TookBack(id string) (undone rules.Undone) {
 
 // withdrawLocked durably withdraws an answer that waits for its runner, and reports
 // whether it succeeded.
-func (j *standing) withdrawLocked(r *run, order api.Order) bool {
+func (j *standingRules) withdrawLocked(r *run, order api.Order) bool {
 	orders := r.orders
 	r.orders = slices.DeleteFunc(slices.Clone(r.orders), func(o api.Order) bool { return o.ID == order.ID })
 	if err := j.saveLocked(r); err != nil {

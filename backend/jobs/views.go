@@ -17,7 +17,7 @@ import (
 // waits for the disk.
 type views struct {
 	*core
-	shelf jobfiles.Shelf
+	archive jobfiles.Shelf
 }
 
 // Views lists every job, the newest first.
@@ -69,7 +69,7 @@ func (j *views) view(entry job.Job, agent agentState) api.JobView {
 		Ended:    entry.Ended, Remote: entry.Remote,
 	}
 	if entry.Mirror != nil {
-		view.Branch, view.Step, view.Doubt = entry.Mirror.Branch, entry.Mirror.Step, j.away.Doubt(entry)
+		view.Branch, view.Step, view.Doubt = entry.Mirror.Branch, entry.Mirror.Step, j.paired.Doubt(entry)
 	}
 	if entry.Worktree != nil {
 		view.Branch, view.Worktree = entry.Worktree.Branch, j.landings.View(entry)
@@ -140,7 +140,7 @@ func (j *views) ReadLog(name string, from int64) (jobfiles.Log, error) {
 		return jobfiles.Log{}, bridge.Errorf(bridge.NotFound, "there is no run named %q", name)
 	}
 	if entry, err := j.find(name); err == nil && entry.Mirror != nil {
-		return j.away.ReadLog(j.tasks.Context(), entry, from)
+		return j.paired.ReadLog(j.tasks.Context(), entry, from)
 	}
 	log, err := jobfiles.ReadLog(name, from, j.files.Home, j.files.Archive)
 	if errors.Is(err, fs.ErrNotExist) {

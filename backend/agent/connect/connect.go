@@ -129,7 +129,7 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 	if err != nil {
 		return setup.Plan{}, bridge.Errorf(bridge.Invalid, "there is no user home folder: set HOME")
 	}
-	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: proc.Beside(program, "bridge", "bridge-hook"), State: a.state(), CLI: found, Choices: choices}
+	in := setup.Input{Home: userHome, Env: a.Getenv, Bridge: program, Hook: proc.Sibling(program, "bridge", "bridge-hook"), State: a.state(), CLI: found, Choices: choices}
 	if a.Where.Environ != nil {
 		in.Environ = a.Where.Environ()
 	}

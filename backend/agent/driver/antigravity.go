@@ -126,7 +126,7 @@ func (a *antigravity) line(raw []byte) {
 		a.step(line)
 	case "result":
 		a.works()
-		a.ends(line)
+		a.handleTurnEnd(line)
 	default:
 		a.Noise(raw)
 	}
@@ -162,9 +162,9 @@ func (a *antigravity) step(line antigravityLine) {
 	a.Put(job.StepEnded{Step: id, State: state, Output: line.Content})
 }
 
-// ends interprets a result: agy reports success for a turn without an answer, if
+// handleTurnEnd interprets a result: agy reports success for a turn without an answer, if
 // all of its actions were refused.
-func (a *antigravity) ends(line antigravityLine) {
+func (a *antigravity) handleTurnEnd(line antigravityLine) {
 	a.usage.Input += line.Usage.Input
 	a.usage.Output += line.Usage.Output
 	a.Put(a.usage)

@@ -204,13 +204,13 @@ func (c *claude) line(raw []byte) {
 	case "rate_limit_event":
 		c.limit(line.RateLimit)
 	case "control_request":
-		c.asks(line)
+		c.handleRequest(line)
 	case "control_cancel_request":
 		c.Withdraw(line.RequestID)
 	case "control_response":
 		c.answered(line)
 	case "result":
-		c.ends(line.claudeResult)
+		c.handleTurnEnd(line.claudeResult)
 	default:
 		c.Noise(raw)
 	}
@@ -356,8 +356,8 @@ func (c *claude) limit(info claudeRateLimit) {
 	}
 }
 
-// ends interprets a result: Claude Code reports an API failure as success.
-func (c *claude) ends(result claudeResult) {
+// handleTurnEnd interprets a result: Claude Code reports an API failure as success.
+func (c *claude) handleTurnEnd(result claudeResult) {
 	c.count(result)
 	end := job.TurnEnded{Text: result.Result, Status: result.Status}
 	end.Why = c.why(result)
@@ -447,7 +447,7 @@ type claudeAsk struct {
 	ToolUse     string          `json:"tool_use_id"`
 }
 
-func (c *claude) asks(line claudeLine) {
+func (c *claude) handleRequest(line claudeLine) {
 	var request claudeAsk
 	if json.Unmarshal(line.Request, &request) != nil || request.Subtype != "can_use_tool" {
 		// Without an answer it would wait forever.

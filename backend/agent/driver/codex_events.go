@@ -31,7 +31,7 @@ func (r *codexReader) line(raw []byte) {
 	case line.Method == "":
 		r.Settle(run.Text(line.ID), run.Reply{Result: line.Result, Refusal: line.Error})
 	case line.ID != nil:
-		r.asks(line)
+		r.handleRequest(line)
 	default:
 		r.tells(line)
 	}
@@ -95,9 +95,9 @@ func (r *codexReader) tells(line appserver.Line) {
 		r.TurnRuns()
 	case "turn/completed":
 		r.setTurn("", "")
-		r.ends(note.Turn)
+		r.handleTurnEnd(note.Turn)
 	case "item/started":
-		r.begins(note.Item)
+		r.handleItemStart(note.Item)
 	case "item/completed":
 		r.done(note.Item)
 	case "serverRequest/resolved":
@@ -134,7 +134,7 @@ func (r *codexReader) trouble(note codexNote) {
 	r.Put(job.Retrying{Attempt: r.attempt, Why: why, Message: note.Error.Message})
 }
 
-func (r *codexReader) begins(item appserver.Item) {
+func (r *codexReader) handleItemStart(item appserver.Item) {
 	tool, subject := item.Subject()
 	if tool == "" {
 		return
@@ -164,7 +164,7 @@ func (r *codexReader) done(item appserver.Item) {
 	r.Put(job.StepEnded{Step: item.ID, State: state, Exit: item.Exit, Output: item.Output})
 }
 
-func (r *codexReader) ends(turn codexTurn) {
+func (r *codexReader) handleTurnEnd(turn codexTurn) {
 	r.WithdrawAll()
 	end := job.TurnEnded{Text: r.last}
 	for _, item := range turn.Items {
@@ -250,7 +250,7 @@ type codexUserInput struct {
 // it past its sandbox once it is allowed (JOB-14).
 const onlyInFolder = "this job may change files in its own folder only."
 
-func (r *codexReader) asks(line appserver.Line) {
+func (r *codexReader) handleRequest(line appserver.Line) {
 	var ask appserver.Ask
 	json.Unmarshal(line.Params, &ask) //nolint:errcheck // what is not as known is shown as it came
 	question := job.Question{ID: string(line.ID), Step: ask.Item, Reason: ask.Reason, Folder: ask.Folder, Input: line.Params}

@@ -329,8 +329,8 @@ func (o *opencode) call(ctx context.Context, method, path string, body, into any
 	return json.Unmarshal(raw, into)
 }
 
-// say asks within the patience for a server that works.
-func (o *opencode) say(ctx context.Context, path string, body any) error {
+// post asks within the patience for a server that works.
+func (o *opencode) post(ctx context.Context, path string, body any) error {
 	ctx, cancel := context.WithTimeout(ctx, replyTime)
 	defer cancel()
 	return o.call(ctx, http.MethodPost, path, body, nil)
@@ -352,7 +352,7 @@ func (o *opencode) Send(ctx context.Context, message job.Message) error {
 	if o.spec.Note != "" {
 		body["system"] = o.spec.Note
 	}
-	return o.say(ctx, "/session/"+o.Session()+"/prompt_async", body)
+	return o.post(ctx, "/session/"+o.Session()+"/prompt_async", body)
 }
 
 // Decide allows a request once, because opencode stores a permanent answer for the whole
@@ -368,7 +368,7 @@ func (o *opencode) Decide(ctx context.Context, question job.Question, answer job
 	case !answer.Allow:
 		body = map[string]any{"reply": "reject", "message": run.Denial(answer)}
 	}
-	if err := o.say(ctx, path, body); err != nil {
+	if err := o.post(ctx, path, body); err != nil {
 		if refused, ok := errors.AsType[*run.Refusal](err); ok && refused.Code == http.StatusNotFound {
 			return bridge.Errorf(bridge.NotFound, "no such question is open")
 		}
@@ -384,7 +384,7 @@ func (o *opencode) Stop(ctx context.Context) error {
 		return err
 	}
 	o.stopped.Store(true)
-	return o.say(ctx, "/session/"+o.Session()+"/abort", map[string]any{})
+	return o.post(ctx, "/session/"+o.Session()+"/abort", map[string]any{})
 }
 
 // Leave terminates the server, which ignores the end of its input. The reaper ends processes

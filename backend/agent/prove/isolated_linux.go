@@ -24,7 +24,7 @@ func (r Run) Do(ctx context.Context) (Report, error) {
 	if real, err := filepath.EvalSymlinks(program); err == nil {
 		program = real
 	}
-	args := []string{InsideCommand, string(r.Kind), r.Program, "--timeout", r.Patience.String()}
+	args := []string{InsideCommand, string(r.Kind), r.Program, "--timeout", r.StepTimeout.String()}
 	for _, route := range r.Only {
 		args = append(args, "--route", string(route))
 	}

@@ -83,7 +83,7 @@ func (w *walk) whileRuns(ctx context.Context, name string, run int) (context.Con
 // waited returns how long a step has waited in vain, as the end of a sentence.
 func (w *walk) waited(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return " within " + w.Patience.String()
+		return " within " + w.StepTimeout.String()
 	}
 	return " before it ended"
 }
@@ -114,7 +114,7 @@ func (w *walk) cancelJob(ctx context.Context, name string) *fault {
 		return &fault{step, "Bridge cancels it", err.Error()}
 	}
 	if _, err := w.page.await(ctx, func(s shown) bool { return s.holds(cancelled(name)) }); err != nil {
-		return &fault{step, "its end comes as a message", "no message within " + w.Patience.String()}
+		return &fault{step, "its end comes as a message", "no message within " + w.StepTimeout.String()}
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (w *walk) continueJob(ctx context.Context, name string) *fault {
 		return &fault{step, "the job's model knows the first task", "it does not:\n" + lastLines(request.Text())}
 	}
 	if _, err := w.page.await(ctx, func(s shown) bool { return s.holds(jobResult) }); err != nil {
-		return &fault{step, "the result comes as a message", "no message within " + w.Patience.String()}
+		return &fault{step, "the result comes as a message", "no message within " + w.StepTimeout.String()}
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (w *walk) hasMod(ctx context.Context) *fault {
 		return false
 	})
 	if err != nil {
-		return &fault{"start of Bridge's mod in the session", "it runs, and enters your words as prompts", "it does not run within " + w.Patience.String() + "\nthe session: " + detail}
+		return &fault{"start of Bridge's mod in the session", "it runs, and enters your words as prompts", "it does not run within " + w.StepTimeout.String() + "\nthe session: " + detail}
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (w *walk) wordsAtWork(ctx context.Context) *fault {
 func (w *walk) arrives(ctx context.Context, step, text string, said written) *fault {
 	request, err := w.model.Wait(ctx, "the owner's words", func(r scripted.Request) bool { return !r.Aux && !r.Child() && r.Count(text) > 0 })
 	if err != nil {
-		return &fault{step, "the model is asked with your words", "no request within " + w.Patience.String() + "\nBridge said: " + said.Detail}
+		return &fault{step, "the model is asked with your words", "no request within " + w.StepTimeout.String() + "\nBridge said: " + said.Detail}
 	}
 	w.settle(ctx)
 	if n := w.newest(request).Count(text); n != 1 {
@@ -212,7 +212,7 @@ func (w *walk) toChild(ctx context.Context) *fault {
 	child()
 	request, err := w.model.Wait(ctx, "the words at the sub-agent", func(r scripted.Request) bool { return !r.Aux && r.Count(text) > 0 })
 	if err != nil {
-		return &fault{step, "the sub-agent's model is asked with them", "no request within " + w.Patience.String() + "\nBridge said: " + written.Detail}
+		return &fault{step, "the sub-agent's model is asked with them", "no request within " + w.StepTimeout.String() + "\nBridge said: " + written.Detail}
 	}
 	parent()
 	w.settle(ctx)

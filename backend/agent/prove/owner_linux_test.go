@@ -97,7 +97,7 @@ func TestCAN_01_WhatThePageShowsIsFound(t *testing.T) {
 }
 
 func TestCAN_01_AStepOfAJobEndsWithTheJob(t *testing.T) {
-	w := &walk{scene: &scene{Run: Run{Patience: time.Minute}}}
+	w := &walk{scene: &scene{Run: Run{StepTimeout: time.Minute}}}
 	w.page = pageOf(t, `{}`, `{"messages":[{"id":"result-x-1"}]}`)
 	ended, cancel := w.whileRuns(t.Context(), "x", 1)
 	defer cancel()
@@ -105,7 +105,7 @@ func TestCAN_01_AStepOfAJobEndsWithTheJob(t *testing.T) {
 	if got := w.waited(ended); got != " before it ended" {
 		t.Errorf("it waited%s", got)
 	}
-	w.Patience = 50 * time.Millisecond
+	w.StepTimeout = 50 * time.Millisecond
 	runs, cancel := w.whileRuns(t.Context(), "x", 2)
 	defer cancel()
 	<-runs.Done()

@@ -104,10 +104,10 @@ const DefaultPatience = 30 * time.Second
 
 // Run is one try of all routes of a kind.
 type Run struct {
-	Kind     bridge.AgentKind
-	Program  string        // the agent's, an absolute path
-	Bridge   string        // the program bridge, an absolute path
-	Patience time.Duration // for each step
+	Kind        bridge.AgentKind
+	Program     string        // the agent's, an absolute path
+	Bridge      string        // the program bridge, an absolute path
+	StepTimeout time.Duration // for each step
 	// Only names the routes to try, nil for all. Connects, which each of them needs, is
 	// always tried.
 	Only []Route

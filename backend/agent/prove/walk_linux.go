@@ -101,7 +101,7 @@ const (
 
 // within returns a context for one step.
 func (w *walk) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, w.Patience)
+	return context.WithTimeout(ctx, w.StepTimeout)
 }
 
 // connects starts the agent, and waits until its model has Bridge's tools and Bridge lists
@@ -131,7 +131,7 @@ func (w *walk) connects(ctx context.Context) *fault {
 
 // begin starts the agent, and prompts it until its model has Bridge's tools.
 func (w *walk) begin(ctx context.Context) *fault {
-	start, cancel := context.WithTimeout(ctx, 2*w.Patience)
+	start, cancel := context.WithTimeout(ctx, 2*w.StepTimeout)
 	defer cancel()
 	opened, err := w.start(start, w.home, w.home.Project(project))
 	if errors.Is(err, syscall.ENOEXEC) {
@@ -157,7 +157,7 @@ func (w *walk) greet(ctx context.Context) *fault {
 		if round > 1 {
 			ipc.Pause(ctx, time.Second)
 		}
-		patience := w.Patience
+		patience := w.StepTimeout
 		if round == 0 {
 			patience *= 2 // codex starts its background server before it takes the prompt
 		}
@@ -384,7 +384,7 @@ func (w *walk) during(ctx context.Context, route Route, step string, answer scri
 	if err != nil {
 		ctx, cancel := w.within(context.WithoutCancel(ctx))
 		defer cancel()
-		return &fault{step, "the model is asked again, with the message", "no request within " + w.Patience.String() + w.progress(ctx, id)}
+		return &fault{step, "the model is asked again, with the message", "no request within " + w.StepTimeout.String() + w.progress(ctx, id)}
 	}
 	defer w.settle(ctx)
 	return w.shown(ctx, step, id, body, request)
@@ -406,7 +406,7 @@ func (w *walk) wakes(ctx context.Context) *fault {
 	if err != nil {
 		late, cancel := w.within(ctx)
 		defer cancel()
-		return &fault{step, "the model is asked by itself, with the message", "no request within " + w.Patience.String() + w.progress(late, id)}
+		return &fault{step, "the model is asked by itself, with the message", "no request within " + w.StepTimeout.String() + w.progress(late, id)}
 	}
 	return w.shown(ctx, step, id, body, request)
 }

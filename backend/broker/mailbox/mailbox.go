@@ -34,9 +34,9 @@ type Box struct {
 	Queue wake.Queue
 	Rate  wake.Rate
 
-	leases    map[string]*Lease // by message id
-	released  int               // counts ended leases: mail read before one may be stale
-	announced map[string]bool   // long messages that were announced to the session
+	leases     map[string]*Lease // by message id
+	generation int               // counts ended leases: mail read before one may be stale
+	announced  map[string]bool   // long messages that were announced to the session
 	// open is set if mail was handed over without activity since. handovers counts them,
 	// because one may happen while activity is recorded.
 	open       bool
@@ -217,11 +217,11 @@ func (b *Box) Free(unread []mail.Delivery) []mail.Delivery {
 }
 
 // Reading is the state of the box when its mail was read from the store.
-type Reading struct{ released, leased, announced int }
+type Reading struct{ generation, leased, announced int }
 
 // Reading returns the state at the start of a reading of the store.
 func (b *Box) Reading() Reading {
-	return Reading{released: b.released, leased: len(b.leases), announced: len(b.announced)}
+	return Reading{generation: b.generation, leased: len(b.leases), announced: len(b.announced)}
 }
 
 // Hidden returns how many unread messages may not be given out. A reader reads that many
@@ -230,10 +230,12 @@ func (r Reading) Hidden() int { return r.leased + r.announced }
 
 // IsStale reports whether a lease began or ended since r: mail that was read may have
 // been shown.
-func (b *Box) IsStale(r Reading) bool { return b.released != r.released || len(b.leases) > r.leased }
+func (b *Box) IsStale(r Reading) bool {
+	return b.generation != r.generation || len(b.leases) > r.leased
+}
 
 // Renew makes every earlier reading stale.
-func (b *Box) Renew() { b.released++ }
+func (b *Box) Renew() { b.generation++ }
 
 // Ack ends a lease whose messages reached the session. It records the announced long
 // messages, and removes announcements of messages shown whole. If another lease holds one

@@ -31,8 +31,8 @@ func (p Idleness) SetBusyLocked(s *session.Session, busy bool) {
 
 // Check checks claude's own registry for a session's state (RWM-21, seen with claude
 // 2.1.329 and 2.1.332). A turn that a person interrupts ends without a hook. A turn from
-// a prompt typed in the turn before begins without one. Look trusts the registry if
-// it is newer than the session's last sign. If the registry reports idle, Look checks
+// a prompt typed in the turn before begins without one. Check trusts the registry if
+// it is newer than the session's last sign. If the registry reports idle, Check checks
 // it once more after a pause.
 func (p Idleness) Check(s *session.Session) {
 	p.Lock()
@@ -108,7 +108,7 @@ func (p Idleness) HasNextTurn(s *session.Session) bool {
 	return known
 }
 
-// CheckPeer calls Look for the session of a peer id, if that session is live.
+// CheckPeer calls Check for the session of a peer id, if that session is live.
 func (p Idleness) CheckPeer(peerID string) {
 	p.Lock()
 	s, live := p.Roster.Get(peerID)
@@ -118,7 +118,7 @@ func (p Idleness) CheckPeer(peerID string) {
 	}
 }
 
-// CheckAll calls Look for all live sessions.
+// CheckAll calls Check for all live sessions.
 func (p Idleness) CheckAll() {
 	p.Lock()
 	sessions := p.Roster.Live()

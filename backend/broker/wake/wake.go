@@ -11,8 +11,8 @@ package wake
 
 import "time"
 
-// Pace sets the intervals and timeouts of wakes. A zero field means its default.
-type Pace struct {
+// Timing sets the intervals and timeouts of wakes. A zero field means its default.
+type Timing struct {
 	// Debounce is how long mail is gathered for one wake.
 	Debounce time.Duration
 	// Confirm is how long a woken session may take to show activity. Then its mail is
@@ -23,15 +23,15 @@ type Pace struct {
 	// Doubt is the interval of checks whether a busy session is still at work, while mail
 	// waits for the end of its turn.
 	Doubt time.Duration
-	// Look is how long after a sign the CLI's own store is checked for native children.
+	// PollInterval is how long after a sign the CLI's own store is checked for native children.
 	// Signs within that time share one check.
-	Look time.Duration
+	PollInterval time.Duration
 }
 
 // OrUsual returns p with defaults for zero fields.
-func (p Pace) OrUsual() Pace {
-	if p.Look == 0 {
-		p.Look = 500 * time.Millisecond
+func (p Timing) OrUsual() Timing {
+	if p.PollInterval == 0 {
+		p.PollInterval = 500 * time.Millisecond
 	}
 	if p.Doubt == 0 {
 		p.Doubt = 15 * time.Second

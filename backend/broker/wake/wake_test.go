@@ -11,11 +11,11 @@ import (
 )
 
 func TestTheUsualPace(t *testing.T) {
-	usual := Pace{Debounce: 1500 * time.Millisecond, Confirm: 20 * time.Second, Settle: 10 * time.Second, Doubt: 15 * time.Second, Look: 500 * time.Millisecond}
-	if got := (Pace{}).OrUsual(); got != usual {
+	usual := Timing{Debounce: 1500 * time.Millisecond, Confirm: 20 * time.Second, Settle: 10 * time.Second, Doubt: 15 * time.Second, PollInterval: 500 * time.Millisecond}
+	if got := (Timing{}).OrUsual(); got != usual {
 		t.Errorf("nothing said: %+v, want %+v", got, usual)
 	}
-	own := Pace{Debounce: 1, Confirm: 2, Settle: 3, Doubt: 4, Look: 5}
+	own := Timing{Debounce: 1, Confirm: 2, Settle: 3, Doubt: 4, PollInterval: 5}
 	if got := own.OrUsual(); got != own {
 		t.Errorf("all said: %+v, want %+v", got, own)
 	}

@@ -10,7 +10,7 @@ import (
 // ignoring letter case. Equally similar names keep their order.
 func Closest(typed string, names []string) []string {
 	other := func(name string) int {
-		if begins(name, typed) {
+		if hasPrefix(name, typed) {
 			return 0
 		}
 		return 1
@@ -20,8 +20,8 @@ func Closest(typed string, names []string) []string {
 	})
 }
 
-// begins reports whether a name begins with the typed text, which must be more than dashes.
-func begins(name, typed string) bool {
+// hasPrefix reports whether a name hasPrefix with the typed text, which must be more than dashes.
+func hasPrefix(name, typed string) bool {
 	return strings.Trim(typed, "-") != "" && strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed))
 }
 
@@ -37,7 +37,7 @@ func Similar(typed string, names []string) []string {
 		if len(typed) > 3 {
 			bound = 2
 		}
-		if (begins(name, typed) || distance(typed, name) <= bound) && len(like) < mostAlike {
+		if (hasPrefix(name, typed) || distance(typed, name) <= bound) && len(like) < mostAlike {
 			like = append(like, name)
 		}
 	}

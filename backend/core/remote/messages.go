@@ -184,7 +184,7 @@ func Answered(id string, err error) Arrival {
 	}
 	code := bridge.CodeOf(err)
 	passing := []bridge.Code{bridge.Storage, bridge.Unavailable, bridge.Busy, bridge.Internal}
-	return Arrival{ID: id, Error: &bridge.Error{Code: code, Message: cut(said(err))}, Later: slices.Contains(passing, code)}
+	return Arrival{ID: id, Error: &bridge.Error{Code: code, Message: cut(sentenceOf(err))}, Later: slices.Contains(passing, code)}
 }
 
 func cutTo(text string, most int) string {

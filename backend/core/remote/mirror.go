@@ -17,18 +17,18 @@ const (
 	// LimitPoll is the poll interval of a job that a usage limit has ended: it may
 	// continue there.
 	LimitPoll = time.Minute
-	// Patience is the timeout of a request. A spawn has a longer one before it is
+	// RequestTimeout is the timeout of a request. A spawn has a longer one before it is
 	// ambiguous. So has an answer to an approval, because it waits for the runner.
-	Patience      = 10 * time.Second
-	SpawnPatience = 20 * time.Second
+	RequestTimeout = 10 * time.Second
+	SpawnTimeout   = 20 * time.Second
 )
 
 // TimeoutFor returns the timeout of a request of that operation.
 func TimeoutFor(operation Operation) time.Duration {
 	if operation == Spawn || operation == Approval {
-		return SpawnPatience
+		return SpawnTimeout
 	}
-	return Patience
+	return RequestTimeout
 }
 
 // ErrUnanswered returns the error for a request without an answer: its outcome is
@@ -40,12 +40,12 @@ func ErrUnanswered(host string, operation Operation) error {
 	}}
 }
 
-type unanswered struct{ said bridge.Error }
+type unanswered struct{ err bridge.Error }
 
-func (u *unanswered) Error() string { return u.said.Message }
+func (u *unanswered) Error() string { return u.err.Message }
 
 // Unwrap returns the error with the code Unavailable.
-func (u *unanswered) Unwrap() error { return &u.said }
+func (u *unanswered) Unwrap() error { return &u.err }
 
 // IsUnanswered reports whether an error is from ErrUnanswered.
 func IsUnanswered(err error) bool {
@@ -73,7 +73,7 @@ func (m Mirror) Doubt(host string, now time.Time) string {
 	switch {
 	case m.IsFresh(now):
 		return ""
-	case m.HeardAt.IsZero() && now.Sub(m.AskedAt) < SpawnPatience:
+	case m.HeardAt.IsZero() && now.Sub(m.AskedAt) < SpawnTimeout:
 		return "" // the request is in progress
 	case m.HeardAt.IsZero():
 		return host + " did not say whether the job was started: look there before you ask again"

@@ -412,7 +412,7 @@ func EncodeRequest(r Request, args json.RawMessage) ([]byte, error) {
 func EncodeResponse(r Response) ([]byte, error) {
 	p := payload{Kind: kindResponse, Rid: r.Rid}
 	if r.Err != nil {
-		p.Error = &bridge.Error{Code: bridge.CodeOf(r.Err), Message: cut(said(r.Err))}
+		p.Error = &bridge.Error{Code: bridge.CodeOf(r.Err), Message: cut(sentenceOf(r.Err))}
 		return encode(p)
 	}
 	r.Value.Approvals = openFirst(r.Value.Approvals)
@@ -440,8 +440,8 @@ func openFirst(all []job.Approval) []job.Approval {
 	return list[:min(len(list), maxApprovals)]
 }
 
-// said returns an error's sentence, if it is meant for people.
-func said(err error) string {
+// sentenceOf returns an error's sentence, if it is meant for people.
+func sentenceOf(err error) string {
 	if bridge.CodeOf(err) == bridge.Internal {
 		return "something went wrong there: its log says what"
 	}

@@ -72,7 +72,7 @@ func (a *App) siblingCommand(name string, bind worker.Command, cmd *cobra.Comman
 // siblingProgram returns the program name in the folder of program, which is bridge. If
 // it is missing, it returns bridge, which has the same commands.
 func siblingProgram(name, program string) string {
-	return cmp.Or(proc.Beside(program, "bridge", name), program)
+	return cmp.Or(proc.Sibling(program, "bridge", name), program)
 }
 
 // startBackground starts a broker that outlives this process.

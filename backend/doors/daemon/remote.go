@@ -52,7 +52,7 @@ func peersChanged(d *Daemon) func() {
 	return func() {
 		d.broker.Changed()
 		if d.executor != nil {
-			d.executor.Look()
+			d.executor.Notify()
 		}
 		if d.files != nil {
 			d.files.Forsake(d.peering.Team().Knows)

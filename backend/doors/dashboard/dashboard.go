@@ -269,7 +269,7 @@ func New(opts Options) *Dashboard {
 	d.states.queue = d.queue
 	d.settings.changed = d.states.forget
 	d.tasks = storage.NewTasks(storage.Options{
-		Maintenance: opts.Maintenance, Commands: opts.Agents, Reports: d.storage, Life: ctx,
+		Maintenance: opts.Maintenance, Commands: opts.Agents, Reports: d.storage, Context: ctx,
 		Changed: d.events.taskChanged, Now: opts.Now, Log: opts.Log,
 	})
 	d.events.task = d.tasks.Event
@@ -293,7 +293,7 @@ func newNetwork(opts Options, changing *sync.Mutex) *network.Network {
 func (d *Dashboard) follow(ctx context.Context, doctor storage.Doctor) {
 	if doctor != nil {
 		d.followed.Go(func() {
-			d.storage.Follow(ctx, func(err error) { d.log.Warn("the storage could not be looked through", "err", err) })
+			d.storage.Run(ctx, func(err error) { d.log.Warn("the storage could not be looked through", "err", err) })
 		})
 	}
 	if broker := d.sources.broker; broker != nil {

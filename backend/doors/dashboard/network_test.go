@@ -42,7 +42,7 @@ func newLinkedPC(t *testing.T, name string) *linkedPC {
 	pc := &linkedPC{t: t, home: home, now: &clock{now: time.Now()}}
 	pc.write(fmt.Sprintf(`{"theirs":{"deep":[1]},"network":{"name":%q,"port":0,"mine":"kept"}}`, name))
 	pc.Peering, err = pairing.Open(pairing.Options{
-		Home: home, Release: "1.2.3", Now: pc.now.Now, Log: slog.New(slog.DiscardHandler), Look: time.Millisecond,
+		Home: home, Release: "1.2.3", Now: pc.now.Now, Log: slog.New(slog.DiscardHandler), PollInterval: time.Millisecond,
 		Settings: func() (config.Network, error) {
 			settings, err := home.Config()
 			return settings.Network, err

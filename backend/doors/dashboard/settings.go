@@ -112,7 +112,7 @@ func (s *settings) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, s.shape(r.Context(), config))
+	return httpjson.WriteJSON(w, s.toDTO(r.Context(), config))
 }
 
 // change answers PUT /api/settings with the settings after the change.
@@ -141,7 +141,7 @@ func (s *settings) change(w http.ResponseWriter, r *http.Request) error {
 	if request.AnswerPrompts != nil || request.Desktop != nil || request.Mail != nil {
 		s.changed()
 	}
-	return httpjson.WriteJSON(w, s.shape(r.Context(), changed))
+	return httpjson.WriteJSON(w, s.toDTO(r.Context(), changed))
 }
 
 // switchLogin switches the desktop app's start at login (DSK-04).
@@ -177,7 +177,7 @@ func noSettings() error {
 	return bridge.Errorf(bridge.Unavailable, "the settings cannot be changed from here: they are in config.json")
 }
 
-func (s *settings) shape(ctx context.Context, c config.Config) dto.Settings {
+func (s *settings) toDTO(ctx context.Context, c config.Config) dto.Settings {
 	wire := dto.Settings{
 		Port: c.Port, AutoWake: c.AutoWake, WakeOnDirect: c.WakeOnDirect, Mail: dto.Mail{Exchange: c.Mail.Exchange},
 		Desktop: dto.Desktop{Notifications: c.Desktop.Notifications}, Claude: dto.Claude{StatusLine: c.Claude.StatusLine},

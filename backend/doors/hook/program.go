@@ -113,7 +113,7 @@ func longForm() string {
 	if err != nil {
 		return ""
 	}
-	return proc.Beside(own, "bridge-hook", "bridge")
+	return proc.Sibling(own, "bridge-hook", "bridge")
 }
 
 // splitHome separates --home, at any position, from the other arguments.

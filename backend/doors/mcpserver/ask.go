@@ -64,8 +64,8 @@ func (s *Server) askJob(kind bridge.AgentKind) func(context.Context, call) (any,
 // elsewhere. The lease is of the message taken here, even with an error.
 func (s *Server) awaitJob(ctx context.Context, c call, spawned api.Spawned) (api.JobResult, *session.Lease, error) {
 	heard := &progress{token: c.progress, began: s.opts.Now()}
-	heard.tell(ctx, spawned.Job, api.JobResult{JobStatus: api.JobStatus{Job: spawned.Job, Status: spawned.Status}}, s.opts.Now())
-	look := cmp.Or(s.opts.Look, usualLook)
+	heard.report(ctx, spawned.Job, api.JobResult{JobStatus: api.JobStatus{Job: spawned.Job, Status: spawned.Status}}, s.opts.Now())
+	look := cmp.Or(s.opts.PollInterval, usualLook)
 	for patience, ended := look, false; ; {
 		found, err := s.waitUntil(ctx, patience, api.WaitArgs{Caller: c.caller, ConversationID: runs.Conversation(spawned.Job)})
 		if err != nil {
@@ -84,7 +84,7 @@ func (s *Server) awaitJob(ctx context.Context, c call, spawned api.Spawned) (api
 			patience = min(look, time.Second) // its message is there now, or was taken
 			continue
 		}
-		heard.tell(ctx, spawned.Job, result, s.opts.Now())
+		heard.report(ctx, spawned.Job, result, s.opts.Now())
 	}
 }
 
@@ -98,8 +98,8 @@ type progress struct {
 	still int     // checks since the last notification
 }
 
-// tell sends the job's progress if it is new, and a regular sign of life otherwise.
-func (p *progress) tell(ctx context.Context, name string, present api.JobResult, at time.Time) {
+// report sends the job's progress if it is new, and a regular sign of life otherwise.
+func (p *progress) report(ctx context.Context, name string, present api.JobResult, at time.Time) {
 	if p.token == nil {
 		return
 	}
@@ -113,7 +113,7 @@ func (p *progress) tell(ctx context.Context, name string, present api.JobResult,
 		message = "still working: " + words
 	}
 	p.last, p.still = words, 0
-	tell(ctx, string(mcp.MethodNotificationProgress), map[string]any{"progressToken": p.token, "progress": p.value, "message": message})
+	notify(ctx, string(mcp.MethodNotificationProgress), map[string]any{"progressToken": p.token, "progress": p.value, "message": message})
 }
 
 // farWords returns a job's progress in one line.

@@ -28,7 +28,7 @@ func TestJOB_20_AnAskSaysHowFarItIsToAHostThatWantsToKnow(t *testing.T) {
 				started <- folder
 				return os.Getpid(), nil
 			})
-			w := openOn(t, b, Options{Register: api.Register{Kind: bridge.Claude, SessionID: "h1"}, Jobs: true, Look: 5 * time.Millisecond})
+			w := openOn(t, b, Options{Register: api.Register{Kind: bridge.Claude, SessionID: "h1"}, Jobs: true, PollInterval: 5 * time.Millisecond})
 			w.begin()
 			w.say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ask_codex","arguments":{"prompt":"Count.","cwd":"/"},"_meta":` + test.meta + `}}`)
 			r := newRunner(t, b, <-started)

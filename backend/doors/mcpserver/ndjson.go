@@ -84,9 +84,9 @@ func afterwards(ctx context.Context, sent, dropped func()) {
 	r.sent, r.dropped = sent, dropped
 }
 
-// tell writes a notification that belongs to the request of ctx. It is written
+// notify writes a notification that belongs to the request of ctx. It is written
 // before the answer or not at all.
-func tell(ctx context.Context, method string, params map[string]any) {
+func notify(ctx context.Context, method string, params map[string]any) {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	r.write(mcp.JSONRPCNotification{
 		JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{Method: method, Params: mcp.NotificationParams{AdditionalFields: params}},

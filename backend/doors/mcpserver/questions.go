@@ -81,7 +81,7 @@ func (s owner) askOwner(ctx context.Context, c call) (any, *session.Lease, error
 // caller that stops waiting gets it as a message, and one that got it here gets no second copy.
 func (s owner) awaitAnswer(ctx context.Context, c call, id string) (any, *session.Lease, error) {
 	for {
-		found, err := s.waitUntil(ctx, cmp.Or(s.opts.Look, usualLook), api.WaitArgs{Caller: c.caller, ConversationID: question.Conversation(id)})
+		found, err := s.waitUntil(ctx, cmp.Or(s.opts.PollInterval, usualLook), api.WaitArgs{Caller: c.caller, ConversationID: question.Conversation(id)})
 		if err != nil {
 			return nil, nil, bridge.Errorf(bridge.CodeOf(err), "the question %s is open and its answer comes as a message, but it could not be waited for: %w", id, err)
 		}

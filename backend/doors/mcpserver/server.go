@@ -42,8 +42,8 @@ type Options struct {
 	Remote bool
 	// ACP names the agents of agents.acp to which it may delegate.
 	ACP []string
-	// Look is the interval of checks on an awaited job; 0 means five seconds.
-	Look time.Duration
+	// PollInterval is the interval of checks on an awaited job; 0 means five seconds.
+	PollInterval time.Duration
 	// HostLives reports whether the host's process still runs; nil means always.
 	HostLives func() bool
 }

@@ -63,13 +63,13 @@ func (s *spent) run(ctx context.Context, broker *ipc.Reconnector) {
 	for {
 		select {
 		case <-s.due:
-			s.tell(ctx, broker)
+			s.send(ctx, broker)
 		case <-ctx.Done():
 			select {
 			case <-s.due:
 				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPatience)
 				defer cancel()
-				s.tell(last, broker)
+				s.send(last, broker)
 			default: // the broker knows all
 			}
 			return
@@ -77,7 +77,7 @@ func (s *spent) run(ctx context.Context, broker *ipc.Reconnector) {
 	}
 }
 
-func (s *spent) tell(ctx context.Context, broker *ipc.Reconnector) {
+func (s *spent) send(ctx context.Context, broker *ipc.Reconnector) {
 	report, some := s.report()
 	if !some {
 		return

@@ -31,7 +31,7 @@ type tool struct {
 const askPatience = 20 * time.Second
 
 // remotePatience also covers a paired PC that does not answer.
-const remotePatience = askPatience + remote.SpawnPatience
+const remotePatience = askPatience + remote.SpawnTimeout
 
 // tools returns the tools of the session (contract: MCP tools).
 func (s *Server) tools() []tool {

@@ -59,7 +59,7 @@ func openOn(t *testing.T, b brokertest.Running, opts Options) *wire {
 	go func() {
 		w.ended <- Run(context.WithoutCancel(t.Context()), Options{
 			Register: register, Target: b.Target, Journal: ipc.Journal{Dir: b.Home.ReadJournal()}, Version: "test", Now: time.Now,
-			Log: slog.New(slog.DiscardHandler), HostLives: opts.HostLives, Job: opts.Job, JobToken: opts.JobToken, Jobs: opts.Jobs, ACP: opts.ACP, Look: opts.Look,
+			Log: slog.New(slog.DiscardHandler), HostLives: opts.HostLives, Job: opts.Job, JobToken: opts.JobToken, Jobs: opts.Jobs, ACP: opts.ACP, PollInterval: opts.PollInterval,
 		}, inRead, outWrite)
 		outWrite.Close()
 	}()

@@ -90,7 +90,7 @@ func perform(ctx context.Context, name string, args []string, version string, no
 		return err
 	}
 	p := Program{Home: home, Stdin: os.Stdin, Stdout: os.Stdout, Getenv: os.Getenv, Now: now, Version: version, Own: own}
-	p.Console = proc.Beside(own, name, "bridge")
+	p.Console = proc.Sibling(own, name, "bridge")
 	p.CheckHome = p.askConsole
 	return command(ctx, p, flags.Args())
 }

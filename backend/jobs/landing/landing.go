@@ -20,12 +20,12 @@ import (
 
 // Options configures the repositories. All fields are required but Git and Pace.
 type Options struct {
-	Book  Book
-	Files jobfiles.Files
-	Git   *gitwork.Git  // nil if this PC has no Git: then there are no worktrees and no diffs
-	Pace  time.Duration // the interval between polls of the worktrees
-	Now   func() time.Time
-	Log   *slog.Logger
+	Book         Book
+	Files        jobfiles.Files
+	Git          *gitwork.Git  // nil if this PC has no Git: then there are no worktrees and no diffs
+	PollInterval time.Duration // the interval between polls of the worktrees
+	Now          func() time.Time
+	Log          *slog.Logger
 	// Failed logs an error that no caller waits for, unless err is nil.
 	Failed func(what string, err error)
 	// Ending is closed when no more work may begin.
@@ -72,8 +72,8 @@ type pollResult struct {
 
 // New returns the repositories. Run starts the polls.
 func New(opts Options) *Repositories {
-	if opts.Pace == 0 {
-		opts.Pace = usualPace
+	if opts.PollInterval == 0 {
+		opts.PollInterval = usualPollInterval
 	}
 	return &Repositories{opts: opts, turn: make(chan struct{}, 1), due: lifecycle.NewSignal(), found: map[string]pollResult{}, removals: map[string]int{}}
 }

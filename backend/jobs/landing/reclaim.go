@@ -15,7 +15,7 @@ import (
 
 // Intervals for worktrees.
 const (
-	usualPace = 10 * time.Minute
+	usualPollInterval = 10 * time.Minute
 	// unchangedFor is how long the worktree of a job without changes waits for the job
 	// to continue.
 	unchangedFor = time.Hour
@@ -30,7 +30,7 @@ func (r *Repositories) RequestPoll() {
 
 // Run polls each worktree at an interval, and soon after RequestPoll, until ctx ends.
 func (r *Repositories) Run(ctx context.Context) {
-	tick := time.NewTicker(r.opts.Pace)
+	tick := time.NewTicker(r.opts.PollInterval)
 	defer tick.Stop()
 	for {
 		for _, entry := range r.opts.Book.All() {

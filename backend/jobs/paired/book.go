@@ -261,7 +261,7 @@ func moved(at job.Millis, offset time.Duration) job.Millis {
 func Show(entry *job.Job, s remote.JobState, at time.Time) (atOnce bool) {
 	before, mirror := *entry, *entry.Mirror
 	mirror.HeardAt, mirror.UnknownAt, mirror.Branch, mirror.Step = job.Millis(at.UnixMilli()), 0, s.Branch, s.Step
-	if s.Run > before.Run || at.Sub(mirror.ToldAt.Time()) >= remote.SpawnPatience { // otherwise the message may be in transit
+	if s.Run > before.Run || at.Sub(mirror.ToldAt.Time()) >= remote.SpawnTimeout { // otherwise the message may be in transit
 		mirror.ToldAt = 0
 	}
 	entry.Mirror = &mirror

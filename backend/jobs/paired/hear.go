@@ -17,10 +17,10 @@ func (j *Jobs) refused(entry job.Job, why error) error {
 	if err := j.opts.Files.WriteEnvelope(entry, outcome, why.Error(), j.opts.Now()); err != nil {
 		return err
 	}
-	return j.end(entry, outcome, true)
+	return j.finish(entry, outcome, true)
 }
 
-func (j *Jobs) end(entry job.Job, outcome job.Outcome, sent bool) error {
+func (j *Jobs) finish(entry job.Job, outcome job.Outcome, sent bool) error {
 	return j.opts.Registry.Change(func(r *job.Registry) error {
 		_, err := r.Update(entry.Name, func(present *job.Job) {
 			present.State, present.Run, present.Ended, present.Wait = outcome.State, entry.Run, outcome.Ended, nil
@@ -45,10 +45,10 @@ func (j *Jobs) lost(entry job.Job, outcome job.Outcome, why string) error {
 	entry.Run = max(1, entry.Run)
 	envelope := runs.NewEnvelope(entry.Name, entry.Run, outcome, "", runs.Evidence{}, j.opts.Now())
 	envelope.Error, envelope.Title, envelope.Model, envelope.Session, envelope.Workdir = why, entry.Title, entry.Model, entry.SessionID, entry.Workdir
-	if err := j.end(entry, outcome, false); err != nil {
+	if err := j.finish(entry, outcome, false); err != nil {
 		return err
 	}
-	return j.Came(j.opts.Life, entry.Name, envelope)
+	return j.Came(j.opts.Context, entry.Name, envelope)
 }
 
 // Followed lists the jobs that may still send reports.
@@ -89,7 +89,7 @@ func (j *Jobs) RecordReport(name string, value remote.Value, why error) error {
 	if err := j.opts.Registry.Show(name, show, news.Asked); err != nil {
 		return err
 	}
-	return j.Put(j.opts.Life)
+	return j.Put(j.opts.Context)
 }
 
 // unheard handles an error in place of a report. If the PC still does not know a job
@@ -107,7 +107,7 @@ func (j *Jobs) unheard(entry job.Job, why error) error {
 		return j.noteUnknown(entry, 0)
 	case since.IsZero(), since.After(now): // or the clock was set back
 		return j.noteUnknown(entry, job.MillisOf(now))
-	case now.Sub(since) < remote.SpawnPatience:
+	case now.Sub(since) < remote.SpawnTimeout:
 		return nil
 	case entry.Mirror.HeardAt == 0:
 		return j.lost(entry, job.Outcome{State: job.Failed, Ended: job.EndedNotStarted}, host+" knows no such job: it was not started.")
@@ -143,7 +143,7 @@ func (j *Jobs) passNote(entry job.Job, s remote.JobState) error {
 		body = fmt.Sprintf("%d %%: %s", *s.Percent, s.Note)
 	}
 	id := fmt.Sprintf("note-%s-%d-%x", entry.Name, s.Run, Digest(s.Note))
-	return j.opts.Supervisors.Deliver(j.opts.Life, entry, id, runs.Conversation(entry.Name)+":note", body)
+	return j.opts.Supervisors.Deliver(j.opts.Context, entry, id, runs.Conversation(entry.Name)+":note", body)
 }
 
 // Missing returns the next run whose result to fetch, or 0.

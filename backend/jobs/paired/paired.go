@@ -26,7 +26,7 @@ type Options struct {
 	Registry    Registry
 	Supervisors Supervisors
 	Files       jobfiles.Files
-	Life        context.Context //nolint:containedctx // of what is done for nobody who waits
+	Context     context.Context //nolint:containedctx // of what is done for nobody who waits
 	Now         func() time.Time
 	Log         *slog.Logger
 }
@@ -64,8 +64,8 @@ type Link interface {
 	// Ask sends a request to the PC with that identity and waits for the answer. After a
 	// remote.IsUnanswered error the outcome is unknown; after any other, nothing happened.
 	Ask(ctx context.Context, pc string, request remote.Request, args json.RawMessage) (remote.Value, error)
-	// Follow signals that there is a job to follow.
-	Follow()
+	// Notify signals that there is a job to follow.
+	Notify()
 }
 
 // Jobs is the set of jobs that paired PCs run for this PC.
@@ -84,7 +84,7 @@ func New(opts Options) *Jobs { return &Jobs{opts: opts, readAt: map[string]lastR
 // Reach sets the link to paired PCs. Without a link, no job can be given.
 func (j *Jobs) Reach(link Link) {
 	j.link.Store(&link)
-	link.Follow()
+	link.Notify()
 }
 
 var errNoLinks = bridge.Errorf(bridge.Unsupported, "this Bridge does not link with other PCs")
@@ -139,14 +139,14 @@ func (j *Jobs) Spawn(ctx context.Context, asker broker.Asker, request job.Reques
 	if err != nil {
 		return api.Spawned{}, err
 	}
-	defer (*link).Follow()
+	defer (*link).Notify()
 	value, err := j.ask(ctx, entry, remote.Request{Operation: remote.Spawn, Spawn: request}, spawnArgs)
-	return j.begun(entry, value, err)
+	return j.started(entry, value, err)
 }
 
-// begun completes a spawn with the answer of its PC. If there is no answer, the next
+// started completes a spawn with the answer of its PC. If there is no answer, the next
 // report settles the spawn (RMT-13).
-func (j *Jobs) begun(entry job.Job, value remote.Value, why error) (api.Spawned, error) {
+func (j *Jobs) started(entry job.Job, value remote.Value, why error) (api.Spawned, error) {
 	switch {
 	case why == nil:
 		if err := j.RecordReport(entry.Name, value, nil); err != nil {

@@ -23,7 +23,7 @@ func (j *Jobs) Say(ctx context.Context, entry job.Job, id string, control job.Co
 		return api.JobMessaged{}, err
 	}
 	value, err := j.ask(ctx, entry, remote.Request{Operation: remote.Control, Control: remote.ControlArgs{ID: id}}, args)
-	(*j.link.Load()).Follow()
+	(*j.link.Load()).Notify()
 	if code := bridge.CodeOf(err); err != nil && code != bridge.Unavailable && code != bridge.Internal {
 		j.logged("note that words were refused", j.recordMessage(entry, 0))
 	}

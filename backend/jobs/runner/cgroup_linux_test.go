@@ -88,7 +88,7 @@ func TestSEC_08_ADeadRunnersCgroupIsEndedAndRemoved(t *testing.T) {
 			if !b.exists(planned) && step != StepReaped {
 				t.Fatal("the dead runner has left no group: the test proves nothing")
 			}
-			found, err := Look(b.folder)
+			found, err := ReadFiles(b.folder)
 			if err != nil {
 				t.Fatal(err)
 			}

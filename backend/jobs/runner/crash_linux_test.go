@@ -42,7 +42,7 @@ func testRunJob(args []string) int {
 	reconnector := &ipc.Reconnector{Target: ipc.Target{Socket: socket, Token: testToken}, Hello: ipc.Hello{Role: api.RoleRunner, PID: os.Getpid(), Version: "test"}}
 	go reconnector.Run(ctx)
 	o := testOptions(home, folder)
-	o.Broker, o.Patience = Link(reconnector), testkit.Patience
+	o.Broker, o.Timeout = Link(reconnector), testkit.Patience
 	o.At = func(at Step) {
 		if at == step {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -233,7 +233,7 @@ func TestJOB_06_JOB_03_ARunnerKilledAtEachStep(t *testing.T) {
 // lookAfter looks at what a killed runner left, and ends it.
 func (b *bench) lookAfter(step Step, spec runs.SpecFile) {
 	b.Helper()
-	found, err := Look(b.folder)
+	found, err := ReadFiles(b.folder)
 	if err != nil || found.Alive {
 		b.Fatalf("a look finds %+v, %v", found, err)
 	}

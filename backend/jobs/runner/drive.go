@@ -46,7 +46,7 @@ type drive struct {
 	orders    map[string]api.OrderOutcome // the outcome of each
 	held      []api.Order                 // messages that wait while the run is stopped
 
-	begun     bool // the CLI has started
+	started   bool // the CLI has started
 	activity  job.ActivityState
 	accepted  map[string]bool
 	sending   int            // messages in transit to the CLI
@@ -55,7 +55,7 @@ type drive struct {
 	stop      job.WaitFor // the reason why the run was stopped
 	stopID    string
 	stopAt    time.Time
-	word      *api.Order // the order to continue
+	resumed   *api.Order // the order to continue
 	retryAt   time.Time
 	closing   bool
 	cancelled bool
@@ -182,7 +182,7 @@ func (d *drive) loop(ctx context.Context) {
 				return
 			}
 			d.event(event)
-		case order := <-d.tell.orders:
+		case order := <-d.reporter.orders:
 			d.order(order)
 		case post := <-d.posts:
 			post()
@@ -255,7 +255,7 @@ func (d *drive) settle() {
 	stopped := d.stop != "" && d.stop != job.ForSilence
 	wait, again := job.RetryAfter(d.last.Why, d.state.Tried)
 	switch {
-	case stopped && d.word != nil:
+	case stopped && d.resumed != nil:
 		d.proceed()
 	case stopped && (again || d.last.Why == job.EndInterrupted): // the run waits for an order to continue
 	case again:
@@ -342,8 +342,8 @@ func (d *drive) over() {
 	for _, order := range d.held {
 		d.outcome(order.ID, errEnded)
 	}
-	if d.word != nil {
-		d.outcome(d.word.ID, errEnded)
+	if d.resumed != nil {
+		d.outcome(d.resumed.ID, errEnded)
 	}
 }
 
@@ -366,8 +366,8 @@ func (d *drive) event(event job.Event) {
 	if _, waits := event.(job.Retrying); !waits {
 		d.hear()
 	}
-	for _, statement := range d.said.hear(event) {
-		d.say(statement)
+	for _, statement := range d.transcript.hear(event) {
+		d.record(statement)
 	}
 	switch e := event.(type) {
 	case job.Spawned:
@@ -378,14 +378,14 @@ func (d *drive) event(event job.Event) {
 		d.keep(true)
 		d.at(StepSpawned)
 	case job.Opened:
-		d.begun, d.state.Session, d.state.Model = true, e.Session, cmp.Or(e.Model, d.state.Model)
+		d.started, d.state.Session, d.state.Model = true, e.Session, cmp.Or(e.Model, d.state.Model)
 		d.state.NextTurn = !e.Capabilities.LiveMessage
 		d.keep(true)
 	case job.Titled:
 		d.state.Title = cmp.Or(d.state.Title, e.Title)
 		d.keep(false)
 	case job.Activity:
-		d.begun, d.activity = true, e.State
+		d.started, d.activity = true, e.State
 	case job.Accepted:
 		d.accepts(e.Message)
 	case job.Inserted:
@@ -448,7 +448,7 @@ func (d *drive) hear() {
 
 // accepts records that the CLI has a message. Another turn follows.
 func (d *drive) accepts(id string) {
-	d.begun = true
+	d.started = true
 	if d.accepted[id] {
 		return
 	}
@@ -497,7 +497,7 @@ func (d *drive) show() {
 	switch {
 	case wait != nil:
 		state = job.Waiting
-	case !d.begun:
+	case !d.started:
 		state = job.Starting
 	}
 	if wait != nil && wait.For != job.ForRetry {
@@ -542,7 +542,7 @@ func (d *drive) keep(now bool) {
 	if !now {
 		d.unsaved = true
 		d.state.UpdatedAt = d.moment()
-		d.tell.setState(d.state)
+		d.reporter.setState(d.state)
 		return
 	}
 	d.saved, d.unsaved = d.Now(), false
@@ -564,7 +564,7 @@ func (d *drive) note(entry Entry) error {
 		return err
 	}
 	if statement, ok := saidIn(entry, d.spec.Supervisor); ok {
-		d.say(statement)
+		d.record(statement)
 	}
 	return nil
 }

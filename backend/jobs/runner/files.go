@@ -193,9 +193,9 @@ type Found struct {
 	claimed bool
 }
 
-// Look reads the files of a job. It fails if the spec is missing, or if a file cannot be read
+// ReadFiles reads the files of a job. It fails if the spec is missing, or if a file cannot be read
 // or decoded.
-func Look(folder string) (Found, error) {
+func ReadFiles(folder string) (Found, error) {
 	f := files(folder)
 	spec, err := f.spec()
 	if err != nil {

@@ -148,7 +148,7 @@ func (b *bench) options() Options {
 	o := testOptions(b.home, b.folder)
 	o.MaxProcesses, o.Writable = b.maxProcesses, b.writable
 	o.ScopesSignals = func() bool { return !b.unscoped }
-	o.Broker, o.Patience, o.SetUp, o.At, o.LookEvery = b.broker.connect, b.wait, b.setUp, b.at, b.look
+	o.Broker, o.Timeout, o.SetUp, o.At, o.LookEvery = b.broker.connect, b.wait, b.setUp, b.at, b.look
 	if fit := o.Fit; b.floor {
 		o.Fit = func(spec job.Spec) (job.Spec, error) {
 			spec, err := fit(spec)

@@ -16,7 +16,7 @@ import (
 func (d *drive) order(order api.Order) {
 	if known, has := d.orders[order.ID]; has {
 		if known.ID != "" { // otherwise it is in progress
-			d.tell.outcome(known)
+			d.reporter.outcome(known)
 		}
 		return
 	}
@@ -46,7 +46,7 @@ func (d *drive) order(order api.Order) {
 // outcome reports the outcome of an order.
 func (d *drive) outcome(id string, refused *bridge.Error) {
 	d.orders[id] = api.OrderOutcome{ID: id, Error: refused}
-	d.tell.outcome(d.orders[id])
+	d.reporter.outcome(d.orders[id])
 }
 
 // message sends a message to the agent. While the run is stopped, messages wait for the
@@ -66,7 +66,7 @@ func (d *drive) message(order api.Order) {
 
 // goOn lets a stopped run continue as soon as its turn has ended.
 func (d *drive) goOn(order api.Order) {
-	if d.stop == "" || d.word != nil {
+	if d.stop == "" || d.resumed != nil {
 		d.outcome(order.ID, bridge.Errorf(bridge.Conflict, "the job does not wait for this word: it did nothing"))
 		return
 	}
@@ -74,7 +74,7 @@ func (d *drive) goOn(order api.Order) {
 		d.outcome(order.ID, refusal(err))
 		return
 	}
-	d.word = &order
+	d.resumed = &order
 	if d.stop == job.ForSilence {
 		d.proceed() // silence stopped nothing
 	}
@@ -82,8 +82,8 @@ func (d *drive) goOn(order api.Order) {
 
 // proceed continues after a stop: with the messages that arrived meanwhile, or else with ours.
 func (d *drive) proceed() {
-	stop, word, messages := d.stop, d.word, d.held
-	d.stop, d.stopID, d.word, d.held = "", "", nil, nil
+	stop, word, messages := d.stop, d.resumed, d.held
+	d.stop, d.stopID, d.resumed, d.held = "", "", nil, nil
 	d.watch.Allow(stop, d.Now())
 	d.noteSent(word.ID, nil)
 	d.outcome(word.ID, nil)
@@ -259,5 +259,5 @@ func (d *drive) storeApproval(approval *job.Approval) {
 	if err := d.saveApproval(*approval); err != nil {
 		d.Log.Warn("an approval could not be written", "job", d.spec.Job, "err", err)
 	}
-	d.tell.approval(*approval)
+	d.reporter.approval(*approval)
 }

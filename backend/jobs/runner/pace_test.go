@@ -436,7 +436,7 @@ func TestARunnerThatIsToldToEndLeavesNoResult(t *testing.T) {
 	case <-time.After(testkit.Patience):
 		t.Fatal("it did not end")
 	}
-	found, err := Look(b.folder)
+	found, err := ReadFiles(b.folder)
 	if err != nil || found.Result != nil || found.State.State != job.Interrupted || b.approval(approval.ID).State != job.ApprovalWithdrawn {
 		t.Errorf("a look finds %+v, %v; the question is %s", found, err, b.approval(approval.ID).State)
 	}
@@ -471,7 +471,7 @@ func TestAFirstRunWaitsForNoLookAtWhatIsLeft(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	end := func() error {
-		found, err := Look(b.folder)
+		found, err := ReadFiles(b.folder)
 		if err != nil {
 			t.Fatal(err)
 		}

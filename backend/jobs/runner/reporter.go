@@ -119,7 +119,7 @@ func (r *reporter) serve(ctx context.Context, broker Broker) error {
 	if err != nil {
 		return err
 	}
-	r.told(hello.Report, reported)
+	r.reported(hello.Report, reported)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var waiting sync.WaitGroup
@@ -137,7 +137,7 @@ func (r *reporter) serve(ctx context.Context, broker Broker) error {
 		if err != nil {
 			return err
 		}
-		r.told(report, reported)
+		r.reported(report, reported)
 	}
 }
 
@@ -175,8 +175,8 @@ func (r *reporter) report(all bool) api.RunnerReport {
 	return report
 }
 
-// told removes the news that the broker has received.
-func (r *reporter) told(report api.RunnerReport, reported api.RunnerReported) {
+// reported removes the news that the broker has received.
+func (r *reporter) reported(report api.RunnerReport, reported api.RunnerReported) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outcomes = r.outcomes[len(report.Outcomes):]

@@ -50,11 +50,11 @@ type Options struct {
 	SetUp    []string     // the owner's command that prepares a new worktree; may be empty
 	// Broker waits for a connection to the current broker.
 	Broker func(context.Context) (Broker, error)
-	// Patience is how long the runner offers the result if no broker takes it. The
+	// Timeout is how long the runner offers the result if no broker takes it. The
 	// envelope stays for the next broker.
-	Patience time.Duration
-	Now      func() time.Time
-	Log      *slog.Logger
+	Timeout time.Duration
+	Now     func() time.Time
+	Log     *slog.Logger
 	// MaxProcesses limits the run's processes and threads if its control group supports
 	// that; 0 sets no limit.
 	MaxProcesses int
@@ -93,15 +93,15 @@ const (
 // runner is one run of a job.
 type runner struct {
 	Options
-	files files
-	spec  runs.SpecFile
-	state runs.StateFile
-	tell  *reporter
-	log   *runLog
-	said  *transcript
-	place place
-	mark  sandbox.Mark // of the run's processes
-	claim *disk.FileLock
+	files      files
+	spec       runs.SpecFile
+	state      runs.StateFile
+	reporter   *reporter
+	log        *runLog
+	transcript *transcript
+	place      place
+	mark       sandbox.Mark // of the run's processes
+	claim      *disk.FileLock
 	// made is the worktree that this run created; madeNew reports that its branch is new too.
 	made    *job.Worktree
 	madeNew bool
@@ -121,7 +121,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	ctx, left := whileAtHome(ctx, o.Folder, cmp.Or(o.LookEvery, lookEvery))
 	defer left()
 	defer func() { err = errors.Join(err, r.claim.Release()) }()
-	r.tell = newReporter(o.Broker, r.spec)
+	r.reporter = newReporter(o.Broker, r.spec)
 	ending, stop := context.WithCancel(context.WithoutCancel(ctx)) // a run that is asked to end still reports
 	defer stop()
 	result, err := r.files.result(r.spec.Run)
@@ -134,11 +134,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	} else {
 		r.state = runs.StateFile{Job: r.spec.Job, Run: r.spec.Run, State: result.State}
-		r.tell.start(ending, r.state)
+		r.reporter.start(ending, r.state)
 	}
 	r.deliver(ctx, result)
 	stop()
-	r.tell.wait()
+	r.reporter.wait()
 	return nil
 }
 
@@ -152,16 +152,16 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.log.close()) }()
-	if r.said, err = openTranscript(r.Logs, r.spec.Job); err != nil {
+	if r.transcript, err = openTranscript(r.Logs, r.spec.Job); err != nil {
 		return nil, err
 	}
 	defer func() { // after the result: a disk that failed may work again
-		if err := r.said.close(); err != nil {
+		if err := r.transcript.close(); err != nil {
 			r.Log.Warn("the transcript of the job may not be durable", "job", r.spec.Job, "err", err)
 		}
 	}()
-	r.said.room = newRoom(r.MaxLogBytes)
-	r.tell.start(ending, r.state)
+	r.transcript.room = newRoom(r.MaxLogBytes)
+	r.reporter.start(ending, r.state)
 	started := r.Now()
 	d := newDrive(r, started)
 	if err := d.begin(ctx); err != nil {
@@ -173,7 +173,7 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 		d.loop(ctx)
 		d.over()
 	}
-	_ = r.said.flush() // close retries and reports a failure
+	_ = r.transcript.flush() // close retries and reports a failure
 	r.at(StepEnded)
 	if err := r.reap(ending); err != nil {
 		r.Log.Error("processes of the job are left", "job", r.spec.Job, "err", err)
@@ -195,9 +195,9 @@ func (r *runner) carryOut(ctx, ending context.Context) (_ *api.RunnerResult, err
 }
 
 // conserve writes the envelope, the only copy of the result. If the disk fails, it
-// retries until Patience or ctx ends.
+// retries until Timeout or ctx ends.
 func (r *runner) conserve(ctx context.Context, envelope runs.Envelope) error {
-	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := r.files.saveEnvelope(envelope)
@@ -233,7 +233,7 @@ func (r *runner) close(ctx context.Context, d *drive, seen runs.Evidence) (*api.
 // claimRun claims the run for this process, and ends what an earlier run of the job
 // left. It fails with Conflict if a runner is alive.
 func (r *runner) claimRun(ctx context.Context) error {
-	found, err := Look(r.Folder)
+	found, err := ReadFiles(r.Folder)
 	if err != nil {
 		return err
 	}
@@ -295,15 +295,15 @@ func (r *runner) reap(ctx context.Context) error {
 
 // deliver offers the result until a broker has it or the wait ends.
 func (r *runner) deliver(ctx context.Context, result *api.RunnerResult) {
-	r.tell.finish(result)
-	timer := time.NewTimer(r.Patience)
+	r.reporter.finish(result)
+	timer := time.NewTimer(r.Timeout)
 	defer timer.Stop()
 	for {
 		select {
-		case order := <-r.tell.orders:
-			r.tell.outcome(api.OrderOutcome{ID: order.ID, Error: errEnded})
+		case order := <-r.reporter.orders:
+			r.reporter.outcome(api.OrderOutcome{ID: order.ID, Error: errEnded})
 			continue
-		case <-r.tell.taken:
+		case <-r.reporter.taken:
 			r.at(StepDelivered)
 		case <-timer.C:
 		case <-ctx.Done():
@@ -318,7 +318,7 @@ var errEnded = bridge.Errorf(bridge.Unavailable, "the agent has ended: this is f
 // save makes the state durable and reports it.
 func (r *runner) save() error {
 	r.state.UpdatedAt = r.moment()
-	r.tell.setState(r.state)
+	r.reporter.setState(r.state)
 	return r.files.saveState(r.state)
 }
 

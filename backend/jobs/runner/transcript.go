@@ -89,11 +89,11 @@ func (t *transcript) flush() error { return errors.Join(t.write(), t.file.Sync()
 // close is a last flush, and closes the file.
 func (t *transcript) close() error { return errors.Join(t.flush(), t.file.Close()) }
 
-// say adds a line of this run to the transcript. If that fails, the job continues and
+// record adds a line of this run to the transcript. If that fails, the job continues and
 // its log has the error.
-func (d *drive) say(statement runs.Said) {
+func (d *drive) record(statement runs.Said) {
 	statement.At, statement.Run = d.moment(), d.spec.Run
-	if err := d.said.add(statement); err != nil {
+	if err := d.transcript.add(statement); err != nil {
 		d.log.line("! not in the transcript so far: " + string(statement.Kind) + ": " + disk.Reason(err))
 		d.Log.Warn("what was said could not be kept", "job", d.spec.Job, "err", err)
 	}

@@ -56,7 +56,7 @@ func (w *wire) Of(id string) (remote.Status, error) {
 }
 
 // impatient sides find out soon that the other one has died.
-var impatient = Pace{Look: time.Millisecond, Patience: 60 * time.Millisecond, Idle: generous, Busy: time.Millisecond}
+var impatient = Timing{PollInterval: time.Millisecond, Timeout: 60 * time.Millisecond, Idle: generous, Busy: time.Millisecond}
 
 const markInTests = 300 << 10
 
@@ -88,7 +88,7 @@ func (p *pc) live(down *atomic.Bool, dieAt int64) *program {
 	var err error
 	item.Transfers, err = Open(Options{
 		Home: p.home, Transport: item.wire, Policy: p.allowed, Changed: func() {}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Disk: disk.Files{Before: before}, Pace: impatient, MarkEvery: markInTests,
+		Disk: disk.Files{Before: before}, Timing: impatient, MarkEvery: markInTests,
 	})
 	if err != nil {
 		p.t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options configures [Transfers]. All fields except Disk, Pace and MarkEvery are required.
+// Options configures [Transfers]. All fields except Disk, Timing and MarkEvery are required.
 type Options struct {
 	Home      config.Home
 	Transport pairing.Transport
@@ -39,21 +39,21 @@ type Options struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 	// Disk writes the files; tests make single steps fail.
-	Disk disk.Files
-	Pace Pace
+	Disk   disk.Files
+	Timing Timing
 	// MarkEvery is how many bytes are received before they are made durable; 0 means 16 MiB.
 	MarkEvery int64
 }
 
-// Pace sets the intervals and timeouts between the two sides.
-type Pace struct {
-	Look     time.Duration // how often to poll for an unavailable PC
-	Patience time.Duration // a sender without an answer for this time offers again
-	Idle     time.Duration // a receiver without a chunk for this time frees its slot
-	Busy     time.Duration // the pause until a busy receiver is asked again
+// Timing sets the intervals and timeouts between the two sides.
+type Timing struct {
+	PollInterval time.Duration // how often to poll for an unavailable PC
+	Timeout      time.Duration // a sender without an answer for this time offers again
+	Idle         time.Duration // a receiver without a chunk for this time frees its slot
+	Busy         time.Duration // the pause until a busy receiver is asked again
 }
 
-var usualPace = Pace{Look: 500 * time.Millisecond, Patience: 20 * time.Second, Idle: time.Minute, Busy: 5 * time.Second}
+var usualTiming = Timing{PollInterval: 500 * time.Millisecond, Timeout: 20 * time.Second, Idle: time.Minute, Busy: 5 * time.Second}
 
 const (
 	// sendAtOnce is how many transfers are sent at a time; others wait.
@@ -91,17 +91,17 @@ type Transfers struct {
 
 // progress is the progress of a transfer, for watchers.
 type progress struct {
-	revision int64
-	state    string
-	done     int64 // bytes of its total, with the manifest
-	told     int64 // done at the last revision
+	revision      int64
+	state         string
+	done          int64 // bytes of its total, with the manifest
+	reportedBytes int64 // done at the last revision
 }
 
 // Open reads the transfer records; Run resumes the transfers. It fails if the folder of records
 // cannot be read. It skips single records that cannot be read.
 func Open(opts Options) (*Transfers, error) {
-	if opts.Pace == (Pace{}) {
-		opts.Pace = usualPace
+	if opts.Timing == (Timing{}) {
+		opts.Timing = usualTiming
 	}
 	if opts.MarkEvery == 0 {
 		opts.MarkEvery = usualMark
@@ -361,18 +361,18 @@ func (t *Transfers) handleOfferLocked(from remote.PC, frame remote.FileFrame) {
 		if answer.Error != nil {
 			t.opts.Log.Info("files of a paired PC were refused", "peer", from.Name, "transfer", frame.ID, "err", answer.Error)
 		}
-		t.say(t.tasks.Context(), from.ID, answer)
+		t.send(t.tasks.Context(), from.ID, answer)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.offers[from.ID]--
 	})
 }
 
-// say sends a frame without a body. It only logs a failure, because the protocol recovers.
-func (t *Transfers) say(ctx context.Context, pc string, frame remote.FileFrame) {
+// send sends a frame without a body. It only logs a failure, because the protocol recovers.
+func (t *Transfers) send(ctx context.Context, pc string, frame remote.FileFrame) {
 	payload, err := frame.Encode()
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, t.opts.Pace.Patience)
+		ctx, cancel := context.WithTimeout(ctx, t.opts.Timing.Timeout)
 		defer cancel()
 		err = t.opts.Transport.Send(ctx, pc, remote.Frame{Type: remote.FilesFrameType, Payload: payload})
 	}
@@ -382,7 +382,7 @@ func (t *Transfers) say(ctx context.Context, pc string, frame remote.FileFrame) 
 }
 
 func (t *Transfers) sendRefusal(pc, id string, why error) {
-	t.say(context.WithoutCancel(t.tasks.Context()), pc, remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(why)})
+	t.send(context.WithoutCancel(t.tasks.Context()), pc, remote.FileFrame{Kind: remote.RefuseFiles, ID: id, Error: publicError(why)})
 }
 
 // publicError returns what the other PC may read of an error: a sentence for people.
@@ -394,8 +394,8 @@ func publicError(err error) *bridge.Error {
 	return bridge.Errorf(bridge.Internal, "something went wrong there: its log says what")
 }
 
-// tell stores the progress of a transfer and notifies watchers.
-func (t *Transfers) tell(r *record, state string, done int64) {
+// report stores the progress of a transfer and notifies watchers.
+func (t *Transfers) report(r *record, state string, done int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.moved[r.ID]
@@ -403,10 +403,10 @@ func (t *Transfers) tell(r *record, state string, done int64) {
 		p = &progress{}
 		t.moved[r.ID] = p
 	}
-	shown := p.state != state || done < p.told || done-p.told >= worthShowing
+	shown := p.state != state || done < p.reportedBytes || done-p.reportedBytes >= worthShowing
 	p.state, p.done = state, done
 	if shown {
-		p.told = done
+		p.reportedBytes = done
 		t.changedLocked(p)
 	}
 }

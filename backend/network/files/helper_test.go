@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const generous = time.Minute
 
 // quick is a pace at which nobody waits long for what a test has taken away.
-var quick = Pace{Look: time.Millisecond, Patience: 300 * time.Millisecond, Idle: generous, Busy: 5 * time.Millisecond}
+var quick = Timing{PollInterval: time.Millisecond, Timeout: 300 * time.Millisecond, Idle: generous, Busy: 5 * time.Millisecond}
 
 // pc is one PC of a test: a home, and its transfers over one end of a transport.
 type pc struct {
@@ -56,10 +56,10 @@ func newPC(t *testing.T, end *pairingtest.End, other string) *pc {
 }
 
 // start has the PC's program run, with a disk and a pace.
-func (p *pc) start(files disk.Files, pace Pace) {
+func (p *pc) start(files disk.Files, pace Timing) {
 	p.t.Helper()
 	transfers, err := Open(Options{
-		Home: p.home, Transport: p.end, Policy: p.allowed, Changed: func() {}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Disk: files, Pace: pace, MarkEvery: markInTests,
+		Home: p.home, Transport: p.end, Policy: p.allowed, Changed: func() {}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Disk: files, Timing: pace, MarkEvery: markInTests,
 	})
 	if err != nil {
 		p.t.Fatal(err)

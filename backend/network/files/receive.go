@@ -166,10 +166,10 @@ func (in *receiving) serve(ctx context.Context, isNew bool) {
 	}
 	switch {
 	case err == nil:
-		in.t.say(ctx, in.record.PC.ID, remote.FileFrame{Kind: remote.FilesDone, ID: in.record.ID})
+		in.t.send(ctx, in.record.PC.ID, remote.FileFrame{Kind: remote.FilesDone, ID: in.record.ID})
 		in.t.opts.Log.Info("files have arrived", "peer", in.record.PC.Name, "transfer", in.record.ID, "files", in.record.Offer.Entries)
 	case errors.Is(err, errAway), errors.Is(err, errEnding):
-		in.t.tell(in.record, api.TransferWaiting, in.reached())
+		in.t.report(in.record, api.TransferWaiting, in.reached())
 	default:
 		in.t.opts.Log.Warn("a transfer that came in has failed", "peer", in.record.PC.Name, "transfer", in.record.ID, "err", err)
 		in.t.dropPartial(in.record, err)
@@ -203,7 +203,7 @@ func (in *receiving) begin(isNew bool) error {
 	if in.store, err = openStore(in.t.opts.Disk, in.t.partial(r.ID), r.Offer); err != nil {
 		return stored("what was sent cannot be written", err)
 	}
-	in.t.tell(r, api.TransferMoving, in.store.at)
+	in.t.report(r, api.TransferMoving, in.store.at)
 	return nil
 }
 
@@ -212,12 +212,12 @@ var errAway = errors.New("nothing comes any more")
 
 // writeChunks writes chunks in order.
 func (in *receiving) writeChunks(ctx context.Context) error {
-	idle := time.NewTimer(in.t.opts.Pace.Idle)
+	idle := time.NewTimer(in.t.opts.Timing.Idle)
 	defer idle.Stop()
 	for in.store.at < in.record.Offer.Total() {
 		select {
 		case piece := <-in.queue:
-			idle.Reset(in.t.opts.Pace.Idle)
+			idle.Reset(in.t.opts.Timing.Idle)
 			if err := in.writeChunk(ctx, piece); err != nil {
 				return err
 			}
@@ -250,10 +250,10 @@ func (in *receiving) writeChunk(ctx context.Context, item piece) error {
 				return stored("what was sent cannot be written", err)
 			}
 		}
-		in.t.tell(in.record, api.TransferMoving, in.store.at)
+		in.t.report(in.record, api.TransferMoving, in.store.at)
 	}
 	// Chunks from before a resuming offer are not written again, or not yet.
-	in.t.say(ctx, in.record.PC.ID, remote.FileFrame{Kind: remote.FileAck, ID: in.record.ID, At: in.store.at})
+	in.t.send(ctx, in.record.PC.ID, remote.FileFrame{Kind: remote.FileAck, ID: in.record.ID, At: in.store.at})
 	return nil
 }
 

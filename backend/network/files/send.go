@@ -82,7 +82,7 @@ func (s *sending) run(ctx context.Context) error {
 			return nil
 		}
 		if pause, again := s.again(err); again {
-			s.t.tell(s.record, api.TransferWaiting, s.ackedNow())
+			s.t.report(s.record, api.TransferWaiting, s.ackedNow())
 			err = pauseFor(ctx, pause)
 		}
 	}
@@ -117,9 +117,9 @@ var errSilent = errors.New("the other PC does not answer")
 func (s *sending) again(err error) (time.Duration, bool) {
 	switch {
 	case errors.Is(err, errSilent), errors.Is(err, errNoLink):
-		return s.t.opts.Pace.Look, true
+		return s.t.opts.Timing.PollInterval, true
 	case s.refusedBy() != nil && bridge.CodeOf(s.refusedBy()) == bridge.Busy:
-		return s.t.opts.Pace.Busy, true
+		return s.t.opts.Timing.Busy, true
 	}
 	return 0, false
 }
@@ -142,7 +142,7 @@ func (s *sending) prepare(ctx context.Context) ([]byte, error) {
 	if r.Offer.SHA256 != "" {
 		return manifestOf(r.Sources).Encode()
 	}
-	sources, err := weigh(ctx, r.Sources, func(done int64) { s.t.tell(r, api.TransferPreparing, done) })
+	sources, err := weigh(ctx, r.Sources, func(done int64) { s.t.report(r, api.TransferPreparing, done) })
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (s *sending) prepare(ctx context.Context) ([]byte, error) {
 	s.t.mu.Lock()
 	*r = next
 	s.t.mu.Unlock()
-	s.t.tell(r, api.TransferWaiting, 0)
+	s.t.report(r, api.TransferWaiting, 0)
 	return encoded, nil
 }
 
@@ -176,7 +176,7 @@ func (s *sending) linked(ctx context.Context) error {
 		if status.Up {
 			return nil
 		}
-		if err := pauseFor(ctx, s.t.opts.Pace.Look); err != nil {
+		if err := pauseFor(ctx, s.t.opts.Timing.PollInterval); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (s *sending) attempt(ctx context.Context, manifest []byte) error {
 	if done || err != nil {
 		return err
 	}
-	s.t.tell(s.record, api.TransferMoving, from)
+	s.t.report(s.record, api.TransferMoving, from)
 	if err := s.stream(ctx, manifest, from); err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (s *sending) stream(ctx context.Context, manifest []byte, from int64) error
 			return err
 		}
 		at = end
-		s.t.tell(s.record, api.TransferMoving, s.ackedNow())
+		s.t.report(s.record, api.TransferMoving, s.ackedNow())
 	}
 	return nil
 }
@@ -328,7 +328,7 @@ func (s *sending) hear(frame remote.FileFrame) {
 // await waits for a condition over the received state, or for the transfer's end. Each
 // received frame restarts its timeout.
 func (s *sending) await(ctx context.Context, is func() bool) (done bool, err error) {
-	patience := time.NewTimer(s.t.opts.Pace.Patience)
+	patience := time.NewTimer(s.t.opts.Timing.Timeout)
 	defer patience.Stop()
 	for {
 		s.mu.Lock()
@@ -344,7 +344,7 @@ func (s *sending) await(ctx context.Context, is func() bool) (done bool, err err
 		}
 		select {
 		case <-s.heard:
-			patience.Reset(s.t.opts.Pace.Patience)
+			patience.Reset(s.t.opts.Timing.Timeout)
 		case <-patience.C:
 			return false, errSilent
 		case <-ctx.Done():

@@ -54,7 +54,7 @@ func (d Decisions) onNew(*nats.Msg) {
 // does not answer or has no such stream, and with Invalid if its answer is not JSON.
 func (d Decisions) Stream(ctx context.Context) (StreamState, error) {
 	h := d.h
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	answer, err := h.conn.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+subject.DecisionStream(h.opts.Team), nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d Decisions) Stream(ctx context.Context) (StreamState, error) {
 // It fails with Unavailable if the hub does not answer.
 func (d Decisions) Read(ctx context.Context, from uint64) (said []Said, more bool, err error) {
 	h := d.h
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	_, more, err = h.readBatch(ctx, subject.DecisionStream(h.opts.Team), subject.DecisionSubjects(h.opts.Team), from, func(s stored) {
 		said = append(said, d.verify(s))
@@ -163,7 +163,7 @@ func (d Decisions) authorName(id string, when time.Time) (name string, err error
 // unknown, and with Busy if the hub refuses the message.
 func (d Decisions) Say(ctx context.Context, body []byte, after int64) error {
 	h := d.h
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	h.numbers.skipTo(after)
 	at := subject.Subject{Team: h.opts.Team, From: h.opts.Self, Sort: subject.Decision}

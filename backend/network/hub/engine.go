@@ -38,7 +38,7 @@ type stored struct {
 // needs no consumer, so the engine keeps nothing for it. Where no answer comes it is asked
 // again: the question may have gone to a node that is away.
 func (h *Hub) read(ctx context.Context, stream, filter string, from uint64, each func(stored)) (err error) {
-	wait := h.opts.Pace.Answer / 10
+	wait := h.opts.Timing.Answer / 10
 	for more := true; more; {
 		once, cancel := context.WithTimeout(ctx, wait)
 		from, more, err = h.readBatch(once, stream, filter, from, each)

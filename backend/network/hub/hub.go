@@ -31,7 +31,7 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options say what a PC brings to its team. All are required but Seal, Open, Roster, Stored and Pace.
+// Options say what a PC brings to its team. All are required but Seal, Open, Roster, Stored and Timing.
 type Options struct {
 	Team string
 	Self string // this PC's identity
@@ -67,7 +67,7 @@ type Options struct {
 	Changed func(remote.PC)
 	Now     func() time.Time
 	Log     *slog.Logger
-	Pace    Pace
+	Timing  Timing
 }
 
 // Announcement is what a PC says of itself to its team.
@@ -76,8 +76,8 @@ type Announcement struct {
 	Capabilities []string
 }
 
-// Pace are the intervals and timeouts of the connection to the hub.
-type Pace struct {
+// Timing are the intervals and timeouts of the connection to the hub.
+type Timing struct {
 	Presence          time.Duration // between two announcements of presence, in a small team
 	TTL               time.Duration // an announcement expires after it
 	PeerTimeout       time.Duration // a node that sends nothing for so long is gone
@@ -86,7 +86,7 @@ type Pace struct {
 	Answer            time.Duration // timeout of a request to NATS
 }
 
-var usualPace = Pace{
+var usualTiming = Timing{
 	Presence: subject.PresenceEvery, TTL: subject.PresenceLife, PeerTimeout: 4 * time.Second, Ping: 15 * time.Second,
 	Retry: time.Second, MaxBackoff: time.Minute, Answer: 10 * time.Second,
 }
@@ -144,8 +144,8 @@ type State struct {
 // Open connects to the hub in the background until Close. It fails with Invalid if the options
 // cannot be used, and with Storage if the roster file cannot be read.
 func Open(opts Options) (_ *Hub, err error) {
-	if opts.Pace == (Pace{}) {
-		opts.Pace = usualPace
+	if opts.Timing == (Timing{}) {
+		opts.Timing = usualTiming
 	}
 	h := &Hub{
 		opts: opts, session: newSession(), connected: lifecycle.NewSignal(), evicted: lifecycle.NewSignal(), announcerDone: make(chan struct{}), publishToken: make(chan struct{}, 1), bulkToken: make(chan struct{}, 1), pcs: map[string]*member{},
@@ -188,8 +188,8 @@ func (h *Hub) connect() error {
 		nats.Name("bridge"), nats.CustomInboxPrefix(subject.InboxPrefix(h.opts.Self)), nats.NoEcho(),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // publishing without a connection fails at once
-		nats.CustomReconnectDelay(h.pause), nats.PingInterval(h.opts.Pace.Ping), nats.MaxPingsOutstanding(2),
-		nats.Dialer(h.opts.Pace.dialer()), nats.Timeout(h.opts.Pace.Answer), nats.FlusherTimeout(h.opts.Pace.Answer),
+		nats.CustomReconnectDelay(h.pause), nats.PingInterval(h.opts.Timing.Ping), nats.MaxPingsOutstanding(2),
+		nats.Dialer(h.opts.Timing.dialer()), nats.Timeout(h.opts.Timing.Answer), nats.FlusherTimeout(h.opts.Timing.Answer),
 		nats.ConnectHandler(func(*nats.Conn) { h.connected.Notify() }),
 		nats.ReconnectHandler(func(*nats.Conn) { h.connected.Notify() }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { h.onDisconnected(err) }),
@@ -235,9 +235,9 @@ func subjectOf(sub *nats.Subscription) string {
 
 // pause returns the delay before the next attempt. It grows with each failure, up to MaxBackoff.
 func (h *Hub) pause(attempts int) time.Duration {
-	pause := h.opts.Pace.MaxBackoff
+	pause := h.opts.Timing.MaxBackoff
 	if attempts < 16 {
-		pause = min(h.opts.Pace.Retry<<max(attempts-1, 0), pause)
+		pause = min(h.opts.Timing.Retry<<max(attempts-1, 0), pause)
 	}
 	return pause/2 + rand.N(pause) //nolint:gosec // so that the PCs of a team spread out
 }
@@ -295,7 +295,7 @@ func (h *Hub) onDisconnected(err error) {
 
 // run announces this PC while it is connected, and expires the announcements of others.
 func (h *Hub) run() {
-	tick, again := time.NewTicker(h.opts.Pace.Presence), time.NewTimer(h.opts.Pace.Presence)
+	tick, again := time.NewTicker(h.opts.Timing.Presence), time.NewTimer(h.opts.Timing.Presence)
 	defer tick.Stop()
 	defer again.Stop()
 	for failed := 0; ; {
@@ -354,7 +354,7 @@ func refreshPresence(h *Hub) error {
 
 // onConnected loads roster and presence on a new connection, and announces this PC.
 func (h *Hub) onConnected() error {
-	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Timing.Answer)
 	defer cancel()
 	h.mu.Lock()
 	for _, m := range h.pcs {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var clock = time.Now //nolint:forbidigo // of real connections
 
 // pace is a hub's in tests: quick, but for what no test waits for.
-var pace = hub.Pace{Presence: 50 * time.Millisecond, TTL: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, Answer: 20 * time.Second}
+var pace = hub.Timing{Presence: 50 * time.Millisecond, TTL: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, Answer: 20 * time.Second}
 
 type heard struct {
 	from  remote.PC
@@ -60,7 +60,7 @@ func open(t *testing.T, n *hubtest.NATS, who hubtest.PC, change ...func(*hub.Opt
 			default:
 			}
 		},
-		Now: clock, Log: slog.New(slog.DiscardHandler), Pace: pace,
+		Now: clock, Log: slog.New(slog.DiscardHandler), Timing: pace,
 	}
 	for _, call := range change {
 		call(&opts)
@@ -435,7 +435,7 @@ func TestHUB_08_WhoGoesIsSeenToGo(t *testing.T) {
 	n := hubtest.Start(t)
 	dead, release := make(chan struct{}), make(chan struct{})
 	mortal := func(o *hub.Options) {
-		o.Pace.TTL = 2 * time.Second
+		o.Timing.TTL = 2 * time.Second
 		word := o.Word
 		o.Word = func() hub.Announcement {
 			select {
@@ -484,7 +484,7 @@ func TestHUB_07_APCLeavesANodeThatDoesNotTakeItsWord(t *testing.T) {
 	n.Stop() // so that this is the node to which it comes
 	a := open(t, n, pc, func(o *hub.Options) {
 		o.URLs = []string{n.URL(), alone.ClientURL()}
-		o.Pace.Presence, o.Pace.Answer = time.Hour, time.Second
+		o.Timing.Presence, o.Timing.Answer = time.Hour, time.Second
 	})
 	a.await("the other node", func() bool { return strings.Contains(a.State().Failed, "no responders") })
 	n.Resume()
@@ -496,8 +496,8 @@ func TestHUB_07_APCLeavesANodeThatDoesNotTakeItsWord(t *testing.T) {
 
 func TestHUB_08_TheLastWordOfWhoGoesIsThatItGoes(t *testing.T) {
 	n := hubtest.Start(t)
-	forever := func(opts *hub.Options) { opts.Pace.TTL = time.Hour }
-	always := func(opts *hub.Options) { opts.Pace.Presence = time.Millisecond }
+	forever := func(opts *hub.Options) { opts.Timing.TTL = time.Hour }
+	always := func(opts *hub.Options) { opts.Timing.Presence = time.Millisecond }
 	a := open(t, n, n.Enrol("laptop"), forever)
 	for _, name := range []string{"desk", "nas", "tower"} {
 		b := open(t, n, n.Enrol(name), always)
@@ -572,6 +572,6 @@ func TestHUB_08_APCWhoseWordIsGoneSaysItAgain(t *testing.T) {
 	if _, err := n.Admin().Request(at, []byte("something else"), 2*time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	a := open(t, n, n.Enrol("laptop"), func(opts *hub.Options) { opts.Pace.Presence = time.Hour })
+	a := open(t, n, n.Enrol("laptop"), func(opts *hub.Options) { opts.Timing.Presence = time.Hour })
 	a.sees(b, true)
 }

@@ -73,7 +73,7 @@ func (i *Inbox) Store(ctx context.Context, id string, frame remote.Frame) error 
 	if err := checkRoom(h, len(body)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	select {
 	case h.publishToken <- struct{}{}:
@@ -172,7 +172,7 @@ func (i *Inbox) askAfter(status string) error {
 // the engine waits for its timeout.
 func (i *Inbox) reclaim() error {
 	h := i.h
-	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Timing.Answer)
 	defer cancel()
 	stream, name := i.consumer()
 	answer, err := h.conn.RequestWithContext(ctx, "$JS.API.CONSUMER.INFO."+stream+"."+name, nil)
@@ -286,7 +286,7 @@ func (i *Inbox) member(id string) (remote.PC, error) {
 	h := i.h
 	status, err := h.Of(id)
 	if err != nil {
-		ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
+		ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Timing.Answer)
 		defer cancel()
 		if err := h.readRoster(ctx, entryDropper(h)); err != nil {
 			return remote.PC{}, bridge.WithCause(bridge.Unavailable, err, "the team's roster cannot be read")

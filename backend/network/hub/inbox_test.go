@@ -108,7 +108,7 @@ func lies(t *testing.T, n *hubtest.NATS) uint64 {
 }
 
 // soon has a question that a dying hub took asked anew before long.
-func soon(opts *hub.Options) { opts.Pace.Answer = 3 * time.Second }
+func soon(opts *hub.Options) { opts.Timing.Answer = 3 * time.Second }
 
 // TestHUB_05_WhatLiesInTheHubWaitsUntilItIsStored: it comes in order, again after a
 // passing failure and after a death between taking and acknowledging, and is gone then.

@@ -26,7 +26,7 @@ func Leave(ctx context.Context, h *Hub, key string) error {
 	if err := announceLeave(ctx, h, key, publishOnly); err != nil { // the removal itself is the confirmation
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	select {
 	case <-h.evicted:
@@ -43,7 +43,7 @@ func announceLeave(ctx context.Context, h *Hub, key string, publisher func(conte
 	h.leaving.Store(true)
 	h.tasks.Cancel()
 	<-h.announcerDone
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	word := presence{Session: h.session, Gone: true, Left: key}
 	if err := h.publish(ctx, h.presenceKey(), word.encode(), publisher); err != nil {

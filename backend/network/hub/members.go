@@ -98,16 +98,16 @@ func (h *Hub) presenceKey() string {
 
 // announce stores this PC's presence at the hub and sets nextAnnouncement.
 func (h *Hub) announce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	h.mu.Lock()
 	rarely := subject.Rarely(len(h.names))
 	h.mu.Unlock()
-	every := h.opts.Pace.Presence * time.Duration(rarely)
-	h.nextAnnouncement = h.opts.Now().Add(every - every*time.Duration(rand.N(256))/1024 - h.opts.Pace.Presence/2) //nolint:gosec // so that a team's PCs do not keep step
+	every := h.opts.Timing.Presence * time.Duration(rarely)
+	h.nextAnnouncement = h.opts.Now().Add(every - every*time.Duration(rand.N(256))/1024 - h.opts.Timing.Presence/2) //nolint:gosec // so that a team's PCs do not keep step
 	h.presenceOverwritten.Store(false)
 	word := h.opts.Word()
-	said := presence{Session: h.session, Release: word.Release, Capabilities: word.Capabilities, TTL: int(h.opts.Pace.TTL.Seconds()) * rarely, Opens: h.opts.Open != nil}
+	said := presence{Session: h.session, Release: word.Release, Capabilities: word.Capabilities, TTL: int(h.opts.Timing.TTL.Seconds()) * rarely, Opens: h.opts.Open != nil}
 	return publishWithRetry(ctx, h, h.presenceKey(), said.encode())
 }
 
@@ -115,7 +115,7 @@ func (h *Hub) announce(ctx context.Context) error {
 // repeats the request with a longer timeout until ctx ends: a cluster answers nothing while it
 // elects a leader.
 func publishWithRetry(ctx context.Context, h *Hub, at string, body []byte) error {
-	for wait := h.opts.Pace.Answer / 10; ; wait *= 2 {
+	for wait := h.opts.Timing.Answer / 10; ; wait *= 2 {
 		once, cancel := context.WithTimeout(ctx, wait)
 		err := h.publish(once, at, body, publishStored)
 		cancel()
@@ -123,7 +123,7 @@ func publishWithRetry(ctx context.Context, h *Hub, at string, body []byte) error
 			return err
 		}
 		select {
-		case <-time.After(h.opts.Pace.Retry / 4):
+		case <-time.After(h.opts.Timing.Retry / 4):
 		case <-ctx.Done():
 			return err
 		}
@@ -330,7 +330,7 @@ func (h *Hub) handlePresence(msg *nats.Msg, age time.Duration) {
 		h.drop(pc, why, err)
 		return
 	}
-	if pc == h.opts.Self || age > word.ttl(h.opts.Pace.TTL) {
+	if pc == h.opts.Self || age > word.ttl(h.opts.Timing.TTL) {
 		return
 	}
 	h.mu.Lock()
@@ -409,7 +409,7 @@ func (h *Hub) expirePresences() {
 	h.mu.Lock()
 	changed := false
 	for _, m := range h.pcs {
-		if !m.lastHeard.IsZero() && h.opts.Now().Sub(m.lastHeard) > m.presence.ttl(h.opts.Pace.TTL) {
+		if !m.lastHeard.IsZero() && h.opts.Now().Sub(m.lastHeard) > m.presence.ttl(h.opts.Timing.TTL) {
 			m.forgetPresence()
 			changed = true
 		}

@@ -141,7 +141,7 @@ func applyLineLocked(h *Hub, m *member, line subject.Line, age time.Duration) (c
 		return false, nil
 	}
 	word, err := parsePresence(line.Word)
-	if err != nil || age > word.ttl(h.opts.Pace.TTL) {
+	if err != nil || age > word.ttl(h.opts.Timing.TTL) {
 		return false, err
 	}
 	if word.Opens {
@@ -196,7 +196,7 @@ func loadTeam(ctx context.Context, h *Hub) (err error) {
 
 // reloadTeam reads what may be missing.
 func reloadTeam(h *Hub) (err error) {
-	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Timing.Answer)
 	defer cancel()
 	if h.hasSnapshot {
 		told, err := readSnapshot(ctx, h)

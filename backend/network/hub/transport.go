@@ -35,7 +35,7 @@ func (h *Hub) SendBulk(ctx context.Context, id string, frame remote.Frame) error
 	if err := h.send(ctx, id, frame, publishOnly); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	if err := h.conn.FlushWithContext(ctx); err != nil {
 		return h.wrapSendError(id, err)
@@ -122,7 +122,7 @@ const errAway = "the team's hub cannot be reached"
 func (h *Hub) reconnectSoon() {
 	h.mu.Lock()
 	now := h.opts.Now()
-	due := !h.state.Up && now.Sub(h.lastHurry) > h.opts.Pace.Retry
+	due := !h.state.Up && now.Sub(h.lastHurry) > h.opts.Timing.Retry
 	if due {
 		h.lastHurry = now
 	}

@@ -186,7 +186,7 @@ func (c *conn) close(why error) {
 
 // serve runs the link until it ends. It passes frames to handle in order, and watches for
 // silence.
-func (c *conn) serve(pace Pace, handle func(remote.Frame)) error {
+func (c *conn) serve(pace Timing, handle func(remote.Frame)) error {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { c.writeAll(pace) })
 	tasks.Go(func() { c.watch(pace) })
@@ -210,7 +210,7 @@ func (c *conn) serve(pace Pace, handle func(remote.Frame)) error {
 }
 
 // writeAll writes queued frames, commands before bulk.
-func (c *conn) writeAll(pace Pace) {
+func (c *conn) writeAll(pace Timing) {
 	defer close(c.written)
 	ping := time.NewTicker(pace.Ping)
 	defer ping.Stop()
@@ -264,7 +264,7 @@ var errSilent = errors.New("nothing was heard for too long")
 
 // watch ends the link when nothing arrives for too long, or sooner if the other side
 // seems to be gone.
-func (c *conn) watch(pace Pace) {
+func (c *conn) watch(pace Timing) {
 	silence := time.NewTimer(pace.Dead)
 	defer silence.Stop()
 	for {

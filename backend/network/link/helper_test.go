@@ -61,7 +61,7 @@ func newPC(t *testing.T, name string) *pc {
 		Handle:  func(from remote.PC, frame remote.Frame) { p.frames <- heard{from, frame} },
 		Changed: func(remote.PC) { p.changed.Notify() },
 		Now:     time.Now, Log: slog.New(slog.DiscardHandler),
-		Pace: Pace{Ping: 20 * time.Millisecond, Dead: 5 * time.Second, Doubt: time.Second, Retry: 2 * time.Millisecond, Rarer: 20 * time.Millisecond},
+		Timing: Timing{Ping: 20 * time.Millisecond, Dead: 5 * time.Second, Doubt: time.Second, Retry: 2 * time.Millisecond, MaxRetry: 20 * time.Millisecond},
 	})
 	t.Cleanup(p.links.Close)
 	return p

@@ -18,7 +18,7 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options configures [Links]. All fields except Pace are required.
+// Options configures [Links]. All fields except Timing are required.
 type Options struct {
 	Identity Identity
 	Book     *Book
@@ -33,18 +33,18 @@ type Options struct {
 	Changed func(remote.PC)
 	Now     func() time.Time
 	Log     *slog.Logger
-	Pace    Pace
+	Timing  Timing
 }
 
-// Pace sets the intervals and timeouts of links.
-type Pace struct {
+// Timing sets the intervals and timeouts of links.
+type Timing struct {
 	Ping, Dead time.Duration // a frame is sent each Ping; a link ends after Dead without one
 	// Doubt is the timeout of a link that the other side may not know.
-	Doubt        time.Duration
-	Retry, Rarer time.Duration // the first and the longest pause between attempts
+	Doubt           time.Duration
+	Retry, MaxRetry time.Duration // the first and the longest pause between attempts
 }
 
-var usualPace = Pace{Ping: 15 * time.Second, Dead: 45 * time.Second, Doubt: 3 * time.Second, Retry: time.Second, Rarer: time.Minute}
+var usualTiming = Timing{Ping: 15 * time.Second, Dead: 45 * time.Second, Doubt: 3 * time.Second, Retry: time.Second, MaxRetry: time.Minute}
 
 // Links keeps a link to each paired PC if possible: at most one per PC, whichever side
 // opened it.
@@ -67,8 +67,8 @@ type dialing struct {
 
 // NewLinks returns the links; Refresh starts to dial.
 func NewLinks(opts Options) *Links {
-	if opts.Pace == (Pace{}) {
-		opts.Pace = usualPace
+	if opts.Timing == (Timing{}) {
+		opts.Timing = usualTiming
 	}
 	l := &Links{opts: opts, up: map[string]*conn{}, dials: map[string]*dialing{}}
 	l.tasks = lifecycle.NewTasks(context.Background())
@@ -122,7 +122,7 @@ func (l *Links) Refresh() {
 // call dials one PC while there is no link to it. A link that ends soon counts as a
 // failure: the pause grows.
 func (l *Links) call(ctx context.Context, id string, d *dialing) {
-	pause := l.opts.Pace.Retry
+	pause := l.opts.Timing.Retry
 	for {
 		err := l.dial(ctx, id)
 		l.mu.Lock()
@@ -134,15 +134,15 @@ func (l *Links) call(ctx context.Context, id string, d *dialing) {
 			case <-ctx.Done():
 				return
 			}
-			if l.opts.Now().Sub(c.since) > l.opts.Pace.Dead {
-				pause = l.opts.Pace.Retry
+			if l.opts.Now().Sub(c.since) > l.opts.Timing.Dead {
+				pause = l.opts.Timing.Retry
 			}
 		}
 		select {
 		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // so that two PCs do not keep step
-			pause = min(2*pause, l.opts.Pace.Rarer)
+			pause = min(2*pause, l.opts.Timing.MaxRetry)
 		case <-d.now:
-			pause = l.opts.Pace.Retry
+			pause = l.opts.Timing.Retry
 		case <-ctx.Done():
 			return
 		}
@@ -203,7 +203,7 @@ func (l *Links) take(raw *tls.Conn, pair Pair, dialed bool) error {
 	l.tasks.Go(func() {
 		l.opts.Changed(peer)
 		l.Refresh() // its address may be new
-		err := c.serve(l.opts.Pace, func(frame remote.Frame) { l.opts.Handle(peer, frame) })
+		err := c.serve(l.opts.Timing, func(frame remote.Frame) { l.opts.Handle(peer, frame) })
 		l.mu.Lock()
 		if l.up[pair.ID] == c {
 			delete(l.up, pair.ID)
@@ -241,7 +241,7 @@ func (l *Links) keep(c *conn) bool {
 		return false
 	}
 	present := l.up[c.peer.ID]
-	if present != nil && present.dialed != c.dialed && !l.stays(c) {
+	if present != nil && present.dialed != c.dialed && !l.isPreferred(c) {
 		select {
 		case <-present.done: // it has just ended
 		default:
@@ -256,7 +256,7 @@ func (l *Links) keep(c *conn) bool {
 	return true
 }
 
-func (l *Links) stays(c *conn) bool { return c.dialed == (l.opts.Identity.ID < c.peer.ID) }
+func (l *Links) isPreferred(c *conn) bool { return c.dialed == (l.opts.Identity.ID < c.peer.ID) }
 
 func (l *Links) link(id string) *conn {
 	l.mu.Lock()

@@ -136,8 +136,8 @@ func TestRMT_02_TheOtherSideComesBack(t *testing.T) {
 func TestRMT_02_ASilentLinkEnds(t *testing.T) {
 	a, b := newPC(t, "laptop"), newPC(t, "desk").listen()
 	pairUp(t, a, b)
-	a.links.opts.Pace.Dead = 50 * time.Millisecond
-	b.links.opts.Pace.Ping = time.Hour // and it answers no ping, for its reader is held
+	a.links.opts.Timing.Dead = 50 * time.Millisecond
+	b.links.opts.Timing.Ping = time.Hour // and it answers no ping, for its reader is held
 	held := make(chan struct{})
 	b.links.opts.Handle = func(remote.PC, remote.Frame) { <-held }
 	a.links.Refresh()

@@ -27,7 +27,7 @@ func (p Team) JoinExternal(ctx context.Context, team, roster string, urls []stri
 			return err
 		}
 		place := externalnats.Place{Team: team, Self: identity.ID, Roster: roster, URLs: urls, Access: access}
-		name, err := place.Look(ctx, seen)
+		name, err := place.Check(ctx, seen)
 		if err != nil {
 			return err
 		}

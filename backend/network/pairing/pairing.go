@@ -24,7 +24,7 @@ import (
 	"bridge/backend/platform/lifecycle"
 )
 
-// Options configures a [Peering]. All fields except ServeStored and Look are required.
+// Options configures a [Peering]. All fields except ServeStored and PollInterval are required.
 type Options struct {
 	Home config.Home
 	// Settings returns the present settings of config.json about other PCs.
@@ -45,8 +45,8 @@ type Options struct {
 	Changed func()
 	Now     func() time.Time
 	Log     *slog.Logger
-	// Look is how often the settings are checked for a change; 0 means two seconds.
-	Look time.Duration
+	// PollInterval is how often the settings are checked for a change; 0 means two seconds.
+	PollInterval time.Duration
 }
 
 const usualLook = 2 * time.Second
@@ -87,8 +87,8 @@ type listening struct {
 // Open reads the pairs of this PC. It creates no files before the first pairing. It fails if
 // network/pairs.json or the identity of this PC cannot be read.
 func Open(opts Options) (*Peering, error) {
-	if opts.Look == 0 {
-		opts.Look = usualLook
+	if opts.PollInterval == 0 {
+		opts.PollInterval = usualLook
 	}
 	p := &Peering{opts: opts}
 	p.tasks = lifecycle.NewTasks(context.Background())
@@ -110,7 +110,7 @@ func (p *Peering) folder() string { return filepath.Join(p.opts.Home.Dir(), "net
 // Run starts to follow the settings until Close.
 func (p *Peering) Run() {
 	p.tasks.Go(func() {
-		tick := time.NewTicker(p.opts.Look)
+		tick := time.NewTicker(p.opts.PollInterval)
 		defer tick.Stop()
 		for {
 			p.follow()

@@ -66,7 +66,7 @@ func newPC(t *testing.T, name string) *pc {
 			default:
 			}
 		},
-		Now: time.Now, Log: slog.New(slog.DiscardHandler), Look: time.Millisecond,
+		Now: time.Now, Log: slog.New(slog.DiscardHandler), PollInterval: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

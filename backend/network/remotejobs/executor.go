@@ -66,14 +66,14 @@ func NewExecutor(opts Options) *Executor {
 	x := &Executor{opts: opts, look: lifecycle.NewSignal(), pairs: map[string]*pair{}}
 	x.tasks = lifecycle.NewTasks(context.Background())
 	if opts.Knows != nil {
-		x.Look()
+		x.Notify()
 		x.tasks.Go(x.follow)
 	}
 	return x
 }
 
-// Look schedules a check for jobs whose PCs are no longer known. It does not block.
-func (x *Executor) Look() {
+// Notify schedules a check for jobs whose PCs are no longer known. It does not block.
+func (x *Executor) Notify() {
 	x.look.Notify()
 }
 
@@ -204,7 +204,7 @@ func (x *Executor) carryOut(ctx context.Context, request remote.Request) (remote
 	if err := policy.AllowPeer(request.Peer.Name); err != nil {
 		return remote.Value{}, err
 	}
-	defer x.Look() // the requesting PC may have been removed meanwhile
+	defer x.Notify() // the requesting PC may have been removed meanwhile
 	switch request.Operation {
 	case remote.Spawn:
 		err = x.spawn(ctx, policy, request)
@@ -256,7 +256,7 @@ func (x *Executor) control(policy remote.Policy, request remote.Request) (value 
 	case request.Control.Cancel:
 		_, err = x.opts.Cancel(request.Job, request.Peer)
 	default:
-		delivery, err = x.say(policy, request)
+		delivery, err = x.message(policy, request)
 	}
 	if err != nil {
 		return remote.Value{}, err
@@ -266,7 +266,7 @@ func (x *Executor) control(policy remote.Policy, request remote.Request) (value 
 	return value, err
 }
 
-func (x *Executor) say(policy remote.Policy, request remote.Request) (job.Delivery, error) {
+func (x *Executor) message(policy remote.Policy, request remote.Request) (job.Delivery, error) {
 	entry, err := x.opts.Job(request.Job, request.Peer)
 	if err == nil {
 		err = policy.AllowAgent(entry.Agent)

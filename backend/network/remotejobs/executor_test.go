@@ -85,7 +85,7 @@ func newDesk(t *testing.T, join pairingtest.Join) *desk {
 			d.starts <- folder
 			return os.Getpid(), nil
 		},
-		Now: time.Now, Log: slog.New(slog.DiscardHandler), Pace: jobs.Pace{Look: 5 * time.Millisecond},
+		Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: jobs.Timing{PollInterval: 5 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -236,12 +236,12 @@ func TestHUB_03_TheJobsOfAPCThatIsGoneEnd(t *testing.T) {
 			entry, err := d.jobs.Find(name)
 			return err == nil && (entry.CancelAsked || entry.State == job.Cancelled)
 		}
-		d.executor.Look()
+		d.executor.Notify()
 		if _, err := d.ask(`{"op":"state","job":"` + first + `"}`); err != nil || asked(first) {
 			t.Errorf("the job of a PC that is known: %v, ended %t", err, asked(first))
 		}
 		d.set(func() { d.gone = true })
-		d.executor.Look()
+		d.executor.Notify()
 		ends := func(name string) {
 			t.Helper()
 			again, late := time.NewTicker(5*time.Millisecond), time.After(testkit.Patience)

@@ -32,20 +32,20 @@ type DelegatedJobs interface {
 	Came(ctx context.Context, name string, result runs.Envelope) error
 }
 
-// RequesterOptions configures a [Requester]. All fields except Pace are required.
+// RequesterOptions configures a [Requester]. All fields except Timing are required.
 type RequesterOptions struct {
 	Transport pairing.Transport
 	Jobs      DelegatedJobs
 	Log       *slog.Logger
-	Pace      Pace
+	Timing    Timing
 }
 
-// Pace sets the poll intervals: each job is polled at most once per Every, and the jobs
-// of one PC at least Gap apart. Patience is the timeout of each request; 0 means the
+// Timing sets the poll intervals: each job is polled at most once per Every, and the jobs
+// of one PC at least MinInterval apart. Timeout is the timeout of each request; 0 means the
 // default of package remote.
-type Pace struct{ Every, Gap, Patience time.Duration }
+type Timing struct{ Every, MinInterval, Timeout time.Duration }
 
-var usualPace = Pace{Every: remote.PollEvery, Gap: remote.PollGap}
+var usualTiming = Timing{Every: remote.PollEvery, MinInterval: remote.PollGap}
 
 // Requester requests jobs from paired PCs, and follows those that they run.
 type Requester struct {
@@ -76,8 +76,8 @@ type polling struct {
 
 // NewRequester returns a requester; Run starts to follow jobs, Close ends it.
 func NewRequester(opts RequesterOptions) *Requester {
-	if opts.Pace == (Pace{}) {
-		opts.Pace = usualPace
+	if opts.Timing == (Timing{}) {
+		opts.Timing = usualTiming
 	}
 	r := &Requester{
 		opts: opts, more: lifecycle.NewSignal(), waiting: map[string]waiting{},
@@ -143,7 +143,7 @@ func (r *Requester) Ask(ctx context.Context, pc string, request remote.Request, 
 		defer r.mu.Unlock()
 		delete(r.waiting, request.Rid)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.opts.Pace.Patience, remote.TimeoutFor(request.Operation)))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.opts.Timing.Timeout, remote.TimeoutFor(request.Operation)))
 	defer cancel()
 	if err := r.opts.Transport.Send(ctx, pc, remote.Frame{Type: frameType, Payload: payload}); err != nil {
 		if ctx.Err() != nil {
@@ -181,15 +181,15 @@ func (r *Requester) take(from remote.PC, response remote.Response) {
 	}
 }
 
-// Follow signals that there are jobs to follow.
-func (r *Requester) Follow() {
+// Notify signals that there are jobs to follow.
+func (r *Requester) Notify() {
 	r.more.Notify()
 }
 
 // follow polls the jobs, one at a time for each PC. A PC that does not answer thus delays
 // no other.
 func (r *Requester) follow() {
-	tick := time.NewTicker(r.opts.Pace.Gap)
+	tick := time.NewTicker(r.opts.Timing.MinInterval)
 	defer tick.Stop()
 	for {
 		wait := tick.C
@@ -231,7 +231,7 @@ func (r *Requester) due(jobs []job.Job) []job.Job {
 	now, next := time.Now(), map[string]job.Job{} //nolint:forbidigo // of a pause, not of a record
 	for _, entry := range jobs {
 		pc := entry.Mirror.PC
-		if _, is := r.polling[pc]; is || now.Sub(r.gap[pc]) < r.opts.Pace.Gap || now.Sub(r.polled[entry.Name]) < r.after(entry) {
+		if _, is := r.polling[pc]; is || now.Sub(r.gap[pc]) < r.opts.Timing.MinInterval || now.Sub(r.polled[entry.Name]) < r.after(entry) {
 			continue
 		}
 		if before, has := next[pc]; !has || r.polled[entry.Name].Before(r.polled[before.Name]) {
@@ -254,7 +254,7 @@ func (r *Requester) after(entry job.Job) time.Duration {
 	if entry.State == job.Limit && entry.ResultSent {
 		return remote.LimitPoll
 	}
-	return r.opts.Pace.Every
+	return r.opts.Timing.Every
 }
 
 // poll requests the state of a job, and fetches its missing results.

@@ -86,7 +86,7 @@ func TestRMT_15_EachJobIsAskedForEveryTwoSecondsAndAPairBelowItsLimit(t *testing
 				r.Run()
 				for range 6000 { // a minute of the bubble's own clock, in which there is always more to follow
 					<-time.After(10 * time.Millisecond)
-					r.Follow()
+					r.Notify()
 				}
 				r.Close()
 				total := 0

@@ -43,7 +43,7 @@ func (s *Sharing) settle() {
 // for PCs no longer known.
 func (s *Sharing) follow() {
 	if s.team != nil {
-		s.team.wake()
+		s.team.notify()
 	}
 	now := seen{ways: map[string]wayTo{}}
 	pending, forAll := s.look(&now)
@@ -88,12 +88,12 @@ func (s *Sharing) look(now *seen) (pending map[string]bool, forAll bool) {
 // rouse wakes a PC. begin is set if there is work for it, so that a goroutine starts if
 // none runs yet.
 func (s *Sharing) rouse(status remote.Status, begin bool) {
-	p := s.begun(status.ID)
+	p := s.workerOf(status.ID)
 	if p == nil && begin {
 		p = s.pair(remote.PC{ID: status.ID, Name: status.Name})
 	}
 	if p != nil {
-		p.wake()
+		p.notify()
 	}
 }
 

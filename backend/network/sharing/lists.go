@@ -54,7 +54,7 @@ const errNoLink = "there is no link to it now"
 // list returns what one PC shows.
 func (s *Sharing) list(ctx context.Context, status remote.Status) api.PCList {
 	answer := api.PCList{Name: status.Name, ID: status.ID, Up: status.Up, Sessions: []api.RemoteSession{}, Jobs: []api.RemoteJob{}}
-	p := s.begun(status.ID)
+	p := s.workerOf(status.ID)
 	if p == nil && status.Up {
 		p = s.pair(remote.PC{ID: status.ID, Name: status.Name})
 	}
@@ -89,10 +89,10 @@ func (s *Sharing) list(ctx context.Context, status remote.Status) api.PCList {
 }
 
 // refresh requests the list, unless it is fresh, and waits for the answer up to
-// Pace.Answer. Concurrent callers wait for the same answer.
+// Timing.Answer. Concurrent callers wait for the same answer.
 func (v *views) refresh(ctx context.Context, s *Sharing, id string) {
 	v.mu.Lock()
-	if v.asOf != 0 && v.failed == "" && s.now()-v.asOf < s.opts.Pace.Fresh.Milliseconds() {
+	if v.asOf != 0 && v.failed == "" && s.now()-v.asOf < s.opts.Timing.Fresh.Milliseconds() {
 		v.mu.Unlock()
 		return
 	}
@@ -102,7 +102,7 @@ func (v *views) refresh(ctx context.Context, s *Sharing, id string) {
 		v.rid, v.came = rid, came
 	}
 	v.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Pace.Answer)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timing.Answer)
 	defer cancel()
 	var err error
 	if first {

@@ -44,7 +44,7 @@ func newPair(s *Sharing, pc remote.PC) *pair {
 	return &pair{Sharing: s, pc: pc, in: make(chan remote.Frame, maxFrames), awake: lifecycle.NewSignal(), lay: make(chan storedMail), views: newViews()}
 }
 
-func (p *pair) wake() {
+func (p *pair) notify() {
 	p.awake.Notify()
 }
 
@@ -160,7 +160,7 @@ type flight struct {
 // isOut reports whether an answer is still awaited, or a retry is held back.
 func (f flight) isOut(now time.Time) bool { return !f.again.IsZero() && now.Before(f.again) }
 
-func (p *pair) begin(f *flight) { f.again = p.opts.Now().Add(p.opts.Pace.Resend) }
+func (p *pair) begin(f *flight) { f.again = p.opts.Now().Add(p.opts.Timing.Resend) }
 
 // After a temporary failure, a retry waits for firstPause. The pause doubles with each
 // failure up to longestPause.

@@ -39,7 +39,7 @@ type Broker interface {
 }
 
 // Options configures a [Sharing]. All fields except Team, Spool, Jobs, Refused, Waits and
-// Pace are required.
+// Timing are required.
 type Options struct {
 	Transport pairing.Transport
 	// Spool stores messages for PCs that are away; nil if they wait only here.
@@ -56,23 +56,23 @@ type Options struct {
 	Refused func(from remote.PC, why error)
 	// Waits is called with the number of decisions that wait for the team's connected
 	// hub, and the reason; 0 if none waits for such a reason. It may be nil.
-	Waits func(decisions int, why error)
-	Now   func() time.Time
-	Log   *slog.Logger
-	Pace  Pace
+	Waits  func(decisions int, why error)
+	Now    func() time.Time
+	Log    *slog.Logger
+	Timing Timing
 }
 
-// Pace sets the intervals and timeouts of sharing.
-type Pace struct {
-	Look   time.Duration // how often the settings are checked
-	Resend time.Duration // an unanswered frame is sent again after this time
-	Recall time.Duration // letters at the hub are recalled after this time if the PC does not take them
-	Held   time.Duration // what the spool refused is offered again after this time
-	Answer time.Duration // how long to wait for a list
-	Fresh  time.Duration // the maximum age of a list that counts as current
+// Timing sets the intervals and timeouts of sharing.
+type Timing struct {
+	PollInterval time.Duration // how often the settings are checked
+	Resend       time.Duration // an unanswered frame is sent again after this time
+	Recall       time.Duration // letters at the hub are recalled after this time if the PC does not take them
+	Held         time.Duration // what the spool refused is offered again after this time
+	Answer       time.Duration // how long to wait for a list
+	Fresh        time.Duration // the maximum age of a list that counts as current
 }
 
-var usualPace = Pace{Look: 5 * time.Second, Resend: 20 * time.Second, Recall: time.Minute, Held: 30 * time.Second, Answer: 1500 * time.Millisecond, Fresh: 5 * time.Second}
+var usualTiming = Timing{PollInterval: 5 * time.Second, Resend: 20 * time.Second, Recall: time.Minute, Held: 30 * time.Second, Answer: 1500 * time.Millisecond, Fresh: 5 * time.Second}
 
 // Capabilities returns what this PC supports with other PCs by this package.
 func Capabilities() []string {
@@ -96,8 +96,8 @@ type Sharing struct {
 
 // New returns a sharing; Run starts it.
 func New(opts Options) *Sharing {
-	if opts.Pace == (Pace{}) {
-		opts.Pace = usualPace
+	if opts.Timing == (Timing{}) {
+		opts.Timing = usualTiming
 	}
 	s := &Sharing{opts: opts, pairs: map[string]*pair{}, sooner: lifecycle.NewSignal()}
 	s.tasks = lifecycle.NewTasks(context.Background())
@@ -115,7 +115,7 @@ func (s *Sharing) Run() {
 	changes, stop := s.opts.Broker.Watch()
 	s.tasks.Go(func() {
 		defer stop()
-		look := time.NewTicker(s.opts.Pace.Look)
+		look := time.NewTicker(s.opts.Timing.PollInterval)
 		defer look.Stop()
 		for {
 			s.follow()
@@ -155,8 +155,8 @@ func (s *Sharing) pair(pc remote.PC) *pair {
 	return p
 }
 
-// begun returns the running pair of a PC; nil if there is none.
-func (s *Sharing) begun(id string) *pair {
+// workerOf returns the running pair of a PC; nil if there is none.
+func (s *Sharing) workerOf(id string) *pair {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pairs[id]
@@ -180,7 +180,7 @@ func (s *Sharing) Take(from remote.PC, frame remote.Frame) {
 	default:
 		if frame.Type == remote.DecisionsFrame {
 			p.overrun.note(frame.Payload, s.now())
-			p.wake()
+			p.notify()
 		}
 		err := bridge.Errorf(bridge.Busy, "it sends more than this PC keeps up with")
 		s.opts.Log.Warn("a frame of another PC was dropped", "peer", from.Name, "type", frame.Type, "err", err)
@@ -216,8 +216,8 @@ func (s *Sharing) PC(name string) (remote.PC, error) {
 
 // Waiting implements broker.Pairs.
 func (s *Sharing) Waiting(pc string) {
-	if p := s.begun(pc); p != nil {
-		p.wake()
+	if p := s.workerOf(pc); p != nil {
+		p.notify()
 		return
 	}
 	s.sooner.Notify()

@@ -167,7 +167,7 @@ func (p *pc) start() *pc {
 			}
 			p.refused[bridge.CodeOf(why)]++
 		},
-		Pace: Pace{Look: 20 * time.Millisecond, Resend: 300 * time.Millisecond, Recall: 2 * time.Second, Held: 200 * time.Millisecond, Answer: 10 * time.Second, Fresh: time.Hour},
+		Timing: Timing{PollInterval: 20 * time.Millisecond, Resend: 300 * time.Millisecond, Recall: 2 * time.Second, Held: 200 * time.Millisecond, Answer: 10 * time.Second, Fresh: time.Hour},
 	})
 	p.broker.Share(p.sharing)
 	running := p.sharing // stop sets the field to nil while a frame may still arrive

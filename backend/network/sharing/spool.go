@@ -72,7 +72,7 @@ func (p *pair) recall(ctx context.Context) error {
 	if at := time.UnixMilli(p.atHub); at.After(last) {
 		last = at
 	}
-	ignored := p.status.Up && now.Sub(last) > p.opts.Pace.Recall
+	ignored := p.status.Up && now.Sub(last) > p.opts.Timing.Recall
 	if !ignored && now.Sub(time.UnixMilli(p.atHub)) < subject.KeepMessages {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (p *pair) spoolLetters(ctx context.Context) error {
 		return err
 	}
 	p.opts.Broker.Changed()
-	p.wake() // there may be more
+	p.notify() // there may be more
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (p *pair) spoolReceipts(ctx context.Context) error {
 	if err := p.opts.Spool.Store(ctx, p.pc.ID, remote.Frame{Type: remote.MessagesFrame, Payload: payload}); err != nil {
 		return err
 	}
-	p.wake()
+	p.notify()
 	return p.opts.DB.Remote().Noted(ctx, p.pc.ID, news) // the spool has it durably
 }
 
@@ -131,7 +131,7 @@ func (p *pair) spoolFailed(ctx context.Context, err error) {
 	words := ""
 	if notTaken(err) {
 		words = err.Error() + "; it is tried again"
-		p.spooled.again = p.opts.Now().Add(p.opts.Pace.Held)
+		p.spooled.again = p.opts.Now().Add(p.opts.Timing.Held)
 		p.opts.Log.Warn("the team's hub did not take what waits for a PC", "peer", p.pc.Name, "err", err)
 	}
 	p.reportHeld(ctx, words)

@@ -245,7 +245,7 @@ func (m *awayPC) on() {
 			}
 		},
 		Now: m.now, Log: slog.New(slog.DiscardHandler),
-		Pace: hub.Pace{Presence: time.Second, TTL: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Answer: 3 * time.Second},
+		Timing: hub.Timing{Presence: time.Second, TTL: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Answer: 3 * time.Second},
 	})
 	if err != nil {
 		m.t.Fatal(err)

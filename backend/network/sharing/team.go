@@ -20,12 +20,12 @@ type team struct {
 	*Sharing
 	awake lifecycle.Signal // check again
 
-	seen  teamState
-	again time.Time       // when to check without a signal; zero for at once
-	pause time.Duration   // the last backoff
-	said  map[string]bool // decisions that the stream acknowledged and that it did not return yet
-	quiet bool            // something waits for a session to notify
-	waits waits           // the last call of Options.Waits
+	seen      teamState
+	again     time.Time       // when to check without a signal; zero for at once
+	pause     time.Duration   // the last backoff
+	published map[string]bool // decisions that the stream acknowledged and that it did not return yet
+	quiet     bool            // something waits for a session to notify
+	waits     waits           // the last call of Options.Waits
 }
 
 // waits counts decisions that the team's hub does not have, although it is connected.
@@ -45,10 +45,10 @@ type teamState struct {
 const recheck = time.Minute
 
 func newTeam(s *Sharing) *team {
-	return &team{Sharing: s, awake: lifecycle.NewSignal(), said: map[string]bool{}}
+	return &team{Sharing: s, awake: lifecycle.NewSignal(), published: map[string]bool{}}
 }
 
-func (t *team) wake() {
+func (t *team) notify() {
 	t.awake.Notify()
 }
 
@@ -79,7 +79,7 @@ func (t *team) look(ctx context.Context) error {
 		return nil //nolint:nilerr // its owner shares none with the team
 	}
 	if t.quiet {
-		if err := t.tell(ctx); err != nil {
+		if err := t.notifySessions(ctx); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (t *team) look(ctx context.Context) error {
 		return nil
 	}
 	t.again = t.opts.Now().Add(recheck)
-	err = t.exchange(ctx, way, now.team)
+	err = t.synchronize(ctx, way, now.team)
 	t.reportWaiting(ctx, err)
 	if err != nil {
 		t.seen = teamState{}
@@ -102,23 +102,23 @@ func (t *team) look(ctx context.Context) error {
 	return nil
 }
 
-// exchange reads the stream to its end, publishes what the stream lacks, reads that back
+// synchronize reads the stream to its end, publishes what the stream lacks, reads that back
 // in order, and notifies the sessions.
-func (t *team) exchange(ctx context.Context, way pairing.TeamStream, name string) error {
+func (t *team) synchronize(ctx context.Context, way pairing.TeamStream, name string) error {
 	place, err := t.read(ctx, way, name)
 	if err != nil {
 		return err
 	}
-	saying := t.say(ctx, way)
+	saying := t.publish(ctx, way)
 	if saying == nil || bridge.CodeOf(saying) != bridge.Unavailable {
 		if _, err := t.readOn(ctx, way, place, nil); err != nil {
 			return err
 		}
 	}
-	if err := t.tell(ctx); err != nil {
+	if err := t.notifySessions(ctx); err != nil {
 		return err
 	}
-	if len(t.said) > 0 && saying == nil {
+	if len(t.published) > 0 && saying == nil {
 		return bridge.Errorf(bridge.Unavailable, "the team's hub does not show what it has acknowledged")
 	}
 	return saying
@@ -137,7 +137,7 @@ func (t *team) reportWaiting(ctx context.Context, why error) {
 			return // errors of the store are reported elsewhere
 		}
 		for _, revision := range own {
-			if !t.said[revision.ID] {
+			if !t.published[revision.ID] {
 				now.count++
 			}
 		}
@@ -180,7 +180,7 @@ func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (s
 		if place.Stream != "" {
 			t.opts.Log.Warn("the team's stream of decisions is another one now, or an earlier state of it: it is read from its beginning", "team", way.Team)
 		}
-		clear(t.said)
+		clear(t.published)
 		if err := t.opts.DB.Remote().RestartTeam(ctx, name, state.Stream); err != nil {
 			return place, err
 		}
@@ -232,7 +232,7 @@ func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said
 		t.opts.Log.Warn("a decision in the team's stream counts for nothing", "sequence", sequence, "err", why)
 	}
 	for _, decision := range list {
-		delete(t.said, decision.ID)
+		delete(t.published, decision.ID)
 	}
 	if fresh > 0 {
 		t.opts.Broker.Changed()
@@ -266,8 +266,8 @@ func decidedIn(statement hub.Said, way pairing.TeamStream) (store.TeamDecision, 
 	return decided, nil
 }
 
-// say publishes the decisions made here, in order.
-func (t *team) say(ctx context.Context, way pairing.TeamStream) error {
+// publish publishes the decisions made here, in order.
+func (t *team) publish(ctx context.Context, way pairing.TeamStream) error {
 	own, err := t.opts.DB.Remote().ForTeam(ctx)
 	if err != nil || len(own) == 0 {
 		return err
@@ -277,7 +277,7 @@ func (t *team) say(ctx context.Context, way pairing.TeamStream) error {
 		return err
 	}
 	for _, revision := range own {
-		if t.said[revision.ID] {
+		if t.published[revision.ID] {
 			continue
 		}
 		if err := t.allows(remote.ShareDecisions, remote.TeamShare(way.Team)); err != nil {
@@ -294,14 +294,14 @@ func (t *team) say(ctx context.Context, way pairing.TeamStream) error {
 		if err != nil {
 			return err
 		}
-		t.said[revision.ID] = true
+		t.published[revision.ID] = true
 	}
 	return nil
 }
 
-// tell notifies the sessions of new decisions. News about concurrent decisions (Beside)
+// notifySessions notifies the sessions of new decisions. News about concurrent decisions (Beside)
 // waits until there is a session to notify.
-func (t *team) tell(ctx context.Context) error {
+func (t *team) notifySessions(ctx context.Context) error {
 	news, told, err := t.opts.DB.Remote().TeamNews(ctx)
 	if err != nil {
 		return err

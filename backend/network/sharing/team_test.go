@@ -94,7 +94,7 @@ func (m *mate) start() *mate {
 		Team: hubtest.Team, Self: m.who.ID, Hub: m.nats.ID, URLs: []string{m.nats.URL()}, Login: m.who.Login, Sign: m.who.Sign, Numbers: m.who.Numbers,
 		Word:   func() hub.Announcement { return hub.Announcement{Release: "1.0"} },
 		Handle: func(remote.PC, remote.Frame) {}, Changed: func(remote.PC) { m.broker.Changed() }, Now: m.now, Log: log,
-		Pace: hub.Pace{Presence: 50 * time.Millisecond, TTL: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, Answer: 3 * time.Second},
+		Timing: hub.Timing{Presence: 50 * time.Millisecond, TTL: 30 * time.Second, Ping: time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 100 * time.Millisecond, Answer: 3 * time.Second},
 	})
 	if err != nil {
 		m.t.Fatal(err)

@@ -153,13 +153,13 @@ func (p *Prompts) visible(ctx context.Context, args api.PromptArgs) bool {
 	if open > 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.opts.Pace.Visible)
+	ctx, cancel := context.WithTimeout(ctx, p.opts.Timing.Visible)
 	defer cancel()
 	for {
 		if waits, known := p.opts.Waits(args.Call.CLIDataDir, args.PID, args.Call.SessionID); waits && known {
 			return true
 		}
-		if !ipc.Pause(ctx, p.opts.Pace.Look) {
+		if !ipc.Pause(ctx, p.opts.Timing.PollInterval) {
 			return false
 		}
 	}
@@ -222,7 +222,7 @@ func (p *Prompts) add(asker holder, item prompt.Prompt) (*record, error) {
 func (p *Prompts) await(ctx context.Context, item *record, args api.PromptArgs) api.PromptAnswer {
 	looks := make(<-chan time.Time)
 	if args.Call.Kind == bridge.Claude {
-		ticker := time.NewTicker(p.opts.Pace.Look)
+		ticker := time.NewTicker(p.opts.Timing.PollInterval)
 		defer ticker.Stop()
 		looks = ticker.C
 	}

@@ -69,23 +69,23 @@ type Options struct {
 	// rule. "" leaves it to the owner. nil has no rules.
 	Rule func(p prompt.Prompt) (decision job.Decision, rule string)
 	// Rules serves the owner's commands for rules; nil has none.
-	Rules Rules
-	Pace  Pace
-	Now   func() time.Time
-	Log   *slog.Logger
+	Rules  Rules
+	Timing Timing
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
-// Pace sets how often claude's state is polled, and for how long.
-type Pace struct {
-	Look time.Duration
+// Timing sets how often claude's state is polled, and for how long.
+type Timing struct {
+	PollInterval time.Duration
 	// Visible is how long a background child's dialog may take to appear before its
 	// prompt is left to the terminal.
 	Visible time.Duration
 }
 
-func (p Pace) orUsual() Pace {
-	if p == (Pace{}) {
-		return Pace{Look: 200 * time.Millisecond, Visible: 600 * time.Millisecond}
+func (p Timing) orUsual() Timing {
+	if p == (Timing{}) {
+		return Timing{PollInterval: 200 * time.Millisecond, Visible: 600 * time.Millisecond}
 	}
 	return p
 }
@@ -129,7 +129,7 @@ func isLink(asker holder) bool {
 
 // New returns an empty set of prompts.
 func New(opts Options) *Prompts {
-	opts.Pace = opts.Pace.orUsual()
+	opts.Timing = opts.Timing.orUsual()
 	p := &Prompts{opts: opts, marked: true} // an earlier broker may have left the file
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,10 +20,10 @@ func ProgramOr(named string) (string, error) {
 	return own, nil
 }
 
-// Beside returns the path of the program name in the folder of program, which is
+// Sibling returns the path of the program name in the folder of program, which is
 // called own; packages install both there. It returns "" if the file is missing,
 // such as for a program that was built alone.
-func Beside(program, own, name string) string {
+func Sibling(program, own, name string) string {
 	places := []string{program}
 	if target, err := filepath.EvalSymlinks(program); err == nil && target != program {
 		places = append(places, target)

@@ -39,7 +39,7 @@ func TestMSG_11_TheProgramOfHooksIsTheOneBesideBridge(t *testing.T) {
 			if tt.want != "" {
 				want = filepath.Join(dir, filepath.FromSlash(tt.want))
 			}
-			if got := proc.Beside(program, "bridge", "bridge-hook"); got != want {
+			if got := proc.Sibling(program, "bridge", "bridge-hook"); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -49,7 +49,7 @@ func TestMSG_11_TheProgramOfHooksIsTheOneBesideBridge(t *testing.T) {
 		t.Skip("no links here")
 	}
 	want, err := filepath.EvalSymlinks(filepath.Join(dir, "package", "bridge-hook"))
-	if got := proc.Beside(link, "bridge", "bridge-hook"); err != nil || got != want {
+	if got := proc.Sibling(link, "bridge", "bridge-hook"); err != nil || got != want {
 		t.Errorf("through a link: %q, want %q (%v)", got, want, err)
 	}
 }

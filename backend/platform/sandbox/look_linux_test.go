@@ -27,7 +27,7 @@ func TestSEC_08_WhatWasSeenBelowARunnerStaysTheJobs(t *testing.T) {
 	mark := sandbox.Mark{Job: "codex-job-1", Token: "secret-e"}
 	runner := job.Process{PID: s.cmd.Process.Pid, Identity: identity}
 	trees.Set(mark, runner, nil)
-	if err := trees.Look(); err != nil {
+	if err := trees.Record(); err != nil {
 		t.Fatal(err)
 	}
 	trees.Set(mark, runner, s.known) // as when the runner reports again
@@ -41,7 +41,7 @@ func TestSEC_08_WhatWasSeenBelowARunnerStaysTheJobs(t *testing.T) {
 	if !trees.RunnerIsGone(mark.Job) {
 		t.Error("its runner is said to run")
 	}
-	if err := trees.Look(); err != nil { // a look at a dead runner forgets nothing
+	if err := trees.Record(); err != nil { // a look at a dead runner forgets nothing
 		t.Fatal(err)
 	}
 	for _, pid := range s.below {

@@ -74,8 +74,8 @@ func ReapOrphans(ctx context.Context) {
 
 // firstChild is the own child that precedes the orphans.
 type firstChild struct {
-	pid   int
-	looks int // number of checks that found it
+	pid    int
+	checks int // number of checks that found it
 }
 
 // reapBehind collects ended processes. It returns true if none is left, and false
@@ -91,7 +91,7 @@ func (f *firstChild) reapBehind() bool {
 		if pid != f.pid {
 			*f = firstChild{pid: pid}
 		}
-		if f.looks++; leaders.pids[pid] || isOfThisSession(pid) && f.looks < reapLooks {
+		if f.checks++; leaders.pids[pid] || isOfThisSession(pid) && f.checks < reapLooks {
 			return false
 		}
 		var status unix.WaitStatus

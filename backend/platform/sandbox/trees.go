@@ -16,7 +16,7 @@ import (
 // Trees knows the processes of running jobs and reports whether a process belongs
 // to one. It does not trust a process's own claims: a process can drop the mark
 // from its environment, its session and its group. A process belongs to a job by
-// its control group, its resource limit, its ancestors, or because Look saw it
+// its control group, its resource limit, its ancestors, or because Record saw it
 // below the job's runner. The zero value knows no jobs.
 type Trees struct {
 	mu    sync.Mutex // guards known
@@ -28,7 +28,7 @@ type tree struct {
 	mark   Mark
 	runner job.Process   // all processes below it belong to the job, but not the runner itself
 	agents []job.Process // they and all below them belong to it, even after the runner ended
-	seen   []job.Process // likewise: found by Look below the runner, and still running
+	seen   []job.Process // likewise: found by Record below the runner, and still running
 }
 
 // Set records where the job of that mark runs.
@@ -45,9 +45,9 @@ func (t *Trees) Set(mark Mark, runner job.Process, agents []job.Process) {
 	t.known[mark.Job] = tree{mark: mark, runner: runner, agents: slices.Clone(agents), seen: seen}
 }
 
-// Look records every process below the runner of a job by its id and start. It belongs to
+// Record records every process below the runner of a job by its id and start. It belongs to
 // the job even if its runner has died (SEC-08). It fails if the process list is unreadable.
-func (t *Trees) Look() error {
+func (t *Trees) Record() error {
 	trees := slices.DeleteFunc(t.all(), func(tree tree) bool {
 		return tree.runner.PID <= 0 || tree.runner.Identity != "" && !same(tree.runner)
 	})
@@ -90,7 +90,7 @@ func (t *Trees) remember(mark Mark, seen []job.Process) {
 	}
 }
 
-// Seen returns the processes that Look found below the runner of a job.
+// Seen returns the processes that Record found below the runner of a job.
 func (t *Trees) Seen(name string) []job.Process {
 	t.mu.Lock()
 	defer t.mu.Unlock()

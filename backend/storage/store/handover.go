@@ -12,7 +12,7 @@ import (
 // Rehand replaces the data of a handover: an attempt was recorded before its outcome was
 // known. It fails with Storage if the store cannot be written.
 func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
-	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(mark) }, func(t *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, func() []cache.Invalidation { return cache.Marked(mark) }, func(t *sqlitex.Tx) error {
 		_, err := t.Exec("UPDATE delivery_stages SET handed_at = ?3, handed_by = ?4 WHERE message_id = ?1 AND recipient = ?2",
 			mark.MessageID, mark.Recipient, mark.At, mark.Evidence)
 		if err != nil {
@@ -25,7 +25,7 @@ func (d *DB) Rehand(ctx context.Context, mark mail.Mark) error {
 // Unhand reverts a handover that certainly did not happen: the message is ordinary unread
 // mail again. It fails with Storage if the store cannot be written.
 func (d *DB) Unhand(ctx context.Context, messageID, recipient string) error {
-	return d.writer.DoFor(ctx, func() []cache.Touch { return []cache.Touch{{Message: messageID, Recipient: recipient}} }, func(t *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, func() []cache.Invalidation { return []cache.Invalidation{{Message: messageID, Recipient: recipient}} }, func(t *sqlitex.Tx) error {
 		return unhand(t, messageID, recipient, 0)
 	})
 }
@@ -58,7 +58,7 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 // AppendWithHandover stores a message and its handover in one transaction: no hook may show a
 // message that the CLI's own queue got. It fails with Conflict if another message has the id.
 func (d *DB) AppendWithHandover(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
-	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Sent(message) }, func(t *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, func() []cache.Invalidation { return cache.Sent(message) }, func(t *sqlitex.Tx) error {
 		_, fresh, err := appendSend(t, []bridge.Message{message})
 		if err != nil || !fresh {
 			return err

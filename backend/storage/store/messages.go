@@ -43,7 +43,7 @@ func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sql
 	if err := checkSend(msgs); err != nil {
 		return nil, false, err
 	}
-	err = d.writer.DoFor(ctx, func() []cache.Touch { return cache.Sent(msgs...) }, func(t *sqlitex.Tx) (err error) {
+	err = d.writer.DoFor(ctx, func() []cache.Invalidation { return cache.Sent(msgs...) }, func(t *sqlitex.Tx) (err error) {
 		rows, fresh, err = appendSend(t, msgs)
 		if err == nil && fresh {
 			err = beside(t)
@@ -231,7 +231,7 @@ func (r *Reader) Recent(ctx context.Context, limit int) ([]mail.HistoryRow, erro
 
 // recent is Recent without the archive.
 func (r *Reader) recent(ctx context.Context, limit int) ([]mail.HistoryRow, error) {
-	return r.looks.Recent(func(has func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error) {
+	return r.cache.Recent(func(has func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error) {
 		missing, err = r.history(ctx, func(v view) (_ []sqlitex.Stamp, err error) {
 			newest, err = v.newest(ctx, limit)
 			return slices.DeleteFunc(slices.Clone(newest), func(s sqlitex.Stamp) bool { return has(s.ID) }), err
@@ -409,7 +409,7 @@ const everyRecipient = `WITH RECURSIVE recipients (name) AS (
 
 // UnreadCounts counts the unread messages of every recipient that has some. It fails if the store cannot be read.
 func (r *Reader) UnreadCounts(ctx context.Context) (map[string]int, error) {
-	return r.looks.Unread(func(recipients []string) (counts map[string]int, err error) {
+	return r.cache.Unread(func(recipients []string) (counts map[string]int, err error) {
 		err = r.read(ctx, func(v view) (err error) {
 			counts, err = v.unreadCounts(ctx, recipients)
 			return err

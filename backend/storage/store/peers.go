@@ -24,7 +24,7 @@ func (d *DB) SavePeer(ctx context.Context, peer Peer) error {
 	if peer.ID == "" || peer.Name == "" {
 		return bridge.Errorf(bridge.Invalid, "a peer needs an id and a name")
 	}
-	return d.writer.DoFor(ctx, func() []cache.Touch { return []cache.Touch{{Peer: peer.ID}} }, func(t *sqlitex.Tx) error { return savePeer(t, peer) })
+	return d.writer.DoFor(ctx, func() []cache.Invalidation { return []cache.Invalidation{{Peer: peer.ID}} }, func(t *sqlitex.Tx) error { return savePeer(t, peer) })
 }
 
 func savePeer(t *sqlitex.Tx, peer Peer) error {
@@ -66,7 +66,7 @@ func upsert(t *sqlitex.Tx, update, insert string, args ...any) error {
 // Peers returns every peer that was here, last seen first. It skips foreign identities in
 // the form of a JSON array that describes a process. It fails if the store cannot be read.
 func (r *Reader) Peers(ctx context.Context) ([]Peer, error) {
-	return r.looks.Peers(func() (peers []Peer, err error) {
+	return r.cache.Peers(func() (peers []Peer, err error) {
 		err = r.read(ctx, func(v view) (err error) {
 			peers, err = peersOf(ctx, v)
 			return err

@@ -23,7 +23,7 @@ type Reader struct {
 	file *sqlitex.ReadOnly
 
 	index *fulltext.Index // nil if there is none
-	looks cache.ReadCache[Peer]
+	cache cache.ReadCache[Peer]
 
 	archiveMu sync.Mutex
 	archived  *Reader // of the archive; nil until history needs it

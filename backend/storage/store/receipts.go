@@ -20,7 +20,7 @@ func (d *DB) Record(ctx context.Context, stage bridge.Stage, marks []mail.Mark) 
 	if len(marks) == 0 {
 		return nil
 	}
-	return d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
+	return d.writer.DoFor(ctx, func() []cache.Invalidation { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
 		for _, mark := range marks {
 			if err := record(t, stage, mark); err != nil {
 				return err
@@ -90,7 +90,7 @@ func markWay(t *sqlitex.Tx, stage bridge.Stage, mark mail.Mark) (err error) {
 // (mail.Via.ShownLater). It also skips mail for which earlier returns true: it was handed to a
 // process before the active one. It returns the marks. It fails if the store cannot be written.
 func (d *DB) ConsumeHandedOver(ctx context.Context, recipient string, handedUpTo, at int64, evidence string, earlier func(mail.Fact) bool) (marks []mail.Mark, err error) {
-	err = d.writer.DoFor(ctx, func() []cache.Touch { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
+	err = d.writer.DoFor(ctx, func() []cache.Invalidation { return cache.Marked(marks...) }, func(t *sqlitex.Tx) error {
 		marks = []mail.Mark{}
 		rows, err := t.Query(ctx, `SELECT m.id, s.handed_at, s.handed_by, `+handedWay+` FROM messages m
 			CROSS JOIN delivery_stages s ON s.message_id = m.id AND s.recipient = m.recipient`+wayJoin+`

@@ -98,7 +98,7 @@ func openDB(ctx context.Context, path string, is upgrade.Ready, opts Options) (*
 		return nil, errors.Join(err, file.Close())
 	}
 	reader := &Reader{path: path, own: true, file: sqlitex.NewReadOnly(path, upgrade.Attach(sidecar), true)}
-	writer := reader.looks.Follow(file, sidecar == "") // else older programs write, too
+	writer := reader.cache.Subscribe(file, sidecar == "") // else older programs write, too
 	return &DB{Reader: reader, writer: writer, now: opts.Now, version: is.Version, sidecar: sidecar, notices: notices}, nil
 }
 

@@ -75,7 +75,7 @@ func ServeJobs(t testing.TB, start func(folder string) (pid int, err error)) Run
 	}
 	asking := prompts.New(prompts.Options{
 		Broker: b, Settings: func() (config.Settings, error) { return home.Settings(noEnv) }, Watched: page.Load, Waits: waits,
-		Answers: filepath.Join(home.Dir(), "approvals"), Open: filepath.Join(home.Dir(), config.PromptsOpen), Pace: prompts.Pace{Look: 5 * time.Millisecond, Visible: 100 * time.Millisecond}, Now: time.Now, Log: log,
+		Answers: filepath.Join(home.Dir(), "approvals"), Open: filepath.Join(home.Dir(), config.PromptsOpen), Timing: prompts.Timing{PollInterval: 5 * time.Millisecond, Visible: 100 * time.Millisecond}, Now: time.Now, Log: log,
 		SetAway: func(on bool) error {
 			_, err := home.UpdateConfig(func(c *config.Config) error { c.Away = on; return nil })
 			return err
@@ -110,7 +110,7 @@ func serveJobs(t testing.TB, home config.Home, b *broker.Broker, start func(stri
 	}
 	served, err := jobs.Open(jobs.Options{
 		Home: home, Broker: b, Start: start, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Settings: func() (config.Jobs, error) { return config.Jobs{Enabled: true}, nil }, Pace: jobs.Pace{Look: 5 * time.Millisecond},
+		Settings: func() (config.Jobs, error) { return config.Jobs{Enabled: true}, nil }, Timing: jobs.Timing{PollInterval: 5 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func TestCAN_01_ACodexThatIsOneFileHasNoBackgroundServer(t *testing.T) {
 	program := filepath.Join(w.home.Root, "codex")
 	must(t, os.WriteFile(program, raw, 0o700))
 	run := prove.Run{
-		Kind: bridge.Codex, Program: program, Bridge: filepath.Join(folder, "bridge"), Patience: prove.DefaultPatience,
+		Kind: bridge.Codex, Program: program, Bridge: filepath.Join(folder, "bridge"), StepTimeout: prove.DefaultPatience,
 		Only: []prove.Route{prove.Wake, prove.YourWords, prove.ToChild, prove.PermissionPrompt},
 	}
 	report, err := run.Walk(t.Context())
@@ -225,7 +225,7 @@ func checkDamaged(t *testing.T, kind bridge.AgentKind, homes []damaged) {
 			folder, err := product()
 			must(t, err)
 			run := prove.Run{
-				Kind: kind, Program: filepath.Join(w.home.Bin, string(kind)), Bridge: filepath.Join(folder, "bridge"), Patience: prove.DefaultPatience, Installed: tt.damage,
+				Kind: kind, Program: filepath.Join(w.home.Bin, string(kind)), Bridge: filepath.Join(folder, "bridge"), StepTimeout: prove.DefaultPatience, Installed: tt.damage,
 			}
 			if !testkit.IsLong() {
 				run.Only = append(slices.Clone(tt.broken), prove.StartNote)

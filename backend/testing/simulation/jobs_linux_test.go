@@ -112,7 +112,7 @@ func (p *pc) startJobs(run *running, log *slog.Logger) error {
 	s.Jobs, err = jobs.Open(jobs.Options{
 		Home: p.home, Settings: func() (config.Jobs, error) { return config.Jobs{Enabled: true}, nil }, Broker: run.broker,
 		Start: func(folder string) (int, error) { return p.startRunner(folder) },
-		Now:   p.now, Log: log, Pace: jobs.Pace{Look: 5 * time.Second, Grace: 20 * time.Second, Reclaim: 1000 * time.Hour},
+		Now:   p.now, Log: log, Timing: jobs.Timing{PollInterval: 5 * time.Second, Grace: 20 * time.Second, Reclaim: 1000 * time.Hour},
 	})
 	if err != nil {
 		return err

@@ -194,7 +194,7 @@ func (a *agent) request(ctx context.Context, method string, params any) (json.Ra
 	})
 }
 
-func (a *agent) tell(ctx context.Context, line map[string]any) error {
+func (a *agent) send(ctx context.Context, line map[string]any) error {
 	line["jsonrpc"] = "2.0"
 	return a.Process.Send(ctx, []byte(run.AsJSON(line)))
 }
@@ -253,7 +253,7 @@ func (a *agent) Send(ctx context.Context, message job.Message) error {
 	}
 	prompt = append(prompt, map[string]any{"type": "text", "text": message.Text})
 	// Its answer is the turn's end, in its order among what else the agent says.
-	return a.tell(ctx, map[string]any{
+	return a.send(ctx, map[string]any{
 		"id": id, "method": "session/prompt", "params": map[string]any{"sessionId": a.Session(), "prompt": prompt},
 	})
 }
@@ -279,12 +279,12 @@ func (a *agent) Stop(ctx context.Context) error {
 		return nil
 	}
 	for id := range open {
-		if err := a.tell(ctx, map[string]any{"id": json.RawMessage(id), "result": outcome("")}); err != nil {
+		if err := a.send(ctx, map[string]any{"id": json.RawMessage(id), "result": outcome("")}); err != nil {
 			return err
 		}
 		a.Withdraw(id)
 	}
-	return a.tell(ctx, map[string]any{"method": "session/cancel", "params": map[string]any{"sessionId": a.Session()}})
+	return a.send(ctx, map[string]any{"method": "session/cancel", "params": map[string]any{"sessionId": a.Session()}})
 }
 
 // Leave terminates the agent, which may ignore the end of its input. The reaper ends processes

@@ -46,18 +46,18 @@ func (a *agent) line(raw []byte) {
 	}
 	switch id := run.Text(said.ID); {
 	case said.Method == "" && a.isPrompt(id):
-		a.ends(said)
+		a.handleTurnEnd(said)
 	case said.Method == "":
 		a.Settle(id, run.Reply{Result: said.Result, Refusal: said.Error})
 	case said.Method == "session/update":
 		a.update(said.Params)
 	case said.Method == "session/request_permission":
-		a.asks(said)
+		a.handleRequest(said)
 	case said.Method == "$/cancel_request":
 		a.closeQuestion(said.Params)
 	case said.ID != nil:
 		// Unanswered it would wait for ever.
-		go a.tell(context.Background(), map[string]any{ //nolint:errcheck // the run's end is an event
+		go a.send(context.Background(), map[string]any{ //nolint:errcheck // the run's end is an event
 			"id": said.ID, "error": map[string]any{"code": -32601, "message": "not supported"},
 		})
 	}
@@ -327,7 +327,7 @@ type option struct {
 	Kind string `json:"kind"`
 }
 
-func (a *agent) asks(said line) {
+func (a *agent) handleRequest(said line) {
 	a.works()
 	var ask struct {
 		Call    call     `json:"toolCall"`
@@ -340,7 +340,7 @@ func (a *agent) asks(said line) {
 		if !allow {
 			a.deny(ask.Call.ID)
 		}
-		go a.tell(context.Background(), map[string]any{ //nolint:errcheck // the run's end is an event
+		go a.send(context.Background(), map[string]any{ //nolint:errcheck // the run's end is an event
 			"id": said.ID, "result": outcome(choose(ask.Options, allow)),
 		})
 		return
@@ -450,7 +450,7 @@ func (a *agent) Decide(ctx context.Context, question job.Question, answer job.An
 	if !answer.Allow || impossible {
 		a.deny(question.Step)
 	}
-	if err := a.tell(ctx, map[string]any{"id": json.RawMessage(question.ID), "result": outcome(chosen)}); err != nil {
+	if err := a.send(ctx, map[string]any{"id": json.RawMessage(question.ID), "result": outcome(chosen)}); err != nil {
 		return err
 	}
 	if impossible {

@@ -24,8 +24,8 @@ type ended struct {
 	} `json:"usage"`
 }
 
-// ends takes in the end of the turn that runs.
-func (a *agent) ends(said line) {
+// handleTurnEnd takes in the end of the turn that runs.
+func (a *agent) handleTurnEnd(said line) {
 	a.works()
 	var result ended
 	json.Unmarshal(said.Result, &result) //nolint:errcheck // an end without a reason is a failure

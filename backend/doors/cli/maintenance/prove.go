@@ -59,7 +59,7 @@ func Prove(r command.Run, owner Owner, completeKinds cobra.CompletionFunc) *cobr
 			if record && len(only) == 0 && flags.patience >= prove.DefaultPatience {
 				keep = recorder(ctx, r, owner)
 			}
-			return proveAll(ctx, r, args, prove.Run{Patience: flags.patience, Only: only}, keep)
+			return proveAll(ctx, r, args, prove.Run{StepTimeout: flags.patience, Only: only}, keep)
 		},
 	})
 	flags.add(cmd)
@@ -226,7 +226,7 @@ func ProveInside(r command.Run) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			run := prove.Run{Kind: bridge.AgentKind(args[0]), Program: args[1], Bridge: own, Patience: flags.patience, Only: only}
+			run := prove.Run{Kind: bridge.AgentKind(args[0]), Program: args[1], Bridge: own, StepTimeout: flags.patience, Only: only}
 			report, err := run.Inside(cmd.Context())
 			answer := prove.Answer{Report: report}
 			if err != nil {

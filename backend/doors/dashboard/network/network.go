@@ -95,7 +95,7 @@ func (n *Network) answer(w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, n.shape(present, settings, revision))
+	return httpjson.WriteJSON(w, n.toDTO(present, settings, revision))
 }
 
 // nothing is the body of a request without content.
@@ -190,7 +190,7 @@ func notOurs(err error) error {
 	return err
 }
 
-func (n *Network) shape(present api.Network, settings config.Config, revision string) dto.Network {
+func (n *Network) toDTO(present api.Network, settings config.Config, revision string) dto.Network {
 	wire := dto.Network{
 		Name: present.Name, ID: present.ID, Fingerprint: link.Fingerprint(present.ID), Enabled: settings.Network.Enabled,
 		Listening: dto.List(present.Listening), Failed: present.Failed, Invitation: invitationShape(n.opts.Peering.Invited()), Peers: []dto.PairedPC{},

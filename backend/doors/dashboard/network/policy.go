@@ -85,7 +85,7 @@ func (n *Network) Change(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	plan.Network = n.shape(present, after, revision)
+	plan.Network = n.toDTO(present, after, revision)
 	return httpjson.WriteJSON(w, plan)
 }
 

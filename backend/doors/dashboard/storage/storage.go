@@ -100,8 +100,8 @@ func (s *Reports) inspectLocked(ctx context.Context) (check.Report, error) {
 	return report, nil
 }
 
-// Follow makes a report whenever a summary is wanted, until ctx ends.
-func (s *Reports) Follow(ctx context.Context, failed func(error)) {
+// Run makes a report whenever a summary is wanted, until ctx ends.
+func (s *Reports) Run(ctx context.Context, failed func(error)) {
 	ended := false
 	for {
 		select {
@@ -129,7 +129,7 @@ func (s *Reports) Latest(ctx context.Context) *Checked {
 	if known.fresh(s.now(), summaryAge) {
 		return known
 	}
-	s.want()
+	s.notify()
 	if known != nil {
 		return known
 	}
@@ -160,8 +160,8 @@ func (c *Checked) Into(facts *needs.Facts, home string) {
 	}
 }
 
-// want requests a new report.
-func (s *Reports) want() {
+// notify requests a new report.
+func (s *Reports) notify() {
 	s.wanted.Notify()
 }
 

@@ -58,7 +58,7 @@ type Options struct {
 	// Reports makes a new report after each task.
 	Reports *Reports
 	// Life is the dashboard's context: a task outlives its request, but not the dashboard.
-	Life    context.Context //nolint:containedctx // it is handed on
+	Context context.Context //nolint:containedctx // it is handed on
 	Changed func()          // something of what is shown changed
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -67,7 +67,7 @@ type Options struct {
 // NewTasks returns Tasks without any ended task.
 func NewTasks(opts Options) *Tasks {
 	return &Tasks{
-		care: opts.Maintenance, agents: opts.Commands, storage: opts.Reports, ctx: opts.Life,
+		care: opts.Maintenance, agents: opts.Commands, storage: opts.Reports, ctx: opts.Context,
 		now: opts.Now, log: opts.Log, changed: opts.Changed,
 	}
 }

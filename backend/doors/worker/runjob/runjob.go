@@ -136,7 +136,7 @@ func (p program) runnerOptions(folder string, reconnector *ipc.Reconnector, log 
 		Worktrees: p.Home.Worktrees(), Driver: driver.For,
 		Fit: p.fitJob, CheckFolder: config.ReservedFolders(p.Home, p.Getenv).Check,
 		Git: git, SetUp: settings.Jobs.SetUp, Writable: settings.Jobs.WritableFolders(home), MaxLogBytes: settings.Jobs.MaxLogBytes, MaxProcesses: settings.Jobs.MaxProcesses,
-		Broker: runner.Link(reconnector), Patience: resultPatience, Now: p.Now, Log: log, At: p.at,
+		Broker: runner.Link(reconnector), Timeout: resultPatience, Now: p.Now, Log: log, At: p.at,
 	}
 }
 
@@ -154,7 +154,7 @@ func (p program) fitJob(spec job.Spec) (job.Spec, error) {
 	}
 	spec.Env = append(jobEnvironment(spec, settings.Jobs, p.Getenv), spec.Env...)
 	delegates := spec.Depth < settings.Jobs.Limits().Depth()
-	server := cmp.Or(proc.Beside(p.Own, worker.RunnerName, worker.MCPName), p.Console)
+	server := cmp.Or(proc.Sibling(p.Own, worker.RunnerName, worker.MCPName), p.Console)
 	if server == "" {
 		return spec, bridge.Errorf(bridge.Unavailable, "the job would have no tools: %s is not beside %s", worker.MCPName, p.Own)
 	}

@@ -156,7 +156,7 @@ func (m *team) does(what func(context.Context, jetstream.JetStream) error) {
 // refused expects a sentence.
 func refused(t *testing.T, place externalnats.Place, seen int64, code bridge.Code, words string) {
 	t.Helper()
-	name, err := place.Look(t.Context(), seen)
+	name, err := place.Check(t.Context(), seen)
 	if bridge.CodeOf(err) != code || err == nil || !strings.Contains(err.Error(), words) {
 		t.Errorf("it answers %q, %v (%s), want %q (%s)", name, err, bridge.CodeOf(err), words, code)
 	}
@@ -174,7 +174,7 @@ func TestHUB_01_APCJoinsByWhatTheTeamsKeyHasSealed(t *testing.T) {
 	m.add("desk", identity(t).ID)
 	refused(t, m.place, 0, bridge.Denied, "this PC is not in the team's roster: the team's owner runs `bridge-hub roster add NAME "+m.place.Self+"`")
 	first := m.add("laptop", m.place.Self)
-	if name, err := m.place.Look(t.Context(), 0); err != nil || name != "laptop" {
+	if name, err := m.place.Check(t.Context(), 0); err != nil || name != "laptop" {
 		t.Fatalf("it joins as %q, %v", name, err)
 	}
 	stranger := m.place
@@ -210,7 +210,7 @@ func TestHUB_01_APCJoinsByWhatTheTeamsKeyHasSealed(t *testing.T) {
 	if err := m.Publish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := m.place.Look(t.Context(), second.Number); err != nil || name != "notebook" {
+	if name, err := m.place.Check(t.Context(), second.Number); err != nil || name != "notebook" {
 		t.Errorf("with the roster put right it joins as %q, %v", name, err)
 	}
 	if _, err := m.Remove(t.Context(), "notebook"); err != nil {
@@ -230,7 +230,7 @@ func TestHUB_01_APCJoinsByWhatTheTeamsKeyHasSealed(t *testing.T) {
 func TestHUB_01_WhatJoiningTriesLeavesNothingOnTheServer(t *testing.T) {
 	m := newTeam(t, nil)
 	m.add("laptop", m.place.Self)
-	if _, err := m.place.Look(t.Context(), 0); err != nil {
+	if _, err := m.place.Check(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	m.does(func(ctx context.Context, js jetstream.JetStream) error {
@@ -295,7 +295,7 @@ func TestHUB_02_APermissionThatNoPCMayHaveIsNamed(t *testing.T) {
 				p.Publish, p.Subscribe = append(p.Publish, more.Publish...), append(p.Subscribe, more.Subscribe...)
 			})
 			m.add("laptop", m.place.Self)
-			_, err := m.place.Look(t.Context(), 0)
+			_, err := m.place.Check(t.Context(), 0)
 			if bridge.CodeOf(err) != bridge.Denied || !strings.Contains(err.Error(), "which no PC may") || !strings.Contains(err.Error(), nobody) && !strings.Contains(err.Error(), "pcs."+m.place.Self) {
 				t.Errorf("it answers %v", err)
 			}
@@ -453,7 +453,7 @@ func TestHUB_01_AccountsOfAnOperatorAndTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	place := externalnats.Place{Team: "crew", Self: self.ID, Roster: r.Key(), URLs: []string{url}, Access: externalnats.Access{Creds: creds(subject.For("crew", self.ID)), CA: ca}}
-	if name, err := place.Look(t.Context(), 0); err != nil || name != "laptop" {
+	if name, err := place.Check(t.Context(), 0); err != nil || name != "laptop" {
 		t.Fatalf("it joins as %q, %v", name, err)
 	}
 	if conn, err := externalnats.Connect([]string{url}, externalnats.Access{Creds: place.Access.Creds}); err == nil || !strings.Contains(err.Error(), "certificate") {

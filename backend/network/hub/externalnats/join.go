@@ -30,10 +30,10 @@ type Place struct {
 // answer is the timeout of the server's answers.
 const answer = 10 * time.Second
 
-// Look checks whether the PC has that place, and returns its name in the team. The error
-// names in one sentence what is missing. Look writes nothing on the server. seen is the
+// Check checks whether the PC has that place, and returns its name in the team. The error
+// names in one sentence what is missing. Check writes nothing on the server. seen is the
 // number of the PC's roster entry that it read before, 0 for none.
-func (p Place) Look(ctx context.Context, seen int64) (name string, err error) {
+func (p Place) Check(ctx context.Context, seen int64) (name string, err error) {
 	if err := subject.CheckTeam(p.Team); err != nil {
 		return "", err
 	}

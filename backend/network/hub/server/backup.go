@@ -55,8 +55,8 @@ func hubFiles() []string {
 	return []string{"hub.json", "admin.nk", filepath.Join("network", "identity.pem")}
 }
 
-// kept returns the streams of a backup. It excludes presence, which would be stale.
-func kept(team string) []BackupStream {
+// backupStreams returns the streams of a backup. It excludes presence, which would be stale.
+func backupStreams(team string) []BackupStream {
 	return []BackupStream{
 		{Login: registryLogin, Name: subject.BucketStream(registryBucket)},
 		{Login: teamLogin, Name: subject.BucketStream(subject.RosterBucket(team))},
@@ -97,7 +97,7 @@ func (c *Client) write(ctx context.Context, folder string, b *Backup) error {
 			return err
 		}
 	}
-	for _, stream := range kept(b.Team) {
+	for _, stream := range backupStreams(b.Team) {
 		conn := c.conn
 		if stream.Login == registryLogin {
 			registry, err := c.login(registryLogin)
@@ -218,7 +218,7 @@ func Restore(ctx context.Context, folder string, home Home) error {
 	if err != nil {
 		return err
 	}
-	s := &Server{opts: Options{Home: home, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, lock: lock, said: map[string]words{}} //nolint:forbidigo // no time is stored
+	s := &Server{opts: Options{Home: home, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, lock: lock, announcements: map[string]words{}} //nolint:forbidigo // no time is stored
 	s.tasks = lifecycle.NewTasks(ctx)
 	defer s.Close()
 	return s.restore(ctx, folder, b)

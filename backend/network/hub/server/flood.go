@@ -106,6 +106,6 @@ func (r *roster) ban(connection uint64, grown flow, now func() time.Time) (id st
 	r.mu.Unlock()
 	_, called := r.named(connection)
 	r.log.Error("a PC floods the hub and is thrown out for a minute", "pc", called, "name", pc.Name, "messages", grown.messages, "bytes", grown.bytes)
-	r.kick(stale)
+	r.disconnect(stale)
 	return id
 }

@@ -11,8 +11,8 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// word is the part of a PC's announcement that the hub uses.
-type word struct {
+// announcement is the part of a PC's announcement that the hub uses.
+type announcement struct {
 	Left  string `json:"left"`  // it leaves the team: the public half of its key for NATS
 	Opens bool   `json:"opens"` // it can open what is sealed to its key
 }
@@ -23,7 +23,7 @@ type word struct {
 func hearWords(s *Server) error {
 	bucket := subject.PresenceBucket(s.opts.Settings.Team)
 	_, err := s.conn.QueueSubscribe(subject.BucketKey(bucket, "*"), "words", func(msg *nats.Msg) {
-		var said word
+		var said announcement
 		id, err := subject.ParseBucketKey(bucket, msg.Subject)
 		if err != nil || json.Unmarshal(msg.Data, &said) != nil || said.Left == "" && !said.Opens {
 			return // nothing for the hub
@@ -55,7 +55,7 @@ func hearWords(s *Server) error {
 
 // removePC removes a PC from the team by its own wish. The key shows that the announcement
 // is not of an earlier membership, which the engine's answers can repeat.
-func removePC(ctx context.Context, s *Server, id string, said word, _ subject.Proof) error {
+func removePC(ctx context.Context, s *Server, id string, said announcement, _ subject.Proof) error {
 	pc, err := s.roster.find(id)
 	if err == nil && pc.Key != said.Left {
 		err = bridge.Errorf(bridge.Conflict, "that it leaves the team, it said in an earlier membership")
@@ -70,7 +70,7 @@ func removePC(ctx context.Context, s *Server, id string, said word, _ subject.Pr
 }
 
 // noteBox records the key of a PC that joined before it could open sealed data.
-func noteBox(ctx context.Context, s *Server, id string, _ word, proof subject.Proof) error {
+func noteBox(ctx context.Context, s *Server, id string, _ announcement, proof subject.Proof) error {
 	s.enrolling.Lock()
 	defer s.enrolling.Unlock()
 	pc, err := s.roster.find(id)

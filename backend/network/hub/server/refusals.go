@@ -79,7 +79,7 @@ type numbered struct {
 }
 
 // hearRefused records what any node, including this one, has refused a PC.
-func (b *board) hearRefused(node, pc string, msg *nats.Msg) {
+func (b *presenceTable) hearRefused(node, pc string, msg *nats.Msg) {
 	var refusal numbered
 	body, number, err := subject.Open(b.ID(), msg.Subject, msg.Data)
 	if err == nil {

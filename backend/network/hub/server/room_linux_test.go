@@ -125,7 +125,7 @@ func TestHUB_05_AFullDiskKeepsWhatWasAcknowledged(t *testing.T) {
 			h := reopenHub(t, home, func(opts *Options) { opts.KeepFree, opts.RoomEvery = 12<<20, every })
 			anna, bert := h.enrol("anna"), h.enrol("bert")
 			client, changed := anna.client(func(opts *teamhub.Options) {
-				opts.Pace = teamhub.Pace{Presence: time.Second, TTL: 30 * time.Second, Ping: 15 * time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Answer: time.Second}
+				opts.Timing = teamhub.Timing{Presence: time.Second, TTL: 30 * time.Second, Ping: 15 * time.Second, Retry: 10 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Answer: time.Second}
 			})
 			for !client.State().Up || known(client, bert) != nil {
 				next(t, "anna's way to bert", changed)

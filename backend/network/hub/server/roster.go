@@ -200,7 +200,7 @@ func (r *roster) put(pc PC) {
 	}
 	r.pcs[pc.ID], r.byKey[pc.Key] = pc, pc.ID
 	r.mu.Unlock()
-	r.kick(stale)
+	r.disconnect(stale)
 }
 
 // drop ends a PC's membership and its connections.
@@ -214,11 +214,11 @@ func (r *roster) drop(id string) {
 	if known {
 		r.log.Info("a PC was removed", "pc", pc.Name, "id", id)
 	}
-	r.kick(stale)
+	r.disconnect(stale)
 }
 
-// kick ends connections. The caller must hold no lock, because the engine logs meanwhile.
-func (r *roster) kick(connections []uint64) {
+// disconnect ends connections. The caller must hold no lock, because the engine logs meanwhile.
+func (r *roster) disconnect(connections []uint64) {
 	for _, connection := range connections {
 		_ = r.engine().DisconnectClientByID(connection) // it may have ended already
 	}
@@ -232,7 +232,7 @@ func (r *roster) disconnectAll() {
 		all = append(all, connection)
 	}
 	r.mu.Unlock()
-	r.kick(all)
+	r.disconnect(all)
 }
 
 // wasRemoved records a PC that the roster marks as removed. number is the time of that

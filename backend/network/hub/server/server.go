@@ -67,9 +67,9 @@ type Server struct {
 
 	enrolling sync.Mutex // held while one PC enrols
 
-	mu         sync.Mutex
-	invitation *link.Invitation
-	said       map[string]words // announcements to the team, by PC id
+	mu            sync.Mutex
+	invitation    *link.Invitation
+	announcements map[string]words // announcements to the team, by PC id
 
 	tasks   *lifecycle.Tasks
 	closing sync.Once
@@ -107,7 +107,7 @@ func Open(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, lock: lock, since: opts.Now(), said: map[string]words{}, refusals: make(refusals, 256)}
+	s := &Server{opts: opts, lock: lock, since: opts.Now(), announcements: map[string]words{}, refusals: make(refusals, 256)}
 	s.room = &room{s: s}
 	s.tasks = lifecycle.NewTasks(ctx)
 	if err := s.start(ctx); err != nil {

@@ -202,13 +202,13 @@ func addPresent(ctx context.Context, s *Server, up map[string]bool) error {
 				return ctx.Err()
 			}
 			var word struct {
-				Session string `json:"session"` // empty in the hub's own announcement
-				Gone    bool   `json:"gone"`    // its last announcement
-				Life    int    `json:"life"`    // seconds
+				Session     string `json:"session"` // empty in the hub's own announcement
+				Gone        bool   `json:"gone"`    // its last announcement
+				LifeSeconds int    `json:"life"`    // seconds
 			}
 			life := subject.PresenceLife
-			if json.Unmarshal(entry.Value(), &word) == nil && word.Life > 0 {
-				life = time.Duration(word.Life) * time.Second
+			if json.Unmarshal(entry.Value(), &word) == nil && word.LifeSeconds > 0 {
+				life = time.Duration(word.LifeSeconds) * time.Second
 			}
 			if word.Session != "" && !word.Gone && now.Sub(entry.Created()) <= life {
 				up[entry.Key()] = true

@@ -158,7 +158,7 @@ func signOf(item appserver.Item) prompt.Sign {
 	switch {
 	case item.Status == "declined":
 		return prompt.Refused
-	case item.Status == "completed", item.Exit != nil, given(item.Result):
+	case item.Status == "completed", item.Exit != nil, isGiven(item.Result):
 		return prompt.Allowed
 	default:
 		return prompt.WentOn
@@ -216,7 +216,7 @@ func (a *ask) words() api.PromptArgs {
 func (a *ask) asCommand(args *api.PromptArgs) {
 	args.Kind, args.What, args.Detail = hooks.AsksCommand, "shell", a.Command
 	for name, more := range map[string]json.RawMessage{"network": a.Network, "more permissions": a.More} {
-		if given(more) {
+		if isGiven(more) {
 			args.Detail += "\n" + name + ": " + string(more)
 		}
 	}
@@ -256,10 +256,10 @@ func (a *ask) asServer(args *api.PromptArgs) {
 		args.What, args.Kind, args.OnlyTold = a.Server, hooks.AsksQuestion, "the server "+a.Server+" asks something itself, and its answer is given there"
 		return
 	}
-	if given(a.About.Params) {
+	if isGiven(a.About.Params) {
 		args.Detail += "\n" + string(a.About.Params)
 	}
 }
 
-// given reports whether a member is present.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+// isGiven reports whether a member is present.
+func isGiven(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -40,25 +40,25 @@ type Broker interface {
 	Watch() (changes <-chan struct{}, stop func())
 }
 
-// Options configures a Watcher. All fields are required but Pace.
+// Options configures a Watcher. All fields are required but Timing.
 type Options struct {
 	Broker Broker
 	Desk   Desk
-	Pace   Pace
+	Timing Timing
 	Log    *slog.Logger
 }
 
-// Pace sets how often Watcher polls whether prompts are wanted.
-type Pace struct {
-	// Throttle is the shortest time between two polls, Look the longest while there are threads.
-	Throttle, Look time.Duration
+// Timing sets how often Watcher polls whether prompts are wanted.
+type Timing struct {
+	// Throttle is the shortest time between two polls, PollInterval the longest while there are threads.
+	Throttle, PollInterval time.Duration
 	// Again is the pause before a retry of an unreachable server.
 	Again time.Duration
 }
 
-func (p Pace) orUsual() Pace {
-	if p == (Pace{}) {
-		return Pace{Throttle: 200 * time.Millisecond, Look: 2 * time.Second, Again: 10 * time.Second}
+func (p Timing) orUsual() Timing {
+	if p == (Timing{}) {
+		return Timing{Throttle: 200 * time.Millisecond, PollInterval: 2 * time.Second, Again: 10 * time.Second}
 	}
 	return p
 }
@@ -73,7 +73,7 @@ type Watcher struct {
 
 // New returns a Watcher that Run starts.
 func New(opts Options) *Watcher {
-	opts.Pace = opts.Pace.orUsual()
+	opts.Timing = opts.Timing.orUsual()
 	return &Watcher{opts: opts, servers: map[string]*server{}}
 }
 
@@ -85,7 +85,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	for {
 		var again <-chan time.Time // the broker does not signal an open page
 		if w.look(ctx) {
-			again = time.After(w.opts.Pace.Look)
+			again = time.After(w.opts.Timing.PollInterval)
 		}
 		select {
 		case <-changes:
@@ -93,7 +93,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !ipc.Pause(ctx, w.opts.Pace.Throttle) {
+		if !ipc.Pause(ctx, w.opts.Timing.Throttle) {
 			return
 		}
 	}
@@ -145,7 +145,7 @@ func (w *Watcher) start(ctx context.Context, folder string, known map[string]boo
 		defer leave()
 		if err := s.serve(ctx, appserver.Socket(folder)); err != nil && ctx.Err() == nil {
 			w.opts.Log.Warn("prompts of codex are left to its terminals for now", "folder", folder, "err", err)
-			ipc.Pause(ctx, w.opts.Pace.Again)
+			ipc.Pause(ctx, w.opts.Timing.Again)
 		}
 	})
 	return s

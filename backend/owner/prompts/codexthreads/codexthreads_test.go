@@ -131,7 +131,7 @@ func newCodexStand(t *testing.T, o *owner) *codexStand {
 	go server.Serve(listener) //nolint:errcheck // ends with the test
 	watcher := New(Options{
 		Broker: o, Desk: o.desk, Log: slog.New(slog.DiscardHandler),
-		Pace: Pace{Throttle: time.Millisecond, Look: 5 * time.Millisecond, Again: 5 * time.Millisecond},
+		Timing: Timing{Throttle: time.Millisecond, PollInterval: 5 * time.Millisecond, Again: 5 * time.Millisecond},
 	})
 	life, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -15,27 +15,27 @@ import (
 	"bridge/backend/platform/sqlitex"
 )
 
-// Touch is what a write touches: a delivery, by message and recipient, or the data of a
+// Invalidation is what a write touches: a delivery, by message and recipient, or the data of a
 // peer, by its id.
-type Touch struct{ Message, Recipient, Peer string }
+type Invalidation struct{ Message, Recipient, Peer string }
 
 // Sent returns the deliveries that a send touches: its own, and the one that it answers.
-func Sent(msgs ...bridge.Message) []Touch {
-	touched := make([]Touch, 0, len(msgs)+1)
+func Sent(msgs ...bridge.Message) []Invalidation {
+	touched := make([]Invalidation, 0, len(msgs)+1)
 	for _, msg := range msgs {
-		touched = append(touched, Touch{Message: msg.ID, Recipient: msg.Recipient})
+		touched = append(touched, Invalidation{Message: msg.ID, Recipient: msg.Recipient})
 	}
 	if answered := msgs[0].ReplyTo; answered != "" {
-		touched = append(touched, Touch{Message: answered, Recipient: msgs[0].From.ID})
+		touched = append(touched, Invalidation{Message: answered, Recipient: msgs[0].From.ID})
 	}
 	return touched
 }
 
 // Marked returns the deliveries that marks touch.
-func Marked(marks ...mail.Mark) []Touch {
-	touched := make([]Touch, len(marks))
+func Marked(marks ...mail.Mark) []Invalidation {
+	touched := make([]Invalidation, len(marks))
 	for i, mark := range marks {
-		touched[i] = Touch{Message: mark.MessageID, Recipient: mark.Recipient}
+		touched[i] = Invalidation{Message: mark.MessageID, Recipient: mark.Recipient}
 	}
 	return touched
 }
@@ -56,7 +56,7 @@ func (w Writer) Do(ctx context.Context, apply func(*sqlitex.Tx) error) error {
 
 // DoFor runs a write that touches at most what touched returns after it. It fails as Do
 // does.
-func (w Writer) DoFor(ctx context.Context, touched func() []Touch, apply func(*sqlitex.Tx) error) error {
+func (w Writer) DoFor(ctx context.Context, touched func() []Invalidation, apply func(*sqlitex.Tx) error) error {
 	err := w.Writer.Do(ctx, apply)
 	if err != nil { // a commit with an unknown outcome may have touched it
 		w.forget()
@@ -71,7 +71,7 @@ func (w Writer) DoFor(ctx context.Context, touched func() []Touch, apply func(*s
 }
 
 // Nothing is the touched value of a write about no delivery and no peer.
-func Nothing() []Touch { return nil }
+func Nothing() []Invalidation { return nil }
 
 // Changes records what writes have touched. The zero value means that nothing is known of
 // the store yet.
@@ -97,9 +97,9 @@ type ReadCache[P any] struct {
 	known   []P
 }
 
-// Follow returns the writer of the store from then on. Reads are cached if alone is set,
+// Subscribe returns the writer of the store from then on. Reads are cached if alone is set,
 // because then no other process writes.
-func (l *ReadCache[P]) Follow(w *sqlitex.Writer, alone bool) Writer {
+func (l *ReadCache[P]) Subscribe(w *sqlitex.Writer, alone bool) Writer {
 	changes := &Changes{}
 	if alone {
 		l.Changes = changes

@@ -149,9 +149,9 @@ func TestAWriteMayHaveTouchedMoreThanItSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	w := (&ReadCache[string]{}).Follow(file, true)
+	w := (&ReadCache[string]{}).Subscribe(file, true)
 	say := func(tx *sqlitex.Tx) error { _, err := tx.Exec("INSERT INTO words VALUES ('x')"); return err }
-	touched := func() []Touch { return []Touch{{Message: "m", Recipient: "r", Peer: "p"}} }
+	touched := func() []Invalidation { return []Invalidation{{Message: "m", Recipient: "r", Peer: "p"}} }
 	nameless := func(do func() error) func() error {
 		return func() error {
 			return errors.Join(os.Rename(path, path+".away"), refused(do()), os.Rename(path+".away", path))
@@ -212,7 +212,7 @@ func TestMoreIsTouchedThanIsKeptApart(t *testing.T) {
 
 func TestNothingIsKeptWhereOthersWrite(t *testing.T) {
 	s, l := newStore(), &ReadCache[string]{}
-	l.Follow(nil, false)
+	l.Subscribe(nil, false)
 	s.look(t, l)
 	if s.look(t, l); s.rows != 4 || s.counts != 4 || s.peers != 2 {
 		t.Errorf("read %d rows, %d counts, %d times peers", s.rows, s.counts, s.peers)

@@ -276,7 +276,7 @@ func TestHUB_08_AHubThatComesBackKnowsWhoIsThere(t *testing.T) {
 func TestHUB_07_ANodeThatWasCutOffReadsWhatItMissed(t *testing.T) {
 	h := openHub(t, nil)
 	anna := h.enrol("anna")
-	b := &board{Server: h.Server, lines: map[string]*subject.Line{}, fresh: map[string]bool{}, still: map[string]bool{}, routes: []uint64{3, 4}}
+	b := &presenceTable{Server: h.Server, lines: map[string]*subject.Line{}, fresh: map[string]bool{}, still: map[string]bool{}, routes: []uint64{3, 4}}
 	for _, look := range []struct {
 		routes []uint64
 		reads  bool
@@ -286,7 +286,7 @@ func TestHUB_07_ANodeThatWasCutOffReadsWhatItMissed(t *testing.T) {
 		if _, due := b.wait(); due != look.reads {
 			t.Errorf("with the routes %v it has to read again: %v", look.routes, due)
 		}
-		b.tell(t.Context())
+		b.publish(t.Context())
 		if line := b.lines[anna.identity.ID]; (line != nil) != look.reads {
 			t.Errorf("with the routes %v it knows of anna %+v", look.routes, line)
 		}
@@ -303,7 +303,7 @@ func TestHUB_07_ReadingWhoIsThereEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var read []string
-	err := (&board{Server: h.Server}).readAll(ctx, roster, func(pc string, msg *jetstream.RawStreamMsg) {
+	err := (&presenceTable{Server: h.Server}).readAll(ctx, roster, func(pc string, msg *jetstream.RawStreamMsg) {
 		if read = append(read, pc); len(read) > 20 {
 			cancel()
 		}

@@ -14,10 +14,10 @@ import (
 	"bridge/backend/network/hub/subject"
 )
 
-// board is the presence that this node publishes to its PCs (subject.There). One
+// presenceTable is the presence that this node publishes to its PCs (subject.There). One
 // goroutine owns it and receives everything by one channel. So an answer is never older
 // than a later publication.
-type board struct {
+type presenceTable struct {
 	*Server
 	came   chan *nats.Msg
 	subs   []*nats.Subscription
@@ -30,12 +30,12 @@ type board struct {
 	fresh  map[string]bool          // ids with changes to publish
 	still  map[string]bool          // ids that repeated their last announcement
 	// refused holds what each PC was refused, by node and reason.
-	refused map[string]map[string]numbered
-	told    time.Time // when the board was last published
+	refused     map[string]map[string]numbered
+	publishedAt time.Time // when the table was last published
 }
 
 const (
-	boardRoom = 1 << 16
+	tableRoom = 1 << 16
 	// A change is published at once; changes within the pause after it are published together.
 	tellPause, tellPausePerPC = 20 * time.Millisecond, time.Millisecond
 	// stillPause is how long a repeated announcement may wait.
@@ -50,7 +50,7 @@ const (
 
 // showBoard starts to publish presence to PCs.
 func showBoard(ctx context.Context, s *Server) error {
-	b := &board{Server: s, came: make(chan *nats.Msg, boardRoom), lines: map[string]*subject.Line{}, fresh: map[string]bool{}, still: map[string]bool{}, refused: map[string]map[string]numbered{}}
+	b := &presenceTable{Server: s, came: make(chan *nats.Msg, tableRoom), lines: map[string]*subject.Line{}, fresh: map[string]bool{}, still: map[string]bool{}, refused: map[string]map[string]numbered{}}
 	team := s.opts.Settings.Team
 	for _, at := range []string{
 		subject.BucketKey(subject.PresenceBucket(team), "*"), subject.BucketKey(subject.RosterBucket(team), "*"),
@@ -68,7 +68,7 @@ func showBoard(ctx context.Context, s *Server) error {
 	return nil
 }
 
-func (b *board) run(ctx context.Context) {
+func (b *presenceTable) run(ctx context.Context) {
 	due, look := time.NewTimer(time.Hour), time.NewTicker(routesPause)
 	defer due.Stop()
 	defer look.Stop()
@@ -81,7 +81,7 @@ func (b *board) run(ctx context.Context) {
 		case msg := <-b.came:
 			b.take(ctx, msg)
 		case <-due.C:
-			b.tell(ctx)
+			b.publish(ctx)
 		case <-look.C:
 			b.follow(b.present())
 		case <-ctx.Done():
@@ -91,8 +91,8 @@ func (b *board) run(ctx context.Context) {
 }
 
 // wait returns how long until there is something to publish.
-func (b *board) wait() (wait time.Duration, any bool) {
-	switch since := b.opts.Now().Sub(b.told); {
+func (b *presenceTable) wait() (wait time.Duration, any bool) {
+	switch since := b.opts.Now().Sub(b.publishedAt); {
 	case len(b.fresh) > 0:
 		return max(tellPause+time.Duration(len(b.lines))*tellPausePerPC-since, 0), true
 	case b.behind || b.again:
@@ -104,7 +104,7 @@ func (b *board) wait() (wait time.Duration, any bool) {
 }
 
 // present returns the present routes to the other nodes, in order.
-func (b *board) present() (routes []uint64) {
+func (b *presenceTable) present() (routes []uint64) {
 	if b.opts.Settings.Cluster == "" {
 		return nil
 	}
@@ -121,13 +121,13 @@ func (b *board) present() (routes []uint64) {
 
 // follow schedules another read of the buckets if the routes have changed: data from
 // another node may not have arrived here meanwhile.
-func (b *board) follow(present []uint64) {
+func (b *presenceTable) follow(present []uint64) {
 	if !slices.Equal(b.routes, present) {
 		b.routes, b.again = present, true
 	}
 }
 
-func (b *board) take(ctx context.Context, msg *nats.Msg) {
+func (b *presenceTable) take(ctx context.Context, msg *nats.Msg) {
 	team := b.opts.Settings.Team
 	ask := subject.PresenceRequest(team, b.opts.Settings.Node, "")
 	if pc, asked := strings.CutPrefix(msg.Subject, ask); asked {
@@ -145,7 +145,7 @@ func (b *board) take(ctx context.Context, msg *nats.Msg) {
 	}
 }
 
-func (b *board) line(pc string) *subject.Line {
+func (b *presenceTable) line(pc string) *subject.Line {
 	if b.lines[pc] == nil {
 		b.lines[pc] = &subject.Line{PC: pc}
 	}
@@ -153,7 +153,7 @@ func (b *board) line(pc string) *subject.Line {
 }
 
 // enter applies a PC's roster entry. It ignores entries that the hub has not sealed.
-func (b *board) enter(pc, at string, data []byte) {
+func (b *presenceTable) enter(pc, at string, data []byte) {
 	body, number, err := subject.Open(b.ID(), at, data)
 	if err != nil {
 		return
@@ -170,7 +170,7 @@ func (b *board) enter(pc, at string, data []byte) {
 
 // hear applies a presence announcement: the PC's own, verified by its signature, or the
 // hub's that the PC has left.
-func (b *board) hear(pc, at string, header nats.Header, data []byte, when time.Time) {
+func (b *presenceTable) hear(pc, at string, header nats.Header, data []byte, when time.Time) {
 	if header.Get(subject.HeaderKey) == "" {
 		b.hearLeft(pc, at, data)
 		return
@@ -195,7 +195,7 @@ func (b *board) hear(pc, at string, header nats.Header, data []byte, when time.T
 // maxWordBytes limits a PC's announcement of itself.
 const maxWordBytes = 16 << 10
 
-func (b *board) hearLeft(pc, at string, data []byte) {
+func (b *presenceTable) hearLeft(pc, at string, data []byte) {
 	body, _, err := subject.Open(b.ID(), at, data)
 	if err != nil {
 		return
@@ -208,7 +208,7 @@ func (b *board) hearLeft(pc, at string, data []byte) {
 }
 
 // catchUp reads the buckets.
-func (b *board) catchUp(ctx context.Context) error {
+func (b *presenceTable) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	team := b.opts.Settings.Team
@@ -222,7 +222,7 @@ func (b *board) catchUp(ctx context.Context) error {
 
 // readAll reads what a bucket held at the start. Later messages arrive by subscription, and
 // reading them might never end. PCs wait, so each request to the engine has a short timeout.
-func (b *board) readAll(ctx context.Context, bucket string, each func(pc string, msg *jetstream.RawStreamMsg)) error {
+func (b *presenceTable) readAll(ctx context.Context, bucket string, each func(pc string, msg *jetstream.RawStreamMsg)) error {
 	once := b.opts.Settings.once
 	var stream jetstream.Stream
 	err := once(ctx, func(ctx context.Context) (err error) {
@@ -254,7 +254,7 @@ func (b *board) readAll(ctx context.Context, bucket string, each func(pc string,
 }
 
 // mend reads the buckets again if messages were missed. It reports success.
-func (b *board) mend(ctx context.Context) bool {
+func (b *presenceTable) mend(ctx context.Context) bool {
 	missed := 0
 	for _, sub := range b.subs {
 		n, _ := sub.Dropped() // it is 0 after the subscription has ended
@@ -272,9 +272,9 @@ func (b *board) mend(ctx context.Context) bool {
 	return err == nil
 }
 
-// tell publishes the changes to the PCs of this node.
-func (b *board) tell(ctx context.Context) {
-	b.told = b.opts.Now()
+// publish publishes the changes to the PCs of this node.
+func (b *presenceTable) publish(ctx context.Context) {
+	b.publishedAt = b.opts.Now()
 	if b.mend(ctx) && b.again {
 		b.again = b.catchUp(ctx) != nil // it publishes what it knows meanwhile
 	}
@@ -292,13 +292,13 @@ func (b *board) tell(ctx context.Context) {
 	clear(b.still)
 	at := subject.Presence(b.opts.Settings.Team, b.opts.Settings.Node)
 	for _, some := range lines {
-		b.say(at, false, some)
+		b.send(at, false, some)
 	}
 }
 
 // answer sends everything to one PC. It checks that only that PC receives the reply
 // subject: the PC could name any subject, and the hub may publish to all.
-func (b *board) answer(ctx context.Context, pc, reply string) {
+func (b *presenceTable) answer(ctx context.Context, pc, reply string) {
 	if !strings.HasPrefix(reply, subject.InboxPrefix(pc)+".") || !b.mend(ctx) {
 		return
 	}
@@ -307,15 +307,15 @@ func (b *board) answer(ctx context.Context, pc, reply string) {
 		lines = b.add(lines, *line)
 	}
 	for i, some := range lines {
-		b.say(reply, i < len(lines)-1, some)
+		b.send(reply, i < len(lines)-1, some)
 	}
 	if len(lines) == 0 {
-		b.say(reply, false, nil)
+		b.send(reply, false, nil)
 	}
 }
 
 // add appends a line. It omits PCs that the roster does not know.
-func (b *board) add(parts [][]byte, line subject.Line) [][]byte {
+func (b *presenceTable) add(parts [][]byte, line subject.Line) [][]byte {
 	if line.Entry == 0 && line.Name == "" && len(line.Word) > 0 {
 		return parts
 	}
@@ -327,8 +327,8 @@ func (b *board) add(parts [][]byte, line subject.Line) [][]byte {
 	return parts
 }
 
-// say publishes lines under a subject, signed with the hub's key.
-func (b *board) say(at string, more bool, lines []byte) {
+// send publishes lines under a subject, signed with the hub's key.
+func (b *presenceTable) send(at string, more bool, lines []byte) {
 	now := b.opts.Now()
 	data := subject.EncodePresence(now, more, lines)
 	proof := subject.Proof{Number: now.UnixNano()}
