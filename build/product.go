@@ -64,7 +64,7 @@ func installPage(ctx context.Context, p project) error {
 	if err == nil && !installed.ModTime().Before(lock.ModTime()) {
 		return nil
 	}
-	return p.npm(ctx, "frontend", "ci", "--no-fund", "--no-audit")
+	return p.npm(ctx, "frontend", "ci", "--no-fund", "--no-audit", "--loglevel=error") // without notices for its authors
 }
 
 // pageSum is a checksum of everything the page is built from.
@@ -149,12 +149,20 @@ func buildBridge(ctx context.Context, p project) error {
 	if err := runPage(ctx, p, nil); err != nil {
 		return err
 	}
+	p.announceCompilation()
 	for _, program := range consolePrograms() {
 		if err := p.build(ctx, runtime.GOOS, runtime.GOARCH, program, p.at("bin", executable(program, runtime.GOOS))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// announceCompilation says why nothing is printed for so long, at the first compilation.
+func (p project) announceCompilation() {
+	if _, err := os.Stat(p.binary()); errors.Is(err, fs.ErrNotExist) {
+		p.say("Go compiles Bridge now; the first time takes a few minutes, and it prints nothing meanwhile")
+	}
 }
 
 func (p project) build(ctx context.Context, system, processor, program, output string) error {
