@@ -11,7 +11,7 @@ import (
 func TestDOC_07_TheFirstCompilationIsAnnounced(t *testing.T) {
 	var out bytes.Buffer
 	p := project{root: t.TempDir(), output: &out}
-	p.announceCompilation()
+	announceCompilation(p)
 	if !strings.Contains(out.String(), "the first time takes a few minutes") {
 		t.Errorf("said %q", out.String())
 	}
@@ -22,7 +22,7 @@ func TestDOC_07_TheFirstCompilationIsAnnounced(t *testing.T) {
 	if err := os.WriteFile(p.binary(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p.announceCompilation(); out.Len() > 0 {
+	if announceCompilation(p); out.Len() > 0 {
 		t.Errorf("a later compilation: said %q", out.String())
 	}
 }

@@ -112,10 +112,7 @@ func nodeIsEnough(version string) error {
 	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	numbers := [2]int{}
 	for i := range numbers {
-		if i >= len(parts) {
-			return fmt.Errorf("node --version says %q, which is not a version", version)
-		}
-		n, err := strconv.Atoi(parts[i])
+		n, err := strconv.Atoi(append(parts, "", "")[i])
 		if err != nil {
 			return fmt.Errorf("node --version says %q, which is not a version", version)
 		}
@@ -149,7 +146,7 @@ func buildBridge(ctx context.Context, p project) error {
 	if err := runPage(ctx, p, nil); err != nil {
 		return err
 	}
-	p.announceCompilation()
+	announceCompilation(p)
 	for _, program := range consolePrograms() {
 		if err := p.build(ctx, runtime.GOOS, runtime.GOARCH, program, p.at("bin", executable(program, runtime.GOOS))); err != nil {
 			return err
@@ -159,7 +156,7 @@ func buildBridge(ctx context.Context, p project) error {
 }
 
 // announceCompilation says why nothing is printed for so long, at the first compilation.
-func (p project) announceCompilation() {
+func announceCompilation(p project) {
 	if _, err := os.Stat(p.binary()); errors.Is(err, fs.ErrNotExist) {
 		p.say("Go compiles Bridge now; the first time takes a few minutes, and it prints nothing meanwhile")
 	}
@@ -175,12 +172,7 @@ func (p project) build(ctx context.Context, system, processor, program, output s
 // platforms are the systems and processors that Bridge is built for.
 func platforms() [][2]string {
 	return [][2]string{
-		{"linux", "amd64"},
-		{"linux", "arm64"},
-		{"windows", "amd64"},
-		{"windows", "arm64"},
-		{"darwin", "amd64"},
-		{"darwin", "arm64"},
+		{"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
 	}
 }
 

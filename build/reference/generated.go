@@ -255,7 +255,7 @@ func addManPages(pages map[string][]byte, folder string, cmd *cobra.Command) err
 	text := strings.Replace(page.String(), `"Jan 1970"`, `""`, 1)
 	pages[folder+"/"+name+".1"] = []byte(text)
 	for _, below := range cmd.Commands() {
-		if !below.IsAvailableCommand() || below.Name() == "help" || below.Name() == "completion" {
+		if !below.IsAvailableCommand() || below.Name() == "help" {
 			continue
 		}
 		if err := addManPages(pages, folder, below); err != nil {

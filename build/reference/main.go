@@ -163,7 +163,7 @@ func describe(page *bytes.Buffer, cmd *cobra.Command) error {
 	own = strings.NewReplacer("### Options\n\n```\n```\n", "", "### Synopsis\n\n", "", "### Examples", "Examples:", "### Options", "Options:").Replace(own)
 	page.WriteString(strings.TrimRight(own, "\n") + "\n\n")
 	for _, below := range cmd.Commands() {
-		if !below.IsAvailableCommand() || below.Name() == "help" || below.Name() == "completion" {
+		if !below.IsAvailableCommand() || below.Name() == "help" {
 			continue
 		}
 		if err := describe(page, below); err != nil {

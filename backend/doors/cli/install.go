@@ -105,11 +105,12 @@ func (i installer) install(ctx context.Context, asked []bridge.AgentKind) error 
 		kinds = bridge.Kinds()
 	}
 	var plans []setup.Plan
-	failed := false
+	failed, found := false, len(kinds)
 	for _, kind := range kinds {
 		plan, err := i.agents(home).Plan(ctx, kind, i.wanted)
 		switch {
 		case bridge.CodeOf(err) == bridge.NotFound && len(asked) == 0:
+			found--
 			fmt.Fprintf(i.Stdout, "%s: not found on this PC, skipped\n", kind)
 		case err != nil:
 			failed = true
@@ -120,6 +121,10 @@ func (i installer) install(ctx context.Context, asked []bridge.AgentKind) error 
 		default:
 			plans = append(plans, plan)
 		}
+	}
+	if found == 0 {
+		fmt.Fprintf(i.Stdout, "No agent was found, so nothing is connected. If one is not on PATH, name its program: %s\n",
+			home.CommandLine("bridge", "config", "set", "agents.claude.bin", "/path/to/claude"))
 	}
 	return i.carryOut(home, plans, failed, "Connected. Start your agent sessions again so that they load Bridge; `bridge open` shows them.")
 }

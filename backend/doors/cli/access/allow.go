@@ -47,7 +47,7 @@ func Permissions(r command.Run, owner Owner) []*cobra.Command {
 		Use: "allow PC WHAT...", Short: "Let another PC do something here",
 		Long: "Lets a paired PC, or one of the team, do something here. WHAT is one or more of:\n" +
 			"  messages    write to the sessions here\n  decisions   exchange decisions for all sessions, in both directions\n" +
-			"  dashboard   see which sessions and jobs there are here\n  files       send files into the inbox here\n  jobs        start jobs here\n" +
+			"  dashboard   see which sessions and jobs there are here\n  files       send files into the inbox here\n  jobs        start jobs here\n\n" +
 			"Bridge applies it from the next request on. Within an agent it is refused.",
 		Example: "  bridge allow desk messages\n  bridge allow desk decisions files",
 	}
