@@ -57,7 +57,7 @@ func sqliteReason(reported *sqlite.Error) string {
 	case sqlite3.SQLITE_IOERR:
 		return "could not be read or written: the disk reports an error"
 	case sqlite3.SQLITE_CORRUPT:
-		return "is damaged: restore a backup"
+		return "is damaged: restore a backup (`bridge doctor` names the newest)"
 	case sqlite3.SQLITE_NOTADB:
 		return "is not a SQLite database"
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:

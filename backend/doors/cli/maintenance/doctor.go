@@ -23,6 +23,7 @@ import (
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/maintain/archive"
 	"bridge/backend/storage/maintain/check"
+	"bridge/backend/storage/maintain/inventory"
 )
 
 // doctorFlags are the requested works of `bridge doctor`; at most one is set.
@@ -125,6 +126,9 @@ func (d doctor) carryOut(ctx context.Context, snapshot string) error {
 		}
 	}
 	if task, set := d.flags.asks(d.maintenance); task != "" {
+		if err := checkSet(home, task, set); err != nil { // before the owner is asked
+			return err
+		}
 		d.Explain(d.maintenance.Explain(task, set))
 		if err := d.Consent(d.flags.yes); err != nil {
 			return err
@@ -149,6 +153,17 @@ func (d doctor) carryOut(ctx context.Context, snapshot string) error {
 		return d.archive(ctx)
 	}
 	return d.check(ctx)
+}
+
+// checkSet fails with NotFound or Ambiguous if a task's set cannot be found by its name.
+func checkSet(home config.Home, task maintain.Task, set string) (err error) {
+	switch task {
+	case maintain.TaskRestore:
+		_, err = inventory.FindSnapshot(home, set)
+	case maintain.TaskMerge:
+		_, err = inventory.FindMessages(home, set)
+	}
+	return err
 }
 
 func (d doctor) check(ctx context.Context) error {

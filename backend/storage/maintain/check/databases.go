@@ -307,8 +307,9 @@ func (k *checker) checkCompat(context.Context) error {
 // some joins the first lines and counts the rest.
 func some(lines []string) string {
 	const most = 3
-	if len(lines) <= most {
-		return strings.Join(lines, "; ")
+	text := strings.Join(lines[:min(most, len(lines))], "; ")
+	if len(lines) > most {
+		text += fmt.Sprintf("; and %d more", len(lines)-most)
 	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(lines[:most], "; "), len(lines)-most)
+	return strings.ReplaceAll(text, "\n", " ") // a problem may have several lines
 }
