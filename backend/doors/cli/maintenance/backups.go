@@ -86,7 +86,9 @@ func listText(r command.Run, home config.Home, list []listed) string {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", listing.Name, listing.Kind, bridge.Ago(listing.CreatedAt, r.Now()), bridge.OneLine(listing.Path))
 	}
 	_ = table.Flush() // a strings.Builder never fails
-	fmt.Fprintf(&b, "\nThe beginning of a name is enough: %s\n", home.CommandLine("bridge", "restore", list[0].Name[:min(4, len(list[0].Name))]))
+	if newest := slices.IndexFunc(list, func(listing listed) bool { return listing.Kind == "snapshot" }); newest >= 0 {
+		fmt.Fprintf(&b, "\nThe beginning of a name is enough. The newest snapshot: %s\n", home.CommandLine("bridge", "restore", list[newest].Name))
+	}
 	return b.String()
 }
 
@@ -105,7 +107,7 @@ func restoreCommand(r command.Run) *cobra.Command {
 	cmd := r.JSONFlag(&cobra.Command{
 		Use: "restore SNAPSHOT", Short: "Put the files of a snapshot in the place of the present ones", Args: usage.Exact(1),
 		Long:    "The same as `bridge doctor --restore`. SNAPSHOT is a name of `bridge backups` or its beginning, a folder, or latest. What is there now is kept in a recovery set first.",
-		Example: "  bridge restore latest\n  bridge restore 35da", ValidArgsFunction: completeSets(r),
+		Example: "  bridge restore latest\n  bridge restore 2026-11-27-1426", ValidArgsFunction: completeSets(r),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return doctor{Run: r, flags: doctorFlags{restore: args[0], yes: yes}}.carryOut(cmd.Context(), "")
 		},
@@ -117,7 +119,7 @@ func restoreCommand(r command.Run) *cobra.Command {
 func drillCommand(r command.Run) *cobra.Command {
 	return r.JSONFlag(&cobra.Command{
 		Use: "drill [SNAPSHOT]", Short: "Prove that a snapshot, by default the newest, can be restored",
-		Long: "The same as `bridge doctor --drill`. It changes nothing.", Example: "  bridge drill\n  bridge drill 35da", ValidArgsFunction: completeSets(r),
+		Long: "The same as `bridge doctor --drill`. It changes nothing.", Example: "  bridge drill\n  bridge drill 2026-11-27-1426", ValidArgsFunction: completeSets(r),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage.Exact(1)(cmd, args)

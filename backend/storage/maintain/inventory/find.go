@@ -6,15 +6,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/config"
 )
 
 // FindSnapshot returns the folder of a full snapshot by a person's input: a path, a path
-// relative to the home, or a name in the folder of snapshots or the beginning of its name
-// or of its short name; "" and "latest" mean the newest. It fails with NotFound if none
+// relative to the home, or a name in the folder of snapshots or the beginning of its name,
+// of its short name or of its id; "" and "latest" mean the newest. It fails with NotFound if none
 // matches, and with Ambiguous if several do.
 func FindSnapshot(home config.Home, typed string) (string, error) {
 	return findSet(home.Dir(), typed, home.Backups(), SnapshotName, "there is no snapshot yet: make one with `bridge doctor --backup`")
@@ -48,7 +50,8 @@ func findSet(dir, typed, folder string, name *regexp.Regexp, none string) (strin
 		return "", err
 	}
 	fits := slices.DeleteFunc(found, func(set Set) bool {
-		return !strings.HasPrefix(set.Path, typed) && !strings.HasPrefix(ShortName(set.Path), typed)
+		_, id := partsOf(set.Path)
+		return !strings.HasPrefix(set.Path, typed) && !strings.HasPrefix(ShortName(set.Path), typed) && !strings.HasPrefix(id, typed)
 	})
 	switch len(fits) {
 	case 0:
@@ -60,15 +63,28 @@ func findSet(dir, typed, folder string, name *regexp.Regexp, none string) (strin
 	}
 }
 
-// shortChars is the length of a short name.
-const shortChars = 8
+// idChars is how much of a set's id is part of its short name.
+const idChars = 4
 
-// ShortName returns the part of a set's name by which people call it: the beginning of
-// its id.
+// ShortName returns the name of a set for people: the minute when it was made, by this PC's
+// clock, and the beginning of its id, such as 2026-11-27-1426-e14b.
 func ShortName(set string) string {
-	parts := strings.SplitN(path.Base(set), "-", 3)
-	if len(parts) < 3 {
+	made, id := partsOf(set)
+	if id == "" {
 		return set
 	}
-	return parts[2][:min(len(parts[2]), shortChars)]
+	return made.Format("2006-01-02-1504") + "-" + id[:min(len(id), idChars)]
+}
+
+// partsOf returns when a set was made, and its id; "" if its name has another form.
+func partsOf(set string) (made time.Time, id string) {
+	parts := strings.SplitN(path.Base(set), "-", 3)
+	if len(parts) < 3 {
+		return time.Time{}, ""
+	}
+	millis, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
+		return time.Time{}, ""
+	}
+	return time.UnixMilli(millis), parts[2]
 }
