@@ -255,6 +255,9 @@ func networkCommand(a *App) *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&sessions, "sessions", false, "show the sessions and jobs of the paired PCs, as far as their owners do")
-	cmd.AddCommand(access.Switches(a.run())...)
+	cmd.AddCommand(access.Switches(a.run(), access.Owner{Reach: func(ctx context.Context) (*ipc.Client, error) {
+		client, _, err := a.dialOwner(ctx, startsNone)
+		return client, err
+	}})...)
 	return a.jsonFlag(cmd)
 }

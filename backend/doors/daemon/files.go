@@ -32,6 +32,7 @@ func (n network) Register(m *mux.Mux) {
 		return n.sharing.Lists(ctx), nil
 	})
 	mux.Handle(m, api.OpNetwork, func(context.Context, *ipc.Conn, api.Empty) (api.Network, error) {
+		n.peering.Refresh() // a command may just have changed the settings
 		present, err := n.peering.Network()
 		if err != nil {
 			return present, err

@@ -25,6 +25,8 @@ import (
 type Owner struct {
 	// Dial connects to the broker, and starts one in an existing home.
 	Dial func(ctx context.Context) (*ipc.Client, error)
+	// Reach connects to a broker that runs, and starts none.
+	Reach func(ctx context.Context) (*ipc.Client, error)
 	// PCs completes the name of another PC.
 	PCs cobra.CompletionFunc
 }
@@ -36,14 +38,14 @@ type links struct {
 }
 
 // Switches returns the subcommands on and off of `bridge network` (RMT-06).
-func Switches(r command.Run) []*cobra.Command {
+func Switches(r command.Run, owner Owner) []*cobra.Command {
 	var addresses []string
 	on := r.JSONFlag(&cobra.Command{
 		Use: "on", Short: "Turn the links with other PCs on", Args: usage.None,
 		Long:    "Turns on the links with paired PCs and with the team. Without --listen, Bridge keeps the addresses of\nnetwork.listen; at first these are of this PC only. Within an agent it is refused.",
 		Example: "  bridge network on\n  bridge network on --listen 192.168.1.20",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return turn(r, "network on", func(n *config.Network) {
+			return turn(cmd.Context(), r, owner, "network on", func(n *config.Network) {
 				n.Enabled = true
 				if cmd.Flags().Changed("listen") {
 					n.Listen = addresses
@@ -57,15 +59,15 @@ func Switches(r command.Run) []*cobra.Command {
 		Use: "off", Short: "Turn the links with other PCs off", Args: usage.None,
 		Long:    "Ends the links with other PCs at once. Pairings and permissions stay. Within an agent it is refused.",
 		Example: "  bridge network off",
-		RunE: func(*cobra.Command, []string) error {
-			return turn(r, "network off", func(n *config.Network) { n.Enabled = false })
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return turn(cmd.Context(), r, owner, "network off", func(n *config.Network) { n.Enabled = false })
 		},
 	})
 	return []*cobra.Command{on, off}
 }
 
 // turn changes the settings for other PCs and prints what holds now.
-func turn(r command.Run, words string, change func(*config.Network)) error {
+func turn(ctx context.Context, r command.Run, owner Owner, words string, change func(*config.Network)) error {
 	if err := r.OnlyOwner(words); err != nil {
 		return err
 	}
@@ -77,11 +79,28 @@ func turn(r command.Run, words string, change func(*config.Network)) error {
 	if err != nil {
 		return err
 	}
+	if err := apply(ctx, owner); err != nil {
+		return err
+	}
 	answer := links{Enabled: settings.Enabled, Listen: at(settings)}
 	if !settings.Enabled {
 		return r.Print(answer, "Links are off: no PC reaches this one, and this one reaches none. Pairings stay.\n")
 	}
 	return r.Print(answer, "Links are on. "+reachable(home, settings))
+}
+
+// apply has a running broker apply the settings at once. Without one there is nothing to do.
+func apply(ctx context.Context, owner Owner) error {
+	client, err := owner.Reach(ctx)
+	if bridge.CodeOf(err) == bridge.Unavailable {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = client.Network(ctx) // the broker applies them before it answers
+	return err
 }
 
 // homeToChange returns the home, which must be there.

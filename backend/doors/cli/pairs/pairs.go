@@ -113,7 +113,7 @@ func team(b *strings.Builder, t api.Team, now time.Time) {
 func Invited(invitation api.Invited, home config.Home, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "On the other PC, run:\n\n  bridge link %s\n\nand type this code there, within %s:\n\n  %s\n\n",
-		invitation.Addresses[0], bridge.Span(time.UnixMilli(invitation.ExpiresAt).Sub(now)), invitation.Code)
+		invitation.Addresses[0], bridge.Span(time.UnixMilli(invitation.ExpiresAt).Sub(now).Round(time.Minute)), invitation.Code)
 	if host, _, err := net.SplitHostPort(invitation.Addresses[0]); err == nil && net.ParseIP(host).IsLoopback() {
 		b.WriteString("Only this PC reaches that address. " + access.Choose(home) + "\n")
 	}
