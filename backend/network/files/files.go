@@ -207,6 +207,8 @@ func (t *Transfers) receiver(host string) (remote.Status, error) {
 			continue
 		}
 		switch {
+		case !status.Up && t.linksAreOff():
+			return status, bridge.Errorf(bridge.Unavailable, "links are off on this PC, so nothing was sent: turn them on with `bridge network on`")
 		case !status.Up:
 			return status, bridge.Errorf(bridge.Unavailable, "there is no link to %s now: is it on, and is Bridge running there?", host)
 		case !status.Can(remote.FilesCapability):
@@ -215,6 +217,12 @@ func (t *Transfers) receiver(host string) (remote.Status, error) {
 		return status, nil
 	}
 	return remote.Status{}, bridge.Errorf(bridge.NotFound, "there is no PC named %q: bridge network lists those that are paired", host)
+}
+
+// linksAreOff reports whether the owner of this PC switched links off.
+func (t *Transfers) linksAreOff() bool {
+	policy, err := t.opts.Policy()
+	return err == nil && !policy.Enabled
 }
 
 // List returns the transfers, newest first.
