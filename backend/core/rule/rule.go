@@ -225,7 +225,7 @@ func (r Rule) Sentence() string {
 // Text lists rules for people, each with its uses.
 func Text(live []Rule) string {
 	if len(live) == 0 {
-		return "You allow nothing from now on: each request is asked.\n"
+		return "No rules. You are asked every time.\n"
 	}
 	var b strings.Builder
 	for _, rule := range live {

@@ -401,7 +401,7 @@ rule-4  claude: exactly this use of the tool, in every folder
 	if got := Text(rules); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := Text(nil); got != "You allow nothing from now on: each request is asked.\n" {
+	if got := Text(nil); got != "No rules. You are asked every time.\n" {
 		t.Errorf("without rules: %q", got)
 	}
 }

@@ -25,9 +25,9 @@ func approveCommand(a *App) *cobra.Command {
 	var deny bool
 	cmd := a.jsonFlag(&cobra.Command{
 		Use: "approve ID", ValidArgsFunction: completing(a, needIDs(needs.Approval)), Short: "Allow what a job or a session asks, or deny it, or choose an answer", Args: usage.Exact(1),
-		Long: "Allows what a job or a session asks, or denies it; the first answer wins. Where a session's model asks something itself, --option and\n" +
-			"--answer are the answers: one of them for each question, in their order, or all of them to the only question. `bridge needs` shows\n" +
-			"the questions and the numbers. It is the owner's alone: within an agent it is refused.",
+		Long: "Allows what a job or a session asks, or denies it; the first answer wins. If the agent asks questions, give one\n" +
+			"--option or --answer per question, in order; for a single question all of them are its answer. `bridge needs` shows the questions\n" +
+			"and the numbers. Within an agent it is refused.",
 		Example: "  bridge approve 0198f0a2-0000-7000-8000-000000000001\n" +
 			"  bridge approve 0198f0a2-0000-7000-8000-000000000001 --deny --reason \"not that folder\"\n" +
 			"  bridge approve 0198f0a2-0000-7000-8000-000000000001 --option 2 --answer \"port 4778\"",

@@ -14,6 +14,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/doors/cli/outcome"
+	"bridge/backend/doors/cli/usage"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -86,7 +87,7 @@ func (f *decideFlags) check(cmd *cobra.Command, args []string) error {
 	case !f.withdraw && changed("reason"):
 		return wrong("--reason goes with --withdraw alone")
 	case !f.withdraw && len(args) != 2:
-		return wrong("%s are too few or too many: it is used as `%s`", bridge.Counted(len(args), "argument"), cmd.UseLine())
+		return usage.Exact(2)(cmd, args)
 	}
 	return nil
 }

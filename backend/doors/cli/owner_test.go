@@ -20,8 +20,8 @@ import (
 // ownersArgs are arguments by which each of the owner's commands gets as far as to ask who
 // runs it.
 var ownersArgs = map[string]string{
-	"answer": "x --text y", "approve": "x", "config": "get", "decide": "topic text", "files --cancel": "x", "finish": "x --keep", "install": "claude --yes", "join": "hub.example --code-stdin",
-	"leave": "", "link": "127.0.0.1:1 --code-stdin", "needs": "", "needs --away": "on", "pair": "", "pause": "web api", "resume": "web api", "rules": "", "send-file": "desk x", "uninstall": "--yes", "unlink": "desk",
+	"allow": "desk messages", "answer": "x --text y", "approve": "x", "config": "get", "decide": "topic text", "deny": "desk all", "files --cancel": "x", "finish": "x --keep", "install": "claude --yes", "join": "hub.example --code-stdin",
+	"leave": "", "link": "127.0.0.1:1 --code-stdin", "needs": "", "needs --away": "on", "network off": "", "network on": "", "pair": "", "pause": "web api", "resume": "web api", "rules": "", "send-file": "desk x", "uninstall": "--yes", "unlink": "desk",
 }
 
 // Each command of the owner's is refused within a job, before anything is made.

@@ -57,7 +57,7 @@ func serveCommand(a *App) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", config.DefaultPort, "dashboard port on 127.0.0.1; 0 picks a free one")
-	cmd.Flags().BoolVar(&anew, "new-store", false, "begin with an empty store where an earlier one is lost; what is left of that is kept")
+	cmd.Flags().BoolVar(&anew, "new-store", false, "start with an empty store after the earlier one was lost; remains are kept")
 	cmd.Flags().BoolVar(&yes, "yes", false, "consent to --new-store without being asked")
 	cmd.Flags().BoolVar(&background, "background", false, "leave when nothing needs the broker any more")
 	cmd.Flags().DurationVar(&idleExit, "idle-exit", defaultIdleExit, "with --background: how long to stay unneeded")

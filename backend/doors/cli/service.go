@@ -41,7 +41,7 @@ func serviceCommand(a *App) *cobra.Command {
 	parent.PersistentFlags().BoolVar(&s.system, "system", runtime.GOOS == "windows", "the machine's service, which starts at boot")
 	parent.PersistentFlags().StringVar(&s.account, "user", "", "with --system: the account whose broker it is (default you, or who called sudo)")
 	parent.AddCommand(
-		s.verb("install", "Write the service and have it start by itself", s.told(service.Control.Install)),
+		s.verb("install", "Install Bridge as a service that starts automatically", s.told(service.Control.Install)),
 		s.verb("uninstall", "Stop the service and remove what install wrote; your data stays", s.told(service.Control.Uninstall)),
 		s.verb("start", "Start the service now", s.started(service.Control.Start)),
 		s.verb("stop", "Stop the service until the next login or boot", s.told(service.Control.Stop)),

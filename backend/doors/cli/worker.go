@@ -25,7 +25,7 @@ import (
 
 func mcpCommand(a *App) *cobra.Command {
 	return a.siblingCommand(worker.MCPName, mcp.Serve, &cobra.Command{
-		Use: "mcp --agent KIND", Short: "Be the MCP server of one session, on standard input and output", Hidden: true,
+		Use: "mcp --agent KIND", Short: "Run the MCP server for one agent session, on standard input and output", Hidden: true,
 		Example: "  bridge mcp --agent codex\n  bridge mcp --agent claude --name reviewer --cwd /home/me/api", Args: usage.None,
 	})
 }

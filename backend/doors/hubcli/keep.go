@@ -14,7 +14,7 @@ import (
 
 func (a *App) checkCommand() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "check", Short: "Look whether the hub is well, and change nothing", Args: usage.None, Example: "  bridge-hub check",
+		Use: "check", Short: "Check the hub (read-only)", Args: usage.None, Example: "  bridge-hub check",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {

@@ -34,7 +34,7 @@ func (p Program) StartBroker() ipc.Starter {
 	var tooLong atomic.Bool // another process kept the lock for otherStart
 	return func(ctx context.Context) (<-chan struct{}, error) {
 		if name := p.Getenv(sandbox.JobVariable); name != "" {
-			return nil, bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and %s, a delegated job, starts none", name)
+			return nil, bridge.Errorf(bridge.Unavailable, "Bridge is not running for this home, and %s, a delegated job, starts none", name)
 		}
 		if config.IsDemo(p.Home) {
 			return nil, bridge.Errorf(bridge.Denied, "no broker is running for %s: it is the home of a demo, which has ended", p.Home.Dir())

@@ -107,7 +107,7 @@ const CheckHome = "check-home"
 // askConsole runs bridge to check the home, because this program cannot read the store.
 func (p Program) askConsole(ctx context.Context, home config.Home) error {
 	if p.Console == "" {
-		return bridge.Errorf(bridge.Unavailable, "no broker is running for this home, and bridge is not beside %s to start one", p.Own)
+		return bridge.Errorf(bridge.Unavailable, "Bridge is not running for this home, and bridge is not beside %s to start one", p.Own)
 	}
 	ask := exec.CommandContext(ctx, p.Console, CheckHome, "--home", home.Dir())
 	ask.Stderr = io.Discard

@@ -147,7 +147,7 @@ func (c *Client) greetAndReport(hello Hello, args session.HookCall) (greeting, r
 func open(ctx context.Context, socket string) (*Client, error) {
 	conn, err := dial(ctx, socket)
 	if err != nil {
-		return nil, bridge.WithCause(bridge.Unavailable, err, "no broker is running for this home")
+		return nil, bridge.WithCause(bridge.Unavailable, err, "Bridge is not running for this home")
 	}
 	client := &Client{
 		conn:    conn,

@@ -132,7 +132,7 @@ func DialOrStart(ctx context.Context, target Target, hello Hello, start Starter)
 			return client, err
 		}
 	}
-	return nil, bridge.WithCause(bridge.Unavailable, err, "no broker is running for this home, and one that was started ended at once: `bridge serve` says why")
+	return nil, bridge.WithCause(bridge.Unavailable, err, "Bridge is not running for this home, and one that was started ended at once: `bridge serve` says why")
 }
 
 // dialUntil dials until a broker answers, or until the started broker has ended and

@@ -42,7 +42,7 @@ func (m Maintenance) Explain(task Task, set string) string {
 		if m.ArchiveAge == 0 {
 			return "BRIDGE_ARCHIVE_AGE_MS is 0, so nothing is archived."
 		}
-		return fmt.Sprintf("This moves messages that were read, or expired, more than %s ago to %s. Everything that reads history goes on finding them. Jobs and their logs of that age a broker with jobs moves by itself.",
+		return fmt.Sprintf("This moves messages that were read, or expired, more than %s ago to %s. Search still finds them. Bridge archives old jobs and their logs automatically.",
 			bridge.Counted(int(m.ArchiveAge/(24*time.Hour)), "day"), m.Home.Archive())
 	case TaskFix:
 		return fmt.Sprintf("This moves abandoned temporary files and the leases of dead processes to %s, byte for byte, and ends the processes that a job's runner left running when it died.", m.Home.Orphaned())

@@ -874,7 +874,7 @@ export interface PairedPC extends PCName {
   capabilities: string[];
   /** Why it has to be updated, a sentence, or ''. */
   update: string;
-  /** Why the last call came to nothing, or ''. */
+  /** Why the last connection attempt failed, or ''. */
   failed: string;
   /** By its own name, whatever its whole team may. */
   allowed: PCAllowed;

@@ -105,8 +105,8 @@ func backupCommand(r command.Run) *cobra.Command {
 func restoreCommand(r command.Run) *cobra.Command {
 	var yes bool
 	cmd := r.JSONFlag(&cobra.Command{
-		Use: "restore SNAPSHOT", Short: "Put the files of a snapshot in the place of the present ones", Args: usage.Exact(1),
-		Long:    "The same as `bridge doctor --restore`. SNAPSHOT is a name of `bridge backups` or its beginning, a folder, or latest. What is there now is kept in a recovery set first.",
+		Use: "restore SNAPSHOT", Short: "Replace the current data with a snapshot", Args: usage.Exact(1),
+		Long:    "The same as `bridge doctor --restore`. SNAPSHOT is a name of `bridge backups` or its beginning, a folder, or latest. The current data is kept in a recovery set first.",
 		Example: "  bridge restore latest\n  bridge restore 2026-11-27-1426", ValidArgsFunction: completeSets(r),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return doctor{Run: r, flags: doctorFlags{restore: args[0], yes: yes}}.carryOut(cmd.Context(), "")

@@ -61,8 +61,8 @@ func Doctor(r command.Run) *cobra.Command {
 	cmd.Flags().BoolVar(&flags.backup, "backup", false, "make a full snapshot, also beside a running broker")
 	cmd.Flags().BoolVar(&flags.fix, "fix", false, "move abandoned temporary files to archive/orphaned, and end what dead runners of jobs left running")
 	cmd.Flags().BoolVar(&flags.archive, "archive", false, "move old messages to archive.db")
-	cmd.Flags().StringVar(&flags.restore, "restore", "", "put the files of this full snapshot (a folder, or latest) in the place of the present ones")
-	cmd.Flags().StringVar(&flags.merge, "merge", "", "bring back what is missing of this backup of messages (a folder, or latest); overwrites nothing")
+	cmd.Flags().StringVar(&flags.restore, "restore", "", "replace the current data with this full snapshot (a name, a folder, or latest); the current data is kept")
+	cmd.Flags().StringVar(&flags.merge, "merge", "", "add the messages that are missing here from this backup (a name, a folder, or latest); changes nothing else")
 	cmd.Flags().BoolVar(&flags.drill, "drill", false, "prove that a snapshot, by default the newest, can be restored")
 	cmd.Flags().BoolVar(&flags.yes, "yes", false, "consent to --fix, --archive, --restore or --merge without being asked")
 	if err := cmd.RegisterFlagCompletionFunc("restore", completeSets(r)); err != nil {

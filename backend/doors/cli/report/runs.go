@@ -16,7 +16,7 @@ import (
 // Runs returns the jobs and the open questions, with the commands that answer them.
 func Runs(found api.Runs, line Line, now time.Time) string {
 	if len(found.Jobs) == 0 {
-		return "No jobs: a session gives one by its tools spawn_claude, spawn_codex and spawn_opencode.\n"
+		return "No jobs yet. Ask an agent to start one, for example: \"Have Codex review this.\"\n"
 	}
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

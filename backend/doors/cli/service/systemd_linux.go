@@ -34,7 +34,7 @@ type systemd struct {
 // user.
 func (s Service) Manager() (Manager, error) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return nil, bridge.Errorf(bridge.Unsupported, "this system is not run by systemd, so it has no service manager that Bridge knows: start `bridge serve` by its own means")
+		return nil, bridge.Errorf(bridge.Unsupported, "this system does not use systemd: start `bridge serve` another way, for example from your shell profile or as the entry point of a container")
 	}
 	if _, err := exec.LookPath("systemctl"); err != nil {
 		return nil, bridge.Errorf(bridge.Unsupported, "systemctl is not on PATH, so no service can be managed")

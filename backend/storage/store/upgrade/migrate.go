@@ -67,7 +67,7 @@ func (m *migration) failure(cause error, backup safeCopy) string {
 	if m.from == 0 && backup.final == "" {
 		return fmt.Sprintf("no new store could be made: %s. Nothing was in it yet: mend that and start Bridge again", why)
 	}
-	return fmt.Sprintf("the store %s could not be upgraded and was rolled back; its copy is kept%s: %s", m.path, backup.where(), why)
+	return fmt.Sprintf("upgrading the store %s failed, and nothing was changed; its copy is kept%s: %s", m.path, backup.where(), why)
 }
 
 // lockWithCopy returns with the writer's lock held, in a transaction, and with a

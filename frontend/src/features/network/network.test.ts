@@ -179,7 +179,7 @@ describe('RMT-01 a code', () => {
       'Two wrong codes so far; after three it is burnt.',
     );
     expect(ending(invitation({ state: 'burnt' }))).toMatch(/^Three wrong codes were given/);
-    expect(ending(invitation({ state: 'expired' }))).toMatch(/^Nobody came in ten minutes/);
+    expect(ending(invitation({ state: 'expired' }))).toMatch(/^The code has expired\./);
   });
 
   it.each([

@@ -32,7 +32,7 @@ export function wrongCodes({ wrongCodes: given, burntAt }: Invitation): string {
 
 /** What became of an invitation that nobody paired by. */
 export function ending({ state, burntAt }: Invitation): string {
-  if (state !== 'burnt') return 'Nobody came in ten minutes: the code is good for nothing any more.';
+  if (state !== 'burnt') return 'The code has expired. Create a new one.';
   const many = codes(burntAt);
   return `${many.charAt(0).toUpperCase()}${many.slice(1)} were given, so nobody can pair by it any more. If that was not you, somebody else reaches this address.`;
 }

@@ -250,7 +250,7 @@ export function evidenceLine(e: Evidence): string {
 export function reachWords(run: Run): string {
   if (run.status === 'queued') return 'It stands in line: it reads this when it begins.';
   if (isEnded(run)) return 'It has ended: this continues it in its own session, in line for a slot.';
-  if (run.wait?.for === 'approval') return 'It waits for a permission: words are no answer to that.';
+  if (run.wait?.for === 'approval') return 'This job is waiting for permission. Allow or deny it above.';
   return 'It reads this at its next safe step.';
 }
 
