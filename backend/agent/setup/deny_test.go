@@ -215,7 +215,7 @@ func TestSEC_07_TheRulesOfCodex(t *testing.T) {
 	for name, tt := range map[string]struct {
 		version, home, own, want, note string
 	}{
-		"usual home":   {version: "0.169.0", want: `pattern = [["bridge","bridgectl"],["answer","approve","config","decide",`},
+		"usual home":   {version: "0.169.0", want: `pattern = [["bridge","bridgectl"],["allow","answer","approve","config","decide","deny",`},
 		"another home": {version: "0.169.0", home: "/srv/b 2", want: `pattern = [["bridge","bridgectl"],"--home","/srv/b 2","needs","--away"]`},
 		"older":        {version: "0.160.1", note: "were tried with 0.169.0"},
 		"unknown":      {note: "were tried with 0.169.0"},
