@@ -185,7 +185,9 @@ describe('a job in words', () => {
   it('JOB-05 says what words will do, and did', () => {
     expect(reachWords(run())).toContain('next safe step');
     expect(reachWords(run({ status: 'failed' }))).toContain('continues it');
-    expect(reachWords(run({ status: 'waiting', wait: { for: 'approval' } }))).toContain('waiting for permission');
+    expect(reachWords(run({ status: 'waiting', wait: { for: 'approval' } }))).toContain(
+      'waiting for permission',
+    );
     expect(saidStatus({ job: 'j', status: 'queued', delivery: 'queued' }).words).toContain('in line');
     expect(saidStatus({ job: 'j', status: 'running', delivery: 'running' }).outcome).toBe('queued');
   });
