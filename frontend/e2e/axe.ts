@@ -13,14 +13,23 @@ export async function violations(page: Page): Promise<string[]> {
     matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light',
   );
   const there = here === 'dark' ? 'light' : 'dark';
+  await changed(page);
   const found = await axe(page).analyze();
   await page.emulateMedia({ colorScheme: there });
+  await changed(page);
   const colours = await axe(page)
     .options({ runOnly: COLOURS, resultTypes: ['violations'] })
     .analyze();
   await page.emulateMedia({ colorScheme: here });
   return [...said(here, found), ...said(there, colours)];
 }
+
+/** Waits until no colour is on its way to another one: axe would look at one between. */
+const changed = (page: Page) =>
+  page.evaluate(async () => {
+    const moving = document.getAnimations().filter((animation) => animation instanceof CSSTransition);
+    await Promise.all(moving.map(({ finished }) => finished.catch(() => undefined)));
+  });
 
 /** The page has no frames: so it is looked at as a whole, which takes a third of the time. */
 const axe = (page: Page) => new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ['violations'] });

@@ -113,6 +113,7 @@ test('RMT-06 what the other PC may do is said in words, saved in config.json and
   await expect(dialog.getByRole('list', { name: 'Folders' })).toContainText(src);
   await expect(folder).toHaveValue('');
   const may = `laptop may start codex and claude jobs that edit files below ${src} (besides these they read the system and their agents' settings, and their agents reach the network); nothing else.`;
+  await dialog.getByRole('checkbox', { name: 'Links with paired PCs are on' }).uncheck();
   await expect(says).toContainText(`Links are off, so laptop may do nothing here. Were they on: ${may}`);
   await dialog.getByRole('checkbox', { name: 'Links with paired PCs are on' }).check();
   await expect(says).toContainText(may);

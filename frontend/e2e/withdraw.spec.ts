@@ -2,20 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, type Page } from '@playwright/test';
 import type { Decision } from '../src/lib/api';
+import { counts } from './counts';
 import { open } from './dashboard';
 import { looksRight } from './looks';
 import { config, pair, settings, test } from './pcs';
-
-/** Counts the owner's clicks with the mouse from now on. */
-async function clicks(page: Page): Promise<() => Promise<number>> {
-  await page.evaluate(() => {
-    const counted = globalThis as unknown as { clicks?: number };
-    if (counted.clicks === undefined)
-      addEventListener('pointerdown', () => (counted.clicks = (counted.clicks ?? 0) + 1), true);
-    counted.clicks = 0;
-  });
-  return () => page.evaluate(() => (globalThis as unknown as { clicks: number }).clicks);
-}
 
 async function decisionsOf(page: Page, path = ''): Promise<Decision[]> {
   const response = await page.request.get(new URL(`/api/decisions${path}`, page.url()).href);
@@ -38,7 +28,7 @@ test('PGE-04 a decision is pinned, revised and withdrawn in two clicks each', as
   await api.call('peers');
   await web.call('peers');
   await open(page, 'decisions');
-  let counted = await clicks(page);
+  let counted = await counts(page);
   await page.getByRole('button', { name: 'Pin a decision…' }).click();
   const pinning = page.getByRole('dialog', { name: 'Pin a decision' });
   await expect(
@@ -51,13 +41,13 @@ test('PGE-04 a decision is pinned, revised and withdrawn in two clicks each', as
   await expect(pinning.locator('[data-told]')).toHaveText('Bridge tells 2 connected sessions.');
   await pinning.getByRole('button', { name: 'Pin', exact: true }).click();
   await expect(pinning).toBeHidden();
-  expect(await counted()).toBe(2);
+  expect((await counted()).clicks).toBe(2);
   const entry = page.locator('[data-decision]', { hasText: 'database' });
   await expect(entry.locator('.prose')).toHaveText('We use SQLite');
   await expect(entry).toContainText('read by 0 of 2');
   expect(await api.call('inbox')).toContain('We use SQLite');
 
-  counted = await clicks(page);
+  counted = await counts(page);
   await entry.getByRole('button', { name: 'Revise…' }).click();
   const revising = page.getByRole('dialog', { name: 'Revise “database”' });
   await expect(revising.getByRole('textbox', { name: 'Decision' })).toBeFocused();
@@ -65,7 +55,7 @@ test('PGE-04 a decision is pinned, revised and withdrawn in two clicks each', as
   await page.keyboard.type('We use Postgres');
   await revising.getByRole('button', { name: 'Pin the revision' }).click();
   await expect(entry.locator('.prose')).toHaveText('We use Postgres');
-  expect(await counted()).toBe(2);
+  expect((await counted()).clicks).toBe(2);
 
   await entry.getByRole('button', { name: 'Withdraw…' }).click();
   const asked = page.getByRole('dialog', { name: 'Withdraw “database”?' });
@@ -73,14 +63,14 @@ test('PGE-04 a decision is pinned, revised and withdrawn in two clicks each', as
   await page.keyboard.press('Enter'); // what is focused changes nothing
   await expect(asked).toBeHidden();
   expect(await decisionsOf(page)).toHaveLength(1);
-  counted = await clicks(page);
+  counted = await counts(page);
   await entry.getByRole('button', { name: 'Withdraw…' }).click();
   await asked.getByRole('textbox', { name: /^Reason/ }).focus();
   await page.keyboard.type('it is too slow');
   await looksRight(page, 'withdraw-dialog');
   await asked.getByRole('button', { name: 'Withdraw', exact: true }).click();
   await expect(entry).toHaveCount(0);
-  expect(await counted()).toBe(2);
+  expect((await counted()).clicks).toBe(2);
   expect(await decisionsOf(page)).toEqual([]);
   const inbox = await api.call('inbox');
   expect(inbox).toContain('Withdrawn: it is too slow');
@@ -167,7 +157,7 @@ test('SEC-12 PGE-04 what came from a paired PC is withdrawn in two clicks, here 
   }
   await expect(async () => expect(await decisionsOf(page)).toHaveLength(2)).toPass();
   await open(page, 'network');
-  const counted = await clicks(page);
+  const counted = await counts(page);
   await page.getByRole('button', { name: 'Withdraw its decisions… laptop' }).click();
   const asked = page.getByRole('dialog', { name: 'Withdraw the decisions of laptop?' });
   await expect(asked.getByRole('listitem')).toHaveText(['editor', 'database']);
@@ -175,7 +165,7 @@ test('SEC-12 PGE-04 what came from a paired PC is withdrawn in two clicks, here 
   await looksRight(page, 'withdraw-all');
   await asked.getByRole('button', { name: 'Withdraw 2 decisions' }).click();
   await expect(asked).toBeHidden();
-  expect(await counted()).toBe(2);
+  expect((await counted()).clicks).toBe(2);
   expect(await decisionsOf(page)).toEqual([]);
   await expect(async () =>
     expect((await laptop.run(['decisions'])).out).toContain('Nothing is decided yet'),

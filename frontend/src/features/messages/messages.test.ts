@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { delivery, message, peer } from '../../lib/sample';
-import { filterMessages, joinNotifications, mergeMessages, NO_FILTER } from './messages';
+import { filterMessages, joinNotifications, mergeMessages, NO_FILTER, textParts } from './messages';
 
 describe('filter', () => {
   const first = message({ id: 'one', body: 'Review the Migration' });
@@ -59,4 +59,18 @@ it('shows the notifications of one decision as one message, in its place', () =>
     const names = joined.find((m) => m.id === 'a')?.deliveries.map((d) => d.name);
     expect(names?.toSorted()).toEqual(['a', 'b', 'c']);
   }
+});
+
+describe('PGE-09 a message of a job', () => {
+  const runs = [{ job: 'codex-job-1' }];
+  const asks = 'It asks:\n\nnpm test\n\nAnswer by message_subagent with job "codex-job-1".';
+  const ended = 'Done.\nIts work is on the branch bridge/x in /w.';
+  it.each([
+    ['codex-job-1', asks, 'It asks:\n\nnpm test', 'Answer by message_subagent with job "codex-job-1".'],
+    ['codex-job-1', ended, 'Done.', 'Its work is on the branch bridge/x in /w.'],
+    ['codex-job-1', 'Done.', 'Done.', ''],
+    ['codex-web', asks, asks, ''], // a session may say so, too
+  ])('of %s has what is meant for the agent apart', (from_name, body, own, forAgent) => {
+    expect(textParts(message({ from_name, body }), runs)).toEqual([own, forAgent]);
+  });
 });

@@ -1,6 +1,6 @@
 // What the page says about messages, without markup.
 
-import type { Message, Peer } from '../../lib/api';
+import type { Message, Peer, Run } from '../../lib/api';
 import { projectName } from '../../lib/path';
 import { byName } from '../../lib/text';
 
@@ -79,4 +79,17 @@ export function mergeMessages(known: Message[], fetched: Message[], limit: numbe
   const gap = fetched.length >= limit && !fetched.some((m) => ids.has(m.id));
   const all = new Map([...(gap ? [] : known), ...fetched].map((m) => [m.id, m]));
   return [...all.values()].sort((a, b) => a.created_at - b.created_at || a.id.localeCompare(b.id));
+}
+
+/** Begins what a job's message says to the agent that reads it, after what both read. */
+const FOR_AGENT = /\n+(?=Answer by message_subagent with job |Its work is on the branch )/;
+
+/**
+ * Returns a message's text in two parts: what the owner reads, and what a job tells the agent that
+ * gets its message, or ''.
+ */
+export function textParts(message: Message, runs: Pick<Run, 'job'>[]): [string, string] {
+  const { body } = message;
+  const at = runs.some(({ job }) => job === message.from_name) ? body.search(FOR_AGENT) : -1;
+  return at < 0 ? [body, ''] : [body.slice(0, at), body.slice(at).trimStart()];
 }

@@ -2,12 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { Invitation, Network, PairedPC, PCList, Team } from '../../lib/api';
 import {
   addressWords,
+  allowed,
   changeOf,
   changesNothing,
   codeShown,
   draftOf,
   endedJob,
   ending,
+  folderOffers,
   hubState,
   left,
   linkState,
@@ -354,5 +356,24 @@ describe('PCs of one name', () => {
     ['of nobody else', 'laptop', [desk, pc({ name: 'den', id: 'd-3' })], /^$/],
   ])('the name %s', (_, name, peers, words) => {
     expect(sameName(network({ name, peers }), desk)).toMatch(words);
+  });
+});
+
+describe('RMT-06 what is chosen with the first permission', () => {
+  const draft = { enabled: false, allowed: nothing, roots: [], agents: [] };
+
+  it('turns links on with the first one alone, and takes the agents that are used here', () => {
+    const jobs = allowed(draft, 'jobs', true, ['codex']);
+    expect(jobs).toEqual({ ...draft, enabled: true, allowed: { ...nothing, jobs: true }, agents: ['codex'] });
+    expect(allowed({ ...jobs, enabled: false }, 'files', true, []).enabled).toBe(false);
+    expect(allowed({ ...draft, agents: ['claude'] }, 'jobs', true, ['codex']).agents).toEqual(['claude']);
+    expect(allowed(draft, 'files', true, ['codex']).agents).toEqual([]);
+    expect(allowed(jobs, 'jobs', false, ['codex'])).toEqual({ ...jobs, allowed: nothing });
+  });
+
+  it('offers the folders of sessions that are not allowed yet', () => {
+    const peers = ['/b', '/a', '/a', '/src/x', '/src', '/srcs', '', '/c', '/d', '/e'].map((cwd) => ({ cwd }));
+    expect(folderOffers(peers, ['/src'])).toEqual(['/a', '/b', '/c', '/d']);
+    expect(folderOffers([{ cwd: '/srcs' }, { cwd: 'C:\\src\\x' }], ['/src', 'C:\\src'])).toEqual(['/srcs']);
   });
 });

@@ -8,6 +8,7 @@ import type {
   PCJob,
   PCList,
   PCName,
+  Peer,
   PolicyChange,
   Team,
 } from '../../lib/api';
@@ -144,6 +145,30 @@ export function draftOf(network: Network, pc: PairedPC): Draft {
     roots: network.policy.allowRoots.map((root) => root.path),
     agents: [...network.policy.agents],
   };
+}
+
+/**
+ * Returns the draft with a kind of request allowed or denied. The first one that is allowed turns
+ * links on, because nothing crosses without them; jobs get the agents that are used here.
+ */
+export function allowed(draft: Draft, kind: Kind, on: boolean, agentsHere: string[]): Draft {
+  const next = { ...draft, allowed: { ...draft.allowed, [kind]: on } };
+  if (!on) return next;
+  return {
+    ...next,
+    enabled: draft.enabled || !Object.values(draft.allowed).some(Boolean),
+    agents: kind === 'jobs' && draft.agents.length === 0 ? agentsHere : draft.agents,
+  };
+}
+
+/** The folders of sessions that are connected here, to be offered for jobs: the first four that are not allowed yet. */
+export function folderOffers(peers: Pick<Peer, 'cwd'>[], roots: string[]): string[] {
+  const known = (folder: string) =>
+    roots.some(
+      (root) => folder === root || /^[/\\]/.test(folder.startsWith(root) ? folder.slice(root.length) : ''),
+    );
+  const folders = peers.map(({ cwd }) => cwd).filter((folder) => folder !== '' && !known(folder));
+  return [...new Set(folders)].toSorted().slice(0, 4);
 }
 
 /** The draft as a change: only what is another now, so that nothing else is touched. */
