@@ -106,7 +106,7 @@ func TestSTO_17_EachSignOfALostStoreIsSeenAlone(t *testing.T) {
 				vacate(t, c)
 				before := listing(t, c.Home.Dir())
 				has, err := check.HasStore(t.Context(), c.Home)
-				want := "the store " + c.Home.DB() + " is lost: " + how + ", but " + sign.path + " shows that there was one; "
+				want := "the store " + c.Home.DB() + " is lost: " + how + ", but " + sign.path + " shows that there was one. "
 				if has || !errors.Is(err, check.ErrLost) || bridge.CodeOf(err) != bridge.Denied || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("HasStore = %v, %v; want %s", has, err, want)
 				}
@@ -253,7 +253,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	says := func(want ...string) {
 		t.Helper()
 		_, err := check.HasStore(t.Context(), c.Home)
-		for _, want := range append(want, "and `bridge serve --new-store --home "+c.Home.Dir()+"` begins with an empty store") {
+		for _, want := range append(want, "To start empty, run `bridge serve --new-store --home "+c.Home.Dir()+"`; Bridge keeps what is left.") {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v does not say %q", err, want)
 			}
@@ -263,7 +263,7 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	messages := mustBackupMessages(t, c)
 	second := mustBackup(t, c)
 	remove(t, c, "bridge.db")
-	says("`bridge doctor --restore " + filepath.Base(second.Path) + " --home " + c.Home.Dir() + "` brings the newest snapshot back")
+	says("To restore the newest snapshot, run `bridge doctor --restore " + filepath.Base(second.Path) + " --home " + c.Home.Dir() + "`. ")
 	remove(t, c, "backups/"+filepath.Base(second.Path)+"/bridge.db") // a set without its store helps nobody
 	says("--restore " + filepath.Base(first.Path))
 	if err := os.MkdirAll(inventory.JoinHome(c.Home.Dir(), "backups/archive"), 0o700); err != nil {
@@ -282,17 +282,17 @@ func TestSTO_17_TheRefusalNamesWhatBringsMostBack(t *testing.T) {
 	if err := os.RemoveAll(inventory.JoinHome(c.Home.Dir(), "backups/archive")); err != nil {
 		t.Fatal(err)
 	}
-	says("`bridge doctor --restore " + filepath.Base(again.Recovery) + " --home " + c.Home.Dir() + "` brings the newest recovery set back")
+	says("To restore the newest recovery set, run `bridge doctor --restore " + filepath.Base(again.Recovery) + " --home " + c.Home.Dir() + "`. ")
 	if err := os.RemoveAll(c.Home.Backups()); err != nil {
 		t.Fatal(err)
 	}
-	says("there is no snapshot of it", "`bridge doctor --merge "+filepath.Base(messages.Path)+" --home "+c.Home.Dir()+"` brings the newest backup of the messages back")
+	says("There is no snapshot. To restore the newest backup of the messages, run `bridge doctor --merge " + filepath.Base(messages.Path) + " --home " + c.Home.Dir() + "`. ")
 	if err := os.RemoveAll(c.Home.MessageBackups()); err != nil {
 		t.Fatal(err)
 	}
 	write(t, c.Home.Dir(), "bridge.db-wal", "commits")
 	_, err = check.HasStore(t.Context(), c.Home)
-	if want := "there is no snapshot of it: `bridge serve --new-store --home " + c.Home.Dir() + "` begins with an empty store and keeps what is left"; err == nil || !strings.HasSuffix(err.Error(), want) {
+	if want := "There is no snapshot. To start empty, run `bridge serve --new-store --home " + c.Home.Dir() + "`; Bridge keeps what is left."; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v does not end with %q", err, want)
 	}
 }

@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -68,35 +67,36 @@ func FindLoss(ctx context.Context, home config.Home) (lost *Loss, has bool) {
 	}
 }
 
+// detail returns what is missing, the evidence, and the commands that help, in sentences.
 func (l *Loss) detail() string {
 	show := " show"
 	if len(l.signs) == 1 {
 		show = " shows"
 	}
-	return "it " + l.how + ", but " + listed(l.signs) + show + " that there was one; " + l.ways()
+	return "it " + l.how + ", but " + listed(l.signs) + show + " that there was one. " + l.ways()
 }
 
 // Refusal returns the error of every operation that needs a store.
 func (l *Loss) Refusal() error {
-	return bridge.WithCause(bridge.Denied, ErrLost, fmt.Sprintf("the store %s is lost: %s", l.home.DB(), l.detail()))
+	return bridge.WithCause(bridge.Denied, ErrLost, "the store "+l.home.DB()+" is lost: "+l.detail())
 }
 
-// ways returns the commands that help, as a text.
+// ways returns the commands that help, as sentences.
 func (l *Loss) ways() string {
-	anew := "`" + l.home.CommandLine("bridge", "serve", "--new-store") + "` begins with an empty store and keeps what is left"
-	back := func(flag, set string) string {
-		return "`" + l.home.CommandLine("bridge", "doctor", flag, set) + "` brings "
+	command := func(purpose string, words ...string) string {
+		return "To " + purpose + ", run `" + l.home.CommandLine("bridge", words...) + "`"
 	}
+	empty := command("start empty", "serve", "--new-store") + "; Bridge keeps what is left."
 	if set := newestWhole(l.home, inventory.SnapshotName); set != "" {
-		return back("--restore", set) + "the newest snapshot back, and " + anew
+		return command("restore the newest snapshot", "doctor", "--restore", set) + ". " + empty
 	}
 	if set := newestWhole(l.home, inventory.RecoveryName); set != "" {
-		return back("--restore", set) + "the newest recovery set back, and " + anew
+		return command("restore the newest recovery set", "doctor", "--restore", set) + ". " + empty
 	}
 	if found, err := inventory.Sets(l.home.MessageBackups(), inventory.MessagesName); err == nil && len(found) > 0 {
-		return "there is no snapshot of it: " + back("--merge", found[0].Path) + "the newest backup of the messages back, and " + anew
+		return "There is no snapshot. " + command("restore the newest backup of the messages", "doctor", "--merge", found[0].Path) + ". " + empty
 	}
-	return "there is no snapshot of it: " + anew
+	return "There is no snapshot. " + empty
 }
 
 // HasSnapshot reports whether a snapshot would restore the store.
