@@ -84,7 +84,7 @@ jobs(
       return job;
     };
     const first = await give('By mouse');
-    await page.goto('/#/overview');
+    await page.goto('/#/needs');
     let counted = await counts(page);
     const row = page.locator('main li', { hasText: 'By mouse has changes for you' });
     await row.getByRole('link', { name: 'Review' }).click();
@@ -100,7 +100,7 @@ jobs(
     await expect(page.getByText(/Queued: it (goes on with this now|stands in line)/)).toBeVisible();
     // Two texts of four letters, and twice two keys that end them.
     expect(await counted()).toEqual({ clicks: 4, keys: 2 * 4 + 2 * 2 });
-  await jobs.reaches(first, 'finished');
+    await jobs.reaches(first, 'finished');
 
     const job = await give('By keys');
     await page.goto(`/#/runs/${job}/changes`);
@@ -120,7 +120,7 @@ jobs(
     const { clicks, keys } = await counted();
     expect(clicks).toBe(0);
     expect(keys - 2 * 4).toBeLessThanOrEqual(12);
-  await jobs.reaches(job, 'finished');
+    await jobs.reaches(job, 'finished');
   },
 );
 
