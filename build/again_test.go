@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/testing/testkit"
 )
 
 // A test that failed is tried again, alone; what would fail again, or is a defect
@@ -282,7 +284,7 @@ func TestTheLast60LinesNameWhatFailed(t *testing.T) {
 func TestVetLooksAtEverySystem(t *testing.T) {
 	bin, root := t.TempDir(), t.TempDir()
 	fake := filepath.Join(bin, "go")
-	if err := os.WriteFile(fake, []byte("#!/bin/sh\necho $GOOS $GOARCH >>"+filepath.Join(root, "asked")+"\n[ $GOOS != windows ]\n"), 0o700); err != nil {
+	if err := testkit.WriteProgram(fake, []byte("#!/bin/sh\necho $GOOS $GOARCH >>"+filepath.Join(root, "asked")+"\n[ $GOOS != windows ]\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)

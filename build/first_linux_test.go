@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bridge/backend/testing/testkit"
 )
 
 func TestDOC_07_TheFirstCompilationIsAnnounced(t *testing.T) {
@@ -39,7 +41,7 @@ func TestDOC_07_TheInstallationOfThePagePrintsNoNotices(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be run
+		if err := testkit.WriteProgram(name, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be run
 			t.Fatal(err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bridge/backend/testing/testkit"
 )
 
 // The reports in testdata were written by vitest and Playwright, of tests made to
@@ -93,7 +95,7 @@ func TestTheBrowserTakesASecondLook(t *testing.T) {
 			script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--workers=1*) %s;; esac\ncat ../failed.json >\"$PLAYWRIGHT_JSON_OUTPUT_FILE\"\nexit 1\n", tt.then)
 			if err := errors.Join(
 				os.Mkdir(filepath.Join(root, "frontend"), 0o700), os.Mkdir(filepath.Join(root, "bin"), 0o700),
-				os.WriteFile(filepath.Join(root, "failed.json"), failed, 0o600), os.WriteFile(filepath.Join(root, "bin", "npx"), []byte(script), 0o700),
+				os.WriteFile(filepath.Join(root, "failed.json"), failed, 0o600), testkit.WriteProgram(filepath.Join(root, "bin", "npx"), []byte(script), 0o700),
 			); err != nil {
 				t.Fatal(err)
 			}

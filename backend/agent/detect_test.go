@@ -11,6 +11,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/config"
+	"bridge/backend/testing/testkit"
 )
 
 // program writes a shell script that stands in for a CLI.
@@ -22,7 +23,7 @@ func program(t *testing.T, path, script string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+	if err := testkit.WriteProgram(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path

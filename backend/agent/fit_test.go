@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -11,12 +10,13 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/config"
+	"bridge/backend/testing/testkit"
 )
 
 func TestJOB_24_AnACPAgentIsWhatTheOwnerWrote(t *testing.T) {
 	bin := t.TempDir()
 	program := filepath.Join(bin, "goose")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
+	if err := testkit.WriteProgram(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	env := func(name string) string {
@@ -56,7 +56,7 @@ func TestJOB_27_AProgramIsStartedAsAShellDoesIt(t *testing.T) {
 		"\x7fELF\x02\x01\x01\x00ab": {path},
 		"":                          {path},
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		if err := testkit.WriteProgram(path, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Fit(job.Spec{Kind: bridge.OpenCode}, config.Settings{}, Lookup{Env: env})
@@ -75,7 +75,7 @@ func TestAnAntigravityThatIsTooOldIsRefusedByItsVersion(t *testing.T) {
 		"agy 1.1.15": "", "agy 2.0.1 (stable)": "", "agy 1.1.9": "antigravity 1.1.9 is too old for jobs", "no number": "antigravity does not tell its version",
 	} {
 		bin := t.TempDir()
-		if err := os.WriteFile(filepath.Join(bin, "agy"), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o700); err != nil {
+		if err := testkit.WriteProgram(filepath.Join(bin, "agy"), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		env := func(name string) string { return map[string]string{"PATH": bin}[name] }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/core/chat"
+	"bridge/backend/testing/testkit"
 )
 
 // fakeCodex writes a program that behaves as the script says. It is a real
@@ -18,7 +19,7 @@ import (
 func fakeCodex(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "codex")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+	if err := testkit.WriteProgram(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path

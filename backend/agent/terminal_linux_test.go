@@ -10,6 +10,7 @@ import (
 	"github.com/creack/pty"
 
 	"bridge/backend/platform/proc"
+	"bridge/backend/testing/testkit"
 )
 
 func TestRWM_24_TheCodexesOfAFolder(t *testing.T) {
@@ -27,7 +28,7 @@ func TestRWM_24_TheCodexesOfAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"codex", "claude"} {
-		if err := os.WriteFile(filepath.Join(programs, name), data, 0o755); err != nil {
+		if err := testkit.WriteProgram(filepath.Join(programs, name), data, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

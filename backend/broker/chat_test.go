@@ -27,7 +27,7 @@ func (b *bench) codex(script string) (arrived func() []string) {
 	b.t.Helper()
 	dir := b.t.TempDir()
 	bin, log := filepath.Join(dir, "codex"), filepath.Join(dir, "log")
-	if err := os.WriteFile(bin, []byte("#!/bin/sh\nprintf '%s\\036' \"$5\" >> "+log+"\n"+script+"\n"), 0o700); err != nil { //nolint:forbidigo // a test's program
+	if err := testkit.WriteProgram(bin, []byte("#!/bin/sh\nprintf '%s\\036' \"$5\" >> "+log+"\n"+script+"\n"), 0o700); err != nil { //nolint:forbidigo // a test's program
 		b.t.Fatal(err)
 	}
 	b.queue = agent.Queue{Bin: bin, Timeout: testkit.Patience}

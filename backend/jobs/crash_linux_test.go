@@ -62,7 +62,7 @@ func deadly(t *testing.T, at int, before bool) (path, count string) {
 	}
 	script := fmt.Sprintf("#!/bin/sh\nread n 2>/dev/null <%[1]s || n=0\nn=$((n+1))\necho $n >%[1]s\n[ $n = %[2]d ] && { %[3]s\n}\n%[4]s \"$@\"\ncode=$?\n[ $n = %[2]d ] && { :; %[5]s\n}\nexit $code\n",
 		count, at, cmp.Or(first, ":"), real, then)
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil {
+	if err := testkit.WriteProgram(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return dir + ":" + os.Getenv("PATH"), count

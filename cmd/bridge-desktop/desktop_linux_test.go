@@ -327,7 +327,7 @@ func TestDSK_02_TheMenuOpensTheBrowser(t *testing.T) {
 	dir := t.TempDir()
 	opened := filepath.Join(dir, "opened")
 	browser := "#!/bin/sh\necho \"$1\" > " + opened + ".new && mv " + opened + ".new " + opened + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(browser), 0o700); err != nil {
+	if err := testkit.WriteProgram(filepath.Join(dir, "xdg-open"), []byte(browser), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	d.set("PATH", dir+":"+os.Getenv("PATH"))

@@ -135,7 +135,7 @@ func TestDSK_06_TheDemoLeavesNothingWheneverItIsEnded(t *testing.T) {
 func TestDSK_06_ADemoWhoseCommandIsEndedFirstEndsInOrder(t *testing.T) {
 	bin := shortDir(t)
 	script := "#!/bin/sh\n(sleep 0.1; kill -INT $PPID) >/dev/null 2>&1 &\nexit 130\n"
-	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := testkit.WriteProgram(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))

@@ -60,7 +60,7 @@ func (s hubService) test() {
 	flags, failed := os.ReadFile(filepath.Join(s.dir, "flags"))
 	if err := errors.Join(err, failed,
 		os.WriteFile("/run/hub/flags", flags, 0o600),
-		os.WriteFile("/run/hub/bridge-hub", self, 0o755), //nolint:gosec // another account runs it
+		testkit.WriteProgram("/run/hub/bridge-hub", self, 0o755), //nolint:gosec // another account runs it
 		os.WriteFile(units+"/bridge-hub.service", unit, 0o600),
 		os.Mkdir(units+"/bridge-hub.service.d", 0o700),
 		os.WriteFile(units+"/bridge-hub.service.d/program.conf", []byte(hubProgram), 0o600),

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"bridge/backend/testing/testkit"
 )
 
 const otherUser = 65534
@@ -80,7 +82,7 @@ func TestRWM_10_RootLeavesNothingInAUsersHome(t *testing.T) {
 	dir, user := ofAnother(t)
 	before := notOf(t, otherUser, user)
 	claude := filepath.Join(dir, "claude")
-	if err := os.WriteFile(claude, []byte("#!/bin/sh\n: >\"$HOME/started\"\necho 2.1.329\n"), 0o755); err != nil { //nolint:gosec // it is to be run
+	if err := testkit.WriteProgram(claude, []byte("#!/bin/sh\n: >\"$HOME/started\"\necho 2.1.329\n"), 0o755); err != nil { //nolint:gosec // it is to be run
 		t.Fatal(err)
 	}
 	own := filepath.Join(dir, "own")
@@ -146,7 +148,7 @@ func TestRWM_10_AUserInAHomeOfRoots(t *testing.T) {
 			if err := os.Chmod(home, tt.mode); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(claude, []byte("#!/bin/sh\necho 2.1.329\n"), 0o755); err != nil { //nolint:gosec // it is to be run
+			if err := testkit.WriteProgram(claude, []byte("#!/bin/sh\necho 2.1.329\n"), 0o755); err != nil { //nolint:gosec // it is to be run
 				t.Fatal(err)
 			}
 			program := copyOfBridge(t, filepath.Join(dir, name, "bridge"))
@@ -174,7 +176,7 @@ func copyOfBridge(t *testing.T, to string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(to, data, 0o755); err != nil { //nolint:gosec // it is to be run
+	if err := testkit.WriteProgram(to, data, 0o755); err != nil { //nolint:gosec // it is to be run
 		t.Fatal(err)
 	}
 	return to

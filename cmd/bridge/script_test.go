@@ -161,7 +161,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("PROGRAMS", filepath.Dir(program))
 	env.Defer(func() { endBrokers(env.WorkDir) })
 	says := "#!/bin/sh\nexport PATH='" + env.Getenv("PATH") + "'\nexec /bin/sh -c \"$4\"\n"
-	return errors.Join(os.WriteFile(shell, []byte(says), 0o700), os.MkdirAll(filepath.Join(env.WorkDir, "user"), 0o700)) //nolint:gosec // it is to be run
+	return errors.Join(testkit.WriteProgram(shell, []byte(says), 0o700), os.MkdirAll(filepath.Join(env.WorkDir, "user"), 0o700)) //nolint:gosec // it is to be run
 }
 
 // endBrokers ends the background brokers of every home below dir.

@@ -10,6 +10,7 @@ import (
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/config"
+	"bridge/backend/testing/testkit"
 )
 
 // agentsIn are those of an own home and an empty PATH.
@@ -71,7 +72,7 @@ func TestRWM_11_AConnectedAgentWithAMemberTwiceIsNotListedAsWhole(t *testing.T) 
 	}
 	user, programs := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", user)
-	if err := os.WriteFile(filepath.Join(programs, "claude"), []byte("#!/bin/sh\necho '2.1.329 (Claude Code)'\n"), 0o700); err != nil { //nolint:gosec // a program
+	if err := testkit.WriteProgram(filepath.Join(programs, "claude"), []byte("#!/bin/sh\necho '2.1.329 (Claude Code)'\n"), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
 	a := agentsIn(t, filepath.Join(t.TempDir(), "h"))

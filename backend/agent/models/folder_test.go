@@ -10,6 +10,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/core/bridge"
+	"bridge/backend/testing/testkit"
 )
 
 // TestSEC_13_CLIsAreAskedInTheOwnersFolder: a CLI reads the settings of the folder that it
@@ -26,7 +27,7 @@ func TestSEC_13_CLIsAreAskedInTheOwnersFolder(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Chdir(os.TempDir())
 	program, seen := filepath.Join(bin, "opencode"), filepath.Join(bin, "seen")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\npwd -P >> "+seen+"\necho 1.2.3\n"), 0o700); err != nil {
+	if err := testkit.WriteProgram(program, []byte("#!/bin/sh\npwd -P >> "+seen+"\necho 1.2.3\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0

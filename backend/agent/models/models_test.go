@@ -44,7 +44,7 @@ func pc(t *testing.T, kinds ...bridge.AgentKind) (b *Book, asked func(bridge.Age
 	programs := map[bridge.AgentKind]string{bridge.Claude: "claude", bridge.Codex: "codex", bridge.OpenCode: "opencode"}
 	for _, kind := range kinds {
 		text := "#!/bin/sh\necho x >> " + filepath.Join(bin, string(kind)+".count") + "\n" + scripts[kind] + "\n"
-		if err := os.WriteFile(filepath.Join(bin, programs[kind]), []byte(text), 0o700); err != nil {
+		if err := testkit.WriteProgram(filepath.Join(bin, programs[kind]), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestJOB_21_AnUnknownModelIsRefusedWhereTheListIsWhole(t *testing.T) {
 func TestJOB_21_ACLIThatHangsIsEnded(t *testing.T) {
 	started := filepath.Join(t.TempDir(), "started")
 	program := filepath.Join(t.TempDir(), "hangs")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho $$ > "+started+"\nsleep 1000 & wait\n"), 0o700); err != nil {
+	if err := testkit.WriteProgram(program, []byte("#!/bin/sh\necho $$ > "+started+"\nsleep 1000 & wait\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"bridge/backend/doors/worker/runjob"
 	"bridge/backend/platform/sandbox"
+	"bridge/backend/testing/testkit"
 )
 
 // The broker's git runs below the floor where this system has one, by the smaller program
@@ -21,7 +21,7 @@ func TestSEC_02_TheBrokerKnowsTheFloorForItsGit(t *testing.T) {
 	if got, want := (&App{Program: program}).floor(), []string{program, runjob.SandboxExec}; !slices.Equal(got, want) {
 		t.Errorf("alone: %q, want %q", got, want)
 	}
-	if err := os.WriteFile(worker, nil, 0o700); err != nil {
+	if err := testkit.WriteProgram(worker, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := (&App{Program: program}).floor(), []string{worker, runjob.SandboxExec}; !slices.Equal(got, want) {

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/shellenv"
+	"bridge/backend/testing/testkit"
 )
 
 // Whatever a broker starts it finds by the PATH of the owner's terminal: the queue, the
@@ -24,7 +25,7 @@ func TestRWM_07_ABrokerFindsWhatTheTerminalFinds(t *testing.T) {
 	programs := map[string]string{"own": "9.9.9", "login": "0.169.0"}
 	for folder, version := range programs {
 		if err := errors.Join(os.Mkdir(filepath.Join(dir, folder), 0o700),
-			os.WriteFile(filepath.Join(dir, folder, "codex"), []byte("#!/bin/sh\necho "+version+"\n"), 0o700)); err != nil { //nolint:gosec // it is to be run
+			testkit.WriteProgram(filepath.Join(dir, folder, "codex"), []byte("#!/bin/sh\necho "+version+"\n"), 0o700)); err != nil { //nolint:gosec // it is to be run
 			t.Fatal(err)
 		}
 	}

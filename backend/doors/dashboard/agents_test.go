@@ -16,6 +16,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/config"
+	"bridge/backend/testing/testkit"
 )
 
 // toldAgents answers with a fixed list; nothing can be connected to it.
@@ -56,7 +57,7 @@ func withClaude(t *testing.T, change ...func(*connect.Agents)) (w *world, settin
 	}
 	userHome, bin := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", userHome)
-	if err := os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho 2.1.329\n"), 0o700); err != nil {
+	if err := testkit.WriteProgram(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho 2.1.329\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	getenv := func(name string) string { return map[string]string{"HOME": userHome, "PATH": bin}[name] }

@@ -31,7 +31,7 @@ func starting(t *testing.T) (p Program, starts func() int, release func()) {
 	}
 	note, pipe, console := filepath.Join(dir, "started"), filepath.Join(dir, "pipe"), filepath.Join(dir, "bridge")
 	err = errors.Join(err, syscall.Mkfifo(pipe, 0o600),
-		os.WriteFile(console, []byte("#!/bin/sh\necho started >> "+note+"\nread word < "+pipe+"\n"), 0o700))
+		testkit.WriteProgram(console, []byte("#!/bin/sh\necho started >> "+note+"\nread word < "+pipe+"\n"), 0o700))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/sandbox"
+	"bridge/backend/testing/testkit"
 )
 
 func TestAWrongCommandLineIsRefused(t *testing.T) {
@@ -78,7 +79,7 @@ func TestMSG_01_AWorkerIsToldWhyNoBrokerStarts(t *testing.T) {
 			if tt.script == "" {
 				p.Console = ""
 				p.CheckHome = p.askConsole
-			} else if err := os.WriteFile(console, []byte("#!/bin/sh\n[ \"$1\" = check-home ] || touch "+folder+"/started\n"+tt.script+"\n"), 0o700); err != nil {
+			} else if err := testkit.WriteProgram(console, []byte("#!/bin/sh\n[ \"$1\" = check-home ] || touch "+folder+"/started\n"+tt.script+"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if tt.demo {

@@ -21,6 +21,7 @@ import (
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/disk"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -145,7 +146,7 @@ func made(t *testing.T, content map[string][]byte) (folder string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, data, 0o755); err != nil {
+		if err := testkit.WriteProgram(path, data, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/testing/testkit"
 )
 
 // longHome is a home whose path is too long for a socket; its sockets' links go with the test.
@@ -39,7 +40,7 @@ func TestSEC_13_TheSocketIsInTheUsersOwnFolder(t *testing.T) {
 	if err := os.Chmod(open, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, nil, 0o700); err != nil {
+	if err := testkit.WriteProgram(file, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	link := filepath.Join(shortDir(t), "link")

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"bridge/backend/testing/testkit"
 )
 
 const otherUser = 65534
@@ -92,7 +94,7 @@ func TestRWM_10_AFileOfAnotherUsersIsWrittenInPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(program, data, 0o755), os.Chmod(dir, 0o777)); err != nil { //nolint:gosec // another user runs it
+	if err := errors.Join(testkit.WriteProgram(program, data, 0o755), os.Chmod(dir, 0o777)); err != nil { //nolint:gosec // another user runs it
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+t.Name()+"$")

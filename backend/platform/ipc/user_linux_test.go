@@ -65,7 +65,7 @@ func TestMSG_02_AnotherUserIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(program, binary, 0o755); err != nil {
+	if err := testkit.WriteProgram(program, binary, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	r := serve(t, socket, newFake())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bridge/backend/platform/proc"
+	"bridge/backend/testing/testkit"
 )
 
 // Hooks call the small program where a package put it, and the long form where
@@ -16,7 +17,7 @@ func TestMSG_11_TheProgramOfHooksIsTheOneBesideBridge(t *testing.T) {
 	put := func(name string) string {
 		t.Helper()
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o700)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), testkit.WriteProgram(path, nil, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		return path

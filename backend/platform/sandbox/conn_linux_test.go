@@ -170,7 +170,7 @@ func anybodysProgram(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	program := filepath.Join(folder, "program")
-	if err := errors.Join(os.Chmod(folder, 0o755), os.WriteFile(program, binary, 0o755)); err != nil {
+	if err := errors.Join(os.Chmod(folder, 0o755), testkit.WriteProgram(program, binary, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return program

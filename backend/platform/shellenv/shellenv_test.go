@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func question(t *testing.T, script string) Question {
 	t.Helper()
 	shell := filepath.Join(t.TempDir(), "a shell's own")
-	if err := os.WriteFile(shell, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+	if err := testkit.WriteProgram(shell, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return about(t, shell)

@@ -65,7 +65,7 @@ func copySelf(folder string) error {
 		return err
 	}
 	attacker = filepath.Join(folder, "attacker")
-	return errors.Join(os.Chmod(folder, 0o755), os.WriteFile(attacker, binary, 0o755))
+	return errors.Join(os.Chmod(folder, 0o755), testkit.WriteProgram(attacker, binary, 0o755))
 }
 
 // kernel returns the version of Landlock that this kernel has.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"bridge/backend/testing/testkit"
 )
 
 // lifetime is how long what survives lives at most: no broken layer leaves it for ever.
@@ -117,7 +119,7 @@ func gitAttack(s stage, write func(git func(args ...string) error, program strin
 	}
 	program := filepath.Join(s.Work, ".started-"+a.slug())
 	script := "#!/bin/sh\n: > '" + a.target(s) + "'\n[ $# -eq 0 ] || cat 2>/dev/null\nexit 0\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+	if err := testkit.WriteProgram(program, []byte(script), 0o700); err != nil {
 		return "", err
 	}
 	return s.Work, errors.Join(os.WriteFile(filepath.Join(s.Work, "a.txt"), []byte("two\n"), 0o600),
@@ -199,7 +201,7 @@ func gitRemote(s stage) (string, error) {
 			return err
 		}
 		// The program ends at once: git and it would wait for each other.
-		errs := []error{os.WriteFile(program, []byte("#!/bin/sh\n: > '"+filepath.Join(s.Outside, filepath.Base(ownFolder(s)), "started")+"'\nexit 1\n"), 0o700)}
+		errs := []error{testkit.WriteProgram(program, []byte("#!/bin/sh\n: > '"+filepath.Join(s.Outside, filepath.Base(ownFolder(s)), "started")+"'\nexit 1\n"), 0o700)}
 		for name, value := range map[string]string{
 			"core.repositoryformatversion": "1", "extensions.partialClone": "origin", "remote.origin.promisor": "true", "remote.origin.url": s.Work, "remote.origin.uploadpack": program,
 		} {

@@ -30,7 +30,7 @@ func homeWithJob(t *testing.T) string {
 	}
 	bin := t.TempDir()
 	script := "#!/bin/sh\nexec '" + self + "' standin \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "claude"), []byte(script), 0o700); err != nil {
+	if err := testkit.WriteProgram(filepath.Join(bin, "claude"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bridge/backend/agent/prove/scripted"
+	"bridge/backend/testing/testkit"
 )
 
 // A run of these tests has a /tmp of its own: what the machine's holds under the
@@ -121,7 +122,7 @@ func TestWhatATestLeavesRunningIsNamed(t *testing.T) {
 // it said comes first.
 func TestAProgramThatCannotStartIsNotWaitedFor(t *testing.T) {
 	w := newWorld(t, "p")
-	must(t, os.WriteFile(filepath.Join(w.home.Bin, "failing"), []byte("#!/bin/sh\necho 'loading'\nread line\necho 'Error: the folder is not mine'\nexit 1\n"), 0o700))
+	must(t, testkit.WriteProgram(filepath.Join(w.home.Bin, "failing"), []byte("#!/bin/sh\necho 'loading'\nread line\necho 'Error: the folder is not mine'\nexit 1\n"), 0o700))
 	for name, wait := range map[string]func(terminal *scripted.Terminal) error{
 		"its screen": func(terminal *scripted.Terminal) error {
 			must(t, terminal.Type(scripted.Return))

@@ -47,8 +47,8 @@ func (w *world) gated() gates {
 		must(w.T, syscall.Mkfifo(pipe, 0o600))
 	}
 	through, holding := filepath.Join(w.home.Bin, "bridge-gate"), filepath.Join(w.home.Bin, "prompt-gate")
-	must(w.T, os.WriteFile(through, fmt.Appendf(nil, modGate, filepath.Join(w.home.Bin, "bridge"), g.mod), 0o700))
-	must(w.T, os.WriteFile(holding, fmt.Appendf(nil, promptGate, g.prompt), 0o700))
+	must(w.T, testkit.WriteProgram(through, fmt.Appendf(nil, modGate, filepath.Join(w.home.Bin, "bridge"), g.mod), 0o700))
+	must(w.T, testkit.WriteProgram(holding, fmt.Appendf(nil, promptGate, g.prompt), 0o700))
 	w.changeModule(func(module string) string {
 		return strings.Replace(module, `["`+filepath.Join(w.home.Bin, "bridge")+`"`, `["`+through+`"`, 1)
 	})

@@ -459,7 +459,7 @@ func TestHeadlessClaudeEnds(t *testing.T) {
 	since := time.Now()
 	calls := filepath.Join(w.home.Root, "mod-calls")
 	noting := filepath.Join(w.home.Bin, "notes-mod")
-	must(t, os.WriteFile(noting, []byte("#!/bin/sh\necho called >>"+calls+"\n"), 0o700))
+	must(t, testkit.WriteProgram(noting, []byte("#!/bin/sh\necho called >>"+calls+"\n"), 0o700))
 	w.changeModule(func(module string) string {
 		return strings.Replace(module, `["`+filepath.Join(w.home.Bin, "bridge")+`"`, `["`+noting+`"`, 1)
 	})
@@ -682,7 +682,7 @@ func TestOwnerAndABrokenCodex(t *testing.T) {
 	must(t, w.page.stop())
 	broken, mode := filepath.Join(w.home.Root, "broken-codex"), filepath.Join(w.home.Root, "mode")
 	script := fmt.Sprintf(brokenCodex, filepath.Join(w.home.Bin, "codex"), mode)
-	must(t, os.WriteFile(broken, []byte(script), 0o700))
+	must(t, testkit.WriteProgram(broken, []byte(script), 0o700))
 	w.home.More = append(w.home.More, "BRIDGE_CODEX_BIN="+broken)
 	w.serve()
 	w.shown("codex to be back", func(s state) bool { return s.peer("codex-p").SessionID != "" })

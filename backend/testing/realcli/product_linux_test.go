@@ -72,7 +72,7 @@ func bring(to string) error {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(to, raw, 0o700)
+		return testkit.WriteProgram(to, raw, 0o700)
 	}
 	return testkit.Build(to, "bridge/cmd/"+program)
 }

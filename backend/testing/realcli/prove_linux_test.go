@@ -96,7 +96,7 @@ func TestCAN_01_ACodexThatIsOneFileHasNoBackgroundServer(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(w.home.Bin, "codex"))
 	must(t, err)
 	program := filepath.Join(w.home.Root, "codex")
-	must(t, os.WriteFile(program, raw, 0o700))
+	must(t, testkit.WriteProgram(program, raw, 0o700))
 	run := prove.Run{
 		Kind: bridge.Codex, Program: program, Bridge: filepath.Join(folder, "bridge"), StepTimeout: prove.DefaultPatience,
 		Only: []prove.Route{prove.Wake, prove.YourWords, prove.ToChild, prove.PermissionPrompt},
@@ -121,7 +121,7 @@ func TestCAN_01_WithoutNamespacesNoAgentIsStarted(t *testing.T) {
 	must(t, err)
 	started := filepath.Join(w.home.Root, "started")
 	must(t, os.Remove(filepath.Join(w.home.Bin, "codex")))
-	must(t, os.WriteFile(filepath.Join(w.home.Bin, "codex"), []byte("#!/bin/sh\ntouch "+started+"\n"), 0o700))
+	must(t, testkit.WriteProgram(filepath.Join(w.home.Bin, "codex"), []byte("#!/bin/sh\ntouch "+started+"\n"), 0o700))
 	cmd := w.home.Command(soon(t), w.home.Dir, "/bin/sh", "-c", "echo 0 > /proc/sys/user/max_net_namespaces && exec "+filepath.Join(folder, "bridge")+" prove codex")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
@@ -278,7 +278,7 @@ func shimmed(kind bridge.AgentKind, cases string) func(*scripted.Home) error {
 		path := filepath.Join(home.Root, "shim")
 		script := "#!/bin/sh\nreal=" + filepath.Join(home.Bin, string(kind)) + "\ncase \" $* \" in\n" + cases + "\n*) exec $real \"$@\";;\nesac\n"
 		home.More = append(home.More, "BRIDGE_"+strings.ToUpper(string(kind))+"_BIN="+path)
-		return os.WriteFile(path, []byte(script), 0o700)
+		return testkit.WriteProgram(path, []byte(script), 0o700)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"bridge/backend/agent"
 	"bridge/backend/core/chat"
+	"bridge/backend/testing/testkit"
 )
 
 // TestCHT_06_TheRealCodexRefuses: the refusals that count as certain are worded as
@@ -32,7 +33,7 @@ func TestCHT_06_TheRealCodexRefuses(t *testing.T) {
 			fmt.Fprintf(&env, " '%s'", pair)
 		}
 		script := "#!/bin/sh\ncase " + program + " in older) shift; set -- no-queue \"$@\";; esac\nexec env -i" + env.String() + " codex \"$@\"\n"
-		must(t, os.WriteFile(path, []byte(script), 0o700))
+		must(t, testkit.WriteProgram(path, []byte(script), 0o700))
 		return path
 	}
 	push := func(program, thread string, want chat.QueueResult, words string) {

@@ -181,7 +181,7 @@ var stepped = sync.OnceValues(func() (binary string, err error) {
 		}
 		data, err := os.ReadFile(filepath.Join(filepath.Dir(program), name))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(to, name), data, 0o700)
+			err = testkit.WriteProgram(filepath.Join(to, name), data, 0o700)
 		}
 		if err != nil {
 			return "", err

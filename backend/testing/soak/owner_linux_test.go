@@ -153,7 +153,7 @@ func TestCHT_06_TheOwnersWordsArriveOnceOrAreUnconfirmed(t *testing.T) {
 	total := testkit.Rounds(t, 100, 400) // the page may send a hundred in a minute; more wait for the next one
 	queues := t.TempDir()
 	codex := filepath.Join(t.TempDir(), "codex")
-	if err := os.WriteFile(codex, fmt.Appendf(nil, queueScript, queues), 0o700); err != nil {
+	if err := testkit.WriteProgram(codex, fmt.Appendf(nil, queueScript, queues), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("BRIDGE_CODEX_BIN", codex)

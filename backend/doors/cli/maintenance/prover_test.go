@@ -12,6 +12,7 @@ import (
 	"bridge/backend/agent/prove"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/proof"
+	"bridge/backend/testing/testkit"
 )
 
 // child writes a shell script that stands for `bridge prove`, and returns its path.
@@ -21,7 +22,7 @@ func child(t *testing.T, script string) string {
 		t.Skip("only Linux tries agents")
 	}
 	path := filepath.Join(t.TempDir(), "child")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+	if err := testkit.WriteProgram(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path

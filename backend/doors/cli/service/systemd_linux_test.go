@@ -13,6 +13,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/config"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/testkit"
 )
 
 // desk is an account's service whose systemctl is a script of the test: it notes
@@ -31,7 +32,7 @@ func newDesk(t *testing.T) desk {
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho \"$XDG_RUNTIME_DIR $*\" >> " + dir + "/calls\n" +
 		"case \"$(echo \"$*\" | sed 's/--user //')\" in *\"$(cat " + dir + "/refuses)\"*) echo 'systemd says no' >&2; exit 1;; *show*) cat " + dir + "/shows;; esac\n"
-	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(script), 0o700); err != nil {
+	if err := testkit.WriteProgram(filepath.Join(dir, "systemctl"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

@@ -15,6 +15,7 @@ import (
 	"bridge/backend/doors/cli/outcome"
 	"bridge/backend/doors/worker"
 	"bridge/backend/platform/config"
+	"bridge/backend/testing/testkit"
 )
 
 func nothing(string) string { return "" }
@@ -65,12 +66,12 @@ func TestAJobWithoutItsToolsIsNotBegun(t *testing.T) {
 	script := []byte("#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
 	whole, alone := filepath.Join(folder, "whole"), filepath.Join(folder, "alone")
 	for _, dir := range []string{whole, alone} {
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, worker.RunnerName), nil, 0o700)); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700), testkit.WriteProgram(filepath.Join(dir, worker.RunnerName), nil, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	server := filepath.Join(whole, worker.MCPName)
-	if err := errors.Join(home.Ensure(), os.WriteFile(filepath.Join(folder, "claude"), script, 0o700), os.WriteFile(server, nil, 0o700)); err != nil {
+	if err := errors.Join(home.Ensure(), testkit.WriteProgram(filepath.Join(folder, "claude"), script, 0o700), testkit.WriteProgram(server, nil, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	getenv := func(name string) string { return map[string]string{"PATH": folder}[name] }
