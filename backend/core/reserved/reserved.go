@@ -19,6 +19,17 @@ type Folder struct {
 	Except string
 }
 
+// IsPrivate reports whether a folder holds files that only the owner may read: keys, the
+// state of agents, a browser's profile, settings, Bridge's home, or all of these.
+func (f Folder) IsPrivate() bool {
+	switch f.What {
+	case ofAgents, ofKeys, ofBrowser, ofConfig, ofBridge, ofOwner:
+		return true
+	default:
+		return false
+	}
+}
+
 // Owner is whose folders are listed.
 type Owner struct {
 	System string              // as runtime.GOOS names it

@@ -4,10 +4,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
 	"bridge/backend/core/job"
+	"bridge/backend/core/reserved"
 )
 
 // systemPaths are the paths that programs of any kind read on a Unix system: programs,
@@ -21,6 +23,17 @@ var systemPaths = []string{
 // certificateVariables name files and folders of certificates.
 var certificateVariables = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"}
 
+// temporaryFolders hold the temporary files of all programs.
+var temporaryFolders = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
+// gitSettings are git's own files below the folder of settings. Its neighbours can hold
+// passwords.
+var gitSettings = []string{"config", "attributes", "ignore"}
+
+// nodeParts are the folders of a node installation that programs read. The installation can
+// be ~ or ~/.local, whose other folders hold the owner's files.
+var nodeParts = []string{"bin", "lib", "libexec"}
+
 // readable returns what a job of a paired PC reads besides what it may write: its folder,
 // the system, the programs that it needs and state, what its agent keeps for itself
 // (SEC-04). Bridge's home and everything else of the owner's are not among it.
@@ -28,23 +41,33 @@ func readable(spec job.Spec, env Environ, state []string) []string {
 	return slices.Concat(systemPaths, state, []string{spec.Folder}, spec.Writable, Programs(spec, env))
 }
 
-// Programs returns the folders and files that the programs of a job need of the owner's:
-// the programs themselves, those on the PATH, certificates, and git's settings.
+// Programs returns the absolute paths of the folders and files that the programs of a job
+// read of the owner's: the programs, the folders of the PATH, certificates and git's settings.
+// It omits each folder that is or holds a private one: the owner's home, keys, the state
+// of an agent, or Bridge's home (SEC-04).
 func Programs(spec job.Spec, env Environ) []string {
 	home := UserHome(env)
-	paths := []string{filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config", "git")} // whose name stands in its commits
+	settings := env.Get("XDG_CONFIG_HOME")
+	if settings == "" {
+		settings = filepath.Join(home, ".config")
+	}
+	paths := []string{filepath.Join(home, ".gitconfig")}
+	for _, name := range gitSettings {
+		paths = append(paths, filepath.Join(settings, "git", name))
+	}
 	for _, name := range certificateVariables {
 		paths = append(paths, env.Get(name))
 	}
 	folders := filepath.SplitList(env.Get("PATH"))
 	paths = append(paths, folders...)
 	for _, program := range programsOf(spec) {
-		paths = append(paths, homeOf(program)...)
+		paths = append(paths, partsOf(program)...)
 	}
 	if node := find("node", folders); node != "" {
-		paths = append(paths, homeOf(node)...)
+		paths = append(paths, partsOf(node)...)
 	}
-	return slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) })
+	private := privateFolders(spec, env)
+	return slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) || holdsPrivate(path, private) })
 }
 
 // programsOf returns the programs that a job starts of itself.
@@ -58,26 +81,59 @@ func programsOf(spec job.Spec) []string {
 	return programs
 }
 
-// homeOf returns the folders from which a program reads its own parts: where it is named,
-// where it lies, and the packages of node that it belongs to.
-func homeOf(program string) []string {
+// partsOf returns the paths from which a program reads its own parts: the program, the
+// folder of its name, the folder of the file, and the packages of node that it belongs to.
+func partsOf(program string) []string {
 	if !filepath.IsAbs(program) {
 		return nil
 	}
-	folders := []string{filepath.Dir(program)}
+	paths := []string{program, filepath.Dir(program)}
 	real, err := filepath.EvalSymlinks(program)
 	if err != nil {
-		return folders
+		return paths
 	}
 	const packages = string(filepath.Separator) + "node_modules"
 	if at := strings.Index(real, packages+string(filepath.Separator)); at > 0 {
-		return append(folders, real[:at+len(packages)])
+		return append(paths, real[:at+len(packages)])
 	}
-	folders = append(folders, filepath.Dir(real))
+	paths = append(paths, real, filepath.Dir(real))
 	if filepath.Base(filepath.Dir(real)) == "bin" && filepath.Base(real) == "node" {
-		folders = append(folders, filepath.Dir(filepath.Dir(real)))
+		for _, part := range nodeParts {
+			paths = append(paths, filepath.Join(filepath.Dir(filepath.Dir(real)), part))
+		}
 	}
-	return folders
+	return paths
+}
+
+// privateFolders returns the folders that no job of a paired PC reads whole, each with all
+// links resolved.
+func privateFolders(spec job.Spec, env Environ) []string {
+	owner := reserved.Owner{
+		System: runtime.GOOS, Home: UserHome(env), Getenv: env.Get, Join: filepath.Join, IsAbs: filepath.IsAbs,
+	}
+	private := append([]string{spec.StateFolder, os.TempDir()}, temporaryFolders...)
+	for _, folder := range owner.Folders() {
+		if folder.IsPrivate() {
+			private = append(private, folder.Path)
+		}
+	}
+	for i, folder := range private {
+		if real, err := filepath.EvalSymlinks(folder); err == nil { // a missing folder has no links
+			private[i] = real
+		}
+	}
+	return private
+}
+
+// holdsPrivate reports whether a path is one of the private folders or lies above one.
+func holdsPrivate(path string, private []string) bool {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return slices.ContainsFunc(private, func(folder string) bool {
+		relative, err := filepath.Rel(path, folder)
+		return err == nil && filepath.IsLocal(relative)
+	})
 }
 
 // find returns the program of that name in the first of these folders that has it.
