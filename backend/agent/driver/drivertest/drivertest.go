@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"bridge/backend/core/job"
+	"bridge/backend/platform/sandbox"
 	"bridge/backend/testing/testkit"
 )
 
@@ -78,6 +79,11 @@ func Start(t *testing.T, bench Bench, spec job.Spec) *Job {
 	t.Cleanup(func() {
 		defer cancel()
 		j.Close()
+		// A job's runner does the same. A sandbox of the CLI's own can survive its parent: bwrap
+		// waits for good if its parent is killed while it starts.
+		if err := sandbox.End(ctx, sandbox.Mark{Job: spec.Job, Token: spec.Token}, nil); err != nil {
+			t.Error(err)
+		}
 		if t.Failed() {
 			for _, event := range j.All {
 				t.Logf("%T %+v", event, event)
