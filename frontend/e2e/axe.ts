@@ -27,8 +27,14 @@ export async function violations(page: Page): Promise<string[]> {
 /** Waits until no colour is on its way to another one: axe would look at one between. */
 const changed = (page: Page) =>
   page.evaluate(async () => {
-    const moving = document.getAnimations().filter((animation) => animation instanceof CSSTransition);
-    await Promise.all(moving.map(({ finished }) => finished.catch(() => undefined)));
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    const moving = () => document.getAnimations().filter((animation) => animation instanceof CSSTransition);
+    // A new colour scheme is in force in the next frame: only then do its transitions begin.
+    await frame();
+    await frame();
+    for (let left = moving(); left.length > 0; left = moving()) {
+      await Promise.all(left.map(({ finished }) => finished.catch(() => undefined)));
+    }
   });
 
 /** The page has no frames: so it is looked at as a whole, which takes a third of the time. */

@@ -55,6 +55,12 @@ export class Jobs {
     return (await stateOf(this.page)).runs;
   }
 
+  /** Waits until the job's log has the text. */
+  async writes(job: string, text: string): Promise<void> {
+    const log = async () => (await this.page.request.get(`/api/runs/${job}?from=0`)).text();
+    await expect.poll(log, { timeout: 30_000 }).toContain(text);
+  }
+
   async reaches(job: string, status: RunStatus): Promise<void> {
     const find = async () => (await this.runs()).find((r) => r.job === job)?.status;
     await expect.poll(find, { timeout: 30_000 }).toBe(status);

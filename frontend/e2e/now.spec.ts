@@ -181,6 +181,13 @@ test('DSK-06 a drag moves the drawing itself, and what came into view is drawn a
   expect(places).toContain('translateX(25px)');
   expect(places.at(-1)).toBe('');
   await expect(page.getByRole('complementary', { name: 'Details' })).toHaveCount(0); // a drag is no click
+  const count = (await moved()).length;
+  await page.mouse.move(middle.x, middle.y);
+  await page.mouse.down({ button: 'right' });
+  await page.mouse.move(middle.x + 100, middle.y, { steps: 4 });
+  await page.mouse.up({ button: 'right' });
+  await page.mouse.move(middle.x, middle.y, { steps: 4 });
+  expect(await moved()).toHaveLength(count); // only the first button drags
   await drag(300);
   await drag(-400); // the present goes on meanwhile
   await drag(-400);

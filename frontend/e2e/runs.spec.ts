@@ -57,6 +57,7 @@ test('DSK-06 JOB-10 a log follows its end, and not a reader who went up', async 
   const [more, end] = [jobs.gate(), jobs.gate()];
   const lines = Array.from({ length: 60 }, (_, i) => `run step ${i}`);
   const job = await jobs.give([...lines, more.line, 'run the last step', end.line], { title: 'Many steps' });
+  await jobs.writes(job, 'step 59');
   await page.goto(`/#/runs/${job}`);
   const log = page.getByRole('region', { name: 'Log' });
   await expect(log.getByText('step 59', { exact: true })).toBeInViewport();

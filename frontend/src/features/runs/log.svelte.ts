@@ -32,7 +32,7 @@ export class RunLog {
    */
   read(): Promise<void> {
     this.#again = true;
-    this.#reading ??= this.#readAll().finally(() => (this.#reading = null));
+    this.#reading ??= this.#readAll();
     return this.#reading;
   }
 
@@ -41,6 +41,7 @@ export class RunLog {
       this.#again = false;
       await this.#read();
     }
+    this.#reading = null; // in the same step: no one asks in between
   }
 
   /** Begins anew with the log's first byte. */
