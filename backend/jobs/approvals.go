@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,20 +63,35 @@ func (j *approvals) answerAgainLocked(r *run, approval *job.Approval) {
 // sandbox, on the dashboard (SEC-03). Only an answer with the approval's id counts; a
 // plain message never does (JOB-07).
 func (j *approvals) put(ctx context.Context) error {
+	var failed []error
 	for _, open := range j.open() {
-		id := "approval-" + open.approval.ID + "-" + open.recipient.ID
+		id, conversation := messageIDs(open.approval.ID, open.recipient.ID)
 		from := bridge.Address{ID: open.job.Name, Name: open.job.Name, Agent: open.job.Agent}
 		err := j.opts.Broker.Deliver(ctx, from, open.recipient.ID, api.SendArgs{
-			To: open.recipient.Name, MessageID: id, ConversationID: "approval-" + open.approval.ID, Body: open.body(),
+			To: open.recipient.Name, MessageID: id, ConversationID: conversation, Body: open.body(),
 		})
 		if err != nil {
-			return err
+			failed = append(failed, fmt.Errorf("%s of %s: %w", open.approval.ID, open.job.Name, err))
+			continue
 		}
 		j.mu.Lock()
 		open.run.asked[open.approval.ID+open.recipient.ID] = true
 		j.mu.Unlock()
 	}
-	return j.paired.Put(ctx)
+	return errors.Join(append(failed, j.paired.Put(ctx))...)
+}
+
+// messageIDs returns the ids of the message that asks the recipient, and of its conversation:
+// the same ones in each call. Long ids of approvals are replaced by their digests.
+func messageIDs(approval, recipient string) (message, conversation string) {
+	message, conversation = "approval-"+approval+"-"+recipient, "approval-"+approval
+	if len(message) > bridge.MaxIDChars {
+		message = fmt.Sprintf("approval-%x", sha256.Sum256([]byte(approval+" "+recipient)))
+	}
+	if len(conversation) > bridge.MaxIDChars {
+		conversation = fmt.Sprintf("approval-%x", sha256.Sum256([]byte(approval)))
+	}
+	return message, conversation
 }
 
 // openQuestion is an approval that its recipient has not received yet.
@@ -93,7 +109,8 @@ func (j *approvals) open() (list []openQuestion) {
 		for _, approval := range r.approvals {
 			entry, has := j.book.Get(r.job)
 			caller, some := j.book.AnswersTo(entry, len(approval.PassedUp))
-			if has && some && !approval.LeavesSandbox && approval.IsOpen(j.opts.Now()) && !r.asked[approval.ID+caller.ID] {
+			here := entry.PC == "" // a paired PC polls and asks its own session
+			if has && some && here && !approval.LeavesSandbox && approval.IsOpen(j.opts.Now()) && !r.asked[approval.ID+caller.ID] {
 				list = append(list, openQuestion{r, entry, approval, caller})
 			}
 		}

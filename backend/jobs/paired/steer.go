@@ -2,6 +2,7 @@ package paired
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"bridge/backend/broker"
@@ -135,9 +136,10 @@ func (j *Jobs) Answer(ctx context.Context, id, answerer string, decision job.Dec
 	return after, err
 }
 
-// Put delivers the open approvals of jobs to their supervisors. It stops at the first one that
-// cannot be delivered, and fails with its error.
+// Put delivers the open approvals of jobs to their supervisors. It fails with the errors of
+// those that cannot be delivered, which the next call repeats.
 func (j *Jobs) Put(ctx context.Context) error {
+	var failed []error
 	for _, entry := range j.opts.Registry.All() {
 		if entry.Mirror == nil || entry.State.IsEnded() {
 			continue
@@ -154,9 +156,9 @@ func (j *Jobs) Put(ctx context.Context) error {
 			id := fmt.Sprintf("approval-%x", Digest(entry.Mirror.PC+" "+entry.Name+" "+approval.ID+" "+caller.ID))
 			if err := j.opts.Supervisors.Deliver(ctx, entry, id, id, j.opts.Supervisors.Question(entry, approval, caller)); err != nil {
 				undo()
-				return err
+				failed = append(failed, fmt.Errorf("%s of %s: %w", approval.ID, entry.Name, err))
 			}
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
