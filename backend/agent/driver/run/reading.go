@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"bridge/backend/core/job"
+	"bridge/backend/core/remote"
 	"bridge/backend/core/reserved"
 )
 
@@ -67,7 +68,22 @@ func Programs(spec job.Spec, env Environ) []string {
 		paths = append(paths, partsOf(node)...)
 	}
 	private := privateFolders(spec, env)
-	return slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) || holdsPrivate(path, private) })
+	paths = slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) || holdsPrivate(path, private) })
+	return withoutNested(paths)
+}
+
+// withoutNested returns the cleaned paths that lie in no other one, sorted: codex's sandbox
+// fails at a program within a folder that it mounted before.
+func withoutNested(paths []string) []string {
+	var all []string
+	for _, path := range paths {
+		all = append(all, filepath.Clean(path))
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return slices.DeleteFunc(slices.Clone(all), func(path string) bool {
+		return slices.ContainsFunc(all, func(other string) bool { return other != path && remote.IsWithin(other, path) })
+	})
 }
 
 // programsOf returns the programs that a job starts of itself.
@@ -130,10 +146,7 @@ func holdsPrivate(path string, private []string) bool {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	return slices.ContainsFunc(private, func(folder string) bool {
-		relative, err := filepath.Rel(path, folder)
-		return err == nil && filepath.IsLocal(relative)
-	})
+	return slices.ContainsFunc(private, func(folder string) bool { return remote.IsWithin(path, folder) })
 }
 
 // find returns the program of that name in the first of these folders that has it.

@@ -74,6 +74,13 @@ func TestSEC_04_NoProgramOpensTheOwnersFolders(t *testing.T) {
 					t.Errorf("the job does not read %s: %q", want, read)
 				}
 			}
+			for i, path := range read {
+				for _, other := range read[i+1:] {
+					if strings.HasPrefix(other, path+"/") || other == path {
+						t.Errorf("%s lies in %s, which is read", other, path)
+					}
+				}
+			}
 			for _, name := range secrets {
 				for _, path := range read {
 					if holds(path, filepath.Join(home, name)) {
