@@ -70,3 +70,13 @@ func distance(a, b string) int {
 	}
 	return rows[len(from)][len(to)]
 }
+
+// DidYouMean returns the question "Did you mean NAME?" about the name that is most similar
+// to the typed text, or "" if none is similar.
+func DidYouMean(typed string, names []string) string {
+	like := Similar(typed, names)
+	if len(like) == 0 {
+		return ""
+	}
+	return "Did you mean " + like[0] + "?"
+}

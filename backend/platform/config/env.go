@@ -23,18 +23,52 @@ const (
 	mostBackupHours        = 366 * 24
 )
 
-// ownNames are the variables of the environment that Bridge reads, without those of the
-// agents' programs.
-var ownNames = []string{
-	"BRIDGE_ARCHIVE_AGE_MS", "BRIDGE_ASKS_THE_SHELL", "BRIDGE_AUTO_BACKUP", "BRIDGE_BACKUP_INTERVAL_MS",
-	"BRIDGE_BACKUP_RETENTION", "BRIDGE_HOME", "BRIDGE_HUB_HOME", "BRIDGE_ISOLATED", "BRIDGE_JOB", "BRIDGE_JOB_TOKEN",
-	"BRIDGE_KEPT_BELOW_TMP", "BRIDGE_LOG_LEVEL", "BRIDGE_MESSAGE_TTL_MS", "BRIDGE_NAME", "BRIDGE_PORT", "BRIDGE_PROVE",
-	"BRIDGE_QUEUED_MAIL_MAX_AGE_MS",
+// environmentVariable is one variable that Bridge reads.
+type environmentVariable struct {
+	name string
+	// usable reports whether Bridge can use a value; nil accepts any. want names the usable
+	// values for people.
+	usable func(value string) bool
+	want   string
+}
+
+// environmentVariables are the variables that Bridge reads, without those of the agents'
+// programs.
+var environmentVariables = []environmentVariable{
+	{"BRIDGE_ARCHIVE_AGE_MS", isMillis, millisWanted},
+	{"BRIDGE_ASKS_THE_SHELL", nil, ""},
+	{"BRIDGE_AUTO_BACKUP", isNumber(1), "0 or 1"},
+	{"BRIDGE_BACKUP_INTERVAL_MS", isMillis, millisWanted},
+	{"BRIDGE_BACKUP_RETENTION", isNumber(math.MaxInt32), "a number of backups"},
+	{"BRIDGE_HOME", nil, ""},
+	{"BRIDGE_HUB_HOME", nil, ""},
+	{"BRIDGE_ISOLATED", nil, ""},
+	{"BRIDGE_JOB", nil, ""},
+	{"BRIDGE_JOB_TOKEN", nil, ""},
+	{"BRIDGE_KEPT_BELOW_TMP", nil, ""},
+	{"BRIDGE_LOG_LEVEL", func(value string) bool { return new(slog.Level).UnmarshalText([]byte(value)) == nil }, "debug, info, warn or error"},
+	{"BRIDGE_MESSAGE_TTL_MS", isMillis, millisWanted},
+	{"BRIDGE_NAME", nil, ""},
+	{"BRIDGE_PORT", isNumber(65535), "a number from 0 to 65535"},
+	{"BRIDGE_PROVE", func(value string) bool { return ProveMode(value).check() == nil }, "auto or off"},
+	{"BRIDGE_QUEUED_MAIL_MAX_AGE_MS", isMillis, millisWanted},
+}
+
+const millisWanted = "a number of milliseconds"
+
+func isMillis(value string) bool { return millis(value, -1) >= 0 }
+
+// isNumber returns a function that accepts the numbers from 0 to most.
+func isNumber(most int) func(value string) bool {
+	return func(value string) bool { return number(value, most, -1) >= 0 }
 }
 
 // Variables returns the names of the variables that Bridge reads, sorted.
 func Variables() []string {
-	all := slices.Clone(ownNames)
+	var all []string
+	for _, variable := range environmentVariables {
+		all = append(all, variable.name)
+	}
 	for _, kind := range bridge.Kinds() {
 		all = append(all, binVariable(kind))
 	}
@@ -55,8 +89,8 @@ func MisspeltVariables(environ []string) (sentences []string) {
 		if !strings.HasPrefix(strings.ToUpper(name), ownVariables) || slices.Contains(known, name) {
 			continue
 		}
-		if like := bridge.Similar(name, known); len(like) > 0 {
-			sentences = append(sentences, name+" is no variable of Bridge. Did you mean "+like[0]+"?")
+		if question := bridge.DidYouMean(name, known); question != "" {
+			sentences = append(sentences, name+" is no variable of Bridge. "+question)
 		}
 	}
 	slices.Sort(sentences)
@@ -66,29 +100,12 @@ func MisspeltVariables(environ []string) (sentences []string) {
 // InvalidVariables returns one sentence for each variable of the environment whose value
 // Bridge cannot use: it counts as not set. environ holds NAME=value.
 func InvalidVariables(environ []string) (sentences []string) {
-	const milliseconds = "a number of milliseconds"
-	for _, variable := range environ {
-		name, value, _ := strings.Cut(variable, "=")
-		if value == "" {
-			continue
-		}
-		usable, want := true, ""
-		switch name {
-		case "BRIDGE_PORT":
-			usable, want = number(value, 65535, -1) >= 0, "a number from 0 to 65535"
-		case "BRIDGE_AUTO_BACKUP":
-			usable, want = number(value, 1, -1) >= 0, "0 or 1"
-		case "BRIDGE_BACKUP_RETENTION":
-			usable, want = number(value, math.MaxInt32, -1) >= 0, "a number of backups"
-		case "BRIDGE_MESSAGE_TTL_MS", "BRIDGE_QUEUED_MAIL_MAX_AGE_MS", "BRIDGE_BACKUP_INTERVAL_MS", "BRIDGE_ARCHIVE_AGE_MS":
-			usable, want = millis(value, -1) >= 0, milliseconds
-		case "BRIDGE_PROVE":
-			usable, want = ProveMode(value).check() == nil, "auto or off"
-		case "BRIDGE_LOG_LEVEL":
-			usable, want = new(slog.Level).UnmarshalText([]byte(value)) == nil, "debug, info, warn or error"
-		}
-		if !usable {
-			sentences = append(sentences, name+" is "+strconv.Quote(value)+": it must be "+want)
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		for _, known := range environmentVariables {
+			if known.name == name && value != "" && known.usable != nil && !known.usable(value) {
+				sentences = append(sentences, name+" is "+strconv.Quote(value)+": it must be "+known.want)
+			}
 		}
 	}
 	slices.Sort(sentences)

@@ -144,8 +144,8 @@ func checkMember(path string) (*memberNode, error) {
 				return &memberNode{valueType: node.valueType.Elem()}, nil
 			}
 			err := fmt.Sprintf("there is no setting %q", path)
-			if like := bridge.Similar(path, Members()); len(like) > 0 {
-				err += ". Did you mean " + like[0] + "?"
+			if question := bridge.DidYouMean(path, Members()); question != "" {
+				err += ". " + question
 			} else if meant := meantMember("", path, nil, Members()); meant != "" {
 				err += ". Did you mean " + meant + "?"
 			} else {

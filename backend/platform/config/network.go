@@ -48,6 +48,24 @@ type Sharing struct {
 	AllowPeers []string `json:"allowPeers,omitempty"`
 }
 
+// AllowList is the list of the PCs with one permission here.
+type AllowList struct {
+	Permission string    // the word of `bridge allow`: "jobs"
+	Member     string    // of network in config.json: "remoteJobs"
+	Peers      *[]string // points into the settings
+}
+
+// AllowLists returns the lists of n, one for each permission. A caller can change them.
+func (n *Network) AllowLists() []AllowList {
+	return []AllowList{
+		{"messages", "messages", &n.Messages.AllowPeers},
+		{"decisions", "decisions", &n.Decisions.AllowPeers},
+		{"dashboard", "dashboard", &n.Dashboard.AllowPeers},
+		{"files", "files", &n.Files.AllowPeers},
+		{"jobs", "remoteJobs", &n.RemoteJobs.AllowPeers},
+	}
+}
+
 // Policy returns the permissions of other PCs here.
 func (n Network) Policy() remote.Policy {
 	return remote.Policy{Enabled: n.Enabled, RemoteJobs: n.RemoteJobs, Files: n.Files, Shares: map[remote.Share][]string{
@@ -92,7 +110,10 @@ func (n Network) Teams() []string {
 
 // Names returns the PCs with any permission, sorted and without duplicates.
 func (n Network) Names() []string {
-	names := slices.Concat(n.RemoteJobs.AllowPeers, n.Messages.AllowPeers, n.Decisions.AllowPeers, n.Dashboard.AllowPeers, n.Files.AllowPeers)
+	var names []string
+	for _, list := range n.AllowLists() {
+		names = append(names, *list.Peers...)
+	}
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, remote.TeamMark) })
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -100,10 +121,8 @@ func (n Network) Names() []string {
 
 // Without returns the settings without any permission for the PC of that name.
 func (n Network) Without(name string) Network {
-	for _, list := range []*[]string{
-		&n.RemoteJobs.AllowPeers, &n.Messages.AllowPeers, &n.Decisions.AllowPeers, &n.Dashboard.AllowPeers, &n.Files.AllowPeers,
-	} {
-		*list = Listed(*list, name, false)
+	for _, list := range n.AllowLists() {
+		*list.Peers = Listed(*list.Peers, name, false)
 	}
 	return n
 }
@@ -149,22 +168,13 @@ func (n Network) check() error {
 	if err := n.Files.Check(); err != nil {
 		return err
 	}
-	for _, shared := range []struct {
-		member string
-		peers  []string
-	}{
-		{"remoteJobs", n.RemoteJobs.AllowPeers},
-		{"messages", n.Messages.AllowPeers},
-		{"decisions", n.Decisions.AllowPeers},
-		{"dashboard", n.Dashboard.AllowPeers},
-		{"files", n.Files.AllowPeers},
-	} {
-		for _, name := range shared.peers {
-			if team, is := strings.CutPrefix(name, remote.TeamMark); is && shared.member == "decisions" {
+	for _, list := range n.AllowLists() {
+		for _, name := range *list.Peers {
+			if team, is := strings.CutPrefix(name, remote.TeamMark); is && list.Member == "decisions" {
 				name = team
 			}
 			if err := remote.CheckName(name); err != nil {
-				return fmt.Errorf("network.%s.allowPeers: %w", shared.member, err)
+				return fmt.Errorf("network.%s.allowPeers: %w", list.Member, err)
 			}
 		}
 	}

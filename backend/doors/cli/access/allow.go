@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,21 +16,10 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// permissions are the words after the PC's name, each with its list in the settings.
-var permissions = []struct {
-	word string
-	list func(n *config.Network) *[]string
-}{
-	{"messages", func(n *config.Network) *[]string { return &n.Messages.AllowPeers }},
-	{"decisions", func(n *config.Network) *[]string { return &n.Decisions.AllowPeers }},
-	{"dashboard", func(n *config.Network) *[]string { return &n.Dashboard.AllowPeers }},
-	{"files", func(n *config.Network) *[]string { return &n.Files.AllowPeers }},
-	{"jobs", func(n *config.Network) *[]string { return &n.RemoteJobs.AllowPeers }},
-}
-
+// permissionWords returns the words after the PC's name.
 func permissionWords() (words []string) {
-	for _, permission := range permissions {
-		words = append(words, permission.word)
+	for _, list := range new(config.Network).AllowLists() {
+		words = append(words, list.Permission)
 	}
 	return words
 }
@@ -77,11 +67,8 @@ func checkPermissions(mayBeAll bool) cobra.PositionalArgs {
 			if slices.Contains(words, word) {
 				continue
 			}
-			meant := ""
-			if like := bridge.Similar(word, words); len(like) > 0 {
-				meant = " Did you mean " + like[0] + "?"
-			}
-			return &outcome.UsageError{Err: fmt.Errorf("%q is no permission: choose of %s.%s", word, strings.Join(words, ", "), meant)}
+			text := fmt.Sprintf("%q is no permission: choose of %s. %s", word, strings.Join(words, ", "), bridge.DidYouMean(word, words))
+			return &outcome.UsageError{Err: errors.New(strings.TrimSpace(text))}
 		}
 		return nil
 	}
@@ -120,10 +107,9 @@ func changePermissions(r command.Run, owner Owner, cmd *cobra.Command, args []st
 		if err := checkName(network, *n, name, words, allows); err != nil {
 			return err
 		}
-		for _, permission := range permissions {
-			if slices.Contains(words, permission.word) || slices.Contains(words, "all") {
-				list := permission.list(n)
-				*list = config.Listed(*list, name, allows)
+		for _, list := range n.AllowLists() {
+			if slices.Contains(words, list.Permission) || slices.Contains(words, "all") {
+				*list.Peers = config.Listed(*list.Peers, name, allows)
 			}
 		}
 		return nil
@@ -158,11 +144,11 @@ func checkName(network api.Network, settings config.Network, name string, words 
 	if slices.Contains(names, name) || !allows && slices.Contains(settings.Names(), name) {
 		return nil
 	}
-	meant := ""
-	if like := bridge.Similar(name, names); len(like) > 0 {
-		meant = " Did you mean " + like[0] + "?"
+	question := bridge.DidYouMean(name, names)
+	if question != "" {
+		question += " "
 	}
-	return bridge.Errorf(bridge.NotFound, "no PC is called %q.%s `bridge network` lists them", name, meant)
+	return bridge.Errorf(bridge.NotFound, "no PC is called %q. %s`bridge network` lists them", name, question)
 }
 
 // sentenceOf returns what the PC, or the whole team, may do here.

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,18 +81,17 @@ func withNames(ctx context.Context, client *ipc.Client, typed []string, err erro
 	}
 	text := "(bridge status lists the sessions)"
 	if status, failed := client.Status(ctx); failed == nil {
-		var names, like []string
+		var names []string
+		question := ""
 		for _, peer := range status.Peers {
 			names = append(names, peer.Name)
 		}
 		for _, word := range typed {
 			if !slices.Contains(names, word) && strings.Contains(err.Error(), fmt.Sprintf("%q", word)) {
-				like = append(like, bridge.Similar(word, names)...)
+				question = cmp.Or(question, bridge.DidYouMean(word, names))
 			}
 		}
-		if len(like) > 0 {
-			text = "Did you mean " + like[0] + "? " + text
-		}
+		text = strings.TrimSpace(question + " " + text)
 	}
 	return bridge.WithCause(bridge.NotFound, err, err.Error()+". "+text)
 }

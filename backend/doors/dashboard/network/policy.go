@@ -153,18 +153,10 @@ func (t teamRequest) applyTo(network *config.Network, present *api.Team) error {
 }
 
 func (p peerRequest) applyTo(network *config.Network, name string) {
-	for _, row := range []struct {
-		list *[]string
-		may  *bool
-	}{
-		{&network.RemoteJobs.AllowPeers, p.Jobs},
-		{&network.Messages.AllowPeers, p.Messages},
-		{&network.Decisions.AllowPeers, p.Decisions},
-		{&network.Dashboard.AllowPeers, p.Dashboard},
-		{&network.Files.AllowPeers, p.Files},
-	} {
-		if row.may != nil {
-			*row.list = config.Listed(*row.list, name, *row.may)
+	may := map[string]*bool{"messages": p.Messages, "decisions": p.Decisions, "dashboard": p.Dashboard, "files": p.Files, "jobs": p.Jobs}
+	for _, list := range network.AllowLists() {
+		if allows := may[list.Permission]; allows != nil {
+			*list.Peers = config.Listed(*list.Peers, name, *allows)
 		}
 	}
 }
