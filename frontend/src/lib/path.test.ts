@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { projectName, shortPath } from './path';
+import { isWithin, projectName, shortPath } from './path';
 
 describe('projectName', () => {
   it.each([
@@ -9,6 +9,21 @@ describe('projectName', () => {
     ['/', '/'],
   ])('%s', (folder, want) => {
     expect(projectName(folder)).toBe(want);
+  });
+});
+
+describe('isWithin', () => {
+  it.each([
+    ['/w', '/w', true],
+    ['/w', '/w/api', true],
+    ['/w/', '/w/api', true],
+    ['/', '/w', true],
+    ['/w', '/web', false],
+    ['/w/api', '/w', false],
+    ['C:\\w', 'C:\\w\\api', true],
+    ['C:\\', 'C:\\w', true],
+  ])('%s holds %s: %s', (folder, path, want) => {
+    expect(isWithin(folder, path)).toBe(want);
   });
 });
 

@@ -6,6 +6,12 @@ export function projectName(folder: string): string {
   return parts.at(-1) ?? folder;
 }
 
+/** Returns whether a path is that folder or lies in it. */
+export function isWithin(folder: string, path: string): boolean {
+  const top = folder.replace(/[\\/]+$/, '');
+  return path === folder || (path.startsWith(top) && /^[\\/]/.test(path.slice(top.length)));
+}
+
 /**
  * The folder in at most `max` characters where that is possible, shortened in
  * the middle between whole parts: "/home/…/web/api-server". First and last

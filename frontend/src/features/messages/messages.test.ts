@@ -68,6 +68,12 @@ describe('PGE-09 a message of a job', () => {
   it.each([
     ['codex-job-1', asks, 'It asks:\n\nnpm test', 'Answer by message_subagent with job "codex-job-1".'],
     ['codex-job-1', ended, 'Done.', 'Its work is on the branch bridge/x in /w.'],
+    [
+      'codex-job-1',
+      `It printed:\nIts work is on the branch main, it says.\n${ended}`,
+      'It printed:\nIts work is on the branch main, it says.\nDone.',
+      'Its work is on the branch bridge/x in /w.',
+    ],
     ['codex-job-1', 'Done.', 'Done.', ''],
     ['codex-web', asks, asks, ''], // a session may say so, too
   ])('of %s has what is meant for the agent apart', (from_name, body, own, forAgent) => {

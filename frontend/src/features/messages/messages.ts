@@ -82,7 +82,7 @@ export function mergeMessages(known: Message[], fetched: Message[], limit: numbe
 }
 
 /** Begins what a job's message says to the agent that reads it, after what both read. */
-const FOR_AGENT = /\n+(?=Answer by message_subagent with job |Its work is on the branch )/;
+const FOR_AGENT = /\n+(?=Answer by message_subagent with job |Its work is on the branch )/g;
 
 /**
  * Returns a message's text in two parts: what the owner reads, and what a job tells the agent that
@@ -90,6 +90,8 @@ const FOR_AGENT = /\n+(?=Answer by message_subagent with job |Its work is on the
  */
 export function textParts(message: Message, runs: Pick<Run, 'job'>[]): [string, string] {
   const { body } = message;
-  const at = runs.some(({ job }) => job === message.from_name) ? body.search(FOR_AGENT) : -1;
+  // The job's own words can hold the same line: Bridge's stands last.
+  const last = [...body.matchAll(FOR_AGENT)].at(-1)?.index ?? -1;
+  const at = runs.some(({ job }) => job === message.from_name) ? last : -1;
   return at < 0 ? [body, ''] : [body.slice(0, at), body.slice(at).trimStart()];
 }

@@ -12,6 +12,7 @@ import type {
   PolicyChange,
   Team,
 } from '../../lib/api';
+import { isWithin } from '../../lib/path';
 import type { Sign } from '../../ui/signs';
 
 /** How long a code is good for: "9:41 left". */
@@ -163,10 +164,7 @@ export function allowed(draft: Draft, kind: Kind, on: boolean, agentsHere: strin
 
 /** The folders of sessions that are connected here, to be offered for jobs: the first four that are not allowed yet. */
 export function folderOffers(peers: Pick<Peer, 'cwd'>[], roots: string[]): string[] {
-  const known = (folder: string) =>
-    roots.some(
-      (root) => folder === root || /^[/\\]/.test(folder.startsWith(root) ? folder.slice(root.length) : ''),
-    );
+  const known = (folder: string) => roots.some((root) => isWithin(root, folder));
   const folders = peers.map(({ cwd }) => cwd).filter((folder) => folder !== '' && !known(folder));
   return [...new Set(folders)].toSorted().slice(0, 4);
 }
