@@ -26,7 +26,7 @@ func (l *lab) crowd(ctx context.Context) (err error) {
 		}
 		defer servers[i].close()
 	}
-	if err := l.fill(ctx, b, stored); err != nil {
+	if err := b.fill(ctx, stored); err != nil {
 		return err
 	}
 	seconds := 20
@@ -41,7 +41,7 @@ func (l *lab) crowd(ctx context.Context) (err error) {
 		late := time.Second / 2 * time.Duration(i) / members // sessions do not send in step
 		sending.Go(func() { problems[i] = chatter(ctx, server, fmt.Sprintf("member-%d", (i+1)%members), late) })
 	}
-	states, stateErr := l.states(ctx, b)
+	states, stateErr := b.states(ctx)
 	sending.Wait()
 	if err := errors.Join(append(problems, stateErr)...); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (l *lab) crowd(ctx context.Context) (err error) {
 }
 
 // fill stores n messages through the broker.
-func (l *lab) fill(ctx context.Context, b *running, n int) error {
+func (b *running) fill(ctx context.Context, n int) error {
 	const lanes = 8
 	var names []string
 	for i := range lanes {
@@ -104,7 +104,7 @@ func chatter(ctx context.Context, server *rpc, recipient string, late time.Durat
 }
 
 // states asks for the state ten times a second, as several open pages would.
-func (l *lab) states(ctx context.Context, b *running) (times, error) {
+func (b *running) states(ctx context.Context) (times, error) {
 	get, err := b.browser(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
+	"bridge/build/bench/slowlink"
 )
 
 // links measures two paired homes on this machine's loopback: how long pairing takes
@@ -77,12 +78,12 @@ func (l *lab) slowFiles(ctx context.Context, inviter, owner *ipc.Client) error {
 	if err != nil {
 		return err
 	}
-	wire, err := newSlowWire(invitation.Addresses[0], 30*time.Millisecond)
+	wire, err := slowlink.Listen(invitation.Addresses[0], 30*time.Millisecond)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = wire.listener.Close() }() // there is one connection only
-	if _, err := owner.Link(ctx, api.LinkArgs{Address: wire.address(), Code: invitation.Code}); err != nil {
+	defer func() { _ = wire.Close() }() // there is one connection only
+	if _, err := owner.Link(ctx, api.LinkArgs{Address: wire.Address(), Code: invitation.Code}); err != nil {
 		return fmt.Errorf("pair over 60 ms: %w", err)
 	}
 	if err := linked(ctx, owner); err != nil {
@@ -101,7 +102,7 @@ func (l *lab) slowFiles(ctx context.Context, inviter, owner *ipc.Client) error {
 			return fmt.Errorf("send a file over 60 ms: %w", err)
 		}
 	}
-	if wire.carried.Load() < 3*size {
+	if wire.Carried() < 3*size {
 		return errors.New("the file took another way than the slow one")
 	}
 	l.add(row{
@@ -263,7 +264,7 @@ func send(ctx context.Context, owner *ipc.Client, path string) error {
 // streamed sends a file over a TLS connection of loopback. Where target names a file, the
 // source is hashed first, what arrives is hashed and written there, and synced. It goes
 // as slow a way as the wire's; nil is none.
-func streamed(ctx context.Context, path, target string, wire *slowWire) error {
+func streamed(ctx context.Context, path, target string, wire *slowlink.Link) error {
 	config, err := tlsForBench()
 	if err != nil {
 		return err
@@ -294,7 +295,7 @@ func streamed(ctx context.Context, path, target string, wire *slowWire) error {
 			return err
 		}
 	}
-	address, end, err := wire.through(listener.Addr().String())
+	address, end, err := wire.Through(listener.Addr().String())
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func main() {
 	runs := flag.Int("runs", 1, "how often everything is measured; the table has the medians")
 	rest := flag.Duration("rest", 10*time.Minute, "how long a broker is left alone before its memory is read again; at most 20 s with -quick")
 	pcs := flag.Int("pcs", 1000, "how many PCs the large team has; at most 100 with -quick")
-	only := flag.String("only", "", "one part: sends, pushes, crowd, hooks, jobs, owner, prompts, hourly, links, mirrors, hub, team, storage or growth; all by default")
+	only := flag.String("only", "", "one part: sends, pushes, crowd, hooks, jobs, owner, prompts, hourly, links, mirrors, hub, team, storage, growth or page; all by default")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -135,6 +135,7 @@ func (l *lab) parts() []part {
 		{"team", l.team},
 		{"storage", l.storage},
 		{"growth", l.growth},
+		{"page", l.page},
 	}
 }
 

@@ -50,13 +50,13 @@ var exceptions = map[string]exception{
 	"backend/storage/maintain/check.checker": {methods: 43, reason: "one method a check"},
 	"backend/doors/mcpserver.Server":         {methods: 43, reason: "one method a tool"},
 	"build.project":                          {methods: 51, reason: "one method a task"},
-	"build/bench.lab":                        {methods: 56, reason: "one method a benchmark; to be divided by subject"},
+	"build/bench.lab":                        {methods: 55, reason: "one method a benchmark; to be divided by subject"},
 }
 
 // packageExceptions are the packages that may be larger, with their lines. They only fall.
 var packageExceptions = map[string]int{
 	"build":       4281, // the task runner: to be divided into packaging and testing
-	"build/bench": 3766, // to be divided by subject
+	"build/bench": 3748, // to be divided by subject
 }
 
 // checkSizes returns one sentence for each function, type or package that is too large, for
