@@ -59,6 +59,42 @@ describe('live state', () => {
     expect(live.snapshot).toMatchObject({ phase: 'live', offlineSince: null, state: { revision: 1 } });
   });
 
+  it('fetches once while it loads, unless the stream tells another revision (PGE-12)', async () => {
+    for (const [told, want] of [
+      [[1], 1],
+      [[1, 2], 2],
+    ] as const) {
+      const waiting: ((s: State) => void)[] = [];
+      const { live, ports } = play(() => new Promise((resolve) => waiting.push(resolve)));
+      await settle();
+      ports.open?.onOpen();
+      for (const revision of told) ports.open?.onRevision(revision);
+      waiting.shift()?.(state({ revision: 1 }));
+      await vi.advanceTimersByTimeAsync(COALESCE);
+      waiting.shift()?.(state({ revision: 2 }));
+      await settle();
+      expect(ports.fetched).toBe(want);
+      expect(live.snapshot.state?.revision).toBe(want);
+    }
+  });
+
+  it('fetches when a later stream opens, or the first one late', async () => {
+    const { ports } = play(() => Promise.resolve(state()));
+    await settle();
+    ports.open?.onOpen();
+    await settle();
+    expect(ports.fetched).toBe(1);
+    ports.open?.onOpen();
+    await settle();
+    expect(ports.fetched).toBe(2);
+    const late = play(() => Promise.resolve(state()));
+    await settle();
+    await vi.advanceTimersByTimeAsync(6000);
+    late.ports.open?.onOpen();
+    await settle();
+    expect(late.ports.fetched).toBe(2);
+  });
+
   it('fetches once for a burst of events, and again for those during a fetch', async () => {
     let revision = 1;
     const { live, ports } = play(() => Promise.resolve(state({ revision })));

@@ -39,6 +39,8 @@ export interface LivePorts {
 
 /** Events that arrive within this time share one fetch. */
 export const COALESCE = 60;
+/** A stream that opens so soon after the first fetch began needs no other one, in ms. */
+const FIRST = 5000;
 const BACKOFF = [500, 1000, 2000, 4000, 8000, 15000];
 
 /** How long to wait before reconnect number `attempt` (from 0), in ms. */
@@ -56,6 +58,11 @@ export class Live {
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #fetching = false;
   #again = false;
+  /** The last revision that was told during the fetch. */
+  #toldMeanwhile: number | null = null;
+  /** When the last fetch began. */
+  #fetchedAt = -Infinity;
+  #opened = false;
   #attempt = 0;
   #stopped = false;
 
@@ -86,12 +93,16 @@ export class Live {
     this.#closeEvents = this.#ports.openEvents({
       onOpen: () => {
         this.#attempt = 0;
-        // What happened between the last event and this one is unknown.
-        this.#requestFetch(0);
+        // What happened between the last event and this one is unknown. The first stream tells
+        // its revision; the state that came with the page may be that one.
+        const isFirst = !this.#opened && this.#ports.now() - this.#fetchedAt < FIRST;
+        this.#opened = true;
+        if (!isFirst) this.#requestFetch(0);
       },
       onRevision: (revision) => {
         this.#ports.told(revision);
-        if (revision !== this.snapshot.state?.revision) this.#requestFetch(COALESCE);
+        if (this.#fetching) this.#toldMeanwhile = revision;
+        else if (revision !== this.snapshot.state?.revision) this.#requestFetch(COALESCE);
       },
       onWork: (running) => this.#ports.worked(running),
       onError: () => {
@@ -127,6 +138,8 @@ export class Live {
   async #fetch(): Promise<void> {
     this.#fetchTimer = undefined;
     this.#fetching = true;
+    this.#toldMeanwhile = null;
+    this.#fetchedAt = this.#ports.now();
     try {
       const state = await this.#ports.fetchState();
       const down = state.broker.state === 'offline';
@@ -142,7 +155,8 @@ export class Live {
     } finally {
       this.#fetching = false;
     }
-    if (!this.#again || this.#stopped) return;
+    const isBehind = this.#toldMeanwhile !== null && this.#toldMeanwhile !== this.snapshot.state?.revision;
+    if (this.#stopped || !(this.#again || isBehind)) return;
     this.#again = false;
     this.#requestFetch(COALESCE);
   }
