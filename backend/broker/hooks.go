@@ -109,7 +109,7 @@ func (p *hooks) noteState(s *session.Session, call session.HookCall) {
 	p.Lock()
 	busy := call.Event.BusyAfter(s.Busy) || next
 	first := !s.HooksSeen
-	changed := busy != s.Busy || first
+	changed := busy != s.Busy || s.UnknownSince > 0 || first
 	s.HooksSeen, s.Ended = true, call.Event == session.EventEnd
 	p.idleness.SetBusyLocked(s, busy)
 	if box := p.Boxes[s.ID]; box != nil {

@@ -37,6 +37,9 @@ func (p *sessions) register(ctx context.Context, l *link, args api.Register) (ap
 	}
 	note, err := p.decisions.note(ctx, p.TargetOf(s))
 	p.children.scheduleCheck(s, args.CLIDataDir)
+	if args.Hooks { // its state may be unknown, and claude's registry may show it
+		p.idleness.Check(s)
+	}
 	p.status.askVersion(args.Kind, presence.Begins(s, args))
 	p.changed()
 	p.Lock()

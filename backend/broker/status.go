@@ -60,7 +60,7 @@ func (p *status) all(ctx context.Context) ([]api.Peer, error) {
 
 func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
 	peer := api.Peer{
-		ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, Children: []api.Child{},
+		ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, UnknownSince: s.UnknownSince, Children: []api.Child{},
 		AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Unread: unread,
 	}
 	if s.Busy {

@@ -1,5 +1,6 @@
+import type { State } from '../src/lib/api';
 import { violations } from './axe';
-import { expect, open, test } from './dashboard';
+import { CLOCK, expect, open, pattern, someSession, test } from './dashboard';
 import { misfits } from './fits';
 import { test as fresh } from './fresh';
 import { full, SESSIONS, sessionName } from './full';
@@ -124,4 +125,27 @@ test('PGE-10 back shows a list where it was scrolled to, and keeps the filter of
   await page.goto('/#/decisions');
   await page.goBack();
   await expect(page.getByLabel('Filter messages')).toHaveValue('tests');
+});
+
+test('PGE-08 a session whose state is not known since a restart says so, and since when', async ({
+  page,
+}) => {
+  const name = await someSession(page);
+  await page.route('**/api/state', async (route) => {
+    const response = await route.fetch();
+    const state = (await response.json()) as State;
+    state.peers = state.peers.map((p) => (p.name === name ? { ...p, unknownSince: Date.now() - 60_000 } : p));
+    await route.fulfill({ response, json: state });
+  });
+  await open(page, 'sessions');
+  await page.getByRole('combobox', { name: 'State' }).selectOption('unknown');
+  const rows = page.locator('main tr[data-session]');
+  await expect(rows).toHaveCount(1);
+  await expect(rows).toContainText(name);
+  await expect(rows).toContainText('not known');
+  await page.goto(`/#/sessions/${encodeURIComponent(name)}`);
+  const header = page.locator('main header').first();
+  await expect(header).toContainText('not known');
+  await expect(header).toContainText(pattern(/since /, CLOCK));
+  expect(await violations(page)).toEqual([]);
 });

@@ -73,7 +73,7 @@ func TestCHT_20_JOB_01_HooksGetNeitherTheModsMailNorAwaitedMail(t *testing.T) {
 }
 
 func TestCHT_03_TheFactsOfASession(t *testing.T) {
-	s := &session.Session{ID: "p1", Name: "web", Kind: bridge.OpenCode, SessionID: "s1", Busy: true, Channel: true, Plugin: true, HooksSeen: true, Host: session.HostServer, Wake: session.Policy{AutoWake: true, WakeOnDirect: true}}
+	s := &session.Session{ID: "p1", Name: "web", Kind: bridge.OpenCode, SessionID: "s1", Activity: session.Activity{Busy: true}, Channel: true, Plugin: true, HooksSeen: true, Host: session.HostServer, Wake: session.Policy{AutoWake: true, WakeOnDirect: true}}
 	want := delivery.Facts{Name: "web", Kind: bridge.OpenCode, SessionID: "s1", Busy: true, Channel: true, Plugin: true, Hooks: true, Threads: true, AutoWake: true, WakeOnDirect: true}
 	if got := (Boxes{}).Facts(s); !reflect.DeepEqual(got, want) {
 		t.Errorf("without a box: %+v, want %+v", got, want)

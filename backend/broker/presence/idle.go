@@ -23,7 +23,7 @@ type Idleness struct {
 // SetBusyLocked records whether a session is at work. For a live session it also records
 // the time. A session that has left would never get an end time.
 func (p Idleness) SetBusyLocked(s *session.Session, busy bool) {
-	s.Busy = busy
+	s.Activity = session.Activity{Busy: busy}
 	if p.Boxes[s.ID] != nil {
 		p.Turns.Note(s.ID, busy, p.opts.Now().UnixMilli())
 	}
@@ -36,14 +36,16 @@ func (p Idleness) SetBusyLocked(s *session.Session, busy bool) {
 // it once more after a pause.
 func (p Idleness) Check(s *session.Session) {
 	p.Lock()
-	busy, doubtful := s.Busy, p.Boxes[s.ID] != nil && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
+	busy, unknown, doubtful := s.Busy, s.UnknownSince > 0, p.Boxes[s.ID] != nil && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
 	folder, pid, host := s.CLIDataDir, s.AgentPID, s.SessionID
 	p.Unlock()
 	if !doubtful {
 		return
 	}
 	if !busy {
-		p.Believe(s, host, true, clidata.ClaudeBusySince(folder, pid, host))
+		if !p.Believe(s, host, true, clidata.ClaudeBusySince(folder, pid, host)) && unknown {
+			p.Believe(s, host, false, clidata.ClaudeIdleSince(folder, pid, host))
+		}
 		return
 	}
 	since := clidata.ClaudeIdleSince(folder, pid, host)
@@ -64,7 +66,7 @@ func (p Idleness) Believe(s *session.Session, host string, busy bool, since int6
 	p.Lock()
 	defer p.Unlock()
 	box := p.Boxes[s.ID]
-	if box == nil || s.Busy == busy || s.SessionID != host || since <= box.LastActive() {
+	if box == nil || s.Busy == busy && s.UnknownSince == 0 || s.SessionID != host || since <= box.LastActive() {
 		return false
 	}
 	p.SetBusyLocked(s, busy)

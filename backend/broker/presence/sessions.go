@@ -62,8 +62,16 @@ func (p *Presence) placeJobLocked(l *Link, args api.Register) *session.Session {
 }
 
 func (p *Presence) newSession(args api.Register, id string) *session.Session {
+	now := p.opts.Now().UnixMilli()
+	since, activity := now, session.Activity{Busy: args.Busy}
+	if began := int64(args.Since); began > 0 && began < now {
+		since = began
+	}
+	if args.Hooks && args.Previous != "" {
+		activity.UnknownSince = now
+	}
 	return &session.Session{
-		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: p.opts.Now().UnixMilli(),
+		ID: id, Kind: args.Kind, Cwd: args.Cwd, AgentPID: args.AgentPID, Since: since, Activity: activity,
 		Host: args.Host(), Channel: args.Channel, HooksSeen: args.Hooks, Wake: p.opts.wakePolicy(args),
 	}
 }

@@ -23,7 +23,7 @@ type Session struct {
 	Process   string // permanent name of the host process; "" if unknown
 	SessionID string // host session id, "" until known
 	Since     int64  // Unix epoch milliseconds
-	Busy      bool
+	Activity
 	Host      Host
 	Wake      Policy
 	Children  []Child
@@ -44,6 +44,15 @@ type Session struct {
 	Serverless bool
 	// Ended reports that its last hook reported its end.
 	Ended bool
+}
+
+// Activity is whether a turn is in progress in a session.
+type Activity struct {
+	Busy bool
+	// UnknownSince is the time, in Unix epoch milliseconds, since which Busy is unknown
+	// and false: this broker has received no hook of the session, an earlier broker did.
+	// It is 0 if Busy is known.
+	UnknownSince int64
 }
 
 // Host is the kind of process that serves a session.

@@ -26,7 +26,7 @@ func claudeSession() session.Session {
 }
 
 func codexSession() session.Session {
-	return session.Session{ID: "peer-2", Kind: bridge.Codex, Name: "codex-api", Cwd: "/src/api", SessionID: "host-2", Since: fixedTime.UnixMilli(), Busy: true}
+	return session.Session{ID: "peer-2", Kind: bridge.Codex, Name: "codex-api", Cwd: "/src/api", SessionID: "host-2", Since: fixedTime.UnixMilli(), Activity: session.Activity{Busy: true}}
 }
 
 // chatting is a world with two live sessions, the first with a native child.

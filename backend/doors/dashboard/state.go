@@ -180,7 +180,7 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 
 func peerShape(p api.Peer) dto.Peer {
 	return dto.Peer{
-		ID: p.ID, Name: p.Name, Agent: p.Agent, Cwd: p.Cwd, State: p.State, SessionID: p.SessionID, Since: p.Since,
+		ID: p.ID, Name: p.Name, Agent: p.Agent, Cwd: p.Cwd, State: p.State, SessionID: p.SessionID, Since: p.Since, UnknownSince: p.UnknownSince,
 		Children: dto.Each(p.Children, func(c api.Child) dto.Child { return dto.Child{ID: c.ID, Title: c.Title, State: c.State} }),
 		AutoWake: p.AutoWake, WakeOnDirect: p.WakeOnDirect, Unread: p.Unread,
 		Transport: p.Transport, Wake: p.Wake, Detail: p.Detail, CLI: p.CLI, Problem: p.Problem, Reach: p.Reach,

@@ -50,6 +50,9 @@ type registered struct {
 	id  string // peer id
 	cwd string
 	off bool // no terminal shows it: only a prompt registers it again
+
+	since bridge.UnixMillis // when this plugin first registered it
+	busy  bool              // a turn is in progress in it
 }
 
 // RunPlugin serves until input ends. start starts a background broker.
@@ -205,6 +208,7 @@ func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.Hoo
 	if err := p.ensure(ctx, client, call); err != nil {
 		return session.HookReply{}, err
 	}
+	p.noteTurn(call)
 	reply, err := client.Hook(ctx, call)
 	if reply.Lease != nil {
 		p.mu.Lock()
@@ -212,6 +216,18 @@ func (p *Plugin) report(ctx context.Context, call session.HookCall) (session.Hoo
 		p.mu.Unlock()
 	}
 	return reply, err
+}
+
+// noteTurn records whether a turn is in progress, for the next broker.
+func (p *Plugin) noteTurn(call session.HookCall) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, known := p.sessions[call.SessionID]
+	if !known || call.ChildID != "" {
+		return
+	}
+	r.busy = call.Event.BusyAfter(r.busy)
+	p.sessions[call.SessionID] = r
 }
 
 // leasesOf returns the leases that the plugin holds for a session. A new broker
@@ -236,20 +252,20 @@ func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.Ho
 	if call.SessionID == "" || known && !again {
 		return nil
 	}
-	return p.register(ctx, client, call.SessionID, registered{cwd: call.Cwd})
+	return p.register(ctx, client, call.SessionID, registered{cwd: call.Cwd, since: p.opts.Now().UnixMilli()})
 }
 
 func (p *Plugin) register(ctx context.Context, client *ipc.Client, sessionID string, r registered) error {
 	answer, err := client.Register(ctx, api.Register{
 		Kind: p.kind, Cwd: r.cwd, AgentPID: p.host.PID, HostKnown: true, SessionID: sessionID, Previous: r.id,
-		CLIDataDir: p.opts.CLIDataDir, Leases: p.leasesOf(sessionID),
+		CLIDataDir: p.opts.CLIDataDir, Leases: p.leasesOf(sessionID), Since: r.since, Busy: r.busy,
 	})
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sessions[sessionID] = registered{id: answer.ID, cwd: r.cwd}
+	p.sessions[sessionID] = registered{id: answer.ID, cwd: r.cwd, since: r.since, busy: p.sessions[sessionID].busy}
 	return nil
 }
 

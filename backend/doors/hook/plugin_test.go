@@ -12,6 +12,7 @@ import (
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/hooks"
+	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/testing/brokertest"
@@ -111,5 +112,27 @@ func TestCHT_07_MSG_06_APluginsLinesKeepTheirOrder(t *testing.T) {
 	row, err := b.DB.Find(t.Context(), sent.ID)
 	if err != nil || row.Stage() != bridge.StageConsumed {
 		t.Errorf("stage %s, %v; want consumed by the event after the confirmation", row.Stage(), err)
+	}
+}
+
+// The next broker learns from the plugin whether a turn is in progress.
+func TestPGE_08_ThePluginKnowsWhetherATurnIsInProgress(t *testing.T) {
+	p := &Plugin{sessions: map[string]registered{"ses_1": {cwd: "/work/shop"}}}
+	for _, tt := range []struct {
+		call session.HookCall
+		want bool
+	}{
+		{session.HookCall{SessionID: "ses_1", Event: session.EventPrompt}, true},
+		{session.HookCall{SessionID: "ses_1", Event: session.EventStop, ChildID: "c1"}, true},
+		{session.HookCall{SessionID: "ses_2", Event: session.EventStop}, true},
+		{session.HookCall{SessionID: "ses_1", Event: session.EventIdle}, false},
+	} {
+		p.noteTurn(tt.call)
+		if got := p.sessions["ses_1"].busy; got != tt.want {
+			t.Errorf("after %+v a turn is in progress: %v, want %v", tt.call, got, tt.want)
+		}
+	}
+	if _, known := p.sessions["ses_2"]; known {
+		t.Error("an unknown session is registered")
 	}
 }

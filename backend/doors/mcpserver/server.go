@@ -56,6 +56,7 @@ type Server struct {
 	acks        acks
 	mail        lifecycle.Signal // mail for the channel may have arrived
 	spent       *spent
+	began       bridge.UnixMillis // when this server started
 
 	running sync.WaitGroup // background work besides the answers
 	waits   atomic.Int32   // calls that wait for mail
@@ -68,7 +69,7 @@ const joinPatience = 3 * time.Second
 
 // Run serves until input or ctx ends; neither is an error.
 func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) error {
-	s := &Server{opts: opts, mail: lifecycle.NewSignal(), spent: newSpent(), ended: make(chan struct{})}
+	s := &Server{opts: opts, began: opts.Now().UnixMilli(), mail: lifecycle.NewSignal(), spent: newSpent(), ended: make(chan struct{})}
 	s.reconnector = &ipc.Reconnector{
 		Target: opts.Target,
 		Hello:  ipc.Hello{Role: api.RoleSession, PID: ownPID(), Version: opts.Version},
@@ -106,7 +107,7 @@ func (s *Server) awaitJoin(ctx context.Context) {
 // id and the leases that it holds survive a broker restart.
 func (s *Server) join(ctx context.Context, client *ipc.Client) error {
 	args := s.opts.Register
-	args.Previous, args.Hooks, args.Leases = s.joined.id(), s.joined.hooks(), s.acks.held()
+	args.Previous, args.Hooks, args.Leases, args.Since = s.joined.id(), s.joined.hooks(), s.acks.held(), s.began
 	answer, err := client.Register(ctx, args)
 	if err != nil {
 		return err

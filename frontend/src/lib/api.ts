@@ -76,6 +76,8 @@ export interface Peer {
   state: 'busy' | 'idle';
   sessionId: string | null;
   since: number;
+  /** Since when `state` is not known; 0 where it is. */
+  unknownSince: number;
   children: Child[];
   autoWake: boolean;
   wakeOnDirect: boolean;

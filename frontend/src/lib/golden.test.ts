@@ -436,6 +436,7 @@ const state = v.object({
       agent: v.string(),
       cwd: v.string(),
       state: v.picklist(['busy', 'idle']),
+      unknownSince: v.number(),
       sessionId: v.nullable(v.string()),
       since: time,
       children: v.array(v.object({ id: v.string(), title: v.string(), state: v.string() })),

@@ -62,6 +62,7 @@ export function peer(over: Partial<Peer> = {}): Peer {
     agent: 'codex',
     cwd: '/home/anna/web',
     state: 'idle',
+    unknownSince: 0,
     sessionId: null,
     since: 0,
     children: [],

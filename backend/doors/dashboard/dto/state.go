@@ -71,6 +71,8 @@ type Peer struct {
 	SessionID *string           `json:"sessionId"`
 	Since     bridge.UnixMillis `json:"since"`
 	Children  []Child           `json:"children"`
+	// UnknownSince is the time since which State is unknown; 0 if it is known.
+	UnknownSince bridge.UnixMillis `json:"unknownSince"`
 
 	AutoWake     bool           `json:"autoWake"`
 	WakeOnDirect bool           `json:"wakeOnDirect"`

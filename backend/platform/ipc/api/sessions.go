@@ -49,6 +49,12 @@ type Register struct {
 	// Hooks means that an earlier broker received hooks of the session, so the next
 	// broker need not wait for one.
 	Hooks bool `json:"hooks,omitempty"`
+	// Since is when the registering process first knew the session. It survives a broker
+	// restart. 0 means now.
+	Since bridge.UnixMillis `json:"since,omitempty"`
+	// Busy means that the registering process sees the session's turns, and that one is in
+	// progress.
+	Busy bool `json:"busy,omitempty"`
 	// Leases are unacknowledged leases of an earlier broker to this process. They
 	// stay leased, so that no other process shows the mail again.
 	Leases []session.Lease `json:"loans,omitempty"`
@@ -102,6 +108,9 @@ type Peer struct {
 	SessionID *string           `json:"sessionId"`
 	Since     bridge.UnixMillis `json:"since"`
 	Children  []Child           `json:"children"`
+	// UnknownSince is the time since which State is unknown, and reported as idle: since
+	// the broker's restart, until the next hook. It is 0 if State is known.
+	UnknownSince bridge.UnixMillis `json:"unknownSince,omitempty"`
 
 	AutoWake     bool `json:"autoWake"`
 	WakeOnDirect bool `json:"wakeOnDirect"`

@@ -4,9 +4,9 @@ import type { EndedSession, Message, Peer, Run } from '../../lib/api';
 import { projectName } from '../../lib/path';
 import { byName, excerpt, oneLine } from '../../lib/text';
 import { isEnded } from '../runs/runs';
-import { byInterest } from './sessions';
+import { byInterest, shownState } from './sessions';
 
-export type ListState = 'waits' | 'busy' | 'idle' | 'ended';
+export type ListState = 'waits' | 'busy' | 'unknown' | 'idle' | 'ended';
 
 /** One line of the list. */
 export interface Line {
@@ -50,7 +50,7 @@ export function nextOrder(order: { by: Column; turned: boolean }, column: Column
   return turned ? `-${column}` : column;
 }
 
-const STATES: ListState[] = ['waits', 'busy', 'idle', 'ended'];
+const STATES: ListState[] = ['waits', 'busy', 'unknown', 'idle', 'ended'];
 
 /** Orders two lines by a column: who waits first, most unread first, last seen first, words by the alphabet. */
 function compare(a: Line, b: Line, by: Column): number {
@@ -97,7 +97,7 @@ export function liveLine(peer: Peer, waits: boolean, runs: Run[], last: Message 
     agent: peer.agent,
     project: projectName(peer.cwd),
     folder: peer.cwd,
-    state: waits ? 'waits' : peer.state,
+    state: waits ? 'waits' : shownState(peer),
     doing: doingNow(peer, runs, last),
     unread: peer.unread,
     seen: peer.state === 'busy' ? Infinity : Math.max(peer.since, last?.created_at ?? 0),

@@ -17,6 +17,10 @@ export function byProject(peers: Peer[]): { project: string; folder: string; pee
     .sort((a, b) => byName(a.project, b.project) || byName(a.folder, b.folder));
 }
 
+/** Returns the state of a session as the page shows it. */
+export const shownState = (peer: Peer): 'busy' | 'idle' | 'unknown' =>
+  peer.unknownSince > 0 ? 'unknown' : peer.state;
+
 /** With more sessions the menu folds the idle ones and has a filter. */
 export const CROWD = 12;
 
