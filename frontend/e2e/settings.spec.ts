@@ -268,3 +268,24 @@ test('PGE-13 the first steps tick', async ({ fresh }) => {
   await expect(steps.locator('[data-sign=good]')).toHaveCount(2);
   await shot(page, 'first-steps');
 });
+
+test('PGE-12 compact rows stand closer, stay so, and leave a phone its targets', async ({ fresh }) => {
+  const { page } = fresh;
+  const link = page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Settings' });
+  const height = () => link.evaluate((e) => e.getBoundingClientRect().height);
+  await open(page, 'settings');
+  const roomy = await height();
+  await page.getByRole('radio', { name: 'Compact rows' }).check();
+  await expect.poll(height).toBeLessThan(roomy);
+  expect(await violations(page)).toEqual([]);
+  await page.reload();
+  await expect(page.getByRole('radio', { name: 'Compact rows' })).toBeChecked();
+  expect(await height()).toBeLessThan(roomy);
+  expect(await height()).toBeGreaterThanOrEqual(24); // the least target of WCAG 2.2
+  await page.setViewportSize({ width: 390, height: 844 });
+  const more = page.getByRole('navigation', { name: 'Main' }).getByRole('link').first();
+  await expect.poll(() => more.evaluate((e) => e.getBoundingClientRect().height)).toBeGreaterThanOrEqual(44);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.getByRole('radio', { name: 'Comfortable rows' }).check();
+  await expect.poll(height).toBe(roomy);
+});

@@ -93,6 +93,10 @@ test('DSK-06 loading is said after a moment only', async ({ page }) => {
   });
   await page.goto('/#/overview');
   await expect(page.getByText('Loading…').first()).toBeVisible();
+  const bars = page.locator('main .bars').first();
+  await expect(bars.locator('i').first()).toBeInViewport(); // where the rows will be (PGE-12)
+  const height = await bars.evaluate((e) => e.getBoundingClientRect().height);
+  expect(height).toBeGreaterThan(80);
   release();
   await expect(page.getByText('Loading…')).toHaveCount(0);
 });
@@ -105,12 +109,14 @@ test('DSK-06 offline says since when and keeps the last data greyed', async ({ p
   await page.route('**/api/**', (route) => route.abort());
   await lookAgain(page);
   await expect(page.getByText(pattern(/Bridge does not answer since /, CLOCK))).toBeVisible();
+  await expect(page).toHaveTitle(/^⚠ /);
   await expect(row).toBeVisible();
   const grey = await row.evaluate((e) => getComputedStyle(e.closest('.stale') ?? e).filter);
   expect(grey).toContain('grayscale');
   await expect(page.getByRole('button', { name: 'Try now' })).toBeVisible();
   await page.unroute('**/api/**');
   await expect(page.getByText('Bridge does not answer')).toHaveCount(0);
+  await expect(page).not.toHaveTitle(/⚠/);
 });
 
 test('DSK-06 a refusal that passes is told in its own words, and the page goes on by itself', async ({

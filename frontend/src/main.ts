@@ -3,10 +3,11 @@ import './app.css';
 import App from './App.svelte';
 import { api } from './lib/api';
 import { dropOldDrafts, isNewStorage, shareDrafts, shareWaiting } from './lib/drafts';
-import { theme } from './lib/theme.svelte';
+import { density, theme } from './lib/theme.svelte';
 import { keepVisible } from './lib/visible';
 
 theme.start();
+density.apply();
 dropOldDrafts(Date.now());
 // Before anything is drawn: whatever shows words of an agent's shows all of them.
 keepVisible(document.documentElement);

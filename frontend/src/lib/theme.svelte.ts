@@ -1,4 +1,5 @@
-// Light, dark or as the system says. The choice is kept in this browser only.
+// How the page looks: light, dark or as the system says, and how close its rows stand. The
+// choices are kept in this browser only.
 
 export type Theme = 'system' | 'light' | 'dark';
 const KEY = 'bridge.theme';
@@ -30,3 +31,22 @@ class ThemeChoice {
 }
 
 export const theme = new ThemeChoice();
+
+export type Density = 'comfortable' | 'compact';
+const DENSITY = 'bridge.density';
+
+class DensityChoice {
+  choice: Density = $state(localStorage.getItem(DENSITY) === 'compact' ? 'compact' : 'comfortable');
+
+  choose(density: Density): void {
+    this.choice = density;
+    localStorage.setItem(DENSITY, density);
+    this.apply();
+  }
+
+  apply(): void {
+    document.documentElement.dataset['density'] = this.choice;
+  }
+}
+
+export const density = new DensityChoice();

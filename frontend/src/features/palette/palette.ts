@@ -79,6 +79,13 @@ const ACTIONS: Item[] = [
     at: '[data-do=pair]',
     press: true,
   },
+  {
+    sort: 'action',
+    label: 'Change the theme or the density…',
+    more: 'appearance light dark system compact comfortable rows',
+    place: { page: 'settings' },
+    at: '[name=theme]:checked',
+  },
 ];
 
 /** Returns the sessions, jobs and topics, in this order, each by name; jobs that go on come first. */
