@@ -79,16 +79,8 @@ func (l Lookup) onPath(name string) (path string, found bool) {
 	return path, found
 }
 
-// programs are the names of the CLIs on PATH.
-var programs = map[bridge.AgentKind]string{
-	bridge.Claude:      "claude",
-	bridge.Codex:       "codex",
-	bridge.OpenCode:    "opencode",
-	bridge.Antigravity: "agy",
-}
-
 // Program returns the name of kind's program, which is also its process name.
-func Program(kind bridge.AgentKind) string { return programs[kind] }
+func Program(kind bridge.AgentKind) string { return bridge.TraitsOf(kind).Program }
 
 // Detect finds the CLI of kind and queries its version. It fails as [Locate] does.
 func Detect(ctx context.Context, kind bridge.AgentKind, where Lookup) (Found, error) {
@@ -153,10 +145,11 @@ func Locate(kind bridge.AgentKind, where Lookup) (string, error) {
 		}
 		return path, nil
 	}
-	if path, found := where.onPath(programs[kind]); found {
+	program := Program(kind)
+	if path, found := where.onPath(program); found {
 		return path, nil
 	}
-	return "", bridge.Errorf(bridge.NotFound, "%s is not on this PC: %s is not on PATH", kind, programs[kind])
+	return "", bridge.Errorf(bridge.NotFound, "%s is not on this PC: %s is not on PATH", kind, program)
 }
 
 // onPath finds a program by its name.

@@ -19,8 +19,8 @@ func Fit(spec job.Spec, settings config.Settings, where Lookup) (job.Spec, error
 	if spec.Kind != job.ACP {
 		where.Configured = settings.Bin(spec.Kind)
 		program, err := Locate(spec.Kind, where)
-		if err == nil && spec.Kind == bridge.Antigravity {
-			err = checkAntigravity(program, where.environ())
+		if since := bridge.TraitsOf(spec.Kind).Jobs.Since; err == nil && since != "" {
+			err = checkVersion(spec.Kind, since, program, where.environ())
 		}
 		if bridge.CodeOf(err) == bridge.NotFound {
 			err = bridge.Errorf(bridge.NotFound, "%w; it was looked for in %s", err, where.variable("PATH"))
@@ -60,15 +60,14 @@ func Fit(spec job.Spec, settings config.Settings, where Lookup) (job.Spec, error
 	return spec, nil
 }
 
-// antigravityJobs is the first version that accepts input as JSON lines.
-const antigravityJobs = "1.1.15"
-
-func checkAntigravity(program string, environ []string) error {
-	switch version := inspect(context.Background(), bridge.Antigravity, program, environ).Version; {
+// checkVersion fails with Unsupported if the CLI is older than since, the first version
+// that can do jobs, or does not report its version.
+func checkVersion(kind bridge.AgentKind, since, program string, environ []string) error {
+	switch version := inspect(context.Background(), kind, program, environ).Version; {
 	case version == "":
-		return bridge.Errorf(bridge.Unsupported, "antigravity does not tell its version: jobs need %s or newer", antigravityJobs)
-	case CompareVersions(version, antigravityJobs) < 0:
-		return bridge.Errorf(bridge.Unsupported, "antigravity %s is too old for jobs: they need %s or newer", version, antigravityJobs)
+		return bridge.Errorf(bridge.Unsupported, "%s does not tell its version: jobs need %s or newer", kind, since)
+	case CompareVersions(version, since) < 0:
+		return bridge.Errorf(bridge.Unsupported, "%s %s is too old for jobs: they need %s or newer", kind, version, since)
 	}
 	return nil
 }

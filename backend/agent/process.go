@@ -12,9 +12,6 @@ import (
 // interpreters are the programs that run agents that are scripts. Node calls its main thread MainThread.
 var interpreters = []string{"node", "nodejs", "MainThread", "bun", "deno"}
 
-// packages are the folders of the agents' npm packages.
-var packages = map[string]bridge.AgentKind{"claude-code": bridge.Claude, "codex": bridge.Codex, "opencode-ai": bridge.OpenCode}
-
 // KindOf returns the kind of agent of a process, or "" for another program. It uses
 // the name of the process and, for an interpreter, the script that it runs.
 func KindOf(process proc.Process) bridge.AgentKind {
@@ -31,7 +28,7 @@ func KindOf(process proc.Process) bridge.AgentKind {
 func kindOfName(name string) bridge.AgentKind {
 	name = strings.ToLower(name)
 	for _, kind := range bridge.Kinds() {
-		if program := programs[kind]; program != "" && strings.HasPrefix(name, program) {
+		if program := Program(kind); program != "" && strings.HasPrefix(name, program) {
 			return kind
 		}
 	}
@@ -54,20 +51,28 @@ func kindOfScript(words []string) bridge.AgentKind {
 		return kind
 	}
 	for i, folder := range folders {
-		if kind := packages[folder]; kind != "" && slices.Contains(folders[:i], "node_modules") {
+		if kind := kindOfPackage(folder); kind != "" && slices.Contains(folders[:i], "node_modules") {
 			return kind
 		}
 	}
 	return ""
 }
 
-// servers are the subcommands by which an agent serves other programs.
-var servers = map[bridge.AgentKind][]string{bridge.Codex: {"app-server"}, bridge.OpenCode: {"serve", "web", "acp"}}
+// kindOfPackage returns the kind of agent whose npm package has that folder, or "".
+func kindOfPackage(folder string) bridge.AgentKind {
+	for _, kind := range bridge.Kinds() {
+		if name := bridge.TraitsOf(kind).Package; name != "" && name == folder {
+			return kind
+		}
+	}
+	return ""
+}
 
 // IsServer reports whether an agent's process serves other programs, by its command
 // line. It returns false if that cannot be read.
 func IsServer(kind bridge.AgentKind, pid int) bool {
-	return slices.ContainsFunc(proc.CommandLine(pid), func(word string) bool { return slices.Contains(servers[kind], word) })
+	words := bridge.TraitsOf(kind).Serves
+	return slices.ContainsFunc(proc.CommandLine(pid), func(word string) bool { return slices.Contains(words, word) })
 }
 
 // Nearest returns the index and the kind of the nearest agent process of a list,

@@ -11,11 +11,18 @@ import (
 )
 
 // tried are the oldest and newest tested versions of the CLIs; build/clis pins the
-// newest. Antigravity has no public package to test.
-var tried = map[bridge.AgentKind][2]string{
-	bridge.Claude:   {"2.1.329", "2.1.329"},
-	bridge.Codex:    {"0.160.1", "0.169.0"},
-	bridge.OpenCode: {"1.18.33", "1.18.33"},
+// newest.
+var tried = triedVersions()
+
+// triedVersions returns the tested versions of the kinds that have any.
+func triedVersions() map[bridge.AgentKind][2]string {
+	versions := map[bridge.AgentKind][2]string{}
+	for _, kind := range bridge.Kinds() {
+		if span := bridge.TraitsOf(kind).Tried; span[1] != "" {
+			versions[kind] = span
+		}
+	}
+	return versions
 }
 
 // Tried returns the tested versions of kind as text, or "" without any.
@@ -79,13 +86,13 @@ func VersionProblem(kind bridge.AgentKind, version string) string {
 }
 
 // UnknownLayout returns why Bridge must not write settings for a version of kind,
-// or "": another major version of opencode stores its plugins differently.
+// or "": a kind may store its plugins differently in another major version.
 func UnknownLayout(kind bridge.AgentKind, version string) string {
-	if kind != bridge.OpenCode || version == "" || major(version) == major(tried[kind][1]) {
+	if !bridge.TraitsOf(kind).MajorOnly || version == "" || major(version) == major(tried[kind][1]) {
 		return ""
 	}
-	return fmt.Sprintf("opencode %s is not one that Bridge knows: it was tried with %s, and opencode of another major version does not load the plugin "+
-		"that it has for version %s, so its sessions would be connected and deaf.", version, Tried(kind), major(tried[kind][1]))
+	return fmt.Sprintf("%s %s is not one that Bridge knows: it was tried with %s, and %[1]s of another major version does not load the plugin "+
+		"that it has for version %[4]s, so its sessions would be connected and deaf.", kind, version, Tried(kind), major(tried[kind][1]))
 }
 
 // versionNote returns the note on a found CLI's version for lists, or "" for a

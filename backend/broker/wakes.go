@@ -9,6 +9,7 @@ import (
 	"bridge/backend/broker/mailbox"
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
 )
@@ -25,7 +26,7 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	now := p.nowMillis()
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
-	if box == nil || s.Kind != bridge.Claude {
+	if box == nil || delivery.WakerOf(s.Kind) != delivery.HookWaker {
 		p.Unlock()
 		return nil, nil
 	}

@@ -15,7 +15,7 @@ import (
 // A channel has precedence (CHT-03). A mod that is proven broken counts for none (CAN-03).
 func (all Boxes) HasMod(s *session.Session) bool {
 	box := all[s.ID]
-	return s.Kind == bridge.Claude && !s.Channel && box != nil && !box.Broken.Has(proof.YourWords) && box.Mod.IsIn(s.SessionID)
+	return bridge.TraitsOf(s.Kind).Mod && !s.Channel && box != nil && !box.Broken.Has(proof.YourWords) && box.Mod.IsIn(s.SessionID)
 }
 
 // ReservedForMod returns a filter for the mail of s that is reserved for its mod: no hook takes it.

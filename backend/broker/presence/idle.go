@@ -36,7 +36,7 @@ func (p Idleness) SetBusyLocked(s *session.Session, busy bool) {
 // it once more after a pause.
 func (p Idleness) Check(s *session.Session) {
 	p.Lock()
-	busy, unknown, doubtful := s.Busy, s.UnknownSince > 0, p.Boxes[s.ID] != nil && s.Kind == bridge.Claude && s.CLIDataDir != "" && s.SessionID != ""
+	busy, unknown, doubtful := s.Busy, s.UnknownSince > 0, p.Boxes[s.ID] != nil && bridge.TraitsOf(s.Kind).Registry && s.CLIDataDir != "" && s.SessionID != ""
 	folder, pid, host := s.CLIDataDir, s.AgentPID, s.SessionID
 	p.Unlock()
 	if !doubtful {

@@ -188,7 +188,7 @@ func (p Callers) Threads() (threads []Thread) {
 	p.Lock()
 	defer p.Unlock()
 	for _, s := range p.Roster.Live() {
-		if s.Kind == bridge.Codex && s.Host == session.HostServer && s.SessionID != "" && s.CLIDataDir != "" {
+		if bridge.TraitsOf(s.Kind).BackgroundServer && s.Host == session.HostServer && s.SessionID != "" && s.CLIDataDir != "" {
 			threads = append(threads, Thread{ID: s.SessionID, Folder: s.CLIDataDir})
 		}
 	}

@@ -182,7 +182,7 @@ func (p servers) serveAgainLocked(s *session.Session, args *api.Register) {
 // and reports it when it reconnects, so the broker waits for that server.
 func (p servers) agentWithoutServer(call session.HookCall) proc.Named {
 	switch {
-	case len(call.Ancestors) != 1, call.SessionID == "", call.ChildID != "", call.Kind == bridge.OpenCode:
+	case len(call.Ancestors) != 1, call.SessionID == "", call.ChildID != "", bridge.TraitsOf(call.Kind).SharedServer:
 		return proc.Named{}
 	case call.Event == session.EventStart, call.Event == session.EventEnd, p.opts.Now().Sub(p.began) < returnPause:
 		return proc.Named{}

@@ -36,10 +36,10 @@ type seen struct {
 
 // look reads from the system what a registration requires.
 func (p terminals) look(args api.Register) (found seen) {
-	switch {
-	case args.Kind == bridge.Codex && args.Host() == session.HostServer:
+	switch traits := bridge.TraitsOf(args.Kind); {
+	case traits.BackgroundServer && args.Host() == session.HostServer:
 		found.clients = p.opts.Terminals(args.Cwd, args.CLIDataDir)
-	case args.Kind == bridge.OpenCode && args.HostKnown:
+	case traits.Terminal == bridge.TerminalOfPlugin && args.HostKnown:
 		look, err := proc.Inspect(args.AgentPID)
 		found.alone = err == nil && look.Terminal && !agent.IsServer(args.Kind, args.AgentPID)
 	}
@@ -50,14 +50,15 @@ func (p terminals) look(args api.Register) (found seen) {
 // terminal began another conversation. Then beginLocked returns the name for that
 // conversation, otherwise "". A native child's server registers while its parent works.
 func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name string) {
+	way := bridge.TraitsOf(args.Kind).Terminal
 	switch {
-	case args.Kind == bridge.OpenCode && found.alone, args.Kind == bridge.Codex && args.Host() == session.HostOwn && args.HostKnown:
+	case way == bridge.TerminalOfPlugin && found.alone, way == bridge.TerminalOfServers && args.Host() == session.HostOwn && args.HostKnown:
 		l.screen.terminal = l.agent
 	case args.Host() == session.HostServer:
 		l.screen.terminal = p.terminalOfServerLocked(args, found.clients)
 		p.watchLocked(l.screen.terminal)
 	}
-	if args.Kind != bridge.Codex || args.Previous != "" || args.Name != "" || args.SessionID != "" || l.screen.terminal.Name == "" {
+	if way != bridge.TerminalOfServers || args.Previous != "" || args.Name != "" || args.SessionID != "" || l.screen.terminal.Name == "" {
 		return ""
 	}
 	shown := p.shownLocked(l.screen.terminal, "")
@@ -152,7 +153,7 @@ func (l *Link) isOff() bool {
 // terminalsOf returns the terminals that may show a background server's thread whose
 // prompt a hook reports. It returns nil if that terminal is known.
 func (p terminals) terminalsOf(call session.HookCall) agent.Terminals {
-	if call.Kind != bridge.Codex || call.Event != session.EventPrompt || call.ChildID != "" || !p.hasUnknown() {
+	if !bridge.TraitsOf(call.Kind).BackgroundServer || call.Event != session.EventPrompt || call.ChildID != "" || !p.hasUnknown() {
 		return nil
 	}
 	return p.opts.Terminals(call.Cwd, call.CLIDataDir)
@@ -175,7 +176,8 @@ func (p terminals) hasUnknown() bool {
 // screen. changed is set if the session's name or roster place changed, off if no
 // terminal shows the conversation.
 func (p terminals) hookedLocked(call session.HookCall, clients agent.Terminals) (changed, off bool) {
-	if call.ChildID != "" || call.SessionID == "" || call.Kind != bridge.Codex && call.Kind != bridge.OpenCode {
+	way := bridge.TraitsOf(call.Kind).Terminal
+	if call.ChildID != "" || call.SessionID == "" || way == bridge.TerminalUnknown {
 		return false, false
 	}
 	links := p.offScreenLocked(call.Kind, call.SessionID)
@@ -187,7 +189,7 @@ func (p terminals) hookedLocked(call session.HookCall, clients agent.Terminals) 
 	if off || !live {
 		return false, off && !live
 	}
-	if call.Event == session.EventPrompt && (call.Kind == bridge.Codex || call.Prompt != "") {
+	if call.Event == session.EventPrompt && (way == bridge.TerminalOfServers || call.Prompt != "") {
 		changed = p.takeOverLocked(s, clients) || changed
 	}
 	return changed, false
@@ -211,7 +213,7 @@ func (p Callers) TurnEnded(s *session.Session) (left bool) {
 func (p terminals) showAgainLocked(links []*Link, call session.HookCall, clients agent.Terminals) bool {
 	first := links[0]
 	switch {
-	case call.Kind == bridge.OpenCode && call.Prompt == "":
+	case bridge.TraitsOf(call.Kind).Terminal == bridge.TerminalOfPlugin && call.Prompt == "":
 		return false
 	case first.Identity.Host() == session.HostServer:
 		typed, ok := clients.TypedInto(p.opts.Now())

@@ -3,33 +3,55 @@
 // limit. It does no I/O and imports no other package of this module.
 package bridge
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // AgentKind names one of the supported agent CLIs, or the owner.
 type AgentKind string
 
-// The supported kinds: A, B, C and D of the specification.
-const (
-	Claude      AgentKind = "claude"
-	Codex       AgentKind = "codex"
-	OpenCode    AgentKind = "opencode"
-	Antigravity AgentKind = "antigravity"
+// Owner is the person at the PC. The broker sets it and never accepts it from a session.
+// The constant of each agent kind is in the file of its traits.
+const Owner AgentKind = "owner"
 
-	// Owner is the person at the PC. The broker sets it and never accepts it from a
-	// session.
-	Owner AgentKind = "owner"
-)
+// registered are the traits of the supported kinds, in display order: A, B, C and D of the
+// specification.
+var registered = []Traits{claude, codex, openCode, antigravity}
 
-// Kinds returns the four agent kinds in display order.
-func Kinds() []AgentKind { return []AgentKind{Claude, Codex, OpenCode, Antigravity} }
+// Kinds returns the agent kinds in display order.
+func Kinds() []AgentKind {
+	kinds := make([]AgentKind, len(registered))
+	for i, traits := range registered {
+		kinds[i] = traits.Kind
+	}
+	return kinds
+}
 
-// ParseKind returns the agent kind of that name. The error lists the choices.
+// TraitsOf returns the properties of an agent kind. It returns the zero value for the
+// owner, for agents with the Agent Client Protocol, and for an unknown kind.
+func TraitsOf(kind AgentKind) Traits {
+	for _, traits := range registered {
+		if traits.Kind == kind {
+			return traits
+		}
+	}
+	return Traits{}
+}
+
+// ParseKind returns the agent kind of that name. It fails with Invalid for another name;
+// the error lists the choices.
 func ParseKind(raw string) (AgentKind, error) {
 	kind := AgentKind(raw)
 	if slices.Contains(Kinds(), kind) {
 		return kind, nil
 	}
-	return "", Errorf(Invalid, "unknown agent kind %q: use claude, codex, opencode or antigravity", raw)
+	var names []string
+	for _, kind := range Kinds() {
+		names = append(names, string(kind))
+	}
+	last := len(names) - 1
+	return "", Errorf(Invalid, "unknown agent kind %q: use %s or %s", raw, strings.Join(names[:last], ", "), names[last])
 }
 
 // OwnerID and OwnerName are the address of the owner's own messages (seed

@@ -50,16 +50,11 @@ func For(kind bridge.AgentKind) Adapter {
 // CLIDataDir returns the folder of the CLI's session data: the one from env, or the
 // default below home. It returns "" for a kind whose store Bridge does not read.
 func CLIDataDir(kind bridge.AgentKind, home string, env func(string) string) string {
-	switch kind {
-	case bridge.Claude:
-		return Folder(home, env, "CLAUDE_CONFIG_DIR", ".claude")
-	case bridge.Codex:
-		return Folder(home, env, "CODEX_HOME", ".codex")
-	case bridge.OpenCode:
-		return filepath.Join(Folder(home, env, "XDG_DATA_HOME", ".local", "share"), "opencode")
-	default:
+	data := bridge.TraitsOf(kind).Data
+	if len(data.Default) == 0 {
 		return ""
 	}
+	return filepath.Join(Folder(home, env, data.Variable, data.Default...), data.Within)
 }
 
 // Folder returns the folder from an environment variable, or elements below the user's

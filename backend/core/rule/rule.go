@@ -159,7 +159,7 @@ func (q Request) checkDescription() error {
 	}
 	switch job.QuestionKind(q.Kind) {
 	case job.QuestionCommand:
-		if q.Agent == bridge.OpenCode && strings.Contains(q.Detail, "*") {
+		if bridge.TraitsOf(q.Agent).Prompts.Pattern && strings.Contains(q.Detail, "*") {
 			return unclear // it may be the pattern instead of the command
 		}
 		return nil

@@ -20,10 +20,10 @@ const (
 	channelMethod     = "notifications/claude/channel"
 )
 
-// experimental returns the capabilities beyond the protocol. Only Claude Code gets
-// the channel.
+// experimental returns the capabilities beyond the protocol. Only a kind with
+// a channel gets it.
 func experimental(register api.Register) map[string]any {
-	if register.Kind != bridge.Claude {
+	if !bridge.TraitsOf(register.Kind).Channel {
 		return nil
 	}
 	return map[string]any{channelCapability: map[string]any{}}

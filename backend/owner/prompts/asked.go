@@ -97,7 +97,7 @@ func (p *Prompts) ask(ctx context.Context, asker holder, args api.PromptArgs) (a
 			return p.byRule(asker, item, rule)
 		}
 	}
-	if item.OnlyTold == "" && item.Child != "" && args.Call.Kind == bridge.Claude && !p.visible(ctx, args) {
+	if item.OnlyTold == "" && item.Child != "" && bridge.TraitsOf(args.Call.Kind).Prompts.ChildHidden && !p.visible(ctx, args) {
 		item.OnlyTold = "its dialog comes to the terminal only when nobody waits for an answer from here"
 	}
 	record, err := p.add(asker, item)
@@ -114,7 +114,7 @@ func (p *Prompts) ask(ctx context.Context, asker holder, args api.PromptArgs) (a
 // Shows reports whether a prompt of that kind becomes a card now.
 func (p *Prompts) Shows(kind bridge.AgentKind) bool {
 	now := p.Prompting()
-	return now.AnswerPrompts.Shows(prompt.Watch{Away: now.Away, Page: p.opts.Watched(), Free: kind == bridge.OpenCode})
+	return now.AnswerPrompts.Shows(prompt.Watch{Away: now.Away, Page: p.opts.Watched(), Free: bridge.TraitsOf(kind).Prompts.Free})
 }
 
 func promptOf(args api.PromptArgs, s broker.Prompter) prompt.Prompt {
@@ -180,11 +180,16 @@ func (r *record) isOf(call session.HookCall) bool {
 	return r.Agent == string(call.Kind) && r.HostID == call.SessionID
 }
 
+// traits returns the properties of the prompts of its agent's kind.
+func (r *record) traits() bridge.PromptTraits {
+	return bridge.TraitsOf(bridge.AgentKind(r.Agent)).Prompts
+}
+
 // isReportedByHolder reports whether the holder alone reports the prompt's outcome. A refusal may
 // end the turn, and that event may arrive first by another path. Codex also
 // reports the reason of a refusal as a prompt.
 func (r *record) isReportedByHolder() bool {
-	return r.alone || r.Agent == string(bridge.OpenCode) && r.holder != nil && r.Decision != ""
+	return r.alone || r.traits().RefusesAll && r.holder != nil && r.Decision != ""
 }
 
 // add records a prompt. It returns nil if too many are open.
@@ -221,7 +226,7 @@ func (p *Prompts) add(asker holder, item prompt.Prompt) (*record, error) {
 // await waits for the owner's answer, or for the prompt's end.
 func (p *Prompts) await(ctx context.Context, item *record, args api.PromptArgs) api.PromptAnswer {
 	looks := make(<-chan time.Time)
-	if args.Call.Kind == bridge.Claude {
+	if bridge.TraitsOf(args.Call.Kind).Registry {
 		ticker := time.NewTicker(p.opts.Timing.PollInterval)
 		defer ticker.Stop()
 		looks = ticker.C
@@ -334,7 +339,7 @@ func (p *Prompts) Release(asker any) {
 		}
 		record.holder = nil
 		sign := prompt.Unheld
-		if record.Agent != string(bridge.Claude) && record.State == job.ApprovalDelivered {
+		if !record.traits().HooksShowOutcome && record.State == job.ApprovalDelivered {
 			sign = prompt.Gone
 		}
 		changed = p.seeLocked(record, sign) || changed

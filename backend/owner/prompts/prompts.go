@@ -140,7 +140,7 @@ func New(opts Options) *Prompts {
 // markLocked creates or removes the file Open. If that fails, the hooks report too much
 // or too little, and the end of the turn corrects it.
 func (p *Prompts) markLocked() {
-	open := slices.ContainsFunc(p.list, func(item *record) bool { return item.Agent == string(bridge.Claude) && !item.IsSettled() })
+	open := slices.ContainsFunc(p.list, func(item *record) bool { return item.traits().HooksShowOutcome && !item.IsSettled() })
 	if open == p.marked {
 		return
 	}
@@ -206,10 +206,10 @@ func (p *Prompts) cautionLocked(item *record) string {
 			others++
 		}
 	}
-	if item.Agent != string(bridge.OpenCode) || item.State != job.ApprovalAsked || others == 0 || len(item.Choices) > 0 {
+	if !item.traits().RefusesAll || item.State != job.ApprovalAsked || others == 0 || len(item.Choices) > 0 {
 		return item.Caution
 	}
-	return "opencode refuses all of a session at once: denying this also denies " + bridge.Counted(others, "other prompt") + " of it, without your reason."
+	return item.Agent + " refuses all of a session at once: denying this also denies " + bridge.Counted(others, "other prompt") + " of it, without your reason."
 }
 
 // Has reports whether a prompt has that id.

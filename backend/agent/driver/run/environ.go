@@ -20,7 +20,7 @@ import (
 // own files. Keys and proxies are the owner's to list.
 var everyProgram = []string{
 	"HOME", "PATH", "SHELL", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM",
-	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME",
+	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
 }
 
 // everyProgramWindows is what Windows' own libraries look for besides.
@@ -31,26 +31,17 @@ var everyProgramWindows = []string{
 
 // withholding is some variables that a job does not get, and why.
 type withholding struct {
-	kind  bridge.AgentKind // "" is each
 	names []string
 	why   string
 }
 
-// withheld are the variables that no job gets from whoever's environment, by their names
-// or, before a star, by how these begin; of a kind alone, or of all.
+// withheld are the variables that no job of any kind gets from an environment. A name may end with *.
+// The traits of the kinds have more.
 var withheld = []withholding{
-	{"", []string{"BRIDGE_*"}, "Bridge says itself what a job hears of it"},
-	{"", []string{"TMPDIR", "TMP", "TEMP"}, "a job has a folder of its own for that"},
-	{"", []string{"PWD", "OLDPWD", "SHLVL", "_"}, "they are about another process"},
-	{"", []string{
-		"CLAUDECODE", "CLAUDE_PID", "CLAUDE_PROJECT_DIR", "CLAUDE_ENV_FILE", "CLAUDE_PLUGIN_ROOT", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID",
-		"CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_MESSAGING_*", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_TMPDIR",
-	}, "they mark what a claude has started, and lead back to it"},
-	{"", []string{"CODEX_CI", "CODEX_SANDBOX*", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"}, "they mark what a codex has started"},
-	{"", []string{"OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID", "OPENCODE_SERVER_*", "OPENCODE_CONFIG_CONTENT"}, "they mark what an opencode has started, and hold its password"},
-	{"", []string{"INVOCATION_ID", "JOURNAL_STREAM", "LISTEN_*", "MAINPID", "MANAGERPID", "NOTIFY_SOCKET", "SYSTEMD_EXEC_PID", "WATCHDOG_*"}, "they are between a service and its manager"},
-	{bridge.Claude, []string{"CLAUDE_CODE_PLUGIN_DIRS"}, "it would bring the owner's modules into a job"},
-	{bridge.OpenCode, []string{"OPENCODE_PERMISSION"}, "it would say what a job may do"},
+	{[]string{"BRIDGE_*"}, "Bridge says itself what a job hears of it"},
+	{[]string{"TMPDIR", "TMP", "TEMP"}, "a job has a folder of its own for that"},
+	{[]string{"PWD", "OLDPWD", "SHLVL", "_"}, "they are about another process"},
+	{[]string{"INVOCATION_ID", "JOURNAL_STREAM", "LISTEN_*", "MAINPID", "MANAGERPID", "NOTIFY_SOCKET", "SYSTEMD_EXEC_PID", "WATCHDOG_*"}, "they are between a service and its manager"},
 }
 
 // repositoryVariables point a git to a repository, or say what that one is like: git itself
@@ -63,17 +54,26 @@ var repositoryVariables = []string{
 }
 
 func isOfRepository(name string) bool {
-	return slices.ContainsFunc(repositoryVariables, func(pattern string) bool { return fits(pattern, name) })
+	return fitsOne(repositoryVariables, name)
 }
 
 // Inherited is what a job of a kind gets of an environment: all but what is withheld.
 func Inherited(kind bridge.AgentKind, environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return name == "" || isOfRepository(name) || slices.ContainsFunc(withheld, func(w withholding) bool {
-			return (w.kind == "" || w.kind == kind) && slices.ContainsFunc(w.names, func(pattern string) bool { return fits(pattern, name) })
-		})
+		return name == "" || isOfRepository(name) || fitsOne(bridge.TraitsOf(kind).Jobs.Withheld, name) || isMark(name) ||
+			slices.ContainsFunc(withheld, func(w withholding) bool { return fitsOne(w.names, name) })
 	})
+}
+
+// isMark reports whether some kind of agent marks the processes that it starts by that
+// variable.
+func isMark(name string) bool {
+	return slices.ContainsFunc(bridge.Kinds(), func(kind bridge.AgentKind) bool { return fitsOne(bridge.TraitsOf(kind).Jobs.Marks, name) })
+}
+
+func fitsOne(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return fits(pattern, name) })
 }
 
 // fits compares names as the system does.
@@ -93,6 +93,11 @@ func Environment(spec job.Spec, more ...string) Environ {
 	names := everyProgram
 	if runtime.GOOS == "windows" {
 		names = slices.Concat(names, everyProgramWindows)
+	}
+	for _, kind := range bridge.Kinds() {
+		if data := bridge.TraitsOf(kind).Data; data.Variable != "" {
+			names = append(slices.Clip(names), data.Variable)
+		}
 	}
 	for _, name := range names {
 		if value, set := os.LookupEnv(name); set {

@@ -57,7 +57,7 @@ func FloorOf(spec job.Spec) (job.Floor, error) {
 		return "", bridge.Errorf(bridge.Denied, "a job of a paired PC needs a sandbox, and this system has none for %s", spec.Kind)
 	case spec.Access == job.AccessAsk:
 		return job.FloorNone, nil // each change is asked about
-	case spec.ToolLevelOnly, spec.Access == job.AccessEdit && spec.Kind == bridge.Claude:
+	case spec.ToolLevelOnly, spec.Access == job.AccessEdit && bridge.TraitsOf(spec.Kind).Jobs.OwnRulesForEdit:
 		return job.FloorNone, nil
 	}
 	return "", bridge.Errorf(bridge.Denied, "%s for %s needs a sandbox that this system does not have; the owner's config can allow the CLI's own rules alone", spec.Access, spec.Kind)

@@ -147,33 +147,34 @@ func sameProcess(pid int) func() bool {
 func identify(getenv func(string) string, register *api.Register) {
 	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
 	register.CLIDataDir = hook.CLIDataDir(register.Kind, getenv)
-	if register.Kind == bridge.Claude && register.SessionID == "" {
-		register.SessionID = getenv("CLAUDE_CODE_SESSION_ID")
+	traits := bridge.TraitsOf(register.Kind)
+	if traits.SessionVariable != "" && register.SessionID == "" {
+		register.SessionID = getenv(traits.SessionVariable)
 	}
-	if register.Kind == bridge.Claude && register.HostKnown {
+	if traits.Channel && register.HostKnown {
 		register.Channel = channelOpen(register.AgentPID)
 	}
-	register.Threads = register.Kind == bridge.Codex && register.HostKnown && backgroundServer(getenv, register.AgentPID)
-	if register.Cwd == "" && register.Kind == bridge.Claude {
-		register.Cwd = getenv("CLAUDE_PROJECT_DIR")
+	register.Threads = traits.BackgroundServer && register.HostKnown && backgroundServer(getenv, register.Kind, register.AgentPID)
+	if register.Cwd == "" && traits.FolderVariable != "" {
+		register.Cwd = getenv(traits.FolderVariable)
 	}
 	if register.Cwd == "" {
 		register.Cwd, _ = os.Getwd() // a removed folder is unknown
 	}
 	// opencode runs one server for all of its sessions; its plugin distinguishes
 	// them. Without an opencode process above, this process is one session.
-	register.Shared = register.Kind == bridge.OpenCode && register.HostKnown && register.SessionID == "" && register.Name == ""
+	register.Shared = traits.SharedServer && register.HostKnown && register.SessionID == "" && register.Name == ""
 }
 
 // backgroundServer reports whether codex serves its sessions from one process. Its
 // own background server runs from a folder that codex puts on the PATH. The command
 // line of a server that a person started shows it, if readable.
-func backgroundServer(getenv func(string) string, pid int) bool {
+func backgroundServer(getenv func(string) string, kind bridge.AgentKind, pid int) bool {
 	const folder = "app-server-daemon"
 	if strings.Contains(getenv("PATH"), string(filepath.Separator)+folder+string(filepath.Separator)) {
 		return true
 	}
-	return agent.IsServer(bridge.Codex, pid)
+	return agent.IsServer(kind, pid)
 }
 
 // channelOpen reports whether Claude Code was started with Bridge's channel: it

@@ -37,9 +37,9 @@ func Plugin(flags *pflag.FlagSet) worker.Run {
 		defer closeLog()
 		options := hook.Options{Home: p.Home, Version: p.Version, CLIDataDir: hook.CLIDataDir(kind, p.Getenv), Now: p.Now, Log: log}
 		switch {
-		case kind == bridge.Claude && report:
+		case bridge.TraitsOf(kind).Mod && report:
 			return hook.ReportMod(ctx, options, p.Stdin)
-		case kind == bridge.Claude:
+		case bridge.TraitsOf(kind).Mod:
 			return hook.RunMod(ctx, options, mod, p.Stdout)
 		default:
 			return hook.RunPlugin(ctx, options, kind, target, p.StartBroker(), p.Stdin, p.Stdout)

@@ -1,0 +1,18 @@
+package bridge
+
+// Codex is OpenAI's Codex CLI, kind B.
+const Codex AgentKind = "codex"
+
+var codex = Traits{
+	Kind:             Codex,
+	Program:          "codex",
+	Package:          "codex",
+	Serves:           []string{"app-server"},
+	Tried:            [2]string{"0.160.1", "0.169.0"},
+	Data:             DataFolder{Variable: "CODEX_HOME", Default: []string{".codex"}},
+	BackgroundServer: true,
+	Terminal:         TerminalOfServers,
+	Jobs: JobTraits{
+		Marks: []string{"CODEX_CI", "CODEX_SANDBOX*", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"},
+	},
+}

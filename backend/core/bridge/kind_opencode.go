@@ -1,0 +1,22 @@
+package bridge
+
+// OpenCode is opencode, kind C.
+const OpenCode AgentKind = "opencode"
+
+var openCode = Traits{
+	Kind:         OpenCode,
+	Program:      "opencode",
+	Package:      "opencode-ai",
+	Serves:       []string{"serve", "web", "acp"},
+	Tried:        [2]string{"1.18.33", "1.18.33"},
+	MajorOnly:    true, // another one does not load the same plugin
+	Data:         DataFolder{Variable: "XDG_DATA_HOME", Default: []string{".local", "share"}, Within: "opencode"},
+	SharedServer: true,
+	Terminal:     TerminalOfPlugin,
+	Prompts:      PromptTraits{Free: true, RefusesAll: true, Pattern: true},
+	Jobs: JobTraits{
+		// OPENCODE_SERVER_* holds its server's password.
+		Marks:    []string{"OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID", "OPENCODE_SERVER_*", "OPENCODE_CONFIG_CONTENT"},
+		Withheld: []string{"OPENCODE_PERMISSION"}, // it would set what a job may do
+	},
+}
