@@ -1,0 +1,36 @@
+package hooks
+
+import (
+	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
+)
+
+// ParseCodexPrompt decodes codex's PermissionRequest, which cannot be answered here.
+func ParseCodexPrompt(stdin []byte) (Prompt, error) {
+	call, err := parseCommandHook(bridge.Codex, PermissionEvent, stdin)
+	if err != nil {
+		return Prompt{}, err
+	}
+	var in commandHook
+	if err := decodeHook(stdin, &in); err != nil {
+		return Prompt{}, err
+	}
+	if in.ToolName == "" {
+		return Prompt{}, bridge.Errorf(bridge.Invalid, "the prompt names no tool")
+	}
+	p := Prompt{
+		Call: call, Kind: AsksTool, What: Shorten(string(in.ToolName), bridge.MaxNameChars),
+		OnlyTold: "codex takes an answer from here only while its background server runs it",
+	}
+	input := newExact(in.ToolInput)
+	switch in.ToolName {
+	case "Bash":
+		p.Kind, p.Why = AsksCommand, input.take("description") // the call that ran lacks it
+		p.Call.Tool = session.CallKey(string(in.ToolName), Encode(input.members))
+		p.Detail = input.take("command")
+	case "apply_patch":
+		p.Kind, p.Detail = AsksChange, input.take("command")
+	}
+	p.Detail = withRest(p.Detail, input.rest())
+	return p, nil
+}
