@@ -26,6 +26,8 @@ type antigravityHook struct {
 	WorkspacePaths []Text `json:"workspacePaths"`
 }
 
+func (antigravity) TaskOf(string) Task { return Report }
+
 func (antigravity) ParseHook(event string, stdin []byte) (session.HookCall, error) {
 	known, err := eventOf(bridge.Antigravity, antigravityEvents, event)
 	if err != nil {

@@ -33,6 +33,21 @@ var commandEvents = map[string]session.Event{
 // IsStart reports whether a hook command's event is the start of a session.
 func IsStart(event string) bool { return commandEvents[event] == session.EventStart }
 
+func (claude) TaskOf(event string) Task {
+	switch {
+	case event == WakeEvent:
+		return WaitForMail
+	case event == WakeStandbyEvent:
+		return StandByForMail
+	case event == PermissionEvent:
+		return HoldPrompt
+	case IsOfPromptsOnly(event):
+		return ReportOutcome
+	default:
+		return Report
+	}
+}
+
 func (claude) ParseHook(event string, stdin []byte) (session.HookCall, error) {
 	return parseCommandHook(bridge.Claude, event, stdin)
 }

@@ -14,6 +14,13 @@ const InterruptEvent = "Interrupt"
 
 func (codex) Kind() bridge.AgentKind { return bridge.Codex }
 
+func (codex) TaskOf(event string) Task {
+	if event == PermissionEvent {
+		return ReportPrompt
+	}
+	return Report
+}
+
 func (codex) ParseHook(event string, stdin []byte) (session.HookCall, error) {
 	return parseCommandHook(bridge.Codex, event, stdin)
 }

@@ -25,11 +25,27 @@ type Adapter interface {
 	// FormatHook(session.HookCall{}, "").
 	ParseHook(event string, stdin []byte) (session.HookCall, error)
 
+	// TaskOf returns what the hook program does for an event.
+	TaskOf(event string) Task
+
 	// FormatHook returns the host's JSON that gives text to the model in answer to
 	// call. It returns an empty object if text is empty or the event cannot have text.
 	// It also does so for every call from a native child.
 	FormatHook(call session.HookCall, text string) []byte
 }
+
+// Task is what the hook program does for one event of a host.
+type Task int
+
+// The tasks.
+const (
+	Report         Task = iota // tell the broker, and answer with its text
+	ReportOutcome              // the same, but only while a permission prompt is open
+	ReportPrompt               // tell the broker of a permission prompt that the terminal decides
+	HoldPrompt                 // wait for the owner's answer to a permission prompt
+	WaitForMail                // wait until mail may wake the idle session
+	StandByForMail             // the same, for a host whose first wait failed
+)
 
 // For returns the adapter of kind, or nil for a kind that is no agent CLI.
 func For(kind bridge.AgentKind) Adapter {

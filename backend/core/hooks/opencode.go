@@ -28,6 +28,8 @@ var opencodeEvents = map[string]session.Event{
 	opencodeAsks:          session.EventAsk,
 }
 
+func (opencode) TaskOf(string) Task { return Report }
+
 func (opencode) ParseHook(event string, stdin []byte) (session.HookCall, error) {
 	known, err := eventOf(bridge.OpenCode, opencodeEvents, event)
 	if err != nil {

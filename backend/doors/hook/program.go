@@ -65,31 +65,31 @@ func (p Program) Run(ctx context.Context) int {
 		return 0
 	}
 	opts := p.options(home, kind)
-	if kind == bridge.Claude && (words[1] == hooks.WakeEvent || words[1] == hooks.WakeStandbyEvent) {
+	switch task := hooks.For(kind).TaskOf(words[1]); task {
+	case hooks.WaitForMail, hooks.StandByForMail:
 		if p.headless() {
 			drain(ctx, p.Stdin)
 			return 0 // it would keep a run without a person from ending
 		}
-		return RunWake(ctx, opts, words[1] == hooks.WakeStandbyEvent, p.Stdin, p.Stderr)
-	}
-	if kind == bridge.Claude && words[1] == hooks.PermissionEvent {
+		return RunWake(ctx, opts, kind, task == hooks.StandByForMail, p.Stdin, p.Stderr)
+	case hooks.HoldPrompt:
 		if p.headless() { // a run without a person asks in another way
 			drain(ctx, p.Stdin)
 			return 0
 		}
 		pid, _ := strconv.Atoi(p.Getenv("CLAUDE_PID"))
 		RunPrompt(ctx, opts, pid, p.Stdin, p.Stdout)
-		return 0
-	}
-	if kind == bridge.Codex && words[1] == hooks.PermissionEvent {
+	case hooks.ReportPrompt:
 		ReportPrompt(ctx, opts, p.Stdin)
-		return 0
+	case hooks.ReportOutcome:
+		if !fileExists(filepath.Join(home.Dir(), config.PromptsOpen)) {
+			drain(ctx, p.Stdin)
+			return 0
+		}
+		Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
+	case hooks.Report:
+		Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
 	}
-	if kind == bridge.Claude && hooks.IsOfPromptsOnly(words[1]) && !fileExists(filepath.Join(home.Dir(), config.PromptsOpen)) {
-		drain(ctx, p.Stdin)
-		return 0
-	}
-	Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
 	return 0
 }
 

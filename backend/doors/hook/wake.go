@@ -32,10 +32,10 @@ const ExitWake = 2
 // the model to errorOutput and returns ExitWake. In all other cases it returns 0,
 // which the host ignores. It never delays a turn: the host runs it in the
 // background.
-func RunWake(ctx context.Context, opts Options, standby bool, input io.Reader, errorOutput io.Writer) int {
+func RunWake(ctx context.Context, opts Options, kind bridge.AgentKind, standby bool, input io.Reader, errorOutput io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, wakeLife)
 	defer cancel()
-	call, err := hooks.For(bridge.Claude).ParseHook("Stop", readInputWithin(ctx, input))
+	call, err := hooks.For(kind).ParseHook("Stop", readInputWithin(ctx, input))
 	if err != nil || call.ChildID != "" {
 		return 0
 	}
