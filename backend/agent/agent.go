@@ -1,5 +1,5 @@
 // Package agent knows the programs of the four agent CLIs: their location (Detect),
-// the tested versions, the caller of an MCP tool (CodexIdentity, ClaudeToolUse) and
+// the tested versions, the caller of an MCP tool (CallerOf) and
 // codex's input queue. It never connects to a broker.
 //
 // Two packages are below it: setup connects Bridge to the CLIs, and clidata reads

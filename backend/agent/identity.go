@@ -2,40 +2,25 @@ package agent
 
 import "bridge/backend/core/bridge"
 
-// CodexIdentity returns the caller of an MCP tools/call from codex's _meta.
-// sessionID is the root thread; childID is the calling thread if that is another
-// one. ok is false if the call names no thread.
-func CodexIdentity(meta map[string]any) (sessionID, childID string, ok bool) {
-	thread, _ := meta["threadId"].(string)
-	root, _ := meta["sessionId"].(string)
-	if turn, isMap := meta["x-codex-turn-metadata"].(map[string]any); isMap {
-		thread = firstNonEmpty(thread, turn["thread_id"])
-		root = firstNonEmpty(root, turn["session_id"])
-	}
-	if root == "" {
-		root = thread
-	}
-	if thread != root {
-		childID = thread
-	}
-	if bridge.CheckID("the session id", root) != nil || childID != "" && bridge.CheckID("the child's id", childID) != nil {
-		return "", "", false
-	}
-	return root, childID, true
+// Caller is the caller of an MCP tool, as far as the host names it. Each field may be "".
+type Caller struct {
+	SessionID string // the host session id
+	ChildID   string // the native child
+	ToolUseID string // the id of the call in the host's hooks
 }
 
-// firstNonEmpty returns have, or other's string if have is empty.
-func firstNonEmpty(have string, other any) string {
-	if have != "" {
-		return have
-	}
-	s, _ := other.(string)
-	return s
+// callers read the caller of an MCP tools/call from the host's _meta, for the kinds that
+// name it there.
+var callers = map[bridge.AgentKind]func(meta map[string]any) Caller{
+	bridge.Claude: claudeCaller,
+	bridge.Codex:  codexCaller,
 }
 
-// ClaudeToolUse returns the tool use id of an MCP tools/call from Claude Code. Its
-// _meta does not name the agent; the PreToolUse hook with the same id does.
-func ClaudeToolUse(meta map[string]any) (toolUseID string, ok bool) {
-	toolUseID, _ = meta["claudecode/toolUseId"].(string)
-	return toolUseID, bridge.CheckID("the tool use id", toolUseID) == nil
+// CallerOf returns the caller of an MCP tools/call from the host's _meta. It returns the zero
+// value if that does not name one.
+func CallerOf(kind bridge.AgentKind, meta map[string]any) Caller {
+	if read := callers[kind]; read != nil {
+		return read(meta)
+	}
+	return Caller{}
 }

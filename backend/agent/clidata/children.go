@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
 
 	"bridge/backend/core/bridge"
@@ -25,18 +24,11 @@ func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	var children []session.Child
-	var err error
-	switch kind {
-	case bridge.Claude:
-		children, err = claudeChildren(folder, sessionID, cwd)
-	case bridge.Codex:
-		children, err = codexChildren(ctx, folder, sessionID)
-	case bridge.OpenCode:
-		children, err = openCodeChildren(ctx, filepath.Join(folder, "opencode.db"), sessionID)
-	default:
+	read := stores[kind].children
+	if read == nil {
 		return nil, nil
 	}
+	children, err := read(ctx, conversation{folder, sessionID, cwd})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -1,6 +1,6 @@
 // Package clidata reads the agent CLIs' own stores of their sessions: a session's
-// native children (Children) and messages (Holds), the start of Claude Code's idle
-// state (ClaudeIdleSince), and its prompts (ClaudeEntered). It only reads, within
+// native children (Children) and messages (Holds), the start of its idle state
+// (IdleSince), and the prompts of Claude Code (ClaudeEntered). It only reads, within
 // bounds, and creates no file.
 package clidata
 
@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
 )
 
 // The bounds of one read of a CLI's own store. Data beyond them is ignored, so no
@@ -33,6 +34,45 @@ const (
 	maxStoredFamily   = 2_000    // of all generations; the newest maxStoredChildren are shown
 	storeTimeout      = 2 * time.Second
 )
+
+// conversation is one session in the store of its CLI.
+type conversation struct{ folder, sessionID, cwd string }
+
+// store holds the functions that read the store of one kind. A function is nil if the store
+// does not have that data.
+type store struct {
+	// children returns the native children, as [Children] does.
+	children func(ctx context.Context, from conversation) ([]session.Child, error)
+	// records calls look with the newest parts of a conversation.
+	records func(ctx context.Context, from conversation, look func([]byte)) error
+	// busySince and idleSince return the time since which the CLI's registry of processes
+	// reports the session as at work or as idle, in Unix epoch milliseconds, or 0.
+	busySince, idleSince func(folder string, pid int, sessionID string) int64
+}
+
+// stores has each kind whose store Bridge reads.
+var stores = map[bridge.AgentKind]store{
+	bridge.Claude:   claudeStore,
+	bridge.Codex:    codexStore,
+	bridge.OpenCode: openCodeStore,
+}
+
+// BusySince returns the time since which the CLI's registry reports a session of process
+// pid as at work, in Unix epoch milliseconds. It returns 0 without a report.
+func BusySince(kind bridge.AgentKind, folder string, pid int, sessionID string) int64 {
+	if read := stores[kind].busySince; read != nil {
+		return read(folder, pid, sessionID)
+	}
+	return 0
+}
+
+// IdleSince is [BusySince] for an idle session.
+func IdleSince(kind bridge.AgentKind, folder string, pid int, sessionID string) int64 {
+	if read := stores[kind].idleSince; read != nil {
+		return read(folder, pid, sessionID)
+	}
+	return 0
+}
 
 // isStoredID reports whether id is a valid session or child id, because it becomes
 // a part of file names.

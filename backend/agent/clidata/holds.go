@@ -3,13 +3,10 @@ package clidata
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	"bridge/backend/core/bridge"
@@ -31,14 +28,8 @@ func Holds(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd st
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	look := func(record []byte) { holdsIn(record, messages, held) }
-	switch kind {
-	case bridge.Claude:
-		_ = eachRecord(folder, claudeTranscript(folder, sessionID, cwd), look)
-	case bridge.Codex:
-		_ = eachRecord(folder, codexRollout(ctx, folder, sessionID), look)
-	case bridge.OpenCode:
-		_ = openCodeParts(ctx, filepath.Join(folder, "opencode.db"), sessionID, look)
-	default: // no known store
+	if read := stores[kind].records; read != nil {
+		_ = read(ctx, conversation{folder, sessionID, cwd}, look)
 	}
 	return held
 }
@@ -99,53 +90,6 @@ func holdsJSON(text string, m bridge.Message, depth int) bool {
 	return holdsText(inner, m, depth-1)
 }
 
-// claudeTranscript returns the file of a Claude Code session below folder, or "".
-func claudeTranscript(folder, sessionID, cwd string) string {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return ""
-	}
-	defer root.Close() //nolint:errcheck // it was only read
-	projects, err := claudeProjects(root, sessionID, cwd)
-	if err != nil {
-		return ""
-	}
-	for _, project := range projects {
-		if name := path.Join("projects", project, sessionID+".jsonl"); exists(root, name) {
-			return name
-		}
-	}
-	return ""
-}
-
-// codexRollout returns the file of a codex thread below folder, or "".
-func codexRollout(ctx context.Context, folder, sessionID string) string {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return ""
-	}
-	defer root.Close() //nolint:errcheck // it was only read
-	index, err := codexIndex(root)
-	if err != nil {
-		return ""
-	}
-	var rollout string
-	err = readDatabase(filepath.Join(folder, index), func(db *sql.DB) error {
-		if err := checkCodexIndex(ctx, db, index); err != nil {
-			return err
-		}
-		return db.QueryRowContext(ctx, "SELECT substr(rollout_path, 1, 4096) FROM threads WHERE id = ?1", sessionID).Scan(&rollout)
-	})
-	if err != nil {
-		return ""
-	}
-	name, err := filepath.Rel(folder, rollout)
-	if err != nil {
-		return ""
-	}
-	return name
-}
-
 // eachRecord calls look with every line at the end of a file below folder.
 func eachRecord(folder, name string, look func([]byte)) error {
 	root, err := os.OpenRoot(folder)
@@ -173,26 +117,4 @@ func eachRecord(folder, name string, look func([]byte)) error {
 		look(line)
 	}
 	return nil
-}
-
-// openCodeParts calls look with the newest parts of an opencode session.
-func openCodeParts(ctx context.Context, path, sessionID string, look func([]byte)) error {
-	return readDatabase(path, func(db *sql.DB) error {
-		if has, err := hasTable(ctx, db, "part", "session_id time_created data"); err != nil || !has {
-			return err
-		}
-		rows, err := db.QueryContext(ctx, "SELECT data FROM part WHERE session_id = ?1 ORDER BY time_created DESC LIMIT 2000", sessionID)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var data []byte
-			if err := rows.Scan(&data); err != nil {
-				return err
-			}
-			look(data)
-		}
-		return rows.Err()
-	})
 }

@@ -43,20 +43,13 @@ func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, erro
 	if told != nil {
 		meta, c.progress = told.AdditionalFields, told.ProgressToken
 	}
-	switch s.opts.Register.Kind {
-	case bridge.Codex:
-		if sessionID, childID, ok := agent.CodexIdentity(meta); ok {
-			c.caller.SessionID, c.caller.ChildID = sessionID, childID
-		}
-	case bridge.Claude:
-		if toolUse, ok := agent.ClaudeToolUse(meta); ok {
-			c.caller.ToolUseID = toolUse
-		}
-	case bridge.OpenCode:
+	kind := s.opts.Register.Kind
+	caller := agent.CallerOf(kind, meta) // without one, the connection alone identifies the caller
+	c.caller.SessionID, c.caller.ChildID, c.caller.ToolUseID = caller.SessionID, caller.ChildID, caller.ToolUseID
+	if bridge.TraitsOf(kind).SharedServer {
 		if err := c.removePluginArguments(); err != nil {
 			return call{}, err
 		}
-	default: // the connection alone identifies the caller
 	}
 	return c, nil
 }
