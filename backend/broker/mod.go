@@ -60,7 +60,7 @@ func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModR
 func (p *mods) modSession(l *link, args api.ModWait) (s *session.Session, arrived <-chan struct{}) {
 	p.Lock()
 	defer p.Unlock()
-	s, ok := p.withModLocked(args.SessionID)
+	s, ok := p.WithModLocked(args.SessionID)
 	if !ok || p.Boxes[s.ID] == nil || l.Mod.Moved {
 		return nil, nil
 	}
@@ -161,19 +161,6 @@ func (p *mods) doubtTurn(s *session.Session) {
 	}
 }
 
-// withModLocked returns the live session of a conversation in an agent whose kind has a mod.
-func (p *mods) withModLocked(sessionID string) (*session.Session, bool) {
-	for _, kind := range bridge.Kinds() {
-		if !bridge.TraitsOf(kind).Mod {
-			continue
-		}
-		if s, live := p.Roster.ByHost(kind, sessionID); live {
-			return s, true
-		}
-	}
-	return nil, false
-}
-
 // modReport records the outcome of a prompt, or that the main turn has started or ended.
 func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (api.Empty, error) {
 	if err := report.Check(); err != nil {
@@ -184,10 +171,7 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 		p.modTurnEnded(report)
 		return api.Empty{}, nil
 	case api.ModTurnStarted:
-		p.Lock()
-		s, ok := p.withModLocked(report.SessionID)
-		p.Unlock()
-		if ok {
+		if s, ok := p.WithMod(report.SessionID); ok {
 			p.idleness.Believe(s, report.SessionID, true, report.At)
 		}
 		return api.Empty{}, nil
@@ -233,7 +217,7 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 // modTurnEnded records that the session is idle, unless its next turn has begun since.
 func (p *mods) modTurnEnded(report api.ModReport) {
 	p.Lock()
-	s, ok := p.withModLocked(report.SessionID)
+	s, ok := p.WithModLocked(report.SessionID)
 	ended := ok && p.Boxes[s.ID] != nil && p.Boxes[s.ID].Mod.TurnEnded(report.At)
 	if ended {
 		p.Boxes[s.ID].Signal()

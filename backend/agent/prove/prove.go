@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"bridge/backend/agent"
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/proof"
@@ -87,9 +88,11 @@ func (r Report) Broken() []Route {
 	return broken
 }
 
-// Kinds returns the kinds of agents that can be tried: those whose model package scripted
-// can stand in for.
-func Kinds() []bridge.AgentKind { return []bridge.AgentKind{"claude", "codex", "opencode"} }
+// Kinds returns the kinds of agents that can be tried: those with tested versions, whose
+// model package scripted can stand in for.
+func Kinds() []bridge.AgentKind {
+	return slices.DeleteFunc(bridge.Kinds(), func(kind bridge.AgentKind) bool { return agent.Tried(kind) == "" })
+}
 
 // CheckKind fails with Unsupported for a kind that cannot be tried.
 func CheckKind(kind bridge.AgentKind) error {

@@ -94,6 +94,26 @@ func (p Callers) Live(kind bridge.AgentKind, hostID string) (*session.Session, b
 	return p.Roster.ByHost(kind, hostID)
 }
 
+// WithMod returns the live session of a conversation in an agent whose kind has a mod.
+func (p Callers) WithMod(sessionID string) (*session.Session, bool) {
+	p.Lock()
+	defer p.Unlock()
+	return p.WithModLocked(sessionID)
+}
+
+// WithModLocked is [Callers.WithMod] for a caller that holds the lock.
+func (p Callers) WithModLocked(sessionID string) (*session.Session, bool) {
+	for _, kind := range bridge.Kinds() {
+		if !bridge.TraitsOf(kind).Mod {
+			continue
+		}
+		if s, live := p.Roster.ByHost(kind, sessionID); live {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
 // IsLive reports whether a session of that kind and host session id is connected.
 func (p Callers) IsLive(kind bridge.AgentKind, hostID string) bool {
 	_, live := p.Live(kind, hostID)

@@ -8,7 +8,7 @@ import (
 
 // ParseOpenCodePrompt decodes a prompt from opencode's plugin.
 func ParseOpenCodePrompt(in PluginPrompt) (Prompt, error) {
-	call, err := For(bridge.OpenCode).ParseHook(opencodeAsks, in.Call)
+	call, err := opencode{}.ParseHook(opencodeAsks, in.Call)
 	if err != nil {
 		return Prompt{}, err
 	}
