@@ -1,0 +1,53 @@
+package bridge
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestKND_07_EachKindHasItsTraits(t *testing.T) {
+	seen := map[string]AgentKind{}
+	for _, kind := range Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			traits := TraitsOf(kind)
+			for _, name := range []string{"kind " + string(traits.Kind), "program " + traits.Program, "package " + traits.Package} {
+				if other, taken := seen[name]; taken && !strings.HasSuffix(name, " ") {
+					t.Errorf("%s is that of %s, too", name, other)
+				}
+				seen[name] = kind
+			}
+			for part, is := range map[string]bool{
+				"a name of its own":                       kind != Owner && CheckName(string(kind)) == nil && strings.ToLower(string(kind)) == string(kind),
+				"a program":                               traits.Program != "",
+				"both tested versions, or none":           (traits.Tried[0] == "") == (traits.Tried[1] == ""),
+				"a tested version to compare with":        !traits.MajorOnly || traits.Tried[1] != "",
+				"a default folder for a variable":         traits.Data.Variable == "" || len(traits.Data.Default) > 0,
+				"a folder of the registry":                !traits.Registry || len(traits.Data.Default) > 0,
+				"a registry that shows hidden dialogs":    !traits.Prompts.ChildHidden || traits.Registry,
+				"a command of the background server":      !traits.BackgroundServer || len(traits.Serves) > 0,
+				"a terminal whose conversations are told": !traits.SharedServer || traits.Terminal == TerminalOfPlugin,
+			} {
+				if !is {
+					t.Errorf("%s lacks %s", kind, part)
+				}
+			}
+		})
+	}
+	for _, kind := range []AgentKind{Owner, "acp", ""} {
+		if got := TraitsOf(kind); got.Kind != "" || got.Program != "" {
+			t.Errorf("%q has the traits of %s", kind, got.Kind)
+		}
+	}
+}
+
+func TestKND_07_AKindIsParsedByItsName(t *testing.T) {
+	for _, kind := range Kinds() {
+		if got, err := ParseKind(string(kind)); got != kind || err != nil {
+			t.Errorf("%s: %q, %v", kind, got, err)
+		}
+	}
+	_, err := ParseKind("owner")
+	if CodeOf(err) != Invalid || !strings.HasSuffix(err.Error(), `unknown agent kind "owner": use claude, codex, opencode or antigravity`) {
+		t.Errorf("got %v", err)
+	}
+}
