@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,5 +50,43 @@ func TestKND_07_AKindIsParsedByItsName(t *testing.T) {
 	_, err := ParseKind("owner")
 	if CodeOf(err) != Invalid || !strings.HasSuffix(err.Error(), `unknown agent kind "owner": use claude, codex, opencode or antigravity`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestKND_07_APropertyIsThatOfItsKinds holds the properties: nothing else fails at once for
+// each one that is lost.
+func TestKND_07_APropertyIsThatOfItsKinds(t *testing.T) {
+	for _, tt := range []struct {
+		property string
+		has      func(Traits) bool
+		want     []AgentKind
+	}{
+		{"Channel", func(t Traits) bool { return t.Channel }, []AgentKind{Claude}},
+		{"Mod", func(t Traits) bool { return t.Mod }, []AgentKind{Claude}},
+		{"Registry", func(t Traits) bool { return t.Registry }, []AgentKind{Claude}},
+		{"SessionVariable", func(t Traits) bool { return t.SessionVariable != "" }, []AgentKind{Claude}},
+		{"FolderVariable", func(t Traits) bool { return t.FolderVariable != "" }, []AgentKind{Claude}},
+		{"BackgroundServer", func(t Traits) bool { return t.BackgroundServer }, []AgentKind{Codex}},
+		{"SharedServer", func(t Traits) bool { return t.SharedServer }, []AgentKind{OpenCode}},
+		{"TerminalOfServers", func(t Traits) bool { return t.Terminal == TerminalOfServers }, []AgentKind{Codex}},
+		{"TerminalOfPlugin", func(t Traits) bool { return t.Terminal == TerminalOfPlugin }, []AgentKind{OpenCode}},
+		{"MajorOnly", func(t Traits) bool { return t.MajorOnly }, []AgentKind{OpenCode}},
+		{"Free", func(t Traits) bool { return t.Prompts.Free }, []AgentKind{OpenCode}},
+		{"HooksShowOutcome", func(t Traits) bool { return t.Prompts.HooksShowOutcome }, []AgentKind{Claude}},
+		{"ChildHidden", func(t Traits) bool { return t.Prompts.ChildHidden }, []AgentKind{Claude}},
+		{"RefusesAll", func(t Traits) bool { return t.Prompts.RefusesAll }, []AgentKind{OpenCode}},
+		{"Pattern", func(t Traits) bool { return t.Prompts.Pattern }, []AgentKind{OpenCode}},
+		{"Since", func(t Traits) bool { return t.Jobs.Since != "" }, []AgentKind{Antigravity}},
+		{"OwnRulesForEdit", func(t Traits) bool { return t.Jobs.OwnRulesForEdit }, []AgentKind{Claude}},
+	} {
+		var have []AgentKind
+		for _, kind := range Kinds() {
+			if tt.has(TraitsOf(kind)) {
+				have = append(have, kind)
+			}
+		}
+		if !slices.Equal(have, tt.want) {
+			t.Errorf("%s is that of %v, want %v", tt.property, have, tt.want)
+		}
 	}
 }
