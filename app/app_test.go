@@ -88,7 +88,7 @@ func TestDSK_02_OneAppPerHome(t *testing.T) {
 
 func TestDSK_02_AnAppServesOneOperationAndNeverWaitsForItsWindow(t *testing.T) {
 	shown := lifecycle.NewSignal()
-	i := &instance{shown: shown}
+	i := &instance{restarted: shown}
 	for range 2 { // the second while the first is not seen yet
 		if _, err := i.Handle(t.Context(), nil, api.OpShow.Name, nil); err != nil || len(shown) != 1 {
 			t.Errorf("show: %d signals, %v", len(shown), err)

@@ -90,12 +90,12 @@ func (a Autostart) check() error {
 	if runtime.GOOS == "windows" {
 		unsafe = "\"%\n\r\t" // a backslash parts folders there
 	}
-	for i, word := range a.command {
-		if strings.ContainsAny(word, unsafe) {
-			return bridge.Errorf(bridge.Unsupported, "Bridge cannot start at login from %s: the path has a character that an autostart entry cannot carry", word)
+	for i, argument := range a.command {
+		if strings.ContainsAny(argument, unsafe) {
+			return bridge.Errorf(bridge.Unsupported, "Bridge cannot start at login from %s: the path has a character that an autostart entry cannot carry", argument)
 		}
-		if i > 0 && runtime.GOOS == "windows" && strings.Contains(word, " ") {
-			return bridge.Errorf(bridge.Unsupported, "Bridge cannot start at login on the home %s: an autostart entry cannot carry a space", word)
+		if i > 0 && runtime.GOOS == "windows" && strings.Contains(argument, " ") {
+			return bridge.Errorf(bridge.Unsupported, "Bridge cannot start at login on the home %s: an autostart entry cannot carry a space", argument)
 		}
 	}
 	return nil

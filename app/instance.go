@@ -24,8 +24,8 @@ var errShown = errors.New("another desktop app of this home was shown")
 
 // instance is this process's claim to be the home's only desktop app (DSK-02).
 type instance struct {
-	version string
-	shown   lifecycle.Signal // the app was started again
+	version   string
+	restarted lifecycle.Signal // the app was started again
 
 	lock     *sqlitex.Lock
 	listener net.Listener
@@ -41,7 +41,7 @@ const (
 
 // claim takes the home's lock. Each further start of an app then sends shown. If another app
 // has the lock, claim fails with errShown, and asks that app to show itself unless hidden.
-func claim(ctx context.Context, opts daemon.Options, hidden bool, shown lifecycle.Signal) (*instance, error) {
+func claim(ctx context.Context, opts daemon.Options, hidden bool, restarted lifecycle.Signal) (*instance, error) {
 	if err := opts.Home.Ensure(); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func claim(ctx context.Context, opts daemon.Options, hidden bool, shown lifecycl
 	for {
 		lock, err := sqlitex.AcquireLock(ctx, opts.Home.Window().Lock)
 		if err == nil {
-			return listen(opts, string(token), lock, shown)
+			return listen(opts, string(token), lock, restarted)
 		}
 		if !errors.Is(err, sqlitex.ErrLocked) {
 			return nil, err
@@ -78,8 +78,8 @@ func showOther(ctx context.Context, home config.Home, token, version string) err
 	return client.Show(ctx)
 }
 
-func listen(opts daemon.Options, token string, lock *sqlitex.Lock, shown lifecycle.Signal) (*instance, error) {
-	i := &instance{version: opts.Version, shown: shown, lock: lock}
+func listen(opts daemon.Options, token string, lock *sqlitex.Lock, restarted lifecycle.Signal) (*instance, error) {
+	i := &instance{version: opts.Version, restarted: restarted, lock: lock}
 	var err error
 	if i.listener, err = ipc.Listen(opts.Home.Window().Socket); err != nil {
 		return nil, errors.Join(err, lock.Release())
@@ -106,7 +106,7 @@ func (i *instance) Handle(_ context.Context, _ *ipc.Conn, op string, _ json.RawM
 	if op != api.OpShow.Name {
 		return nil, bridge.Errorf(bridge.Unsupported, "a desktop app does not serve %q", op)
 	}
-	i.shown.Notify()
+	i.restarted.Notify()
 	return api.Empty{}, nil
 }
 

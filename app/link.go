@@ -17,15 +17,15 @@ import (
 // link keeps the app connected to the home's broker, and makes this process that
 // broker where no other is (DSK-01).
 type link struct {
-	opts    daemon.Options
-	changed func()      // something may have changed: gather the facts anew
-	warn    func(error) // says what is not as it should be
-	again   lifecycle.Signal
+	opts        daemon.Options
+	changed     func()      // something may have changed: gather the facts anew
+	warn        func(error) // says what is not as it should be
+	retrySignal lifecycle.Signal
 
 	brokers sync.WaitGroup // this process's own
 
-	begun chan struct{} // closed when a broker is looked for, or there is a reason for none
-	begin sync.Once
+	started chan struct{} // closed when a broker is looked for, or there is a reason for none
+	begin   sync.Once
 
 	mu          sync.Mutex       // guards below
 	reconnector *ipc.Reconnector // nil while the home cannot be used
@@ -36,7 +36,7 @@ type link struct {
 
 func newLink(opts daemon.Options, changed func(), warn func(error)) *link {
 	opts.Host = "desktop"
-	return &link{opts: opts, changed: changed, warn: warn, again: lifecycle.NewSignal(), begun: make(chan struct{})}
+	return &link{opts: opts, changed: changed, warn: warn, retrySignal: lifecycle.NewSignal(), started: make(chan struct{})}
 }
 
 // run connects, and connects again, until ctx ends. When it returns this
@@ -58,7 +58,7 @@ func (l *link) run(ctx context.Context) {
 	l.mu.Lock()
 	l.reconnector, l.first = reconnector, err != nil && bridge.CodeOf(err) != bridge.Conflict
 	l.mu.Unlock()
-	l.begin.Do(func() { close(l.begun) })
+	l.begin.Do(func() { close(l.started) })
 	l.changed()
 	reconnector.Run(ctx)
 }
@@ -80,11 +80,11 @@ func (l *link) prepare(ctx context.Context) (ipc.Target, bool) {
 		l.mu.Lock()
 		l.reason, l.first = err, true
 		l.mu.Unlock()
-		l.begin.Do(func() { close(l.begun) })
+		l.begin.Do(func() { close(l.started) })
 		l.changed()
 		select {
 		case <-time.After(prepareAgain):
-		case <-l.again:
+		case <-l.retrySignal:
 		case <-ctx.Done():
 		}
 	}
@@ -93,7 +93,7 @@ func (l *link) prepare(ctx context.Context) (ipc.Target, bool) {
 
 // retry looks at once again at what failed.
 func (l *link) retry() {
-	l.again.Notify()
+	l.retrySignal.Notify()
 }
 
 // startBroker makes this process the home's broker and returns a channel that is
@@ -150,7 +150,7 @@ func (l *link) joined(ctx context.Context, client *ipc.Client) error {
 // reach returns the connection, waiting for one as long as ctx lets it.
 func (l *link) reach(ctx context.Context) (*ipc.Client, error) {
 	select {
-	case <-l.begun:
+	case <-l.started:
 	case <-ctx.Done():
 		return nil, bridge.Errorf(bridge.Unavailable, "Bridge is starting")
 	}

@@ -44,20 +44,20 @@ const (
 
 // announcer decides which changes are announced. The zero value has announced none.
 type announcer struct {
-	told map[string]bool // what is there and was told
-	at   []time.Time     // of the notices within noticesWithin
+	announced map[string]bool // what is there and was told
+	at        []time.Time     // of the notices within noticesWithin
 }
 
 // due returns one notice for each sort with a new item since the last call. An item that was
 // gone and came back is new, unless the list was incomplete meanwhile (not whole). Notices
 // beyond the limit are dropped. In quiet hours there are none; afterwards, items that are
 // still in the list are announced (NED-05).
-func (a *announcer) due(there []needs.Item, whole, quiet bool, now time.Time) []Notice {
+func (a *announcer) due(items []needs.Item, complete, quiet bool, now time.Time) []Notice {
 	if quiet {
 		return nil
 	}
 	var notices []Notice
-	for _, sort := range a.fresh(there, whole) {
+	for _, sort := range a.fresh(items, complete) {
 		if text, has := texts[sort]; has && a.take(now) {
 			notices = append(notices, text)
 		}
@@ -67,22 +67,22 @@ func (a *announcer) due(there []needs.Item, whole, quiet bool, now time.Time) []
 
 // fresh returns each sort with an item that was not announced yet. All items then count as
 // announced.
-func (a *announcer) fresh(there []needs.Item, whole bool) (sorts []needs.Sort) {
+func (a *announcer) fresh(items []needs.Item, complete bool) (sorts []needs.Sort) {
 	now := map[string]bool{}
-	if !whole {
-		maps.Copy(now, a.told)
+	if !complete {
+		maps.Copy(now, a.announced)
 	}
-	for _, item := range there {
+	for _, item := range items {
 		id := string(item.Sort) + " " + item.ID
 		now[id] = true
 		if item.Exchange != nil && item.Exchange.Paused {
 			continue // the owner did that
 		}
-		if !a.told[id] && !slices.Contains(sorts, item.Sort) {
+		if !a.announced[id] && !slices.Contains(sorts, item.Sort) {
 			sorts = append(sorts, item.Sort)
 		}
 	}
-	a.told = now
+	a.announced = now
 	return sorts
 }
 

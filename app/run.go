@@ -31,7 +31,7 @@ type desktop struct {
 	since     time.Time        // when it began
 	news      lifecycle.Signal // gather the facts anew
 	signals   chan os.Signal
-	shown     lifecycle.Signal // the app was started again
+	restarted lifecycle.Signal // the app was started again
 	stop      context.CancelFunc
 	parts     sync.WaitGroup
 	claimed   *instance // nil while the home cannot be used
@@ -44,9 +44,9 @@ func Run(ctx context.Context, opts Options) (err error) {
 	defer stop()
 	d := &desktop{
 		opts: opts, stop: stop, since: opts.now(),
-		shown: lifecycle.NewSignal(), news: lifecycle.NewSignal(), signals: make(chan os.Signal, 1),
+		restarted: lifecycle.NewSignal(), news: lifecycle.NewSignal(), signals: make(chan os.Signal, 1),
 	}
-	if d.claimed, err = claim(ctx, opts.Daemon, opts.Hidden, d.shown); err != nil {
+	if d.claimed, err = claim(ctx, opts.Daemon, opts.Hidden, d.restarted); err != nil {
 		if errors.Is(err, errShown) {
 			return nil
 		}
@@ -130,7 +130,7 @@ func (d *desktop) begin(ctx context.Context) {
 // quicker, this one leaves it to that.
 func (d *desktop) claimLater(ctx context.Context) {
 	for ipc.Pause(ctx, prepareAgain) {
-		claimed, err := claim(ctx, d.opts.Daemon, true, d.shown)
+		claimed, err := claim(ctx, d.opts.Daemon, true, d.restarted)
 		if errors.Is(err, errShown) {
 			d.quit()
 			return
@@ -152,7 +152,7 @@ func (d *desktop) listen(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.shown:
+		case <-d.restarted:
 			d.open("")
 		case place := <-clicks:
 			d.open(place)

@@ -92,10 +92,10 @@ func (s *session) hear(signals <-chan *dbus.Signal) {
 func (s *session) hasTray() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), watcherPatience)
 	defer cancel()
-	var shown dbus.Variant
+	var property dbus.Variant
 	err := s.conn.Object(watcherName, watcherPath).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0,
-		watcherName, "IsStatusNotifierHostRegistered").Store(&shown)
-	registered, ok := shown.Value().(bool)
+		watcherName, "IsStatusNotifierHostRegistered").Store(&property)
+	registered, ok := property.Value().(bool)
 	return err == nil && ok && registered
 }
 

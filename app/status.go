@@ -214,11 +214,11 @@ func words(f Facts, s Status) string {
 	case StorageWarning:
 		return strings.TrimSuffix("The storage has "+bridge.Counted(f.Storage.Summary.Warnings, "warning")+". "+f.Storage.First, ". ")
 	case Working:
-		words := fmt.Sprintf("%d of %s at work", f.Busy, bridge.Counted(f.Sessions, "session"))
+		text := fmt.Sprintf("%d of %s at work", f.Busy, bridge.Counted(f.Sessions, "session"))
 		if jobs := atWork(f.Jobs); jobs > 0 {
-			words += ", " + bridge.Counted(jobs, "job")
+			text += ", " + bridge.Counted(jobs, "job")
 		}
-		return words
+		return text
 	case Idle:
 	}
 	if f.Sessions == 0 {

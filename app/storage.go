@@ -27,13 +27,13 @@ type storage struct {
 	opts    daemon.Options
 	changed func() // gather the facts anew
 
-	asked chan work // what the owner wants done; one waits
+	requests chan work // what the owner wants done; one waits
 
 	mu       sync.Mutex // guards below
 	known    Storage
 	quick    check.Summary // the last quick look
 	atCheck  check.Summary // the quick look before the last whole check
-	whole    check.Report  // the last whole check
+	lastFull check.Report  // the last whole check
 	checked  bool
 	lastTook time.Duration // of the last whole check
 	lastEnd  time.Time
@@ -56,7 +56,7 @@ const (
 )
 
 func newStorage(opts daemon.Options, changed func()) *storage {
-	return &storage{opts: opts, changed: changed, asked: make(chan work, 1)}
+	return &storage{opts: opts, changed: changed, requests: make(chan work, 1)}
 }
 
 // facts are what is known now.
@@ -64,15 +64,15 @@ func (s *storage) facts() Storage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.known
-	known.Summary = s.quick.Worse(s.whole.Summary())
+	known.Summary = s.quick.Worse(s.lastFull.Summary())
 	if isBad := known.Summary.Errors > 0 || known.Problem != ""; isBad && s.known.BadSince.IsZero() {
 		s.known.BadSince = s.opts.Now()
 	} else if !isBad {
 		s.known.BadSince = time.Time{}
 	}
 	known.BadSince = s.known.BadSince
-	if len(s.whole.Findings) > 0 {
-		first := s.whole.Findings[0]
+	if len(s.lastFull.Findings) > 0 {
+		first := s.lastFull.Findings[0]
 		known.First = first.Path + ": " + first.Detail
 	}
 	return known
@@ -101,7 +101,7 @@ func (s *storage) run(ctx context.Context) {
 			s.untilQuiet(ctx, watcher)
 		case err := <-watcher.Errors:
 			s.opts.Log.Warn("changes of the home may have been missed", "err", err)
-		case work := <-s.asked:
+		case work := <-s.requests:
 			s.perform(ctx, work)
 		case <-hourly.C:
 			_ = s.check(ctx) // the facts tell it
@@ -219,7 +219,7 @@ func (s *storage) check(ctx context.Context) error {
 	if err != nil {
 		s.known.Problem = err.Error()
 	} else {
-		s.whole, s.atCheck = report, before
+		s.lastFull, s.atCheck = report, before
 	}
 	s.mu.Unlock()
 	s.changed()
@@ -229,7 +229,7 @@ func (s *storage) check(ctx context.Context) error {
 // ask has something done, unless something else is under way.
 func (s *storage) ask(w work) {
 	select {
-	case s.asked <- w:
+	case s.requests <- w:
 	default: // the menu says what is under way
 	}
 }

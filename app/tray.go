@@ -21,11 +21,11 @@ type tray struct {
 	icons map[State][]byte
 	ended chan struct{}
 
-	mu     sync.Mutex // guards below
-	ready  bool       // the menu is built
-	closed bool       // the icon is gone: the library takes no more pictures
-	shown  Status
-	menu   menu
+	mu        sync.Mutex // guards below
+	ready     bool       // the menu is built
+	closed    bool       // the icon is gone: the library takes no more pictures
+	displayed Status
+	menu      menu
 }
 
 // actions are what the menu's items do. Each returns at once.
@@ -47,7 +47,7 @@ type menu struct {
 // startTray shows the icon. Everything is set before the library's loop starts:
 // it reads some of it only once.
 func startTray(act actions, first Status) (*tray, error) {
-	t := &tray{act: act, icons: map[State][]byte{}, ended: make(chan struct{}), shown: first}
+	t := &tray{act: act, icons: map[State][]byte{}, ended: make(chan struct{}), displayed: first}
 	for state, badge := range badges {
 		icon, err := trayIcon(badge)
 		if err != nil {
@@ -100,7 +100,7 @@ func (t *tray) build() {
 	systray.AddSeparator()
 	m.close = item("Quit Bridge", t.act.quit)
 	t.ready = true
-	t.paint(Status{}, t.shown)
+	t.paint(Status{}, t.displayed)
 	t.paintIcon() // Windows takes it from now on only
 	time.AfterFunc(settled, func() {
 		t.mu.Lock()
@@ -118,8 +118,8 @@ func (t *tray) paintIcon() {
 	if t.closed {
 		return
 	}
-	systray.SetIcon(t.icons[t.shown.State])
-	systray.SetTooltip(t.shown.Tooltip())
+	systray.SetIcon(t.icons[t.displayed.State])
+	systray.SetTooltip(t.displayed.Tooltip())
 }
 
 // item adds an item that calls act at each click. The library drops a click without a reader,
@@ -148,7 +148,7 @@ func label() *systray.MenuItem {
 
 func (t *tray) openNeed(i int) {
 	t.mu.Lock()
-	needs := t.shown.Needs
+	needs := t.displayed.Needs
 	t.mu.Unlock()
 	if i < len(needs) {
 		t.act.openAt(needs[i].Link)
@@ -162,8 +162,8 @@ func (t *tray) show(s Status) {
 	if t.closed {
 		return
 	}
-	before := t.shown
-	t.shown = s
+	before := t.displayed
+	t.displayed = s
 	if s.State != before.State {
 		systray.SetIcon(t.icons[s.State])
 	}
@@ -205,15 +205,15 @@ func needTitle(s Status, i int) string {
 }
 
 // text shows an item's words, or hides the item when it has none.
-func text(item *systray.MenuItem, before, words string) {
-	if words == before {
+func text(item *systray.MenuItem, before, label string) {
+	if label == before {
 		return
 	}
-	if words == "" {
+	if label == "" {
 		item.Hide()
 		return
 	}
-	item.SetTitle(words)
+	item.SetTitle(label)
 	item.Show()
 }
 

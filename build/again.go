@@ -25,7 +25,7 @@ var pagePromises = regexp.MustCompile(`\b(killed|crashe[sd]|die[sd]|lost|loses?|
 // while no other lane of stages is at work. What passes then is flaky: it is named at the
 // end of the run, and does not make it fail. It returns err unless all of its failures were
 // of that kind.
-func (p project) retryFailed(ctx context.Context, err error, begin, tries int, again func(project, failure) error) error {
+func (p project) retryFailed(ctx context.Context, err error, begin, tries int, retry func(project, failure) error) error {
 	if err == nil || p.notes == nil || p.once {
 		return err
 	}
@@ -39,7 +39,7 @@ func (p project) retryFailed(ctx context.Context, err error, begin, tries int, a
 				p.say("%s failed and is tried again, alone", f.test)
 				alone := p
 				alone.notes = &notes{} // this failure is noted already
-				passed[name] = again(alone, f) == nil
+				passed[name] = retry(alone, f) == nil
 				// Another try may show what the first one did not: a race, a panic.
 				f.final = slices.ContainsFunc(alone.notes.failures, func(f failure) bool { return f.final })
 			}

@@ -160,7 +160,7 @@ func TestALongRunTellsItsTests(t *testing.T) {
 	if err := p.goTest(t.Context(), 0, noCgo, "-timeout=1ns", "./a"); err == nil {
 		t.Error("goTest = nil although a test failed")
 	}
-	if len(p.notes.failures) != 1 || p.notes.failures[0].said != "a_test.go:8: 1" {
+	if len(p.notes.failures) != 1 || p.notes.failures[0].output != "a_test.go:8: 1" {
 		t.Fatalf("failures: %+v", p.notes.failures)
 	}
 	const alone = "CGO_ENABLED=0 BRIDGE_TEST_LONG=1 go test -vet=off -ldflags=-w -timeout=1ns -timeout=4h0m0s '-run=^TestA$' -count=1 bridge/a"
@@ -241,11 +241,11 @@ func TestTheLast60LinesNameWhatFailed(t *testing.T) {
 		r := result{name: "go", err: errors.New("no")}
 		for i := range n {
 			r.notes.failures = append(r.notes.failures, failure{
-				test: fmt.Sprintf("pkg Test%d", i), said: strings.TrimSuffix(strings.Repeat(fmt.Sprintf("said %d\n", i), 12), "\n"),
+				test: fmt.Sprintf("pkg Test%d", i), output: strings.TrimSuffix(strings.Repeat(fmt.Sprintf("said %d\n", i), 12), "\n"),
 				alone: step{name: "go", args: []string{"test", fmt.Sprintf("-run=^Test%d$", i), "./pkg"}},
 			})
 		}
-		r.notes.flaky = []failure{{test: "pkg TestFlaky", said: "slow", alone: step{name: "go", args: []string{"test", "-run=^TestFlaky$"}}}}
+		r.notes.flaky = []failure{{test: "pkg TestFlaky", output: "slow", alone: step{name: "go", args: []string{"test", "-run=^TestFlaky$"}}}}
 		results := []result{r}
 		for i := range 12 {
 			results = append(results, result{name: fmt.Sprintf("stage%d", i)})

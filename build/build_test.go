@@ -269,7 +269,7 @@ func TestARunEndsAtItsLimit(t *testing.T) {
 		{name: "good", run: func(context.Context, project) error { return nil }},
 		{name: "hangs", run: func(ctx context.Context, p project) error {
 			<-ctx.Done()
-			p.fail(failure{test: "pkg TestA", said: "did not end"})
+			p.fail(failure{test: "pkg TestA", output: "did not end"})
 			return errors.New("killed")
 		}},
 		{name: "next", run: func(ctx context.Context, _ project) error { return ctx.Err() }},
@@ -436,20 +436,20 @@ func TestGoTestReadsWhoSaidWhat(t *testing.T) {
 		{
 			name:   "a run that is cut off names the tests that it was at",
 			events: passed + happened("pass", "TestFine") + said("TestOpen", "=== RUN   TestOpen", "    a_test.go:1: so far") + said("TestWaits", "=== PAUSE TestWaits") + said("TestMute", "=== RUN   TestMute") + `{"Action":"outp`,
-			want:   []failure{{test: "a TestMute", said: "did not end"}, {test: "a TestOpen", said: "did not end\na_test.go:1: so far"}},
+			want:   []failure{{test: "a TestMute", output: "did not end"}, {test: "a TestOpen", output: "did not end\na_test.go:1: so far"}},
 		},
 		{
 			name: "what hangs ends behind a test that passed",
 			events: said("TestOpen", "=== RUN   TestOpen") + passed +
 				said("TestFine", "panic: test timed out after 3s", "\trunning tests:", "\t\tTestOpen (2s)", "", "goroutine 7 [select]:", "bridge/a.TestOpen(0x1)", "\t/x/a_test.go:9 +0x1", "", "") +
 				happened("pass", "TestFine") + said("", "FAIL\tbridge/a\t3.0s") + happened("fail", ""),
-			want: []failure{{test: "a TestOpen", said: "did not end: it had run for 2s when its package came to its limit of 3s, and stood at a_test.go:9"}},
+			want: []failure{{test: "a TestOpen", output: "did not end: it had run for 2s when its package came to its limit of 3s, and stood at a_test.go:9"}},
 		},
 		{
 			name: "a panic comes behind a test that passed, and another one failed",
 			events: said("TestBad", "    a_test.go:2: bad", "--- FAIL: TestBad (0.00s)") + happened("fail", "TestBad") + passed +
 				said("TestFine", "panic: gone", "", "goroutine 7 [running]:") + happened("pass", "TestFine") + said("", "FAIL\tbridge/a\t0.1s") + happened("fail", ""),
-			want: []failure{{test: "a TestBad", said: "a_test.go:2: bad"}, {test: "a", said: "panic: gone\ngoroutine 7 [running]:"}},
+			want: []failure{{test: "a TestBad", output: "a_test.go:2: bad"}, {test: "a", output: "panic: gone\ngoroutine 7 [running]:"}},
 		},
 	}
 	for _, tt := range tests {
@@ -465,7 +465,7 @@ func TestGoTestReadsWhoSaidWhat(t *testing.T) {
 				if !f.final {
 					t.Errorf("%s is to be tried again", f.test)
 				}
-				p.notes.failures[i] = failure{test: f.test, said: f.said}
+				p.notes.failures[i] = failure{test: f.test, output: f.output}
 			}
 			if diff := cmp.Diff(tt.want, p.notes.failures, cmp.AllowUnexported(failure{}, step{})); diff != "" {
 				t.Error(diff)

@@ -11,9 +11,9 @@ import (
 // failure is a test that failed or never ended, or a package that failed outside
 // of its tests, and what it said.
 type failure struct {
-	test, said string
-	alone      step // what runs it by itself
-	final      bool // another try would prove nothing
+	test, output string
+	alone        step // what runs it by itself
+	final        bool // another try would prove nothing
 }
 
 const (
@@ -46,7 +46,7 @@ const endLines, goCommandLines = 60, 2
 // said, its stage, and the command that runs it alone, all in so many lines.
 func printFailures(output io.Writer, results []result, room int) {
 	type entry struct {
-		word, stage string
+		verdict, stage string
 		failure
 	}
 	var all []entry
@@ -69,7 +69,7 @@ func printFailures(output io.Writer, results []result, room int) {
 	}
 	each := room / max(1, len(all))
 	for _, e := range all {
-		head := fmt.Sprintf("%-8s %-12s %s", e.word, e.stage, e.test)
+		head := fmt.Sprintf("%-8s %-12s %s", e.verdict, e.stage, e.test)
 		if each < 2 {
 			fmt.Fprintf(output, "%s: %s\n", head, e.alone)
 			continue
@@ -84,7 +84,7 @@ func printFailures(output io.Writer, results []result, room int) {
 
 // print says what a test said, in so many lines, and the command that runs it alone.
 func (f failure) print(output io.Writer, most int) {
-	for _, line := range shorten(strings.Split(f.said, "\n"), most) {
+	for _, line := range shorten(strings.Split(f.output, "\n"), most) {
 		if line != "" {
 			fmt.Fprintf(output, "           %s\n", line)
 		}
@@ -98,7 +98,7 @@ func (r result) failed() []failure {
 		return r.notes.failures
 	}
 	alone := step{name: "go", args: []string{"run", "./build", "test", r.name}}
-	return []failure{{test: strings.ReplaceAll(r.err.Error(), "\n", "; "), said: brief([]string{r.ending}), alone: alone}}
+	return []failure{{test: strings.ReplaceAll(r.err.Error(), "\n", "; "), output: brief([]string{r.ending}), alone: alone}}
 }
 
 // shorten leaves out of lines, when they are more than so many, some before the end.
@@ -108,8 +108,8 @@ func shorten(lines []string, most int) []string {
 	if len(lines) <= most || first < 1 {
 		return lines[:min(most, len(lines))]
 	}
-	left := len(lines) - first - last
-	return slices.Concat(lines[:first], []string{fmt.Sprintf("… %d lines", left)}, lines[len(lines)-last:])
+	omitted := len(lines) - first - last
+	return slices.Concat(lines[:first], []string{fmt.Sprintf("… %d lines", omitted)}, lines[len(lines)-last:])
 }
 
 // headings are lines that only name tests and packages, or rule off.
@@ -117,9 +117,9 @@ var headings = regexp.MustCompile(`^\s*(=== |--- |=+$|PASS$|FAIL$|FAIL\t|exit st
 
 // brief is the beginning and the end of what a test said: an assertion stands at
 // the one, the reason that a script gives at the other.
-func brief(said []string) string {
+func brief(output []string) string {
 	var lines []string
-	for line := range strings.Lines(strings.Join(said, "")) {
+	for line := range strings.Lines(strings.Join(output, "")) {
 		line = strings.TrimRight(line, "\r\n")
 		if strings.TrimSpace(line) == "" || headings.MatchString(line) {
 			continue
@@ -141,8 +141,8 @@ var (
 
 // hung reads what a package said when it ran into its limit of time: which tests
 // had not ended, for how long each had run, and where each stood.
-func hung(said []string) []failure {
-	lines := strings.Split(strings.Join(said, ""), "\n")
+func hung(output []string) []failure {
+	lines := strings.Split(strings.Join(output, ""), "\n")
 	start := slices.IndexFunc(lines, timedOut.MatchString)
 	if start < 0 {
 		return nil
@@ -165,10 +165,10 @@ func hung(said []string) []failure {
 		if place := failureLine(lines[start:], name); place != "" {
 			text += ", and stood at " + place
 		}
-		all = append(all, failure{test: name, said: text})
+		all = append(all, failure{test: name, output: text})
 	}
 	if len(all) == 0 {
-		all = append(all, failure{said: "did not end within " + limit + ", with no test running"})
+		all = append(all, failure{output: "did not end within " + limit + ", with no test running"})
 	}
 	return all
 }

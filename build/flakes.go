@@ -22,14 +22,14 @@ func findFlakes(ctx context.Context, p project, chosen []stage, times int) error
 	}
 	p.once = true
 	type test struct{ stage, name string }
-	failed, said := map[test]int{}, map[test]failure{}
+	failed, failures := map[test]int{}, map[test]failure{}
 	for i := range times {
 		p.say("run %d of %d, with every processor kept busy", i+1, times)
 		for _, r := range runStages(ctx, p, chosen, runLimit) {
 			for _, f := range r.failed() {
 				t := test{r.name, f.test}
 				failed[t]++
-				said[t] = f
+				failures[t] = f
 			}
 		}
 		if ctx.Err() != nil {
@@ -42,7 +42,7 @@ func findFlakes(ctx context.Context, p project, chosen []stage, times int) error
 	}
 	for _, t := range slices.SortedFunc(maps.Keys(failed), order) {
 		fmt.Fprintf(p.output, "%d of %d  %-12s %s\n", failed[t], times, t.stage, t.name)
-		said[t].print(p.output, firstLines+1+lastLines)
+		failures[t].print(p.output, firstLines+1+lastLines)
 	}
 	fmt.Fprintf(p.output, "runs: %d, tests that failed: %d\n", times, len(failed))
 	if len(failed) > 0 {

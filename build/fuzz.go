@@ -92,8 +92,8 @@ func (p project) saveInputs(ctx context.Context, target fuzzTarget, limit int) e
 		return fmt.Errorf("find Go's cache: %w", err)
 	}
 	found := filepath.Join(strings.TrimSpace(string(cache)), "fuzz", "bridge", filepath.FromSlash(target.folder), target.name)
-	kept := p.at(filepath.FromSlash(target.folder), "testdata", "fuzz", target.name)
-	copied, err := copyShortest(found, kept, limit)
+	folder := p.at(filepath.FromSlash(target.folder), "testdata", "fuzz", target.name)
+	copied, err := copyShortest(found, folder, limit)
 	p.say("%s: %d new inputs kept", target, copied)
 	return err
 }
@@ -101,7 +101,7 @@ func (p project) saveInputs(ctx context.Context, target fuzzTarget, limit int) e
 // copyShortest copies files of a folder into another one until that holds limit of them,
 // the shortest first, and returns how many. A missing folder has none.
 func copyShortest(from, to string, limit int) (copied int, err error) {
-	there, err := os.ReadDir(to)
+	existing, err := os.ReadDir(to)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
@@ -119,14 +119,14 @@ func copyShortest(from, to string, limit int) (copied int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if !slices.ContainsFunc(there, func(known fs.DirEntry) bool { return known.Name() == entry.Name() }) {
+		if !slices.ContainsFunc(existing, func(known fs.DirEntry) bool { return known.Name() == entry.Name() }) {
 			inputs = append(inputs, input{entry.Name(), text})
 		}
 	}
 	slices.SortFunc(inputs, func(a, b input) int {
 		return cmp.Or(cmp.Compare(len(a.text), len(b.text)), strings.Compare(a.name, b.name))
 	})
-	inputs = inputs[:min(len(inputs), max(0, limit-len(there)))]
+	inputs = inputs[:min(len(inputs), max(0, limit-len(existing)))]
 	if len(inputs) == 0 {
 		return 0, nil
 	}

@@ -65,14 +65,14 @@ func (p project) goTest(ctx context.Context, tries int, env []string, args ...st
 // lanes beside each other.
 func (p project) goTestLanes(ctx context.Context, tries int, lanes ...[]goCall) error {
 	begin := p.failures()
-	said, failed := make([]notes, len(lanes)), make([]error, len(lanes))
+	reports, failed := make([]notes, len(lanes)), make([]error, len(lanes))
 	output := &together{out: p.output}
 	var running sync.WaitGroup
 	for i, calls := range lanes {
 		p := p
 		p.output = output
 		if p.notes != nil {
-			p.notes = &said[i]
+			p.notes = &reports[i]
 		}
 		running.Go(func() {
 			for _, call := range calls {
@@ -82,7 +82,7 @@ func (p project) goTestLanes(ctx context.Context, tries int, lanes ...[]goCall) 
 	}
 	running.Wait()
 	if p.notes != nil {
-		for _, more := range said {
+		for _, more := range reports {
 			p.notes.add(more)
 		}
 	}
@@ -120,7 +120,7 @@ func (p project) goTestNoted(ctx context.Context, s step) error {
 	begin := p.failures()
 	_, err := p.goTestOnce(ctx, s)
 	if err != nil && p.failures() == begin {
-		p.fail(failure{test: "go test", said: err.Error(), alone: s, final: true})
+		p.fail(failure{test: "go test", output: err.Error(), alone: s, final: true})
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (p project) goTestOnce(ctx context.Context, s step) (*testReport, error) {
 }
 
 func (p project) report(call step) *testReport {
-	return &testReport{project: p, out: p.output, call: call, said: map[string][]string{}, noted: map[string]bool{}, broken: map[string]bool{}}
+	return &testReport{project: p, out: p.output, call: call, outputs: map[string][]string{}, noted: map[string]bool{}, broken: map[string]bool{}}
 }
 
 // aloneIn is the call that runs one test of a package, with all of its parts: these
@@ -157,9 +157,9 @@ func aloneIn(call step, pkg, test string) step {
 	flags := slices.DeleteFunc(slices.Clone(call.args), func(arg string) bool {
 		return arg != "test" && !strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "-run=") || arg == "-count=1"
 	})
-	whole, _, _ := strings.Cut(test, "/")
-	if whole != "" {
-		flags = append(flags, "-run=^"+whole+"$")
+	parent, _, _ := strings.Cut(test, "/")
+	if parent != "" {
+		flags = append(flags, "-run=^"+parent+"$")
 	}
 	call.args = append(flags, "-count=1", pkg)
 	return call
@@ -195,7 +195,7 @@ type testReport struct {
 	out     io.Writer
 	call    step                // whose events these are
 	rest    []byte              // a line that has not ended
-	said    map[string][]string // what each running test or package said, by package and test
+	outputs map[string][]string // what each running test or package said, by package and test
 	noted   map[string]bool     // the tests and packages of which a failure, or that of a part, is noted
 	broken  map[string]bool     // the packages of which something was said that no other try mends
 	passes  int                 // tests that passed, not counting parts
@@ -212,8 +212,8 @@ type testEvent struct {
 func (o *testReport) Write(text []byte) (int, error) {
 	o.rest = append(o.rest, text...)
 	for {
-		line, rest, whole := bytes.Cut(o.rest, []byte("\n"))
-		if !whole {
+		line, rest, complete := bytes.Cut(o.rest, []byte("\n"))
+		if !complete {
 			return len(text), nil
 		}
 		o.line(line)
@@ -234,15 +234,15 @@ func (o *testReport) line(line []byte) {
 	switch e.Action {
 	case "build-output":
 		fmt.Fprint(o.out, e.Output)
-		o.said[e.ImportPath] = append(o.said[e.ImportPath], e.Output)
+		o.outputs[e.ImportPath] = append(o.outputs[e.ImportPath], e.Output)
 	case "output":
-		o.said[key] = append(o.said[key], e.Output)
+		o.outputs[key] = append(o.outputs[key], e.Output)
 		o.broken[e.Package] = o.broken[e.Package] || beyondDoubt.MatchString(e.Output)
 	case "fail":
 		o.failed(e, key)
 	case "skip":
 		if e.Test != "" {
-			o.skip(path.Base(e.Package)+" "+e.Test, reasonOf(o.said[key]))
+			o.skip(path.Base(e.Package)+" "+e.Test, reasonOf(o.outputs[key]))
 		}
 		o.passed(e, key)
 	case "pass":
@@ -257,17 +257,17 @@ func (o *testReport) line(line []byte) {
 // test. But what stands behind the line that a test passed is not of that test: it
 // is told with the package, such as the panic that ended it.
 func (o *testReport) passed(e testEvent, key string) {
-	said := o.said[key]
-	delete(o.said, key)
+	output := o.outputs[key]
+	delete(o.outputs, key)
 	if e.Test == "" {
-		if len(said) > 0 {
-			fmt.Fprint(o.out, said[len(said)-1])
+		if len(output) > 0 {
+			fmt.Fprint(o.out, output[len(output)-1])
 		}
 		return
 	}
-	if end := slices.IndexFunc(said, ended.MatchString); end >= 0 && end+1 < len(said) {
-		whole := e.Package + "\n"
-		o.said[whole] = append(o.said[whole], said[end+1:]...)
+	if end := slices.IndexFunc(output, ended.MatchString); end >= 0 && end+1 < len(output) {
+		text := e.Package + "\n"
+		o.outputs[text] = append(o.outputs[text], output[end+1:]...)
 	}
 }
 
@@ -285,10 +285,10 @@ var beyondDoubt = regexp.MustCompile(`^(WARNING: DATA RACE|panic: |fatal error: 
 // and of a package that failed only in a test, that is noted.
 func (o *testReport) failed(e testEvent, key string) {
 	hung := e.Test == "" && o.unended(e.Package, false)
-	said := o.said[key]
-	delete(o.said, key)
-	o.print(said)
-	why := brief(slices.Concat(o.said[e.FailedBuild], said))
+	output := o.outputs[key]
+	delete(o.outputs, key)
+	o.print(output)
+	why := brief(slices.Concat(o.outputs[e.FailedBuild], output))
 	if !o.noted[key] || e.Test != "" && why != "" || !hung && died.MatchString(why) {
 		o.note(e.Package, e.Test, why, e.Test == "")
 	}
@@ -300,11 +300,11 @@ func (o *testReport) failed(e testEvent, key string) {
 // note notes a failure, which is final where another try would prove nothing.
 func (o *testReport) note(pkg, test, why string, final bool) {
 	o.fail(failure{
-		test: strings.TrimSpace(path.Base(pkg) + " " + test), said: why, alone: aloneIn(o.call, pkg, test),
+		test: strings.TrimSpace(path.Base(pkg) + " " + test), output: why, alone: aloneIn(o.call, pkg, test),
 		final: final || promises.MatchString(pkg+" "+test),
 	})
-	for whole := test; whole != "" && whole != "."; whole = path.Dir(whole) {
-		o.noted[pkg+"\n"+whole] = true
+	for parent := test; parent != "" && parent != "."; parent = path.Dir(parent) {
+		o.noted[pkg+"\n"+parent] = true
 	}
 	o.noted[pkg+"\n"] = true
 }
@@ -328,17 +328,17 @@ func (o *testReport) unended(pkg string, cutOff bool) bool {
 	open := o.open(pkg)
 	var stuck []failure
 	for _, key := range append(open, pkg+"\n") {
-		stuck = append(stuck, hung(o.said[key])...)
+		stuck = append(stuck, hung(o.outputs[key])...)
 	}
 	for _, f := range stuck {
-		o.note(pkg, f.test, f.said, true)
+		o.note(pkg, f.test, f.output, true)
 	}
 	for _, key := range open {
-		said := o.said[key]
-		delete(o.said, key)
-		o.print(said)
-		waits := len(said) > 0 && strings.HasPrefix(said[len(said)-1], "=== PAUSE")
-		if why := brief(said); len(stuck) == 0 && !waits && (why != "" || cutOff) {
+		output := o.outputs[key]
+		delete(o.outputs, key)
+		o.print(output)
+		waits := len(output) > 0 && strings.HasPrefix(output[len(output)-1], "=== PAUSE")
+		if why := brief(output); len(stuck) == 0 && !waits && (why != "" || cutOff) {
 			o.note(pkg, strings.TrimPrefix(key, pkg+"\n"), strings.TrimSpace("did not end\n"+why), true)
 		}
 	}
@@ -348,7 +348,7 @@ func (o *testReport) unended(pkg string, cutOff bool) bool {
 // open lists the tests of a package that have not ended.
 func (o *testReport) open(pkg string) []string {
 	var keys []string
-	for key := range o.said {
+	for key := range o.outputs {
 		if strings.HasPrefix(key, pkg+"\n") && key != pkg+"\n" {
 			keys = append(keys, key)
 		}
@@ -357,20 +357,20 @@ func (o *testReport) open(pkg string) []string {
 	return keys
 }
 
-func (o *testReport) print(said []string) {
-	var whole strings.Builder // another lane may be printing, too
-	for _, text := range said {
+func (o *testReport) print(output []string) {
+	var joined strings.Builder // another lane may be printing, too
+	for _, text := range output {
 		if !strings.HasPrefix(text, "=== ") && text != "PASS\n" {
-			whole.WriteString(text)
+			joined.WriteString(text)
 		}
 	}
-	fmt.Fprint(o.out, whole.String())
+	fmt.Fprint(o.out, joined.String())
 }
 
 // end prints what is left of a run that was cut off.
 func (o *testReport) end() {
 	var packages []string
-	for key := range o.said {
+	for key := range o.outputs {
 		if pkg, test, _ := strings.Cut(key, "\n"); test != "" && !slices.Contains(packages, pkg) {
 			packages = append(packages, pkg)
 		}
@@ -379,9 +379,9 @@ func (o *testReport) end() {
 	for _, pkg := range packages {
 		o.unended(pkg, true)
 	}
-	for key, said := range o.said {
+	for key, output := range o.outputs {
 		if strings.Contains(key, "\n") {
-			o.print(said)
+			o.print(output)
 		}
 	}
 	fmt.Fprintf(o.out, "%s", o.rest)
@@ -391,8 +391,8 @@ var place = regexp.MustCompile(`^\s*\S+\.go:[0-9]+: `)
 
 // reasonOf is the sentence of a skipped test: the first line that it said of its
 // own.
-func reasonOf(said []string) string {
-	for _, text := range said {
+func reasonOf(output []string) string {
+	for _, text := range output {
 		text = strings.TrimSpace(place.ReplaceAllString(text, ""))
 		if text != "" && !strings.HasPrefix(text, "=== ") && !strings.HasPrefix(text, "--- ") {
 			return text

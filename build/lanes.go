@@ -19,7 +19,7 @@ func performLanes(ctx context.Context, p project, stages []stage, before []resul
 	for i := range ended {
 		ended[i] = make(chan struct{})
 	}
-	shown := &turns{out: p.output}
+	printer := &turns{out: p.output}
 	p.working = newWorkers(len(lanes))
 	var running sync.WaitGroup
 	for _, lane := range lanes {
@@ -37,7 +37,7 @@ func performLanes(ctx context.Context, p project, stages []stage, before []resul
 				}
 				p := p
 				var end func()
-				p.output, end = shown.begin()
+				p.output, end = printer.begin()
 				results[i] = perform(ctx, p, stages[i], needs)
 				end()
 				close(ended[i])
@@ -127,7 +127,7 @@ func (w *workers) be(alone bool) {
 type turns struct {
 	mu      sync.Mutex
 	out     io.Writer
-	taken   bool
+	busy    bool
 	waiting bytes.Buffer // of stages that have ended, for the end of the one whose turn it is
 }
 
@@ -135,12 +135,12 @@ type turns struct {
 func (t *turns) begin() (output io.Writer, end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.taken {
-		t.taken = true
+	if !t.busy {
+		t.busy = true
 		return turn{t}, func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.taken = false
+			t.busy = false
 			_, _ = t.waiting.WriteTo(t.out) // as all that is printed
 		}
 	}
@@ -149,7 +149,7 @@ func (t *turns) begin() (output io.Writer, end func()) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		writer := t.out
-		if t.taken {
+		if t.busy {
 			writer = &t.waiting
 		}
 		_, _ = printed.WriteTo(writer)

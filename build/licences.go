@@ -164,8 +164,8 @@ func licenceText(dir string) (string, error) {
 
 // licenceName recognizes a licence by words that only it has.
 func licenceName(text string) string {
-	words := strings.ToLower(strings.Join(strings.Fields(text), " ")) // some write their first word in capitals
-	has := func(phrase string) bool { return strings.Contains(words, strings.ToLower(phrase)) }
+	normalized := strings.ToLower(strings.Join(strings.Fields(text), " ")) // some write their first word in capitals
+	has := func(phrase string) bool { return strings.Contains(normalized, strings.ToLower(phrase)) }
 	switch {
 	case has("Apache License Version 2.0"):
 		return "Apache-2.0"

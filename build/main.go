@@ -167,28 +167,28 @@ type step struct {
 
 // String is what one types into a shell at the checkout's root.
 func (s step) String() string {
-	var words []string
+	var args []string
 	if s.dir != "" {
-		words = append(words, "cd", quote(s.dir), "&&")
+		args = append(args, "cd", quote(s.dir), "&&")
 	}
 	for _, setting := range s.env {
 		name, value, _ := strings.Cut(setting, "=")
-		words = append(words, name+"="+quote(value))
+		args = append(args, name+"="+quote(value))
 	}
-	for _, word := range append([]string{s.name}, s.args...) {
-		words = append(words, quote(word))
+	for _, arg := range append([]string{s.name}, s.args...) {
+		args = append(args, quote(arg))
 	}
-	return strings.Join(words, " ")
+	return strings.Join(args, " ")
 }
 
 // plainWord is what a shell takes as it stands.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./^-]+$`)
 
-func quote(word string) string {
-	if plainWord.MatchString(word) {
-		return word
+func quote(arg string) string {
+	if plainWord.MatchString(arg) {
+		return arg
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
 // leftBehind is how long a program's output is awaited after its end, when

@@ -43,7 +43,7 @@ type equivalentMutant struct {
 type tally struct {
 	folder                                          string
 	killed, lived, notCovered, timedOut, equivalent int
-	shown                                           []string // a line for each mutant that a person looks at
+	reviewed                                        []string // a line for each mutant that a person looks at
 	failures, notes                                 []string
 }
 
@@ -51,10 +51,10 @@ type tally struct {
 // is a failure when one of them was killed or is there no longer.
 func count(root string, m mutated, found []mutant, known knownMutants) (tally, error) {
 	t := tally{folder: m.folder}
-	left := map[int]int{} // how many are still expected of an equivalent mutant
+	remaining := map[int]int{} // how many are still expected of an equivalent mutant
 	for i, e := range known.Equivalent {
 		if path := filepath.ToSlash(filepath.Dir(e.File)); path == m.folder {
-			left[i] = max(1, e.Count)
+			remaining[i] = max(1, e.Count)
 		}
 	}
 	sources := map[string]*mutatedSource{}
@@ -77,8 +77,8 @@ func count(root string, m mutated, found []mutant, known knownMutants) (tally, e
 		function, line := source.at(mutant.line)
 		if i := slices.IndexFunc(known.Equivalent, func(e equivalentMutant) bool {
 			return e.File == mutant.file && e.Function == function && e.Kind == mutant.kind && e.Line == line
-		}); i >= 0 && left[i] > 0 && mutant.status == mutantLived {
-			left[i]--
+		}); i >= 0 && remaining[i] > 0 && mutant.status == mutantLived {
+			remaining[i]--
 			t.equivalent++
 			continue
 		}
@@ -90,10 +90,10 @@ func count(root string, m mutated, found []mutant, known knownMutants) (tally, e
 		default:
 			t.timedOut++
 		}
-		t.shown = append(t.shown, fmt.Sprintf("%-11s %s:%d:%d %s in %s: %s", mutant.status, mutant.file, mutant.line, mutant.column, mutant.kind, function, line))
+		t.reviewed = append(t.reviewed, fmt.Sprintf("%-11s %s:%d:%d %s in %s: %s", mutant.status, mutant.file, mutant.line, mutant.column, mutant.kind, function, line))
 	}
 	for i, e := range known.Equivalent {
-		if left[i] > 0 {
+		if remaining[i] > 0 {
 			t.failures = append(t.failures, fmt.Sprintf("%s: %s in %s did not live: take %q out of build/mutants.json", e.File, e.Kind, e.Function, e.Line))
 		}
 	}
@@ -119,7 +119,7 @@ func (t *tally) judge(limit mutantLimit) {
 
 // printMutants prints what a person looks at: what lived, came to no end or was not reached.
 func printMutants(output io.Writer, t tally) {
-	for _, line := range t.shown {
+	for _, line := range t.reviewed {
 		fmt.Fprintln(output, line)
 	}
 }

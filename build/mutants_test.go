@@ -158,7 +158,7 @@ func TestPRF_02_SurvivorsAreCountedAgainstTheLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []int{tt.killed, tt.lived, tt.notCovered, tt.timedOut, tt.equivalent, tt.failures, tt.note, tt.lived + tt.notCovered + tt.timedOut}
-		have := []int{got.killed, got.lived, got.notCovered, got.timedOut, got.equivalent, len(got.failures), len(got.notes), len(got.shown)}
+		have := []int{got.killed, got.lived, got.notCovered, got.timedOut, got.equivalent, len(got.failures), len(got.notes), len(got.reviewed)}
 		if !slices.Equal(want, have) {
 			t.Errorf("%s: %v, want %v: %q", tt.name, have, want, got.failures)
 		}

@@ -99,12 +99,12 @@ func (r vitestReport) failures(folder string) (all []failure) {
 		for _, test := range file.AssertionResults {
 			if test.Status == "failed" {
 				alone := step{dir: "frontend", name: "npx", args: []string{"vitest", "run", name, "-t", "^" + regexp.QuoteMeta(test.FullName) + "$"}}
-				all = append(all, failure{test: name + " " + test.FullName, said: brief(withoutLibraries(test.FailureMessages)), alone: alone, final: true})
+				all = append(all, failure{test: name + " " + test.FullName, output: brief(withoutLibraries(test.FailureMessages)), alone: alone, final: true})
 			}
 		}
 		if file.Status == "failed" && len(all) == noted {
 			alone := step{dir: "frontend", name: "npx", args: []string{"vitest", "run", name}}
-			all = append(all, failure{test: name, said: brief([]string{file.Message}), alone: alone, final: true})
+			all = append(all, failure{test: name, output: brief([]string{file.Message}), alone: alone, final: true})
 		}
 	}
 	return all
@@ -136,7 +136,7 @@ type playwrightError struct{ Message string }
 func (r playwrightReport) failures(env []string) (all []failure) {
 	for _, e := range r.Errors { // outside of a test, such as a file that cannot be read
 		alone := step{dir: "frontend", env: env, name: "npx", args: []string{"playwright", "test"}}
-		all = append(all, failure{said: brief([]string{plain(e.Message)}), alone: alone, final: true})
+		all = append(all, failure{output: brief([]string{plain(e.Message)}), alone: alone, final: true})
 	}
 	var walk func(suites []playwrightSuite, titles []string)
 	walk = func(suites []playwrightSuite, titles []string) {
@@ -147,16 +147,16 @@ func (r playwrightReport) failures(env []string) (all []failure) {
 					if test.Status != "unexpected" {
 						continue
 					}
-					var said []string
+					var lines []string
 					for _, result := range test.Results {
 						for _, e := range result.Errors {
-							said = append(said, plain(e.Message)+"\n")
+							lines = append(lines, plain(e.Message)+"\n")
 						}
 					}
 					place := fmt.Sprintf("e2e/%s:%d", spec.File, spec.Line)
 					name := strings.Join(append(titles[1:], spec.Title), " › ") // the first title is the file
 					all = append(all, failure{
-						test: place + " " + name, said: brief(said), final: pagePromises.MatchString(name),
+						test: place + " " + name, output: brief(lines), final: pagePromises.MatchString(name),
 						alone: step{dir: "frontend", env: env, name: "npx", args: []string{"playwright", "test", "--workers=1", place}},
 					})
 				}
@@ -174,8 +174,8 @@ var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func plain(text string) string { return colours.ReplaceAllString(text, "") }
 
 // withoutLibraries leaves out of what a test said the places in code that is not ours.
-func withoutLibraries(said []string) []string {
-	return slices.DeleteFunc(slices.Collect(strings.Lines(strings.Join(said, ""))), func(line string) bool {
+func withoutLibraries(lines []string) []string {
+	return slices.DeleteFunc(slices.Collect(strings.Lines(strings.Join(lines, ""))), func(line string) bool {
 		return strings.Contains(line, "/node_modules/") || strings.Contains(line, "at new Promise (<anonymous>)")
 	})
 }

@@ -28,7 +28,7 @@ func TestReportsOfThePagesTestsNameWhatFailed(t *testing.T) {
 	}
 	told := func(all []failure) (lines []string) {
 		for _, f := range all {
-			lines = append(lines, f.test, f.said, f.alone.String(), fmt.Sprint(f.final))
+			lines = append(lines, f.test, f.output, f.alone.String(), fmt.Sprint(f.final))
 		}
 		return lines
 	}
@@ -67,7 +67,7 @@ func TestReportsOfThePagesTestsNameWhatFailed(t *testing.T) {
 		}
 	}
 	outside := playwrightReport{Errors: []playwrightError{{"\x1b[31mNo tests\x1b[39m found"}}}.failures(nil)
-	if len(outside) != 1 || outside[0].said != "No tests found" || !outside[0].final {
+	if len(outside) != 1 || outside[0].output != "No tests found" || !outside[0].final {
 		t.Errorf("an error outside of tests: %+v", outside)
 	}
 }

@@ -159,10 +159,10 @@ func (p promise) step(text string) []promise {
 	if len(rows) == 0 {
 		return nil
 	}
-	said := oneLine(parts[2])
+	summary := oneLine(parts[2])
 	switch {
-	case said != "":
-		return []promise{{rows: rows, folder: p.folder, test: said}}
+	case summary != "":
+		return []promise{{rows: rows, folder: p.folder, test: summary}}
 	case p.test != "":
 		return []promise{{rows: rows, folder: p.folder, test: p.test, code: true}}
 	}
@@ -215,13 +215,13 @@ func promisesPage(found []promise) []byte {
 			area = letters
 			fmt.Fprintf(&page, "\n## %s: %s\n\n| row | where | tests |\n|---|---|---|\n", area, cmp.Or(areas[area], "other"))
 		}
-		shown := row
+		cell := row
 		for _, folder := range slices.Sorted(maps.Keys(rows[row])) {
 			tests := slices.SortedFunc(maps.Keys(rows[row][folder]), func(a, b string) int {
 				return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
 			})
-			fmt.Fprintf(&page, "| %s | %s | %s |\n", shown, path.Clean(folder), strings.Join(tests, "; "))
-			shown = ""
+			fmt.Fprintf(&page, "| %s | %s | %s |\n", cell, path.Clean(folder), strings.Join(tests, "; "))
+			cell = ""
 		}
 	}
 	return page.Bytes()

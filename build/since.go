@@ -34,11 +34,11 @@ func (p project) changesSince(ctx context.Context, commit string) (changes, erro
 	if err != nil {
 		return changes{}, err
 	}
-	fresh, err := p.git(ctx, "ls-files", "--others", "--exclude-standard", "-z")
+	untracked, err := p.git(ctx, "ls-files", "--others", "--exclude-standard", "-z")
 	if err != nil {
 		return changes{}, err
 	}
-	c := changes{files: strings.FieldsFunc(differ+fresh, func(r rune) bool { return r == 0 })}
+	c := changes{files: strings.FieldsFunc(differ+untracked, func(r rune) bool { return r == 0 })}
 	list := exec.CommandContext(ctx, "go", "list", "-e", "-test", "-json=ImportPath,Dir,Deps", "./...")
 	list.Dir, list.Stderr = p.root, p.output
 	packages, err := list.Output()
@@ -179,40 +179,40 @@ func (p *project) narrow(ctx context.Context, commit string, names []string) ([]
 		return nil, err
 	}
 	p.changed = c.affected
-	var kept, left []string
+	var retained, skipped []string
 	can := c.stages(stages())
 	for _, s := range stages() {
 		switch wanted := len(names) == 0 || slices.Contains(names, s.name); {
 		case wanted && slices.Contains(can, s.name):
-			kept = append(kept, s.name)
+			retained = append(retained, s.name)
 		case wanted && !s.prepares:
-			left = append(left, s.name)
+			skipped = append(skipped, s.name)
 		}
 	}
 	p.say("%d files differ from %s", len(c.files), commit)
-	if len(left) > 0 {
-		p.say("left out, for nothing that they use has changed: %s", strings.Join(left, ", "))
+	if len(skipped) > 0 {
+		p.say("left out, for nothing that they use has changed: %s", strings.Join(skipped, ", "))
 	}
-	if len(kept) == 0 {
+	if len(retained) == 0 {
 		p.say("nothing is left to run")
 	}
-	return kept, nil
+	return retained, nil
 }
 
 // withoutUnchanged leaves out the packages whose tests cannot have changed, if it is
 // known what has, and says which.
-func (p project) withoutUnchanged(packages []string) (kept []string) {
+func (p project) withoutUnchanged(packages []string) (changed []string) {
 	if p.changed == nil {
 		return packages
 	}
-	left := 0
+	skipped := 0
 	for _, name := range packages {
 		if p.changed[name] {
-			kept = append(kept, name)
+			changed = append(changed, name)
 		} else {
-			left++
+			skipped++
 		}
 	}
-	p.skip(fmt.Sprintf("%d packages", left), "nothing that they use has changed")
-	return kept
+	p.skip(fmt.Sprintf("%d packages", skipped), "nothing that they use has changed")
+	return changed
 }

@@ -202,7 +202,7 @@ func TestFlakesAreCounted(t *testing.T) {
 			if runs == 2 {
 				return nil
 			}
-			p.fail(failure{test: "pkg TestA", said: "slow"})
+			p.fail(failure{test: "pkg TestA", output: "slow"})
 			return p.retryFailed(ctx, errors.New("failed"), 0, 2, func(project, failure) error {
 				t.Error("it is tried again")
 				return nil

@@ -79,16 +79,16 @@ func runTests(ctx context.Context, p project, args []string) error {
 	if err != nil {
 		return err
 	}
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if given["flakes"] && *flakes < 1 {
+	named := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { named[f.Name] = true })
+	if named["flakes"] && *flakes < 1 {
 		return badArgument(fmt.Sprintf("-flakes %d: the tests run once at least", *flakes))
 	}
 	limit := runLimit
 	if p.long = *long; p.long {
 		limit = longLimit
 	}
-	if given["since"] {
+	if named["since"] {
 		if names, err = p.narrow(ctx, *since, names); err != nil || len(names) == 0 {
 			return err
 		}
@@ -102,7 +102,7 @@ func runTests(ctx context.Context, p project, args []string) error {
 	if p.tidy, err = buildTidy(ctx, p); err != nil {
 		return err
 	}
-	if given["flakes"] {
+	if named["flakes"] {
 		return findFlakes(ctx, p, chosen, *flakes)
 	}
 	return summarize(p.output, runStages(ctx, p, chosen, limit))
@@ -183,14 +183,14 @@ func perform(ctx context.Context, p project, s stage, before []result) result {
 	}
 	p.say("[%s]", s.name)
 	var printed ending
-	var said notes
-	p.output, p.notes = io.MultiWriter(p.output, &printed), &said
+	var report notes
+	p.output, p.notes = io.MultiWriter(p.output, &printed), &report
 	began := time.Now()
 	err := s.run(ctx, p)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
-	return result{name: s.name, lane: s.lane, budget: s.budget, began: began, took: time.Since(began), err: err, ending: printed.lines(), notes: said}
+	return result{name: s.name, lane: s.lane, budget: s.budget, began: began, took: time.Since(began), err: err, ending: printed.lines(), notes: report}
 }
 
 // ending keeps the last lines of what is written to it.
@@ -227,12 +227,12 @@ func summarize(output io.Writer, results []result) error {
 	printFailures(output, results, endLines-len(results)-2-goCommandLines-1)
 	passed, failed, flaky := 0, 0, 0
 	for _, r := range results {
-		word, why := "ok", ""
+		verdict, why := "ok", ""
 		switch {
 		case r.skipped != "":
-			word, why = "NOT RUN", r.skipped
+			verdict, why = "NOT RUN", r.skipped
 		case r.err != nil:
-			word, why = "FAILED", strings.ReplaceAll(r.err.Error(), "\n", "; ")
+			verdict, why = "FAILED", strings.ReplaceAll(r.err.Error(), "\n", "; ")
 		}
 		if why == "" {
 			passed++
@@ -240,7 +240,7 @@ func summarize(output io.Writer, results []result) error {
 			failed++
 		}
 		flaky += len(byCommand(r.notes.flaky))
-		printTimed(output, word, r.name, r.took.Seconds(), r.budget, why)
+		printTimed(output, verdict, r.name, r.took.Seconds(), r.budget, why)
 	}
 	printTimed(output, "all", "", whole(results).Seconds(), wholeBudget(results), "")
 	fmt.Fprintf(output, "stages: %d passed, %d failed\n", passed, failed)
@@ -269,8 +269,8 @@ func whole(results []result) time.Duration {
 
 // printTimed prints a line of the summary with the seconds of a stage and its budget. A stage
 // over its budget is named and does not fail, because the machine may be busy.
-func printTimed(output io.Writer, word, name string, took float64, budget int, why string) {
-	line := fmt.Sprintf("%-8s %-12s %6.1f s", word, name, took)
+func printTimed(output io.Writer, verdict, name string, took float64, budget int, why string) {
+	line := fmt.Sprintf("%-8s %-12s %6.1f s", verdict, name, took)
 	if budget > 0 {
 		line += fmt.Sprintf(" of %4d", budget)
 		if took > float64(budget) && why == "" {

@@ -57,7 +57,7 @@ func TestProcessesThatAreLeftBehindAreNamed(t *testing.T) {
 			if tt.left == "" {
 				return
 			}
-			if f := p.notes.failures; len(f) != 1 || !f[0].final || !strings.Contains(f[0].said, "left behind: ") || !strings.Contains(f[0].said, tt.left) {
+			if f := p.notes.failures; len(f) != 1 || !f[0].final || !strings.Contains(f[0].output, "left behind: ") || !strings.Contains(f[0].output, tt.left) {
 				t.Errorf("it failed with %+v\n%s", f, &output)
 			}
 			if found, _ := exec.CommandContext(t.Context(), "pgrep", "-xf", tt.left).Output(); len(found) > 0 {

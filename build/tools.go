@@ -193,11 +193,11 @@ func missingNeeds(wanted []need, has func(string) bool) []need {
 }
 
 func describe(missing []need) string {
-	var words []string
+	var parts []string
 	for _, need := range missing {
-		words = append(words, fmt.Sprintf("%s (%s)", need.what, need.programs[0]))
+		parts = append(parts, fmt.Sprintf("%s (%s)", need.what, need.programs[0]))
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // onPath reports whether a program is on PATH or, since an ordinary user's PATH
@@ -223,12 +223,12 @@ func findProgram(name string) (string, error) {
 
 // findBrowser returns the browser for the tests of the page: BRIDGE_CHROMIUM,
 // or the first known one. A whole one is what people have; else the headless one will do.
-func findBrowser(whole bool) (string, error) {
+func findBrowser(full bool) (string, error) {
 	if chosen := os.Getenv("BRIDGE_CHROMIUM"); chosen != "" {
 		return chosen, nil
 	}
 	known := browsers()
-	if !whole {
+	if !full {
 		known = append([]string{headless}, known...)
 	}
 	for _, name := range known {

@@ -87,13 +87,13 @@ func shade(layers []layer, x, y int, scale float64) color.NRGBA {
 // colours do not.
 func tile(badge Badge) []layer {
 	const radius = 7
-	whole := box(16, 16, 16, 16, radius)
+	full := box(16, 16, 16, 16, radius)
 	if badge != Broken {
-		return append([]layer{{whole, blue}}, bridge(white, grid)...)
+		return append([]layer{{full, blue}}, bridge(white, grid)...)
 	}
 	const edge = 2
 	inside := box(16, 16, 16-edge, 16-edge, radius-edge)
-	return append([]layer{{whole, black}, {inside, white}}, bridge(black, 4)...)
+	return append([]layer{{full, black}, {inside, white}}, bridge(black, 4)...)
 }
 
 // bridge is deck, pillars and arch. gap is the width that is left out around

@@ -19,8 +19,8 @@ import (
 type approvals struct{ *core }
 
 // askLocked records the approvals that a runner reports.
-func (j *approvals) askLocked(r *run, said []job.Approval) {
-	for _, approval := range said {
+func (j *approvals) askLocked(r *run, requested []job.Approval) {
+	for _, approval := range requested {
 		if approval.Job != r.job || bridge.CheckID("the approval", approval.ID) != nil {
 			continue
 		}
@@ -37,7 +37,7 @@ func (j *approvals) askLocked(r *run, said []job.Approval) {
 		r.approvals[approval.ID] = approval
 		j.standingRules.answerLocked(r, approval.ID)
 	}
-	if len(said) > 0 {
+	if len(requested) > 0 {
 		j.publish()
 	}
 }
@@ -75,7 +75,7 @@ func (j *approvals) put(ctx context.Context) error {
 			continue
 		}
 		j.mu.Lock()
-		open.run.asked[open.approval.ID+open.recipient.ID] = true
+		open.run.notified[open.approval.ID+open.recipient.ID] = true
 		j.mu.Unlock()
 	}
 	return errors.Join(append(failed, j.paired.Put(ctx))...)
@@ -110,7 +110,7 @@ func (j *approvals) open() (list []openQuestion) {
 			entry, has := j.book.Get(r.job)
 			caller, some := j.book.AnswersTo(entry, len(approval.PassedUp))
 			here := entry.PC == "" // a paired PC polls and asks its own session
-			if has && some && here && !approval.LeavesSandbox && approval.IsOpen(j.opts.Now()) && !r.asked[approval.ID+caller.ID] {
+			if has && some && here && !approval.LeavesSandbox && approval.IsOpen(j.opts.Now()) && !r.notified[approval.ID+caller.ID] {
 				list = append(list, openQuestion{r, entry, approval, caller})
 			}
 		}
@@ -132,7 +132,7 @@ func (q openQuestion) body() string {
 
 // Approvals lists the approvals of the active jobs, the oldest first.
 func (j *approvals) Approvals() []job.Approval {
-	list, at := slices.Clone(j.shown.Load().approvals), j.opts.Now()
+	list, at := slices.Clone(j.published.Load().approvals), j.opts.Now()
 	for i := range list {
 		list[i].Expire(at)
 	}

@@ -93,11 +93,11 @@ func (j *core) archiveEntries(ready []string) (moved []string, failed error) {
 // archiveRest moves the remaining files of archived jobs after a broker died or a disk
 // write failed.
 func (j *core) archiveRest() error {
-	left, err := j.files.Left()
+	remaining, err := j.files.Left()
 	if err != nil {
 		return err
 	}
-	return j.files.MoveAll(slices.DeleteFunc(left, func(name string) bool {
+	return j.files.MoveAll(slices.DeleteFunc(remaining, func(name string) bool {
 		_, err := j.get(name)
 		return err == nil || j.checkName(name) != nil
 	}))

@@ -36,16 +36,16 @@ func (j pairedRegistry) Show(name string, change func(*job.Job) (atOnce bool), a
 	if !has {
 		return nil
 	}
-	shown := present
-	atOnce := change(&shown)
-	update := func(entry *job.Job) { *entry = shown }
+	view := present
+	atOnce := change(&view)
+	update := func(entry *job.Job) { *entry = view }
 	switch {
 	case atOnce:
 		return j.changeLocked(func(r *job.Registry) error {
 			_, err := r.Update(name, update)
 			return err
 		})
-	case paired.Differs(shown, present):
+	case paired.Differs(view, present):
 		j.noteLocked(name, update)
 	case anyway:
 		j.publish()

@@ -105,12 +105,12 @@ func (j *core) publish() {
 	slices.SortFunc(now.approvals, func(a, b job.Approval) int {
 		return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), strings.Compare(a.ID, b.ID))
 	})
-	j.shown.Store(&now)
+	j.published.Store(&now)
 	j.opts.Broker.Changed()
 }
 
 // all lists the jobs of the last published snapshot.
-func (j *core) all() []job.Job { return j.shown.Load().jobs }
+func (j *core) all() []job.Job { return j.published.Load().jobs }
 
 func (j *core) get(name string) (job.Job, error) {
 	host, local := remote.SplitName(name)
@@ -132,9 +132,9 @@ func (j *core) find(name string) (job.Job, error) {
 	if err == nil || !job.IsName(name) || j.checkName(name) != nil {
 		return entry, err
 	}
-	kept, readErr := jobfiles.ReadEntry(j.files.Entry(name))
-	if errors.Is(readErr, fs.ErrNotExist) || host != "" && (kept.Remote == nil || kept.Remote.Host != host) {
+	archived, readErr := jobfiles.ReadEntry(j.files.Entry(name))
+	if errors.Is(readErr, fs.ErrNotExist) || host != "" && (archived.Remote == nil || archived.Remote.Host != host) {
 		return entry, err
 	}
-	return kept, readErr
+	return archived, readErr
 }

@@ -120,7 +120,7 @@ type core struct {
 	files      jobfiles.Files
 	began      time.Time
 	ready      lifecycle.Signal      // a queued job may be able to start
-	shown      atomic.Pointer[shown] // for readers
+	published  atomic.Pointer[shown] // for readers
 	deliveries jobfiles.Deliveries
 	parts
 	// checkName refuses a name that more than one job in jobs.json has.

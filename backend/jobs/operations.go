@@ -468,7 +468,7 @@ func (j *supervision) result(ctx context.Context, conn *ipc.Conn, args api.JobAr
 		Evidence: runs.Evidence{Files: []runs.Changed{}, Commands: []runs.Command{}},
 	}
 	if !answer.Ended || entry.Run == 0 {
-		view := j.views.view(entry, j.shown.Load().agents[entry.Name])
+		view := j.views.view(entry, j.published.Load().agents[entry.Name])
 		answer.Wait, answer.Progress, answer.Step = view.Wait, view.Progress, view.Step
 		return answer, nil
 	}

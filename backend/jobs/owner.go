@@ -24,15 +24,15 @@ func (j *supervision) runsOf(ctx context.Context, conn *ipc.Conn, args api.RunsA
 		return api.Runs{}, err
 	}
 	runs := api.Runs{Jobs: []api.JobView{}, Approvals: []job.Approval{}}
-	shown := map[string]bool{}
+	visible := map[string]bool{}
 	for _, view := range j.views.Recent(max(0, args.Ended)) {
 		if entry, err := j.find(view.Job); err == nil && j.mayControl(asker, entry) == nil {
 			runs.Jobs = append(runs.Jobs, view)
-			shown[view.Job] = true
+			visible[view.Job] = true
 		}
 	}
 	for _, approval := range j.approvals.Approvals() {
-		if shown[approval.Job] {
+		if visible[approval.Job] {
 			runs.Approvals = append(runs.Approvals, approval.Public())
 		}
 	}
@@ -147,7 +147,7 @@ func (j *core) registered(name string) (job.Job, error) {
 	if err == nil {
 		return entry, nil
 	}
-	if _, kept := j.find(name); kept != nil {
+	if _, findErr := j.find(name); findErr != nil {
 		return job.Job{}, err
 	}
 	return job.Job{}, bridge.Errorf(bridge.Conflict, "%s is in the archive: it cannot be continued, only read", name)

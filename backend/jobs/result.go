@@ -91,8 +91,8 @@ func (j *results) send(ctx context.Context, name string) error {
 	if err != nil || !entry.State.IsEnded() {
 		return err
 	}
-	left := j.leftOf(entry)
-	r := left.run
+	pending := j.leftOf(entry)
+	r := pending.run
 	if r != nil {
 		if err := j.approvals.withdrawAll(r); err != nil {
 			return err
@@ -110,11 +110,11 @@ func (j *results) send(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := j.deliver(ctx, entry, runs.ResultID(entry.Name, entry.Run), runs.Conversation(entry.Name), body+runs.UnclearBody(left.unclear)); err != nil {
+		if err := j.deliver(ctx, entry, runs.ResultID(entry.Name, entry.Run), runs.Conversation(entry.Name), body+runs.UnclearBody(pending.unclear)); err != nil {
 			return err
 		}
 	}
-	if left.unread { // the unread messages are unknown: the records stay open
+	if pending.unread { // the unread messages are unknown: the records stay open
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		r.delivered = true
@@ -126,11 +126,11 @@ func (j *results) send(ctx context.Context, name string) error {
 			return errSame // another call was faster, or the job already continues
 		}
 		if err == nil {
-			_, err = book.Update(entry.Name, func(present *job.Job) { present.NoteSaid(left.messageIDs...) })
+			_, err = book.Update(entry.Name, func(present *job.Job) { present.NoteSaid(pending.messageIDs...) })
 		}
-		for _, words := range left.undelivered {
+		for _, text := range pending.undelivered {
 			if err == nil {
-				_, err = book.Message(entry.Name, words, job.Settings{}, j.opts.Now())
+				_, err = book.Message(entry.Name, text, job.Settings{}, j.opts.Now())
 			}
 		}
 		return err
@@ -164,7 +164,7 @@ type leftover struct {
 // leftOf returns the leftover of the ended run. If the job was cancelled, no message
 // continues it.
 func (j *results) leftOf(entry job.Job) leftover {
-	begun, err := jobfiles.StartedDeliveries(j.files.Folder(entry.Name), entry.Run)
+	started, err := jobfiles.StartedDeliveries(j.files.Folder(entry.Name), entry.Run)
 	j.logged("read what "+entry.Name+" was told", err)
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -172,19 +172,19 @@ func (j *results) leftOf(entry job.Job) leftover {
 	if r == nil || r.number != entry.Run {
 		return leftover{}
 	}
-	r.started = begun
-	left := leftover{run: r, messageIDs: slices.Clone(r.messageIDs)}
+	r.started = started
+	pending := leftover{run: r, messageIDs: slices.Clone(r.messageIDs)}
 	if entry.State != job.Cancelled && !entry.CancelAsked {
-		if left.unread = j.runners.mendLocked(r) != nil; !left.unread {
-			left.undelivered = r.undelivered()
+		if pending.unread = j.runners.mendLocked(r) != nil; !pending.unread {
+			pending.undelivered = r.undelivered()
 		}
 	} else {
 		for _, order := range r.orders { // they are never sent again
 			j.runners.settled(order, api.OrderOutcome{Error: bridge.Errorf(bridge.Conflict, "the job was cancelled")})
 		}
 	}
-	left.unclear = r.unclear()
-	return left
+	pending.unclear = r.unclear()
+	return pending
 }
 
 // isDelivered reports whether the result message is durable and only the records are open.
@@ -229,7 +229,7 @@ func (j *results) deliver(ctx context.Context, entry job.Job, id, conversation, 
 	for {
 		caller := j.answersTo(entry)
 		err := j.opts.Broker.Deliver(ctx, from, caller.ID, api.SendArgs{To: caller.Name, MessageID: id, ConversationID: conversation, Body: body})
-		if again := j.answersTo(entry); err != nil || again == caller {
+		if current := j.answersTo(entry); err != nil || current == caller {
 			return err
 		}
 	}
@@ -317,9 +317,9 @@ func (j *results) isGone(entry job.Job) bool {
 
 // reap ends the processes that a dead runner left (JOB-06).
 func (j *results) reap(entry job.Job) {
-	left, err := orphans.End(j.tasks.Context(), j.files.Folder(entry.Name), j.trees.Seen(entry.Name)...)
-	if len(left) > 0 {
-		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", entry.Name, "processes", left)
+	remaining, err := orphans.End(j.tasks.Context(), j.files.Folder(entry.Name), j.trees.Seen(entry.Name)...)
+	if len(remaining) > 0 {
+		j.opts.Log.Warn("processes of a job were left by its runner and ended", "job", entry.Name, "processes", remaining)
 	}
 	mark, markErr := orphans.MarkOf(j.files.Folder(entry.Name), entry.Run)
 	if err == nil && markErr == nil { // for a runner that had not recorded its state

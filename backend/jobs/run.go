@@ -34,7 +34,7 @@ type run struct {
 	started    map[string]bool // orders that began, once the run has ended, from jobfiles.StartedDeliveries
 	approvals  map[string]job.Approval
 	agents     []job.Process   // as its runner recorded them
-	asked      map[string]bool // the recipients to whom this process sent each approval
+	notified   map[string]bool // the recipients to whom this process sent each approval
 	step       string
 	model      string // the model that its agent uses; the job's own model is also for the next run
 	nextTurn   bool   // a message waits for the end of the current turn
@@ -51,29 +51,29 @@ type run struct {
 func newRun(name string, number int, token string) *run {
 	return &run{
 		job: name, number: number, token: token, sentHere: map[string]bool{}, sent: map[string]bool{}, more: make(chan struct{}),
-		approvals: map[string]job.Approval{}, asked: map[string]bool{},
+		approvals: map[string]job.Approval{}, notified: map[string]bool{},
 	}
 }
 
 // undelivered returns the messages that the run has not received.
 func (r *run) undelivered() []string {
-	words := slices.Clone(r.forNextRun)
+	texts := slices.Clone(r.forNextRun)
 	for _, order := range r.orders {
 		if order.Kind == api.OrderMessage && !r.started[order.ID] {
-			words = append(words, order.Text)
+			texts = append(texts, order.Text)
 		}
 	}
-	return words
+	return texts
 }
 
 // unclear returns the messages of an ended run that its agent may have received.
-func (r *run) unclear() (words []string) {
+func (r *run) unclear() (texts []string) {
 	for _, order := range r.orders {
 		if order.Kind == api.OrderMessage && r.started[order.ID] {
-			words = append(words, order.Text)
+			texts = append(texts, order.Text)
 		}
 	}
-	return words
+	return texts
 }
 
 // notify wakes the callers that wait for orders.
@@ -188,8 +188,8 @@ func (j *core) reopen(entry job.Job) {
 	if r.unread = j.readOrders(r); r.unread != nil {
 		j.opts.Log.Error("jobs: one cannot be told anything", "job", entry.Name, "err", r.unread)
 	}
-	asked := slices.ContainsFunc(r.orders, func(o api.Order) bool { return o.Kind == api.OrderCancel })
-	if entry.CancelAsked && !asked { // the broker died between the registry and the order
+	cancelRequested := slices.ContainsFunc(r.orders, func(o api.Order) bool { return o.Kind == api.OrderCancel })
+	if entry.CancelAsked && !cancelRequested { // the broker died between the registry and the order
 		r.orders = append(r.orders, cancelOrder)
 	}
 }

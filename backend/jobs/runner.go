@@ -223,7 +223,7 @@ func (j *runners) wait(ctx context.Context, conn *ipc.Conn, _ api.Empty) (api.Ru
 	for {
 		j.mu.Lock()
 		orders, more := slices.Clone(r.orders), r.more
-		fresh := slices.ContainsFunc(orders, func(o api.Order) bool { return !r.sentHere[o.ID] })
+		hasNew := slices.ContainsFunc(orders, func(o api.Order) bool { return !r.sentHere[o.ID] })
 		if r.conn != conn {
 			j.mu.Unlock()
 			return api.RunnerOrders{}, bridge.Errorf(bridge.Conflict, "%s has another connection by now", r.job)
@@ -232,7 +232,7 @@ func (j *runners) wait(ctx context.Context, conn *ipc.Conn, _ api.Empty) (api.Ru
 			r.sentHere[order.ID], r.sent[order.ID] = true, true
 		}
 		j.mu.Unlock()
-		if fresh {
+		if hasNew {
 			return api.RunnerOrders{Orders: orders}, nil
 		}
 		select {

@@ -22,7 +22,7 @@ type views struct {
 
 // Views lists every job, the newest first.
 func (j *views) Views() []api.JobView {
-	now, views := j.shown.Load(), []api.JobView{}
+	now, views := j.published.Load(), []api.JobView{}
 	for _, entry := range slices.Backward(now.jobs) {
 		views = append(views, j.view(entry, now.agents[entry.Name]))
 	}
@@ -57,7 +57,7 @@ func (j *views) View(name string) (api.JobView, error) {
 	if err != nil {
 		return api.JobView{}, err
 	}
-	return j.view(entry, j.shown.Load().agents[name]), nil
+	return j.view(entry, j.published.Load().agents[name]), nil
 }
 
 func (j *views) view(entry job.Job, agent agentState) api.JobView {
@@ -102,12 +102,12 @@ func (j *views) Detail(name string) (Detail, error) {
 	if err != nil {
 		return Detail{}, err
 	}
-	detail := Detail{JobView: j.view(entry, j.shown.Load().agents[name]), Prompt: entry.Prompt}
+	detail := Detail{JobView: j.view(entry, j.published.Load().agents[name]), Prompt: entry.Prompt}
 	envelope, _, err := j.files.ReadEnvelope(name)
 	switch {
 	case err == nil:
-		shown := envelope.Shown(j.files.Envelope(name))
-		detail.Result = &shown
+		visible := envelope.Shown(j.files.Envelope(name))
+		detail.Result = &visible
 	case !errors.Is(err, fs.ErrNotExist):
 		detail.Problem = j.unreadable(name, err)
 	}

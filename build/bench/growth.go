@@ -23,17 +23,17 @@ func (l *lab) growth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	again, err := l.grown(ctx, "small-again", 5_000)
+	repeated, err := l.grown(ctx, "small-again", 5_000)
 	if err != nil {
 		return err
 	}
-	base := append(small, again...).at(0.5) // before and after, so that a drift of the disk shows on both sides
+	base := append(small, repeated...).at(0.5) // before and after, so that a drift of the disk shows on both sides
 	l.add(row{what: "send with 5 million stored", measured: fmt.Sprintf("%s p50, with 5 thousand %s", large.at(0.5), base), value: ratio(large.at(0.5), base), goal: "<= 1.3 x", bound: 1.3})
 	return nil
 }
 
 // grown fills a store to n messages and measures sends into it.
-func (l *lab) grown(ctx context.Context, name string, n int) (taken times, err error) {
+func (l *lab) grown(ctx context.Context, name string, n int) (elapsed times, err error) {
 	b, err := l.start(ctx, name)
 	if err != nil {
 		return nil, err

@@ -60,8 +60,8 @@ func (l *lab) hookPrograms(ctx context.Context) (p hookPrograms, err error) {
 
 func (l *lab) hookTimes(ctx context.Context, b *running, programs hookPrograms) (err error) {
 	input := fmt.Sprintf(`{"session_id":"`+hostSession+`","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{},"tool_response":{}}`, l.dir)
-	process := func(taken times, program string, args ...string) (times, error) {
-		return repeat(taken, 1, func() error {
+	process := func(elapsed times, program string, args ...string) (times, error) {
+		return repeat(elapsed, 1, func() error {
 			cmd := exec.CommandContext(ctx, program, args...)
 			cmd.Stdin = strings.NewReader(input)
 			return cmd.Run()

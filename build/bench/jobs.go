@@ -171,14 +171,14 @@ func (d *delegation) starts(ctx context.Context) error {
 	}
 	var answers, jobs, hands times
 	for range rounds {
-		asked := d.file("asked")
+		requestFile := d.file("asked")
 		before := time.Now()
-		folder, err := d.spawn("do touch " + asked + "\nsay done")
+		folder, err := d.spawn("do touch " + requestFile + "\nsay done")
 		if err != nil {
 			return err
 		}
 		answers = append(answers, time.Since(before))
-		at, err := until(ctx, asked)
+		at, err := until(ctx, requestFile)
 		if err == nil {
 			err = ended(ctx, folder)
 		}
@@ -198,7 +198,7 @@ func (d *delegation) starts(ctx context.Context) error {
 }
 
 func (d *delegation) byHand(ctx context.Context) (time.Duration, error) {
-	asked := d.file("asked")
+	requestFile := d.file("asked")
 	cmd := exec.CommandContext(ctx, d.worker, "-p")
 	input, err := cmd.StdinPipe()
 	if err != nil {
@@ -208,11 +208,11 @@ func (d *delegation) byHand(ctx context.Context) (time.Duration, error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	err = json.NewEncoder(input).Encode(map[string]any{"type": "user", "uuid": "1", "message": map[string]any{"role": "user", "content": "do touch " + asked}})
+	err = json.NewEncoder(input).Encode(map[string]any{"type": "user", "uuid": "1", "message": map[string]any{"role": "user", "content": "do touch " + requestFile}})
 	if err != nil {
 		return 0, err
 	}
-	at, err := until(ctx, asked)
+	at, err := until(ctx, requestFile)
 	return at.Sub(before), errors.Join(err, input.Close(), cmd.Wait())
 }
 
@@ -337,28 +337,28 @@ func (d *delegation) crowd(ctx context.Context) error {
 	}
 	before := resident(d.cmd.Process.Pid)
 	gate := d.file("gate")
-	var folders, begun []string
+	var folders, started []string
 	for range jobs {
-		begun = append(begun, d.file("begun"))
-		folder, err := d.spawn("do touch " + begun[len(begun)-1] + "\nwait " + gate + "\nsay done")
+		started = append(started, d.file("begun"))
+		folder, err := d.spawn("do touch " + started[len(started)-1] + "\nwait " + gate + "\nsay done")
 		if err != nil {
 			return err
 		}
 		folders = append(folders, folder)
 	}
-	for _, name := range begun {
+	for _, name := range started {
 		if _, err := until(ctx, name); err != nil {
 			return err
 		}
 	}
-	var taken times
+	var elapsed times
 	for range 200 {
-		if taken, err = repeat(taken, 1, state); err != nil {
+		if elapsed, err = repeat(elapsed, 1, state); err != nil {
 			return err
 		}
 		ipc.Pause(ctx, 20*time.Millisecond)
 	}
-	d.lab.add(row{what: "50 jobs and 56 sessions: GET /api/state", measured: fmt.Sprintf("%s p50, %s p95", taken.at(0.5), taken.at(0.95)), value: millis(taken.at(0.95)), goal: "p95 < 10 ms", bound: 10})
+	d.lab.add(row{what: "50 jobs and 56 sessions: GET /api/state", measured: fmt.Sprintf("%s p50, %s p95", elapsed.at(0.5), elapsed.at(0.95)), value: millis(elapsed.at(0.95)), goal: "p95 < 10 ms", bound: 10})
 	after := resident(d.cmd.Process.Pid)
 	d.lab.add(row{what: "50 jobs: what the broker has more", measured: fmt.Sprintf("%.1f MiB, before %.1f", after-before, before), value: after - before, goal: "< 15 MiB", bound: 15})
 	if err := d.weighRunner(ctx, folders); err != nil {

@@ -65,15 +65,15 @@ func (l *lab) startCrowd(ctx context.Context, h *hubProcess, pcs int) (*members,
 	return m, nil
 }
 
-func (m *members) tell(word string) error {
-	_, err := fmt.Fprintln(m.in, word)
+func (m *members) tell(command string) error {
+	_, err := fmt.Fprintln(m.in, command)
 	return err
 }
 
 // heard waits for a word.
-func (m *members) heard(word string) error {
+func (m *members) heard(event string) error {
 	line, err := m.out.ReadString('\n')
-	if err == nil && strings.TrimSpace(line) != word {
+	if err == nil && strings.TrimSpace(line) != event {
 		err = fmt.Errorf("the crowd said %q", line)
 	}
 	return err

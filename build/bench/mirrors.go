@@ -102,12 +102,12 @@ func (l *lab) deskOf(ctx context.Context, laptop *delegation, name, repository s
 // quiet until the gate is a file.
 func (d *delegation) giveAll(ctx context.Context, desks []*delegation, repository string, jobs int) (gate string, err error) {
 	gate = d.file("gate")
-	var begun []string
+	var started []string
 	for _, desk := range desks {
 		for range jobs {
-			begun = append(begun, d.file("begun"))
+			started = append(started, d.file("begun"))
 			_, err := d.spawnClaude(map[string]any{
-				"prompt": "do touch " + begun[len(begun)-1] + "\nwait " + gate + "\nsay done",
+				"prompt": "do touch " + started[len(started)-1] + "\nwait " + gate + "\nsay done",
 				"cwd":    repository, "access": "ask", "host": filepath.Base(desk.home.Dir()),
 			})
 			if err != nil {
@@ -115,7 +115,7 @@ func (d *delegation) giveAll(ctx context.Context, desks []*delegation, repositor
 			}
 		}
 	}
-	for _, name := range begun {
+	for _, name := range started {
 		if _, err := until(ctx, name); err != nil {
 			return "", err
 		}

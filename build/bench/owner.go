@@ -42,7 +42,7 @@ func (l *lab) owner(ctx context.Context) (err error) {
 	if l.quick {
 		rounds = 40
 	}
-	var taken times
+	var elapsed times
 	for range rounds {
 		woken := host.wait(ctx)
 		host.untilWaiting(ctx)
@@ -53,10 +53,10 @@ func (l *lab) owner(ctx context.Context) (err error) {
 		if err := host.wake(ctx, <-woken); err != nil {
 			return err
 		}
-		taken = append(taken, time.Since(before))
+		elapsed = append(elapsed, time.Since(before))
 	}
-	p99 := taken.at(0.99)
-	l.add(row{what: "owner's POST until consumed, idle session by hooks", measured: fmt.Sprintf("%s p50, %s p99", taken.at(0.5), p99), value: p99.Seconds() * 1000, goal: "p99 < 50 ms", bound: 50})
+	p99 := elapsed.at(0.99)
+	l.add(row{what: "owner's POST until consumed, idle session by hooks", measured: fmt.Sprintf("%s p50, %s p99", elapsed.at(0.5), p99), value: p99.Seconds() * 1000, goal: "p99 < 50 ms", bound: 50})
 	return l.waiting(ctx)
 }
 
@@ -82,9 +82,9 @@ func (b *running) poster(ctx context.Context) (func(path string, body any) error
 			return err
 		}
 		defer response.Body.Close()
-		said, err := io.ReadAll(response.Body)
+		answer, err := io.ReadAll(response.Body)
 		if err == nil && response.StatusCode != http.StatusOK {
-			err = fmt.Errorf("%s answered %s: %s", path, response.Status, said)
+			err = fmt.Errorf("%s answered %s: %s", path, response.Status, answer)
 		}
 		return err
 	}, nil

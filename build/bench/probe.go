@@ -39,15 +39,15 @@ func (l *lab) askStates(ctx context.Context, desk *delegation, repository, gate 
 		return err
 	}
 	defer p.links.Close()
-	name, begun := "claude-job-0000beac", desk.file("begun")
-	said, err := json.Marshal(job.SpawnArgs{Prompt: "do touch " + begun + "\nwait " + gate + "\nsay done", Cwd: repository, Access: "ask"})
+	name, startFile := "claude-job-0000beac", desk.file("begun")
+	request, err := json.Marshal(job.SpawnArgs{Prompt: "do touch " + startFile + "\nwait " + gate + "\nsay done", Cwd: repository, Access: "ask"})
 	if err != nil {
 		return err
 	}
-	if err := p.ask(ctx, remote.Request{Operation: remote.Spawn, Job: name, Spawn: job.Request{Kind: "claude"}}, said); err != nil {
+	if err := p.ask(ctx, remote.Request{Operation: remote.Spawn, Job: name, Spawn: job.Request{Kind: "claude"}}, request); err != nil {
 		return fmt.Errorf("spawn: %w", err)
 	}
-	if _, err := until(ctx, begun); err != nil {
+	if _, err := until(ctx, startFile); err != nil {
 		return err
 	}
 	trips, err := roundTrips(ctx, 200)
@@ -142,7 +142,7 @@ func (p *probe) ask(ctx context.Context, request remote.Request, args json.RawMe
 }
 
 // roundTrips measures one byte there and back over TCP of loopback.
-func roundTrips(ctx context.Context, rounds int) (taken times, err error) {
+func roundTrips(ctx context.Context, rounds int) (elapsed times, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (l *lab) prompts(ctx context.Context) (err error) {
 	if l.quick {
 		rounds = 30
 	}
-	var shown, applied times
+	var presented, applied times
 	for round := range rounds {
 		command := fmt.Sprintf("make part-%d", round)
 		cmd := exec.CommandContext(ctx, programs.hook, "claude", "PermissionRequest", "--home", b.home.Dir())
@@ -65,7 +65,7 @@ func (l *lab) prompts(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		shown = append(shown, time.Since(before))
+		presented = append(presented, time.Since(before))
 		before = time.Now()
 		if err := post("/api/approvals/"+id, map[string]string{"decision": "allow"}); err != nil {
 			return err
@@ -75,15 +75,15 @@ func (l *lab) prompts(ctx context.Context) (err error) {
 		}
 		applied = append(applied, time.Since(before))
 	}
-	l.soon("prompt: hook's start until an open page has its card", shown)
+	l.soon("prompt: hook's start until an open page has its card", presented)
 	l.soon("prompt: click until the hook has given the answer", applied)
 	return nil
 }
 
 // soon is what a person does not wait for.
-func (l *lab) soon(what string, taken times) {
-	p95 := taken.at(0.95)
-	l.add(row{what: what, measured: fmt.Sprintf("%s p50, %s p95", taken.at(0.5), p95), value: p95.Seconds() * 1000, goal: "p95 < 300 ms", bound: 300})
+func (l *lab) soon(what string, elapsed times) {
+	p95 := elapsed.at(0.95)
+	l.add(row{what: what, measured: fmt.Sprintf("%s p50, %s p95", elapsed.at(0.5), p95), value: p95.Seconds() * 1000, goal: "p95 < 300 ms", bound: 300})
 }
 
 // watching is an open page: it hears that something changed and fetches what it shows.

@@ -37,16 +37,16 @@ func (l *lab) raw(ctx context.Context, n int) (times, float64, error) {
 		return nil, 0, err
 	}
 	defer insert.Close()
-	var taken times
+	var elapsed times
 	start := time.Now()
 	for i := range n {
 		before := time.Now()
 		if _, err := insert.ExecContext(ctx, fmt.Sprintf("%016d", i), body); err != nil {
 			return nil, 0, err
 		}
-		taken = append(taken, time.Since(before))
+		elapsed = append(elapsed, time.Since(before))
 	}
-	return taken, float64(n) / time.Since(start).Seconds(), nil
+	return elapsed, float64(n) / time.Since(start).Seconds(), nil
 }
 
 // sends measures a durable send: at the local API, through the MCP tool, and
@@ -91,21 +91,21 @@ func (l *lab) oneSends(ctx context.Context, b *running) (rawRate float64, err er
 	}
 	var raw, atAPI, byTool, toLive, pings times
 	for range rounds {
-		taken, rate, err := l.raw(ctx, per)
+		elapsed, rate, err := l.raw(ctx, per)
 		if err != nil {
 			return 0, err
 		}
-		raw, rawRate = append(raw, taken...), max(rawRate, rate)
+		raw, rawRate = append(raw, elapsed...), max(rawRate, rate)
 		for _, row := range []struct {
-			taken *times
-			work  func() error
+			elapsed *times
+			work    func() error
 		}{
 			{&atAPI, func() error { return sendTo(ctx, clients[0], "target") }},
 			{&byTool, func() error { return tool.send("target") }},
 			{&toLive, func() error { return tool.send("live") }},
 			{&pings, func() error { _, err := tool.request("ping", map[string]any{}); return err }},
 		} {
-			if *row.taken, err = repeat(*row.taken, per, row.work); err != nil {
+			if *row.elapsed, err = repeat(*row.elapsed, per, row.work); err != nil {
 				return 0, err
 			}
 		}
@@ -130,7 +130,7 @@ func (l *lab) oneSends(ctx context.Context, b *running) (rawRate float64, err er
 
 // sendsThatWake measures sends to an idle session whose wake hook waits, each by a hook
 // process of its own, which has to end as one that begins a turn.
-func (b *running) sendsThatWake(ctx context.Context, tool *rpc, n int) (taken times, err error) {
+func (b *running) sendsThatWake(ctx context.Context, tool *rpc, n int) (elapsed times, err error) {
 	h, err := b.idleHost(ctx)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (b *running) sendsThatWake(ctx context.Context, tool *rpc, n int) (taken ti
 		if err != nil {
 			return nil, err
 		}
-		if taken, err = repeat(taken, 1, func() error { return tool.send("host") }); err != nil {
+		if elapsed, err = repeat(elapsed, 1, func() error { return tool.send("host") }); err != nil {
 			endHook(cmd)
 			return nil, err
 		}
@@ -151,18 +151,18 @@ func (b *running) sendsThatWake(ctx context.Context, tool *rpc, n int) (taken ti
 			return nil, err
 		}
 	}
-	return taken, nil
+	return elapsed, nil
 }
 
-func repeat(taken times, n int, work func() error) (times, error) {
+func repeat(elapsed times, n int, work func() error) (times, error) {
 	for range n {
 		before := time.Now()
 		if err := work(); err != nil {
 			return nil, err
 		}
-		taken = append(taken, time.Since(before))
+		elapsed = append(elapsed, time.Since(before))
 	}
-	return taken, nil
+	return elapsed, nil
 }
 
 func sendTo(ctx context.Context, client *ipc.Client, recipient string) error {
@@ -302,7 +302,7 @@ func (l *lab) pushAll(ctx context.Context, clients []*ipc.Client, names []string
 // pushLane sends n messages in a steady rhythm and times each until its signal
 // arrived. A lane has one message under way at a time.
 func pushLane(ctx context.Context, from, client *ipc.Client, name string, n int, every time.Duration) (times, error) {
-	var taken times
+	var elapsed times
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for range n {
@@ -314,9 +314,9 @@ func pushLane(ctx context.Context, from, client *ipc.Client, name string, n int,
 		if err := mailSignal(client); err != nil {
 			return nil, err
 		}
-		taken = append(taken, time.Since(before))
+		elapsed = append(elapsed, time.Since(before))
 	}
-	return taken, nil
+	return elapsed, nil
 }
 
 // mailSignal waits for the signal of a message; a session hears of other things,

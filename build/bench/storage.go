@@ -60,7 +60,7 @@ func (l *lab) storage(ctx context.Context) (err error) {
 type vocabulary struct {
 	random *rand.Rand
 	zipf   *rand.Zipf
-	words  []string
+	terms  []string
 }
 
 func newVocabulary() *vocabulary {
@@ -68,11 +68,11 @@ func newVocabulary() *vocabulary {
 	v := &vocabulary{random: rand.New(rand.NewPCG(1, 2))}
 	letters := []rune("etaoinshrdlucmfwypvbgkjqxzéß")
 	for range size {
-		word := make([]rune, 2+v.random.IntN(9))
-		for i := range word {
-			word[i] = letters[min(v.random.IntN(len(letters)), v.random.IntN(len(letters)))]
+		term := make([]rune, 2+v.random.IntN(9))
+		for i := range term {
+			term[i] = letters[min(v.random.IntN(len(letters)), v.random.IntN(len(letters)))]
 		}
-		v.words = append(v.words, string(word))
+		v.terms = append(v.terms, string(term))
 	}
 	v.zipf = rand.NewZipf(v.random, 1.1, 2, size-1)
 	return v
@@ -82,7 +82,7 @@ func newVocabulary() *vocabulary {
 func (v *vocabulary) text() string {
 	var text strings.Builder
 	for text.Len() < len(body) {
-		text.WriteString(v.words[v.zipf.Uint64()])
+		text.WriteString(v.terms[v.zipf.Uint64()])
 		text.WriteByte(' ')
 	}
 	return text.String()
@@ -193,33 +193,33 @@ func (l *lab) searches(ctx context.Context, b *running, v *vocabulary) error {
 	if err != nil {
 		return err
 	}
-	var pieces, words []string
+	var pieces, terms []string
 	for _, rank := range []int{0, 3, 30, 300, 3_000, 30_000} {
-		word := v.words[rank]
-		words = append(words, word, word+" "+v.words[rank+1], `"`+v.words[0]+" "+word+`"`)
-		pieces = append(pieces, word, word+" "+v.words[rank/2], word+word+word, string([]rune(word)[1:]))
+		term := v.terms[rank]
+		terms = append(terms, term, term+" "+v.terms[rank+1], `"`+v.terms[0]+" "+term+`"`)
+		pieces = append(pieces, term, term+" "+v.terms[rank/2], term+term+term, string([]rune(term)[1:]))
 	}
 	pieces = append(pieces, "e", "é", "ß", "q", "Q", "zz", "xq", "%", "_", "a%", "☃", "nowhere at all", "QQQ")
-	words = append(words, "nowhere", "e", "x", "☃ "+v.words[1])
+	terms = append(terms, "nowhere", "e", "x", "☃ "+v.terms[1])
 	rounds := 10
 	if l.quick {
 		rounds = 3
 	}
-	measure := func(path string, asked []string) (taken times, err error) {
+	measure := func(path string, queries []string) (elapsed times, err error) {
 		for range rounds {
-			for _, query := range asked {
-				if taken, err = repeat(taken, 1, func() error { return get(path + url.QueryEscape(query)) }); err != nil {
+			for _, query := range queries {
+				if elapsed, err = repeat(elapsed, 1, func() error { return get(path + url.QueryEscape(query)) }); err != nil {
 					return nil, err
 				}
 			}
 		}
-		return taken, nil
+		return elapsed, nil
 	}
 	literal, err := measure("/api/archive/messages?query=", pieces)
 	if err != nil {
 		return err
 	}
-	byWords, err := measure("/api/search?q=", words)
+	byWords, err := measure("/api/search?q=", terms)
 	if err != nil {
 		return err
 	}
@@ -255,10 +255,10 @@ func (b *running) during(ctx context.Context, client *ipc.Client, cmd *exec.Cmd)
 	}
 }
 
-func sendAndPause(ctx context.Context, client *ipc.Client, taken times) (times, error) {
-	taken, err := repeat(taken, 1, func() error { return sendTo(ctx, client, "to") })
+func sendAndPause(ctx context.Context, client *ipc.Client, elapsed times) (times, error) {
+	elapsed, err := repeat(elapsed, 1, func() error { return sendTo(ctx, client, "to") })
 	ipc.Pause(ctx, 5*time.Millisecond)
-	return taken, err
+	return elapsed, err
 }
 
 func (b *running) command(ctx context.Context, env string, args ...string) *exec.Cmd {

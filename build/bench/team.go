@@ -55,8 +55,8 @@ func (l *lab) startHub(ctx context.Context, name string) (*hubProcess, error) {
 		return nil, err
 	}
 	line, err := bufio.NewReader(output).ReadString('\n')
-	_, at, said := strings.Cut(strings.TrimSpace(line), "PCs join at ")
-	if err != nil || !said {
+	_, at, found := strings.Cut(strings.TrimSpace(line), "PCs join at ")
+	if err != nil || !found {
 		return nil, errors.Join(fmt.Errorf("bridge-hub serve said %q: %w", line, err), h.stop())
 	}
 	h.joinAt = at
@@ -98,7 +98,7 @@ func (l *lab) hub(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, laptop.stop()) }()
-	there, err := desk.session(ctx, "far")
+	peers, err := desk.session(ctx, "far")
 	if err != nil {
 		return err
 	}
@@ -117,26 +117,26 @@ func (l *lab) hub(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("the hub's own rate: %w", err)
 	}
-	if err := l.byHub(ctx, laptop, there[0], raw); err != nil {
+	if err := l.byHub(ctx, laptop, peers[0], raw); err != nil {
 		return err
 	}
-	return l.manyByHub(ctx, laptop, there[0], deskOwner, raw)
+	return l.manyByHub(ctx, laptop, peers[0], deskOwner, raw)
 }
 
 // pace lies between two messages that are measured one by one. What they are compared
 // with is measured with such pauses, too: a machine that has just done the same is quicker.
 const pace = 30 * time.Millisecond
 
-func paced(ctx context.Context, taken times, n int, do func() error) (_ times, err error) {
+func paced(ctx context.Context, elapsed times, n int, do func() error) (_ times, err error) {
 	for range n {
 		if !ipc.Pause(ctx, pace) {
 			return nil, ctx.Err()
 		}
-		if taken, err = repeat(taken, 1, do); err != nil {
+		if elapsed, err = repeat(elapsed, 1, do); err != nil {
 			return nil, err
 		}
 	}
-	return taken, nil
+	return elapsed, nil
 }
 
 // published is what the hub itself does with what it syncs.
@@ -244,11 +244,11 @@ func (l *lab) byHub(ctx context.Context, laptop *running, far *ipc.Client, raw p
 		if slow, err = paced(ctx, slow, each, near); err != nil {
 			return fmt.Errorf("the baseline of messages with pauses: %w", err)
 		}
-		taken, err := pushLane(ctx, here[0], far, "desk/far", each, pace)
+		elapsed, err := pushLane(ctx, here[0], far, "desk/far", each, pace)
 		if err != nil {
 			return fmt.Errorf("a message to a PC of the team: %w", err)
 		}
-		across = append(across, taken...)
+		across = append(across, elapsed...)
 	}
 	for _, against := range []struct {
 		what       string
@@ -305,13 +305,13 @@ func (l *lab) manyByHub(ctx context.Context, laptop *running, far, owner *ipc.Cl
 // waitForSignals waits for the signals of so many messages. Where they come faster than they
 // are read, and some are passed over, it asks until so many are unread.
 func waitForSignals(ctx context.Context, far, owner *ipc.Client, unread, signals int) error {
-	for heard := 0; heard < signals; {
+	for received := 0; received < signals; {
 		event, more := <-far.Events()
 		if !more {
 			return bridge.Errorf(bridge.Unavailable, "the connection ended before all messages came")
 		}
 		if event.Name == api.EventMail {
-			heard++
+			received++
 		}
 		if event.Name != ipc.EventLagged {
 			continue

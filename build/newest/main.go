@@ -127,12 +127,12 @@ func tryRoutes(ctx context.Context, program, folder string, kinds []string) ([]t
 	command := exec.CommandContext(ctx, program, append([]string{"prove", "--json"}, kinds...)...)
 	command.Env = append(os.Environ(), "BRIDGE_HOME="+home,
 		"BRIDGE_CLAUDE_BIN="+clis.Claude, "BRIDGE_CODEX_BIN="+clis.Codex, "BRIDGE_OPENCODE_BIN="+clis.OpenCode)
-	var said bytes.Buffer
-	command.Stdout, command.Stderr = &said, os.Stderr
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, os.Stderr
 	ran := command.Run()
 	var answer struct{ Agents []triedAgent }
-	if err := json.Unmarshal(said.Bytes(), &answer); err != nil || len(answer.Agents) == 0 {
-		return nil, errors.Join(ran, fmt.Errorf("`bridge prove` answered %q", strings.TrimSpace(said.String())))
+	if err := json.Unmarshal(output.Bytes(), &answer); err != nil || len(answer.Agents) == 0 {
+		return nil, errors.Join(ran, fmt.Errorf("`bridge prove` answered %q", strings.TrimSpace(output.String())))
 	}
 	return answer.Agents, nil
 }

@@ -80,11 +80,11 @@ func httpPage(root string) ([]byte, error) {
 			return nil, fmt.Errorf("%s has no text: add one to addressTexts in build/reference/addresses.go", key)
 		}
 		delete(rest, key)
-		taken := ""
+		parameters := ""
 		if route.method == "GET" && len(params[route.pattern]) > 0 {
-			taken = "`" + strings.Join(params[route.pattern], "`, `") + "`"
+			parameters = "`" + strings.Join(params[route.pattern], "`, `") + "`"
 		}
-		fmt.Fprintf(page, "| %s | `%s` | %s | %s | %s |\n", route.method, route.pattern, route.guard, taken, text)
+		fmt.Fprintf(page, "| %s | `%s` | %s | %s | %s |\n", route.method, route.pattern, route.guard, parameters, text)
 	}
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("addressTexts in build/reference/addresses.go has texts of no address: %q", slices.Sorted(maps.Keys(rest)))

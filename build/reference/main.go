@@ -203,12 +203,12 @@ func toolsPage(source []byte) ([]byte, error) {
 		}
 		page.WriteString("| argument | meaning |\n|---|---|\n")
 		for _, name := range arguments {
-			shown := "`" + name + "`"
+			cell := "`" + name + "`"
 			if slices.Contains(tool.InputSchema.Required, name) {
-				shown = "**" + shown + "**"
+				cell = "**" + cell + "**"
 			}
 			meaning := strings.NewReplacer("\n", " ", "|", `\|`).Replace(tool.InputSchema.Properties[name].Description)
-			fmt.Fprintf(&page, "| %s | %s |\n", shown, meaning)
+			fmt.Fprintf(&page, "| %s | %s |\n", cell, meaning)
 		}
 		page.WriteString("\n")
 	}

@@ -83,8 +83,8 @@ func run(argv []string, grace time.Duration, nice int) (code int, err error) {
 	if abandoned.Load() { // the caller is gone
 		grace = 0
 	}
-	if left := proc.EndAllBelow(grace); left != "" {
-		fmt.Print(left)
+	if remaining := proc.EndAllBelow(grace); remaining != "" {
+		fmt.Print(remaining)
 		code = max(code, 1)
 	}
 	return code, nil

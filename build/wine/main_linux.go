@@ -67,14 +67,14 @@ func run(ctx context.Context, install bool, names []string) error {
 	defer p.close()
 	var failed []string
 	for _, s := range chosen {
-		begun := time.Now()
+		startedAt := time.Now()
 		err := p.test(ctx, s)
 		state := "passed"
 		if err != nil {
 			state = "FAILED: " + err.Error()
 			failed = append(failed, s.name)
 		}
-		fmt.Printf("%-28s %5.1f s  %s\n", s.name, time.Since(begun).Seconds(), state)
+		fmt.Printf("%-28s %5.1f s  %s\n", s.name, time.Since(startedAt).Seconds(), state)
 		for _, gap := range s.gaps {
 			fmt.Printf("    not shown by Wine: %s: %s\n", gap.tests, gap.why)
 		}

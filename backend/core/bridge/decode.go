@@ -103,8 +103,8 @@ func wholeDigits(number string) (string, bool) {
 	if err != nil || len(number) > maxNumberBytes || max(power, -power) > maxNumberBytes || !strings.ContainsAny(number, ".eE") {
 		return "", false
 	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	value, valid := new(big.Rat).SetString(whole + fraction)
+	integer, fraction, _ := strings.Cut(mantissa, ".")
+	value, valid := new(big.Rat).SetString(integer + fraction)
 	if !valid {
 		return "", false
 	}

@@ -46,13 +46,13 @@ const (
 
 // OwnerDoes returns the effect of the owner's command with these words. It panics for
 // any other command, because a caller that refuses one must have it in the list.
-func OwnerDoes(words string) string {
+func OwnerDoes(action string) string {
 	for _, command := range ownerCommands {
-		if command.Words == words {
+		if command.Words == action {
 			return command.Does
 		}
 	}
-	panic("bridge " + words + " is no command of the owner's")
+	panic("bridge " + action + " is no command of the owner's")
 }
 
 // OwnerDecides returns the owner's commands that do more than display, each as a list

@@ -8,9 +8,9 @@ func PlainRune(r rune) bool {
 }
 
 // QuotePOSIX quotes word so that every POSIX shell reads it back unchanged.
-func QuotePOSIX(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !PlainRune(r) }) {
-		return word
+func QuotePOSIX(argument string) string {
+	if argument != "" && !strings.ContainsFunc(argument, func(r rune) bool { return !PlainRune(r) }) {
+		return argument
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(argument, "'", `'\''`) + "'"
 }

@@ -95,10 +95,10 @@ const (
 // CHT-06, CHT-19). child is the id of the native child, "" for the session itself;
 // taken and refused are what to say of the words once the queue took them, or did
 // not. fallback says that a refused message now waits in the session's mail.
-func OutcomeOf(child, taken, refused string, result QueueResult, reason string) (o Outcome, fallback bool) {
+func OutcomeOf(child, accepted, refused string, result QueueResult, reason string) (o Outcome, fallback bool) {
 	switch {
 	case result == QueueAccepted:
-		return Outcome{State: Queued, Transport: Native, Detail: "codex took it. " + taken}, false
+		return Outcome{State: Queued, Transport: Native, Detail: "codex took it. " + accepted}, false
 	case result == QueueUnclear:
 		return Outcome{State: Unconfirmed, Transport: Native, Detail: "Unconfirmed: " + reason + ". It is not sent again by itself."}, false
 	case child != "":

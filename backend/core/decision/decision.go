@@ -97,7 +97,7 @@ func (t Target) SessionKey() string {
 
 // addresses returns the names and ids by which a sessions scope may name t.
 func (t Target) addresses() []string {
-	return slices.DeleteFunc([]string{t.Name, t.ID, t.SessionID}, func(word string) bool { return word == "" })
+	return slices.DeleteFunc([]string{t.Name, t.ID, t.SessionID}, func(address string) bool { return address == "" })
 }
 
 // Reaches reports whether a decision recorded for scope applies to t (seed 2.2).
@@ -115,9 +115,9 @@ func (s Scope) Reaches(t Target) bool {
 // names reports whether a sessions scope has a name or id of t. A name counts in either
 // of its normal forms.
 func (s Scope) names(t Target) bool {
-	words := t.addresses()
-	return slices.ContainsFunc(s.Sessions, func(word string) bool {
-		return slices.Contains(words, word) || slices.Contains(words, bridge.NormalizeName(word))
+	addresses := t.addresses()
+	return slices.ContainsFunc(s.Sessions, func(address string) bool {
+		return slices.Contains(addresses, address) || slices.Contains(addresses, bridge.NormalizeName(address))
 	})
 }
 
@@ -136,8 +136,8 @@ type Lookup struct {
 // of a session's name, peer id and host session id finds the decisions for all of them
 // (DEC-05). known is newest first: a name belongs to its newest session.
 func (l Lookup) Widen(known []Target) Lookup {
-	asked := l.Scope.Sessions
-	words := slices.Clone(asked)
+	requested := l.Scope.Sessions
+	widened := slices.Clone(requested)
 	named := map[string]bool{}
 	for _, t := range known {
 		if named[t.Name] {
@@ -145,10 +145,10 @@ func (l Lookup) Widen(known []Target) Lookup {
 		}
 		named[t.Name] = true
 		if l.Scope.names(t) {
-			words = append(words, t.addresses()...)
+			widened = append(widened, t.addresses()...)
 		}
 	}
-	l.Scope = &Scope{Sessions: words}
+	l.Scope = &Scope{Sessions: widened}
 	return l
 }
 
@@ -176,8 +176,8 @@ func (l Lookup) inScope(stored Scope) bool {
 	case l.Scope.Project != "":
 		return l.Asking != nil && stored.Reaches(*l.Asking)
 	default:
-		return slices.ContainsFunc(l.Scope.Sessions, func(asked string) bool {
-			return slices.ContainsFunc(stored.Sessions, func(word string) bool { return bridge.NormalizeName(word) == bridge.NormalizeName(asked) })
+		return slices.ContainsFunc(l.Scope.Sessions, func(requested string) bool {
+			return slices.ContainsFunc(stored.Sessions, func(address string) bool { return bridge.NormalizeName(address) == bridge.NormalizeName(requested) })
 		})
 	}
 }
@@ -246,12 +246,12 @@ const maxScopeBytes = 1 << 20
 // ParseScope reads a scope from JSON and normalizes a project's folder (DEC-04). It
 // fails with a sentence that shows the three forms.
 func ParseScope(data []byte) (Scope, error) {
-	var word *string // stays nil if data is null
-	if json.Unmarshal(data, &word) == nil && word != nil {
-		if *word == "all" {
+	var keyword *string // stays nil if data is null
+	if json.Unmarshal(data, &keyword) == nil && keyword != nil {
+		if *keyword == "all" {
 			return AllSessions(), nil
 		}
-		return Scope{}, malformedScope("it is the word " + strconv.Quote(clip(*word, maxShownWord)))
+		return Scope{}, malformedScope("it is the word " + strconv.Quote(clip(*keyword, maxShownWord)))
 	}
 	var form struct {
 		Project  *string  `json:"project"`

@@ -92,13 +92,13 @@ func (s Scope) Words() string {
 
 // Applicable returns the current decisions that reach a session, in order.
 func Applicable(revisions []Revision, target Target) []Revision {
-	var kept []Revision
+	var applicable []Revision
 	for _, r := range revisions {
 		if r.Current && r.Scope.Reaches(target) {
-			kept = append(kept, r)
+			applicable = append(applicable, r)
 		}
 	}
-	return kept
+	return applicable
 }
 
 // Target returns the address of a notification: `*`, the project's folder, or the

@@ -16,19 +16,19 @@ func normalizeProject(folder string) string {
 		}
 		folder = strings.ToLower(strings.ReplaceAll(folder, `\`, "/"))
 	}
-	var kept []string
+	var normalized []string
 	for part := range strings.SplitSeq(folder, "/") {
 		switch part {
 		case "", ".":
 		case "..":
-			if len(kept) > fixed {
-				kept = kept[:len(kept)-1]
+			if len(normalized) > fixed {
+				normalized = normalized[:len(normalized)-1]
 			}
 		default:
-			kept = append(kept, part)
+			normalized = append(normalized, part)
 		}
 	}
-	return root + strings.Join(kept, "/")
+	return root + strings.Join(normalized, "/")
 }
 
 // share is the prefix of a Windows path to another host.

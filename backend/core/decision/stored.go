@@ -46,9 +46,9 @@ func StoredScope(stored string) (Scope, error) {
 // may have written: another word, or an object with a member that is unknown or of
 // another type.
 func isNewerScope(stored string) bool {
-	var word string
-	if json.Unmarshal([]byte(stored), &word) == nil {
-		return word != ""
+	var keyword string
+	if json.Unmarshal([]byte(stored), &keyword) == nil {
+		return keyword != ""
 	}
 	var known struct {
 		Project  string   `json:"project"`

@@ -65,8 +65,8 @@ type Talks struct{ talks map[Pair]*talk }
 
 // talk holds one pair's messages that count, oldest first.
 type talk struct {
-	sent  []message
-	asked int64 // when they became too many, 0 while they are not
+	sent       []message
+	exceededAt int64 // when they became too many, 0 while they are not
 }
 
 type message struct {
@@ -122,9 +122,9 @@ func (t *talk) judge(now int64, most int) (isOver bool) {
 	isOver = most > 0 && len(t.sent) > most && t.isMutual()
 	switch {
 	case !isOver:
-		t.asked = 0
-	case t.asked == 0:
-		t.asked = t.sent[most].at
+		t.exceededAt = 0
+	case t.exceededAt == 0:
+		t.exceededAt = t.sent[most].at
 	}
 	return isOver
 }
@@ -139,7 +139,7 @@ func (t *talk) isMutual() bool {
 func (t *Talks) Reset(id string) (changed bool) {
 	for pair, talk := range t.talks {
 		if pair.Has(id) {
-			changed = changed || talk.asked != 0
+			changed = changed || talk.exceededAt != 0
 			delete(t.talks, pair)
 		}
 	}
@@ -166,7 +166,7 @@ func (t *Talks) Move(old, id string) {
 			}
 		}
 		if had := t.talks[moved]; had != nil {
-			talk.sent, talk.asked = slices.Concat(had.sent, talk.sent), cmp.Or(had.asked, talk.asked)
+			talk.sent, talk.exceededAt = slices.Concat(had.sent, talk.sent), cmp.Or(had.exceededAt, talk.exceededAt)
 			slices.SortStableFunc(talk.sent, func(a, b message) int { return cmp.Compare(a.at, b.at) })
 		}
 		t.talks[moved] = talk
@@ -179,7 +179,7 @@ func (t *Talks) Over(now int64, most int) []Exchange {
 	over := []Exchange{}
 	for pair, talk := range t.talks {
 		if talk.judge(now, most) {
-			over = append(over, Exchange{Pair: pair, Messages: len(talk.sent), Since: talk.asked})
+			over = append(over, Exchange{Pair: pair, Messages: len(talk.sent), Since: talk.exceededAt})
 		}
 		if len(talk.sent) == 0 {
 			delete(t.talks, pair)

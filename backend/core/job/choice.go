@@ -66,19 +66,19 @@ func (p Pick) answersTo(number int, choice bridge.Choice) ([]string, error) {
 }
 
 // labelOf returns the label of the answer with that number or name.
-func labelOf(number int, choice bridge.Choice, said string) (string, error) {
-	named := hasLabel(choice, said)
-	n, err := strconv.Atoi(said)
+func labelOf(number int, choice bridge.Choice, answer string) (string, error) {
+	named := hasLabel(choice, answer)
+	n, err := strconv.Atoi(answer)
 	switch isNumber := err == nil && n >= 1 && n <= len(choice.Options); {
-	case isNumber && named && choice.Options[n-1].Label != said:
+	case isNumber && named && choice.Options[n-1].Label != answer:
 		return "", bridge.Errorf(bridge.Invalid, "question %d: %q is the number of one answer and the name of another: give its name by --answer: %s",
-			number, said, offers(choice))
+			number, answer, offers(choice))
 	case isNumber:
 		return choice.Options[n-1].Label, nil
 	case named:
-		return said, nil
+		return answer, nil
 	default:
-		return "", noSuchAnswer(number, choice, said)
+		return "", noSuchAnswer(number, choice, answer)
 	}
 }
 
@@ -86,8 +86,8 @@ func hasLabel(choice bridge.Choice, label string) bool {
 	return slices.ContainsFunc(choice.Options, func(o bridge.ChoiceOption) bool { return o.Label == label })
 }
 
-func noSuchAnswer(number int, choice bridge.Choice, said string) error {
-	return bridge.Errorf(bridge.Invalid, "question %d offers no answer %q: %s", number, said, offers(choice))
+func noSuchAnswer(number int, choice bridge.Choice, answer string) error {
+	return bridge.Errorf(bridge.Invalid, "question %d offers no answer %q: %s", number, answer, offers(choice))
 }
 
 // Offers returns one line that lists the options.
@@ -191,7 +191,7 @@ func checkAnswer(number int, choice bridge.Choice, chosen []string) error {
 	case len(chosen) > 1 && !choice.Several:
 		return bridge.Errorf(bridge.Invalid, "question %d: choose one answer, not %d: %s", number, len(chosen), offers(choice))
 	}
-	words := 0
+	written := 0
 	for i, text := range chosen {
 		if slices.Contains(chosen[:i], text) {
 			return bridge.Errorf(bridge.Invalid, "question %d: %q is chosen twice", number, text)
@@ -199,7 +199,7 @@ func checkAnswer(number int, choice bridge.Choice, chosen []string) error {
 		if hasLabel(choice, text) {
 			continue
 		}
-		if words++; !choice.Words || words > 1 {
+		if written++; !choice.Words || written > 1 {
 			return noSuchAnswer(number, choice, text)
 		}
 		if strings.TrimSpace(text) == "" {

@@ -12,14 +12,14 @@ const maxLastWords = 4 << 10
 
 // Words returns one line with the end of the process and its last output.
 func (e Exited) Words() string {
-	words := fmt.Sprintf("exit code %d", e.Code)
+	text := fmt.Sprintf("exit code %d", e.Code)
 	if e.Signal != "" {
-		words = "ended by " + e.Signal
+		text = "ended by " + e.Signal
 	}
 	if last := lastWords(e.Stderr); last != "" {
-		return words + "; it said last: " + last
+		return text + "; it said last: " + last
 	}
-	return words + "; it said nothing"
+	return text + "; it said nothing"
 }
 
 // escapes matches terminal escape sequences: colours, titles, moves.
@@ -27,19 +27,19 @@ var escapes = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(
 
 // lastWords returns the end of a program's output in one line, without terminal
 // escapes.
-func lastWords(said string) string {
-	said = escapes.ReplaceAllString(strings.ToValidUTF8(said, "\uFFFD"), "")
+func lastWords(output string) string {
+	output = escapes.ReplaceAllString(strings.ToValidUTF8(output, "\uFFFD"), "")
 	var lines []string
-	for line := range strings.FieldsFuncSeq(said, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		words := strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
-		if len(words) > 0 {
-			lines = append(lines, strings.Join(words, " "))
+	for line := range strings.FieldsFuncSeq(output, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		parts := strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+		if len(parts) > 0 {
+			lines = append(lines, strings.Join(parts, " "))
 		}
 	}
 	const cut = "…"
-	words := strings.Join(lines, " / ")
-	if len(words) > maxLastWords {
-		words = cut + strings.ToValidUTF8(words[len(words)-maxLastWords+len(cut):], "")
+	text := strings.Join(lines, " / ")
+	if len(text) > maxLastWords {
+		text = cut + strings.ToValidUTF8(text[len(text)-maxLastWords+len(cut):], "")
 	}
-	return words
+	return text
 }

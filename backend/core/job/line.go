@@ -215,9 +215,9 @@ const maxSaid = 100
 
 // NoteSaid records the ids of sent messages.
 func (j *Job) NoteSaid(ids ...string) {
-	said := slices.DeleteFunc(slices.Clone(j.Said), func(id string) bool { return slices.Contains(ids, id) })
-	said = append(said, ids...)
-	j.Said = said[max(0, len(said)-maxSaid):]
+	remaining := slices.DeleteFunc(slices.Clone(j.Said), func(id string) bool { return slices.Contains(ids, id) })
+	remaining = append(remaining, ids...)
+	j.Said = remaining[max(0, len(remaining)-maxSaid):]
 }
 
 // NextAuthors returns the authors of [Job.NextPrompt], each once, or none if one is unknown.
@@ -247,11 +247,11 @@ func (j *Job) repeatsPrompt() bool {
 // NextPrompt returns the prompt of the job's next run: the queued messages, preceded by
 // the first prompt if no session has it.
 func (j *Job) NextPrompt() string {
-	said := j.QueuedMessages
+	queued := j.QueuedMessages
 	if j.repeatsPrompt() {
-		said = append([]string{j.Prompt}, said...)
+		queued = append([]string{j.Prompt}, queued...)
 	}
-	return strings.Join(said, "\n\n")
+	return strings.Join(queued, "\n\n")
 }
 
 // Cancel cancels a job and all jobs below it (JOB-22). Queued jobs end immediately.

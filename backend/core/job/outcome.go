@@ -54,7 +54,7 @@ func retryDelays() []time.Duration {
 // RetryAfter returns how long to wait before a retry of an ended turn, and whether to
 // retry. tried counts earlier retries. It permits three retries after a provider's
 // failure, and none for a used up limit or a permanent cause.
-func RetryAfter(why EndReason, tried int) (wait time.Duration, again bool) {
+func RetryAfter(why EndReason, tried int) (wait time.Duration, retry bool) {
 	delays := retryDelays()
 	if !why.IsTransient() || tried < 0 || tried >= len(delays) {
 		return 0, false

@@ -27,9 +27,9 @@ type Signs struct{ Active, Step, Stop, Settle, Turn int64 }
 // at given. A host that shows the message reports a prompt with it. That may be late: a
 // turn of a person may come first, and the mail appears during or after it. So the mail
 // counts as dropped only after the host had its chances (MSG-06).
-func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64) Outcome {
-	quietSince := s.Active <= given // no sign before this one
-	settled := given + s.Settle     // by then the host has read it, or never will
+func (s Signs) OutcomeOf(call session.HookCall, message string, deliveredAt, now int64) Outcome {
+	quietSince := s.Active <= deliveredAt // no sign before this one
+	settled := deliveredAt + s.Settle     // by then the host has read it, or never will
 	switch call.Event {
 	case session.EventPrompt:
 		switch {
@@ -47,7 +47,7 @@ func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64
 		return OutcomeDropped // the waiting mail was lost with the process
 	default:
 		switch {
-		case quietSince && !s.isOlder(given):
+		case quietSince && !s.isOlder(deliveredAt):
 			return OutcomeShown // this turn began with it, and its prompt was not reported
 		case call.Event == session.EventStop && s.Step >= settled:
 			return OutcomeDropped
@@ -59,12 +59,12 @@ func (s Signs) OutcomeOf(call session.HookCall, message string, given, now int64
 
 // isOlder reports whether the current sign's turn began before the mail was given. Then
 // its signs are no evidence about that mail (RWM-21).
-func (s Signs) isOlder(given int64) bool { return s.Turn != 0 && s.Turn <= given }
+func (s Signs) isOlder(deliveredAt int64) bool { return s.Turn != 0 && s.Turn <= deliveredAt }
 
 // Overtaken returns the messages that were given during a turn that ends with this
 // sign: the host may show them now, or has lost them.
-func (s Signs) Overtaken(call session.HookCall, given map[string]int64) (messages []string) {
-	for message, at := range given {
+func (s Signs) Overtaken(call session.HookCall, deliveries map[string]int64) (messages []string) {
+	for message, at := range deliveries {
 		if call.Event == session.EventStop && s.isOlder(at) {
 			messages = append(messages, message)
 		}
@@ -74,19 +74,19 @@ func (s Signs) Overtaken(call session.HookCall, given map[string]int64) (message
 
 // Judge sorts the messages that a host received, with their times, by outcome. It
 // leaves the open ones in given.
-func (s Signs) Judge(call session.HookCall, given map[string]int64, now int64) (shown, dropped []string) {
-	for message, at := range given {
+func (s Signs) Judge(call session.HookCall, deliveries map[string]int64, now int64) (presented, dropped []string) {
+	for message, at := range deliveries {
 		switch s.OutcomeOf(call, message, at, now) {
 		case OutcomeShown:
-			shown = append(shown, message)
+			presented = append(presented, message)
 		case OutcomeDropped:
 			dropped = append(dropped, message)
 		case OutcomeOpen:
 			continue
 		}
-		delete(given, message)
+		delete(deliveries, message)
 	}
-	return shown, dropped
+	return presented, dropped
 }
 
 // maxModTries limits how often a message is given to a mod that does not report on it

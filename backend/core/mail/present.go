@@ -58,7 +58,7 @@ func (p Presentation) Cost() session.Cost {
 func Present(unread []Delivery, first func(Delivery) bool) Presentation {
 	var p Presentation
 	var owner, peers, long, notices strings.Builder
-	parts, asked := make([]part, len(unread)), false
+	parts, hasRequest := make([]part, len(unread)), false
 	for i, d := range unread {
 		parts[i] = partOf(d.Message)
 	}
@@ -77,7 +77,7 @@ func Present(unread []Delivery, first func(Delivery) bool) Presentation {
 		default:
 			p.Shown = append(p.Shown, d)
 			peers.WriteString(text)
-			asked = asked || ReplyOf(d.ConversationID) != ReplyNone
+			hasRequest = hasRequest || ReplyOf(d.ConversationID) != ReplyNone
 		}
 	}
 	for i := range slices.Backward(unread) {
@@ -86,7 +86,7 @@ func Present(unread []Delivery, first func(Delivery) bool) Presentation {
 		}
 	}
 	peersNote := trustNote
-	if asked {
+	if hasRequest {
 		peersNote += answerNote
 	}
 	list := section(noticesNote, notices.String())
@@ -165,15 +165,15 @@ func partOf(m bridge.Message) part {
 			return part{entry, notice}
 		}
 	}
-	text, fits := shown(m)
-	if !fits {
+	text, isComplete := shown(m)
+	if !isComplete {
 		return part{text, announcement}
 	}
 	return part{text, whole}
 }
 
 // shown returns m as one element, or its announcement if it does not fit a hook.
-func shown(m bridge.Message) (text string, fits bool) {
+func shown(m bridge.Message) (text string, isComplete bool) {
 	if len(m.Body) <= maxHookBytes {
 		if text = "\n" + element(m); len(text) <= maxHookBytes {
 			return text, true
@@ -194,13 +194,13 @@ func section(note, elements string) string {
 }
 
 func join(parts ...string) string {
-	var kept []string
+	var nonEmpty []string
 	for _, part := range parts {
 		if part != "" {
-			kept = append(kept, part)
+			nonEmpty = append(nonEmpty, part)
 		}
 	}
-	return strings.Join(kept, "\n\n")
+	return strings.Join(nonEmpty, "\n\n")
 }
 
 // longNote ends the announcement of a long message.
@@ -231,8 +231,8 @@ func element(m bridge.Message) string {
 
 // plain escapes a name or an id, so that it cannot leave its attribute or its line. Ids
 // may have any printable character, and old stores any name.
-func plain(word string) string {
-	return escaper.Replace(bridge.VisibleLine(word))
+func plain(text string) string {
+	return escaper.Replace(bridge.VisibleLine(text))
 }
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")

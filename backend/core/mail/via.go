@@ -63,7 +63,7 @@ func (v Via) Evidence(detail string) string {
 // ViaOf derives the way from the evidence of a stage that an earlier version or an
 // older program stored without one.
 func ViaOf(stage bridge.Stage, evidence string) Via {
-	begins := func(words string) bool { return strings.HasPrefix(evidence, words) }
+	begins := func(prefix string) bool { return strings.HasPrefix(evidence, prefix) }
 	switch {
 	case evidence == "wake hook", stage == bridge.StageWoken && begins("its wake hook"):
 		return ViaWakeHook

@@ -181,18 +181,18 @@ func promptItem(a job.Approval) Item {
 	if a.OnlyTold == "" {
 		item.choices = a.Choices
 	}
-	if item.told = a.OnlyTold != ""; item.told {
+	if item.isElsewhere = a.OnlyTold != ""; item.isElsewhere {
 		item.Detail = withLine(item.Detail, "Answer it in the terminal: "+a.OnlyTold+".")
 	}
 	return item
 }
 
 // withLine appends a line of Bridge's to an agent's text, which stays unchanged.
-func withLine(said, line string) string {
-	if said == "" {
+func withLine(text, line string) string {
+	if text == "" {
 		return line
 	}
-	return said + "\n" + line
+	return text + "\n" + line
 }
 
 // exactly returns the requested action, complete and byte for byte.
@@ -269,8 +269,8 @@ func (j JobFact) stopped() Item {
 }
 
 func (j JobFact) ended() Item {
-	words := map[job.State]string{job.Limit: "was stopped by a usage limit", job.Interrupted: "was interrupted", job.Refused: "was refused"}
-	item := j.item(JobEnded, fmt.Sprintf("%s:%d", j.Name, j.EndedAt), cmp.Or(words[j.State], "failed"))
+	phrases := map[job.State]string{job.Limit: "was stopped by a usage limit", job.Interrupted: "was interrupted", job.Refused: "was refused"}
+	item := j.item(JobEnded, fmt.Sprintf("%s:%d", j.Name, j.EndedAt), cmp.Or(phrases[j.State], "failed"))
 	item.Detail = strings.TrimSpace(reasonWords(j.Ended) + " " + cmp.Or(j.By, "Its supervisor") + " has been told; it can be continued.")
 	item.Since, item.News = j.EndedAt, true
 	return item

@@ -76,9 +76,9 @@ type Item struct {
 	plain   string
 	session string // whose mail it is
 	// choices are the model's own questions, if the owner chooses the answer.
-	choices []bridge.Choice
-	options []string // the labels of a question's offered answers
-	told    bool     // it is handled elsewhere: no command and no click here can do it
+	choices     []bridge.Choice
+	options     []string // the labels of a question's offered answers
+	isElsewhere bool     // it is handled elsewhere: no command and no click here can do it
 }
 
 // ExchangeItem is two sessions, and whether the owner has paused them.

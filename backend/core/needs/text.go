@@ -13,7 +13,7 @@ import (
 
 // Text returns the list for people: who, what exactly, where, since when, and the time
 // left. line formats a command for typing.
-func Text(list []Item, now time.Time, line func(words ...string) string) string {
+func Text(list []Item, now time.Time, line func(args ...string) string) string {
 	if len(list) == 0 {
 		return "Nothing needs you.\n"
 	}
@@ -76,7 +76,7 @@ type Command struct {
 
 // Commands returns the commands that handle the item, or none. Each is ready to type.
 func (i Item) Commands() []Command {
-	if i.told {
+	if i.isElsewhere {
 		return nil
 	}
 	_, id, _ := strings.Cut(i.ID, ":")
@@ -140,7 +140,7 @@ func approveCommands(id string, choices []bridge.Choice) []Command {
 }
 
 // Text returns the line for people; line formats a command for typing.
-func (c Command) Text(line func(words ...string) string) string {
+func (c Command) Text(line func(args ...string) string) string {
 	if c.Does == "" {
 		return line(c.Words...)
 	}

@@ -167,7 +167,7 @@ func (m Manifest) check() error {
 	if len(m.Files) > usualTransferEntries {
 		return bridge.Errorf(bridge.TooLarge, "%s are too many: at most %d fit", bridge.Counted(len(m.Files), "file"), usualTransferEntries)
 	}
-	taken := map[string]string{} // each name there, a file or a folder, in its first spelling
+	seen := map[string]string{} // each name there, a file or a folder, in its first spelling
 	for _, file := range m.Files {
 		if err := CheckPath(file.Path); err != nil {
 			return err
@@ -175,7 +175,7 @@ func (m Manifest) check() error {
 		if file.Bytes < 0 || file.Bytes > usualTotal || !isSum(file.SHA256) {
 			return bridge.Errorf(bridge.Invalid, "%q has no proper size and checksum", file.Path)
 		}
-		if err := take(taken, file.Path); err != nil {
+		if err := take(seen, file.Path); err != nil {
 			return err
 		}
 	}
@@ -187,29 +187,29 @@ const usualTotal = 1 << 50
 
 // take records a file's path and its parent folders. It refuses a name that collides on
 // a file system that ignores letter case or Unicode forms.
-func take(taken map[string]string, path string) error {
+func take(seen map[string]string, path string) error {
 	for i, r := range path {
 		if r != '/' {
 			continue
 		}
 		folder := path[:i+1]
-		if there, found := taken[fold(path[:i])]; found && there != folder {
-			return collide(path, there)
+		if existing, found := seen[fold(path[:i])]; found && existing != folder {
+			return collide(path, existing)
 		}
-		taken[fold(path[:i])] = folder
+		seen[fold(path[:i])] = folder
 	}
-	if there, found := taken[fold(path)]; found {
-		return collide(path, there)
+	if existing, found := seen[fold(path)]; found {
+		return collide(path, existing)
 	}
-	taken[fold(path)] = path
+	seen[fold(path)] = path
 	return nil
 }
 
-func collide(path, there string) error {
-	if path == there {
+func collide(path, existing string) error {
+	if path == existing {
 		return bridge.Errorf(bridge.Invalid, "%q is there twice: what is sent together needs a name of its own each", path)
 	}
-	return bridge.Errorf(bridge.Invalid, "%q and %q are one name on some systems", path, strings.TrimSuffix(there, "/"))
+	return bridge.Errorf(bridge.Invalid, "%q and %q are one name on some systems", path, strings.TrimSuffix(existing, "/"))
 }
 
 // fold returns one form for all names that some file system treats as equal.
@@ -322,18 +322,18 @@ func ParseFileFrame(payload []byte, body int) (FileFrame, error) {
 	if id, err := uuid.Parse(f.ID); err != nil || id.String() != f.ID { // it names a folder
 		return FileFrame{}, bridge.Errorf(bridge.Invalid, "a transfer's id is a UUID")
 	}
-	var fits bool
+	var isValid bool
 	switch f.Kind {
 	case OfferFiles:
-		fits = f.Offer != nil && f.Offer.isProper()
+		isValid = f.Offer != nil && f.Offer.isProper()
 	case RefuseFiles:
-		fits = f.Error != nil
+		isValid = f.Error != nil
 	case FileChunk:
-		fits = body > 0 && body <= ChunkBytes
+		isValid = body > 0 && body <= ChunkBytes
 	case AcceptFiles, FileAck, FilesDone:
-		fits = true
+		isValid = true
 	}
-	if !fits || f.At < 0 || body > 0 && f.Kind != FileChunk {
+	if !isValid || f.At < 0 || body > 0 && f.Kind != FileChunk {
 		return FileFrame{}, bridge.Errorf(bridge.Invalid, "a %q of a transfer is not as it has to be", f.Kind)
 	}
 	if f.Error != nil {

@@ -83,9 +83,9 @@ func EncodeView(v View) ([]byte, error) {
 }
 
 func bounded(all []Listed) []Listed {
-	kept := []Listed{}
+	list := []Listed{}
 	for _, listing := range all {
-		if len(kept) == MaxListed {
+		if len(list) == MaxListed {
 			break
 		}
 		if bridge.CheckName(listing.Name) != nil {
@@ -93,7 +93,7 @@ func bounded(all []Listed) []Listed {
 		}
 		listing.Agent, listing.State = bridge.AgentKind(cutTo(string(listing.Agent), 32)), cutTo(listing.State, 32)
 		listing.Title, listing.Cwd = cutTo(listing.Title, maxTitleChars), cutTo(listing.Cwd, maxPathChars)
-		kept = append(kept, listing)
+		list = append(list, listing)
 	}
-	return kept
+	return list
 }

@@ -79,11 +79,11 @@ func ParseMail(data []byte) (m Mail, err error) {
 	if err := bridge.DecodeStrict(data, maxPayloadBytes, &m); err != nil {
 		return m, err
 	}
-	said := 0
+	size := 0
 	for _, n := range []int{len(m.Letters), len(m.Arrivals), len(m.Receipts), len(m.Noted)} {
-		said += min(n, 1)
+		size += min(n, 1)
 	}
-	if said != 1 || m.Now <= 0 {
+	if size != 1 || m.Now <= 0 {
 		return m, bridge.Errorf(bridge.Invalid, "a frame of messages says one thing and when")
 	}
 	if len(m.Letters) > MaxLetters || max(len(m.Arrivals), len(m.Receipts), len(m.Noted)) > MaxReceipts {

@@ -261,46 +261,46 @@ func (r *Request) parse(p payload) error {
 		return bridge.Errorf(bridge.Invalid, "a request must name the supervisor behind it")
 	}
 	r.Peer.Supervisor = p.Peer.Supervisor // the link has proved the rest of the peer
-	var said request
-	if err := bridge.DecodeStrict(p.Request, maxPayloadBytes, &said); err != nil {
+	var body request
+	if err := bridge.DecodeStrict(p.Request, maxPayloadBytes, &body); err != nil {
 		return err
 	}
-	if !job.IsName(said.Job) {
-		return bridge.Errorf(bridge.Invalid, "%q is not the name of a job", said.Job)
+	if !job.IsName(body.Job) {
+		return bridge.Errorf(bridge.Invalid, "%q is not the name of a job", body.Job)
 	}
-	r.Operation, r.Job = said.Op, said.Job
-	only := request{Op: said.Op, Job: said.Job} // members of the operation are added below
+	r.Operation, r.Job = body.Op, body.Job
+	only := request{Op: body.Op, Job: body.Job} // members of the operation are added below
 	var err error
-	switch said.Op {
+	switch body.Op {
 	case Spawn:
-		only.Target, only.Ask, only.Args = said.Target, said.Ask, said.Args
-		r.Spawn, err = parseSpawn(said)
+		only.Target, only.Ask, only.Args = body.Target, body.Ask, body.Args
+		r.Spawn, err = parseSpawn(body)
 	case State:
 	case ReadLog, ReadDiff:
-		only.From, only.Of = said.From, said.Of
-		r.From, r.Of = said.From, said.Of
-		err = checkRead(said)
+		only.From, only.Of = body.From, body.Of
+		r.From, r.Of = body.From, body.Of
+		err = checkRead(body)
 	case ReadResult:
-		only.From, only.Of, only.Result = said.From, said.Of, said.Result
-		r.From, r.Of, r.Control.Result = said.From, said.Of, said.Result
-		if err = checkRead(said); err == nil && said.Result < 1 {
+		only.From, only.Of, only.Result = body.From, body.Of, body.Result
+		r.From, r.Of, r.Control.Result = body.From, body.Of, body.Result
+		if err = checkRead(body); err == nil && body.Result < 1 {
 			err = bridge.Errorf(bridge.Invalid, "result must name a run")
 		}
 	case Control:
-		only.ID, only.Control, only.Cancel, only.Result = said.ID, said.Control, said.Cancel, said.Result
-		r.Control, err = parseControl(said)
+		only.ID, only.Control, only.Cancel, only.Result = body.ID, body.Control, body.Cancel, body.Result
+		r.Control, err = parseControl(body)
 	case Approval:
-		only.ID, only.Decision, only.Reason = said.ID, said.Decision, said.Reason
-		r.Approval = said.ID
-		r.Decision, r.Reason, err = parseAnswer(said)
+		only.ID, only.Decision, only.Reason = body.ID, body.Decision, body.Reason
+		r.Approval = body.ID
+		r.Decision, r.Reason, err = parseAnswer(body)
 	default:
-		err = bridge.Errorf(bridge.Invalid, "a remote job knows spawn, state, control and approval, not %q", said.Op)
+		err = bridge.Errorf(bridge.Invalid, "a remote job knows spawn, state, control and approval, not %q", body.Op)
 	}
 	if err != nil {
 		return err
 	}
-	if !equal(only, said) {
-		return bridge.Errorf(bridge.Invalid, "%s was asked with members that belong to another operation", said.Op)
+	if !equal(only, body) {
+		return bridge.Errorf(bridge.Invalid, "%s was asked with members that belong to another operation", body.Op)
 	}
 	return nil
 }
@@ -312,19 +312,19 @@ func equal(a, b request) bool {
 
 // parseSpawn decodes the public arguments of spawn_* that a PC may send. They name the
 // folder, and not how or with what to run (RMT-07, RMT-08).
-func parseSpawn(said request) (job.Request, error) {
-	kind, ask, isName := job.ParseName(said.Job)
-	if !isName || string(kind) != said.Target || ask != said.Ask {
-		return job.Request{}, bridge.Errorf(bridge.Invalid, "%q is not the name of a job of %s", said.Job, said.Target)
+func parseSpawn(body request) (job.Request, error) {
+	kind, ask, isName := job.ParseName(body.Job)
+	if !isName || string(kind) != body.Target || ask != body.Ask {
+		return job.Request{}, bridge.Errorf(bridge.Invalid, "%q is not the name of a job of %s", body.Job, body.Target)
 	}
-	asked, err := job.ParseSpawn(kind, ask, said.Args)
-	if err == nil && asked.Host != "" {
+	requested, err := job.ParseSpawn(kind, ask, body.Args)
+	if err == nil && requested.Host != "" {
 		err = bridge.Errorf(bridge.Denied, "a job for another PC runs on the PC that was asked, not on a third one")
 	}
 	if err != nil {
-		return asked, err
+		return requested, err
 	}
-	return asked, CheckSpawn(asked)
+	return requested, CheckSpawn(requested)
 }
 
 // CheckSpawn refuses options that no job on another PC may have, on both sides. It
@@ -342,65 +342,65 @@ func CheckSpawn(request job.Request) error {
 	return nil
 }
 
-func checkRead(said request) error {
-	if said.From < 0 || said.Of != "" && bridge.CheckID("of", said.Of) != nil {
+func checkRead(body request) error {
+	if body.From < 0 || body.Of != "" && bridge.CheckID("of", body.Of) != nil {
 		return bridge.Errorf(bridge.Invalid, "from must be a number of bytes, and of a version that was named before")
 	}
 	return nil
 }
 
-func parseControl(said request) (ControlArgs, error) {
-	if said.Cancel || said.Result != 0 {
-		if said.ID != "" || said.Control != nil || said.Cancel && said.Result != 0 || said.Result < 0 {
+func parseControl(body request) (ControlArgs, error) {
+	if body.Cancel || body.Result != 0 {
+		if body.ID != "" || body.Control != nil || body.Cancel && body.Result != 0 || body.Result < 0 {
 			return ControlArgs{}, bridge.Errorf(bridge.Invalid, "a cancellation, or the fetching of a run's result, says nothing else")
 		}
-		return ControlArgs{Cancel: said.Cancel, Result: said.Result}, nil
+		return ControlArgs{Cancel: body.Cancel, Result: body.Result}, nil
 	}
-	if err := bridge.CheckID("the message's id", said.ID); err != nil {
+	if err := bridge.CheckID("the message's id", body.ID); err != nil {
 		return ControlArgs{}, err
 	}
 	var args job.MessageArgs
-	if err := bridge.DecodeStrict(said.Control, maxPayloadBytes, &args); err != nil {
+	if err := bridge.DecodeStrict(body.Control, maxPayloadBytes, &args); err != nil {
 		return ControlArgs{}, err
 	}
 	control, err := args.Check()
 	switch {
 	case err != nil:
 		return ControlArgs{}, err
-	case control.Job != said.Job:
-		return ControlArgs{}, bridge.Errorf(bridge.Invalid, "the request is about %s, its words about %q", said.Job, control.Job)
+	case control.Job != body.Job:
+		return ControlArgs{}, bridge.Errorf(bridge.Invalid, "the request is about %s, its words about %q", body.Job, control.Job)
 	case control.ApprovalID != "":
 		return ControlArgs{}, bridge.Errorf(bridge.Invalid, "an answer to an approval is an operation of its own")
 	}
-	return ControlArgs{ID: said.ID, Message: control}, nil
+	return ControlArgs{ID: body.ID, Message: control}, nil
 }
 
-func parseAnswer(said request) (job.Decision, string, error) {
-	control, err := job.MessageArgs{Job: said.Job, ApprovalID: said.ID, Decision: said.Decision, Reason: said.Reason}.Check()
+func parseAnswer(body request) (job.Decision, string, error) {
+	control, err := job.MessageArgs{Job: body.Job, ApprovalID: body.ID, Decision: body.Decision, Reason: body.Reason}.Check()
 	return control.Decision, control.Reason, err
 }
 
 // EncodeRequest returns the payload of a request. r.Peer is our identity for the other
 // side, in addition to the link's proof. It fails with TooLarge beyond the frame limit.
 func EncodeRequest(r Request, args json.RawMessage) ([]byte, error) {
-	said := request{Op: r.Operation, Job: r.Job}
+	body := request{Op: r.Operation, Job: r.Job}
 	switch r.Operation {
 	case Spawn:
-		said.Target, said.Ask, said.Args = string(r.Spawn.Kind), r.Spawn.Ask, args
+		body.Target, body.Ask, body.Args = string(r.Spawn.Kind), r.Spawn.Ask, args
 	case Control:
-		said.Cancel, said.Result = r.Control.Cancel, r.Control.Result
-		if !said.Cancel && said.Result == 0 {
-			said.ID, said.Control = r.Control.ID, args
+		body.Cancel, body.Result = r.Control.Cancel, r.Control.Result
+		if !body.Cancel && body.Result == 0 {
+			body.ID, body.Control = r.Control.ID, args
 		}
 	case Approval:
-		said.ID, said.Decision, said.Reason = r.Approval, string(r.Decision), r.Reason
+		body.ID, body.Decision, body.Reason = r.Approval, string(r.Decision), r.Reason
 	case ReadLog, ReadDiff:
-		said.From, said.Of = r.From, r.Of
+		body.From, body.Of = r.From, r.Of
 	case ReadResult:
-		said.From, said.Of, said.Result = r.From, r.Of, r.Control.Result
+		body.From, body.Of, body.Result = r.From, r.Of, r.Control.Result
 	case State:
 	}
-	text, err := json.Marshal(said)
+	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
@@ -432,8 +432,8 @@ func EncodeResponse(r Response) ([]byte, error) {
 func openFirst(all []job.Approval) []job.Approval {
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b job.Approval) int {
-		if asked, other := a.State == job.ApprovalAsked, b.State == job.ApprovalAsked; asked != other {
-			return map[bool]int{true: -1, false: 1}[asked]
+		if isOpen, other := a.State == job.ApprovalAsked, b.State == job.ApprovalAsked; isOpen != other {
+			return map[bool]int{true: -1, false: 1}[isOpen]
 		}
 		return cmp.Compare(b.AskedAt, a.AskedAt)
 	})

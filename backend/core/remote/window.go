@@ -43,11 +43,11 @@ func busy(limit int, what string, oldest, now time.Time) error {
 // recent removes times older than a minute. After a clock moved back, no time counts
 // for longer than a minute.
 func recent(times []time.Time, now time.Time) []time.Time {
-	kept := times[:0]
+	newer := times[:0]
 	for _, at := range times {
 		if age := now.Sub(at); age >= 0 && age < windowSpan {
-			kept = append(kept, at)
+			newer = append(newer, at)
 		}
 	}
-	return kept
+	return newer
 }

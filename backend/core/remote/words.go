@@ -61,8 +61,8 @@ func (m May) things() (may []string, but string) {
 		}
 	}
 	for _, thing := range []struct {
-		is    bool
-		words string
+		is   bool
+		text string
 	}{
 		{m.Messages, "write to the sessions here"},
 		{m.Decisions, "share decisions that are for everybody, in both directions"},
@@ -70,7 +70,7 @@ func (m May) things() (may []string, but string) {
 		{m.Files, "send files into the inbox here"},
 	} {
 		if thing.is {
-			may = append(may, thing.words)
+			may = append(may, thing.text)
 		}
 	}
 	return may, but
@@ -95,10 +95,10 @@ func kinds(agents []bridge.AgentKind) []string {
 }
 
 // and joins words with commas and "and".
-func and(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
+func and(items []string) string {
+	if len(items) < 2 {
+		return strings.Join(items, "")
 	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	last := len(items) - 1
+	return strings.Join(items[:last], ", ") + " and " + items[last]
 }

@@ -256,12 +256,12 @@ type Located struct {
 
 // Check refuses a folder in which no job may write, or that holds one, with Denied. given is
 // what people read; at is where the folder leads, with all links followed.
-func Check(given string, at Trail, folders []Located) error {
+func Check(path string, at Trail, folders []Located) error {
 	for _, relation := range []string{is, liesIn, contains} { // the nearest reason is told
 		for _, folder := range folders {
 			for _, way := range folder.Ways {
 				if relate(at, way, folder) == relation {
-					return refuse(given, relation, folder.Folder)
+					return refuse(path, relation, folder.Folder)
 				}
 			}
 		}
@@ -301,9 +301,9 @@ func isExcepted(at Trail, except []Trail) bool {
 }
 
 // RefuseTop refuses the whole of a disk, which holds more than one knows.
-func RefuseTop(given string) error { return refuse(given, is, Folder{Path: given, What: ofSystem}) }
+func RefuseTop(path string) error { return refuse(path, is, Folder{Path: path, What: ofSystem}) }
 
-func refuse(given, relation string, folder Folder) error {
+func refuse(path, relation string, folder Folder) error {
 	where := relation + " " + folder.Path + ", which holds " + folder.What
 	switch {
 	case relation == is && folder.What == ofOwner:
@@ -313,5 +313,5 @@ func refuse(given, relation string, folder Folder) error {
 	case folder.What == ofOwner:
 		where = relation + " " + folder.Path + ", " + ofOwner
 	}
-	return bridge.Errorf(bridge.Denied, "no job may write in %s: that folder %s. Name a project's folder, or use access read", given, where)
+	return bridge.Errorf(bridge.Denied, "no job may write in %s: that folder %s. Name a project's folder, or use access read", path, where)
 }

@@ -27,23 +27,23 @@ func (q Request) plainWords() ([]string, error) {
 	if strings.ContainsFunc(q.Detail, func(r rune) bool { return !strings.ContainsRune(wordChars+" ", r) }) {
 		return nil, bridge.Errorf(bridge.Invalid, "a shell may read more in it than its words, so it can be allowed exactly as it is only")
 	}
-	words := strings.Fields(q.Detail)
-	if len(words) < MinWords {
+	tokens := strings.Fields(q.Detail)
+	if len(tokens) < MinWords {
 		return nil, bridge.Errorf(bridge.Invalid, "the name of a program alone spells nothing out")
 	}
-	for _, word := range words {
+	for _, token := range tokens {
 		// This is an assignment, or a word that some shells replace by a path.
-		if strings.HasPrefix(word, "=") || word == words[0] && strings.ContainsAny(word, "=:,@") {
+		if strings.HasPrefix(token, "=") || token == tokens[0] && strings.ContainsAny(token, "=:,@") {
 			return nil, bridge.Errorf(bridge.Invalid, "a shell may read more in it than its words, so it can be allowed exactly as it is only")
 		}
 	}
-	if slices.ContainsFunc(words[1:], q.leadsOut) {
+	if slices.ContainsFunc(tokens[1:], q.leadsOut) {
 		return nil, bridge.Errorf(bridge.Invalid, "it names a path that may lead out of the folder, so it can be allowed exactly as it is only")
 	}
-	if why := reaches(words); why != "" {
+	if why := reaches(tokens); why != "" {
 		return nil, bridge.Errorf(bridge.Invalid, "%s, so it can be allowed exactly as it is only", why)
 	}
-	return words, nil
+	return tokens, nil
 }
 
 // wordChars are the characters that every shell takes literally.
@@ -59,16 +59,16 @@ func isOtherShell(tool string) bool {
 // isPlainOperand reports whether a word may follow a prefix without being in the rule.
 // It may be no option, which could make the program run or write something else. It
 // also may be no assignment, no address, and no path out of the folder.
-func (q Request) isPlainOperand(word string) bool {
-	if strings.HasPrefix(word, "-") || strings.HasPrefix(word, "+") || strings.ContainsAny(word, "=@") {
+func (q Request) isPlainOperand(token string) bool {
+	if strings.HasPrefix(token, "-") || strings.HasPrefix(token, "+") || strings.ContainsAny(token, "=@") {
 		return false
 	}
-	return !q.leadsOut(word)
+	return !q.leadsOut(token)
 }
 
 // leadsOut reports whether a word may name a path outside the folder.
-func (q Request) leadsOut(word string) bool {
-	for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return strings.ContainsRune("=:,", r) }) {
+func (q Request) leadsOut(token string) bool {
+	for part := range strings.FieldsFuncSeq(token, func(r rune) bool { return strings.ContainsRune("=:,", r) }) {
 		isGlued := strings.HasPrefix(part, "-") && strings.Contains(part, "/")
 		if isGlued || slices.Contains(strings.Split(part, "/"), "..") || path.IsAbs(part) && !within(part, q.place()) {
 			return true
@@ -83,11 +83,11 @@ func (q Request) place() string { return cmp.Or(q.Place, q.Folder) }
 // Operands returns the words of a plain command after those of the rule; none if the
 // rule is exact.
 func (r Rule) Operands(request Request) []string {
-	words, err := request.plainWords()
-	if r.Match != Prefix || err != nil || len(words) < len(r.Words) {
+	tokens, err := request.plainWords()
+	if r.Match != Prefix || err != nil || len(tokens) < len(r.Words) {
 		return nil
 	}
-	return words[len(r.Words):]
+	return tokens[len(r.Words):]
 }
 
 // within reports whether the path is the folder or below it, by its name.
@@ -101,8 +101,8 @@ func within(name, folder string) bool {
 
 // reaches returns why a command may do more than its words show, or "", judged by its
 // program and words.
-func reaches(words []string) string {
-	program := programOf(words[0])
+func reaches(tokens []string) string {
+	program := programOf(tokens[0])
 	switch {
 	case slices.Contains(runners, program) || strings.HasPrefix(program, "python") || strings.HasPrefix(program, "pip"):
 		return "it runs what it is given"
@@ -111,8 +111,8 @@ func reaches(words []string) string {
 	case slices.Contains(removers, program) || strings.HasPrefix(program, "mkfs"):
 		return "it takes things away, or changes what lies outside of the folder"
 	}
-	for _, word := range words[1:] {
-		if hidden, has := subcommands[program]; has && slices.Contains(hidden, strings.ToLower(word)) {
+	for _, token := range tokens[1:] {
+		if hidden, has := subcommands[program]; has && slices.Contains(hidden, strings.ToLower(token)) {
 			return "it reaches the network, runs what it is given or takes things away"
 		}
 	}
@@ -120,8 +120,8 @@ func reaches(words []string) string {
 }
 
 // programOf returns the name of a program without its folder and extension.
-func programOf(word string) string {
-	return strings.TrimSuffix(strings.ToLower(path.Base(word)), ".exe")
+func programOf(token string) string {
+	return strings.TrimSuffix(strings.ToLower(path.Base(token)), ".exe")
 }
 
 // The lists have common programs; they are not the guarantee. The guarantee is that the

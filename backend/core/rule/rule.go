@@ -134,11 +134,11 @@ func (r *Rule) spell(request Request, wish Wish) error {
 		}
 		return nil
 	case Prefix:
-		words, err := request.plainWords()
+		tokens, err := request.plainWords()
 		if err != nil {
 			return err
 		}
-		if len(wish.Words) < MinWords || len(wish.Words) > maxWords || len(wish.Words) > len(words) || !slices.Equal(wish.Words, words[:len(wish.Words)]) {
+		if len(wish.Words) < MinWords || len(wish.Words) > maxWords || len(wish.Words) > len(tokens) || !slices.Equal(wish.Words, tokens[:len(wish.Words)]) {
 			return bridge.Errorf(bridge.Invalid, "words must be the first %d or more words of the command, as they are", MinWords)
 		}
 		r.Words = slices.Clone(wish.Words)
@@ -198,11 +198,11 @@ func (r Rule) Allows(request Request, at time.Time) bool {
 	case Exact:
 		return r.Text != "" && r.Text == request.Detail && (r.Folder == "" || r.Cwd == request.Cwd)
 	case Prefix:
-		words, err := request.plainWords()
-		if err != nil || len(r.Words) < MinWords || len(words) < len(r.Words) || !slices.Equal(r.Words, words[:len(r.Words)]) {
+		tokens, err := request.plainWords()
+		if err != nil || len(r.Words) < MinWords || len(tokens) < len(r.Words) || !slices.Equal(r.Words, tokens[:len(r.Words)]) {
 			return false
 		}
-		return !slices.ContainsFunc(words[len(r.Words):], func(word string) bool { return !request.isPlainOperand(word) })
+		return !slices.ContainsFunc(tokens[len(r.Words):], func(token string) bool { return !request.isPlainOperand(token) })
 	}
 	return false
 }
@@ -258,16 +258,16 @@ func OfferFor(request Request) Offer {
 		return Offer{Why: err.Error()}
 	}
 	offer := Offer{Exact: true}
-	words, err := request.plainWords()
+	tokens, err := request.plainWords()
 	if err != nil {
 		offer.Why = err.Error()
 		return offer
 	}
 	// The last words are those that a prefix leaves open: each must be a plain operand.
-	least := len(words)
-	for least > MinWords && request.isPlainOperand(words[least-1]) {
+	least := len(tokens)
+	for least > MinWords && request.isPlainOperand(tokens[least-1]) {
 		least--
 	}
-	offer.Words, offer.Least = words[:min(len(words), maxWords)], least
+	offer.Words, offer.Least = tokens[:min(len(tokens), maxWords)], least
 	return offer
 }

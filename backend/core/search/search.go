@@ -64,8 +64,8 @@ func Parse(typed string) (Query, error) {
 			pieces = strings.Fields(part)
 		}
 		for _, piece := range pieces {
-			if words := wordsOf(piece); len(words) > 0 {
-				q.phrases = append(q.phrases, words)
+			if tokens := wordsOf(piece); len(tokens) > 0 {
+				q.phrases = append(q.phrases, tokens)
 			}
 		}
 	}
@@ -118,8 +118,8 @@ func All(queries []Query) Query {
 // it, so that it always has the right form.
 func (q Query) FTS5() string {
 	quoted := make([]string, len(q.phrases))
-	for i, words := range q.phrases {
-		quoted[i] = `"` + strings.Join(words, " ") + `"`
+	for i, phrase := range q.phrases {
+		quoted[i] = `"` + strings.Join(phrase, " ") + `"`
 	}
 	return strings.Join(quoted, " AND ")
 }

@@ -266,17 +266,17 @@ func (r *Roster) ByID(id string) (Recipient, error) {
 
 // CheckWords refuses a target that matches more than one session. One without a match
 // may name a future session.
-func (r *Roster) CheckWords(words ...string) error {
-	for _, word := range words {
-		if found := r.named(word); len(found) > 1 {
-			return r.ambiguous(word, found)
+func (r *Roster) CheckWords(names ...string) error {
+	for _, name := range names {
+		if found := r.named(name); len(found) > 1 {
+			return r.ambiguous(name, found)
 		}
 	}
 	return nil
 }
 
-func (r *Roster) ambiguous(word string, found []Known) error {
-	return bridge.Errorf(bridge.Ambiguous, "%q names %s; %s", clip(word), bridge.Counted(len(found), "session"), r.choices(found))
+func (r *Roster) ambiguous(name string, found []Known) error {
+	return bridge.Errorf(bridge.Ambiguous, "%q names %s; %s", clip(name), bridge.Counted(len(found), "session"), r.choices(found))
 }
 
 // Target returns a live session as the decision rules see it. It omits a name that is
@@ -291,10 +291,10 @@ func (r *Roster) Target(s *Session) decision.Target {
 
 // named returns the sessions, live or away, with that peer id, name or host session id.
 // If several had a name in turn, only the last counts.
-func (r *Roster) named(word string) []Known {
-	ids := []string{word, r.names[bridge.NormalizeName(word)]}
+func (r *Roster) named(name string) []Known {
+	ids := []string{name, r.names[bridge.NormalizeName(name)]}
 	for _, kind := range bridge.Kinds() {
-		ids = append(ids, r.bound[hostKey(kind, word)])
+		ids = append(ids, r.bound[hostKey(kind, name)])
 	}
 	var found []Known
 	for _, id := range ids {
@@ -355,15 +355,15 @@ func (r *Roster) choices(candidates []Known) string {
 	if len(candidates) == 0 {
 		return "no session is connected"
 	}
-	var words []string
+	var options []string
 	for _, k := range candidates[:min(len(candidates), maxCandidates)] {
-		words = append(words, r.targetFor(k))
+		options = append(options, r.targetFor(k))
 	}
-	said := "choose one of " + strings.Join(words, ", ")
+	text := "choose one of " + strings.Join(options, ", ")
 	if more := len(candidates) - maxCandidates; more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	return said
+	return text
 }
 
 // closestFirst returns the sessions sorted by the similarity of their names to the typed one.
@@ -381,8 +381,8 @@ func closestFirst(typed string, sessions []Known) []Known {
 // targetFor returns a target that matches k alone: its name, or an id if the name is
 // another's id.
 func (r *Roster) targetFor(k Known) string {
-	isAlone := func(word string) bool {
-		found := r.named(word)
+	isAlone := func(name string) bool {
+		found := r.named(name)
 		return len(found) == 1 && found[0] == k
 	}
 	for _, id := range []string{k.ID, k.SessionID} {

@@ -53,9 +53,9 @@ func (a *App) answer(ctx context.Context, args api.AnswerQuestionArgs) error {
 	if err != nil {
 		return err
 	}
-	told := "is told"
+	effect := "is told"
 	if !question.Carried {
-		told = "will be told"
+		effect = "will be told"
 	}
-	return a.print(dto.QuestionOf(question), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(question.By.Name), told, bridge.OneLine(question.Answer.Words())))
+	return a.print(dto.QuestionOf(question), fmt.Sprintf("Answered: %s %s: %s\n", bridge.OneLine(question.By.Name), effect, bridge.OneLine(question.Answer.Words())))
 }

@@ -133,7 +133,7 @@ func (a *App) run() command.Run {
 }
 
 func (a *App) home() (config.Home, error)                 { return a.run().Home() }
-func (a *App) onlyOwner(words string) error               { return a.run().OnlyOwner(words) }
+func (a *App) onlyOwner(action string) error              { return a.run().OnlyOwner(action) }
 func (a *App) jsonFlag(cmd *cobra.Command) *cobra.Command { return a.run().JSONFlag(cmd) }
 func (a *App) print(value any, text string) error         { return a.run().Print(value, text) }
 func (a *App) explain(sentences string)                   { a.run().Explain(sentences) }

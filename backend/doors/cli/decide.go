@@ -199,8 +199,8 @@ func withdrawAllFrom(ctx context.Context, a *App, pc string, yes bool) error {
 		return fmt.Errorf("%d of %s are withdrawn; run it again for the rest: %w", len(done.Withdrawn), bridge.Counted(len(found.Decisions), "decision"), err)
 	}
 	text := fmt.Sprintf("You withdrew %s of %s.\n", bridge.Counted(len(done.Withdrawn), "decision"), pc)
-	if left := len(found.Decisions) - len(done.Withdrawn); left > 0 {
-		text += fmt.Sprintf("Of %d the topic has changed meanwhile, so Bridge left them as they are.\n", left)
+	if remaining := len(found.Decisions) - len(done.Withdrawn); remaining > 0 {
+		text += fmt.Sprintf("Of %d the topic has changed meanwhile, so Bridge left them as they are.\n", remaining)
 	}
 	return a.print(done, text)
 }

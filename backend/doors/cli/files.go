@@ -64,14 +64,14 @@ func (a *App) sendFiles(ctx context.Context, host string, paths []string) error 
 
 // followTransfer shows the progress of a transfer until it has ended.
 func (a *App) followTransfer(ctx context.Context, client *ipc.Client, transfer api.Transfer) (api.Transfer, error) {
-	shown := terminal.NewProgress(a.Stderr, a.Now)
-	defer shown.End()
+	progress := terminal.NewProgress(a.Stderr, a.Now)
+	defer progress.End()
 	for !transfer.HasEnded() {
 		var err error
 		if transfer, err = client.Transfer(ctx, api.TransferArgs{ID: transfer.ID, Seen: transfer.Revision}); err != nil {
 			return transfer, err
 		}
-		shown.Tell(pairs.TransferState(transfer), transfer.Done, transfer.Bytes)
+		progress.Tell(pairs.TransferState(transfer), transfer.Done, transfer.Bytes)
 	}
 	return transfer, nil
 }

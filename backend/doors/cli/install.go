@@ -95,12 +95,12 @@ func parseKinds(args []string) ([]bridge.AgentKind, error) {
 
 // install plans each kind separately: an obstacle for one does not prevent
 // connecting the others.
-func (i installer) install(ctx context.Context, asked []bridge.AgentKind) error {
+func (i installer) install(ctx context.Context, requested []bridge.AgentKind) error {
 	home, err := i.home()
 	if err != nil {
 		return err
 	}
-	kinds := asked
+	kinds := requested
 	if len(kinds) == 0 {
 		kinds = bridge.Kinds()
 	}
@@ -109,7 +109,7 @@ func (i installer) install(ctx context.Context, asked []bridge.AgentKind) error 
 	for _, kind := range kinds {
 		plan, err := i.agents(home).Plan(ctx, kind, i.wanted)
 		switch {
-		case bridge.CodeOf(err) == bridge.NotFound && len(asked) == 0:
+		case bridge.CodeOf(err) == bridge.NotFound && len(requested) == 0:
 			found--
 			fmt.Fprintf(i.Stdout, "%s: not found on this PC, skipped\n", kind)
 		case err != nil:
@@ -129,7 +129,7 @@ func (i installer) install(ctx context.Context, asked []bridge.AgentKind) error 
 	return i.carryOut(home, plans, failed, "Connected. Start your agent sessions again so that they load Bridge; `bridge open` shows them.")
 }
 
-func (i installer) uninstall(asked []bridge.AgentKind) error {
+func (i installer) uninstall(kinds []bridge.AgentKind) error {
 	home, err := i.home()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (i installer) uninstall(asked []bridge.AgentKind) error {
 	var plans []setup.Plan
 	failed := false
 	for _, kind := range connected {
-		if len(asked) > 0 && !slices.Contains(asked, kind) {
+		if len(kinds) > 0 && !slices.Contains(kinds, kind) {
 			continue
 		}
 		plan, err := agents.PlanRemoval(kind)

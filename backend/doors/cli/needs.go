@@ -50,9 +50,9 @@ func needsCommand(a *App) *cobra.Command {
 }
 
 // switchAway switches away mode (NED-02).
-func (a *App) switchAway(ctx context.Context, word string) error {
-	if word != "on" && word != "off" {
-		return &outcome.UsageError{Err: fmt.Errorf("--away is on or off, not %q", word)}
+func (a *App) switchAway(ctx context.Context, setting string) error {
+	if setting != "on" && setting != "off" {
+		return &outcome.UsageError{Err: fmt.Errorf("--away is on or off, not %q", setting)}
 	}
 	if err := a.onlyOwner("needs --away"); err != nil {
 		return err
@@ -62,12 +62,12 @@ func (a *App) switchAway(ctx context.Context, word string) error {
 		return err
 	}
 	defer client.Close()
-	on := word == "on"
+	on := setting == "on"
 	now, err := client.Away(ctx, api.AwayArgs{On: &on})
 	if err != nil {
 		return err
 	}
-	text := "Away mode is " + word + ".\n"
+	text := "Away mode is " + setting + ".\n"
 	if on && now.AnswerPrompts == prompt.Off {
 		text += "Prompts of sessions stay in their terminals all the same: answerPrompts is off in the settings.\n"
 	}

@@ -189,8 +189,8 @@ func leaveCommand(a *App) *cobra.Command {
 		Long:    "Ends this PC's membership of its team, at once: its key for the hub is gone, and what you allowed the team's PCs by name.\nThe hub is told and takes it out of the team; where it cannot be reached this says so, and `bridge-hub remove` does it there.\nCredentials for a NATS server of the team's own are removed from here.",
 		Example: "  bridge leave",
 		RunE: a.trusting(func(ctx context.Context, client *ipc.Client, _ []string) (any, string, error) {
-			left, err := client.LeaveTeam(ctx)
-			return left, pairs.Left(left), err
+			former, err := client.LeaveTeam(ctx)
+			return former, pairs.Left(former), err
 		}),
 	})
 }

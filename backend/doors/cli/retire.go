@@ -41,11 +41,11 @@ func retire(ctx context.Context, a *App) error {
 	}
 	hello := ipc.Hello{Role: api.RoleOwner, PID: os.Getpid(), Version: a.Version}
 	for deadline := a.Now().Add(brokerPatience); a.Now().Before(deadline); {
-		again, err := ipc.Dial(ctx, target, hello)
+		redialed, err := ipc.Dial(ctx, target, hello)
 		if err != nil {
 			return nil // it has ended
 		}
-		_ = again.Close() // it held no lease
+		_ = redialed.Close() // it held no lease
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():

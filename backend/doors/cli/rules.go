@@ -45,13 +45,13 @@ func rulesCommand(a *App) *cobra.Command {
 }
 
 func (a *App) revokeRule(ctx context.Context, client *ipc.Client, id string) error {
-	taken, err := client.RevokeRule(ctx, api.RuleArgs{ID: id})
+	revoked, err := client.RevokeRule(ctx, api.RuleArgs{ID: id})
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Taken back: %s. It was used %s.\n", taken.Rule.Sentence(), bridge.Counted(taken.Rule.Uses, "time"))
-	if asked, handed := len(taken.Asked), len(taken.Handed); asked+handed > 0 {
-		text += fmt.Sprintf("Of what it had allowed, %d is asked again, and of %d the agent may have acted already.\n", asked, handed)
+	text := fmt.Sprintf("Taken back: %s. It was used %s.\n", revoked.Rule.Sentence(), bridge.Counted(revoked.Rule.Uses, "time"))
+	if requests, deliveries := len(revoked.Asked), len(revoked.Handed); requests+deliveries > 0 {
+		text += fmt.Sprintf("Of what it had allowed, %d is asked again, and of %d the agent may have acted already.\n", requests, deliveries)
 	}
-	return a.print(dto.TakenBack{Rule: dto.RuleOf(taken.Rule), Asked: dto.List(taken.Asked), Handed: dto.List(taken.Handed)}, text)
+	return a.print(dto.TakenBack{Rule: dto.RuleOf(revoked.Rule), Asked: dto.List(revoked.Asked), Handed: dto.List(revoked.Handed)}, text)
 }

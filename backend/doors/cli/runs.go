@@ -83,7 +83,7 @@ const watchPace = 100 * time.Millisecond
 
 func (a *App) watch(ctx context.Context, client *ipc.Client, home config.Home, name string) error {
 	var log strings.Builder
-	told := ""
+	printed := ""
 	for next := int64(0); ; {
 		piece, err := client.RunLog(ctx, api.RunLogArgs{Job: name, From: next})
 		if err != nil {
@@ -95,14 +95,14 @@ func (a *App) watch(ctx context.Context, client *ipc.Client, home config.Home, n
 		} else if _, err := fmt.Fprint(a.Stdout, a.markImitations(piece.Text)); err != nil {
 			return err
 		}
-		said := piece.View.Doubt // for a job on another PC
+		line := piece.View.Doubt // for a job on another PC
 		if wait := piece.View.Wait; wait != nil && wait.For == job.ForApproval {
-			said = "it waits for an answer: " + home.CommandLine("bridge", "approve", wait.ID)
+			line = "it waits for an answer: " + home.CommandLine("bridge", "approve", wait.ID)
 		}
-		if said != told && said != "" {
-			fmt.Fprintf(a.Stderr, "bridge: %s\n", said)
+		if line != printed && line != "" {
+			fmt.Fprintf(a.Stderr, "bridge: %s\n", line)
 		}
-		told = said
+		printed = line
 		switch {
 		case next < piece.Size:
 			continue

@@ -133,17 +133,17 @@ func (a *App) serve(ctx context.Context, options daemon.Options) error {
 // until it can serve, and returns nil without an error if it was asked to end
 // before. A lost store waits for its owner, and the service ends.
 func (a *App) startBroker(ctx context.Context, options daemon.Options) (*daemon.Daemon, error) {
-	told := ""
+	notice := ""
 	for {
 		running, err := daemon.Start(ctx, options)
 		code := bridge.CodeOf(err)
 		if options.Host != service.Host || code != bridge.Conflict && code != bridge.Denied || errors.Is(err, check.ErrLost) {
 			return running, err
 		}
-		if told != err.Error() {
-			told = err.Error()
-			options.Log.Warn("the service waits", "why", told)
-			fmt.Fprintf(a.Stderr, "bridge: the service waits: %s\n", told) // the log's home may be the problem
+		if notice != err.Error() {
+			notice = err.Error()
+			options.Log.Warn("the service waits", "why", notice)
+			fmt.Fprintf(a.Stderr, "bridge: the service waits: %s\n", notice) // the log's home may be the problem
 		}
 		select {
 		case <-time.After(servicePause):

@@ -102,7 +102,7 @@ func runningJobs(ctx context.Context, client *ipc.Client) ([]api.JobView, error)
 
 // lineOf returns the function that writes a command for this home.
 func lineOf(home config.Home) report.Line {
-	return func(words ...string) string { return home.CommandLine("bridge", words...) }
+	return func(args ...string) string { return home.CommandLine("bridge", args...) }
 }
 
 // needsFacts returns the facts for the list of needs, or nil if the broker reports none.

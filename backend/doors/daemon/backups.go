@@ -52,8 +52,8 @@ func (d *Daemon) untilBackup(interval time.Duration, tried time.Time) time.Durat
 	if err != nil {
 		d.opts.Log.Warn("it cannot be told when the messages were last backed up", "err", err)
 	}
-	if again := tried.Add(interval); !tried.IsZero() && again.After(due) {
-		due = again
+	if retryAt := tried.Add(interval); !tried.IsZero() && retryAt.After(due) {
+		due = retryAt
 	}
 	return max(0, min(due.Sub(now), interval))
 }

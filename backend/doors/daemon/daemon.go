@@ -103,7 +103,7 @@ type Daemon struct {
 	lease     *lease.Lease
 	older     lease.Older // programs that ran at the start
 	has       bool        // the home had a store at the start
-	kept      string      // where the rest of a lost store is; "" if none was replaced
+	lostStore string      // where the rest of a lost store is; "" if none was replaced
 	db        *store.DB
 	broker    *broker.Broker
 	questions *questions.Questions // nil if questions.db is unusable
@@ -229,14 +229,14 @@ func (d *Daemon) replaceStore(ctx context.Context) (err error) {
 	if !d.opts.Replace {
 		return nil
 	}
-	if d.kept, err = d.maintenance().Restores().Replace(ctx); err == nil {
-		d.opts.Log.Warn("the home's store was lost; its owner begins with an empty one", "kept", d.kept)
+	if d.lostStore, err = d.maintenance().Restores().Replace(ctx); err == nil {
+		d.opts.Log.Warn("the home's store was lost; its owner begins with an empty one", "kept", d.lostStore)
 	}
 	return err
 }
 
 // RemainsPath returns where the rest of a lost store is, or "" if none was replaced.
-func (d *Daemon) RemainsPath() string { return d.kept }
+func (d *Daemon) RemainsPath() string { return d.lostStore }
 
 // tryPort takes the dashboard's loopback port before anything else, so that a used
 // port changes nothing. If this home's own broker has the port, elect handles it:
@@ -381,7 +381,7 @@ func isClosed(done <-chan struct{}) bool {
 
 // askToRetire asks the home's broker to retire. The connection lasts as long as
 // that broker; it is nil if none was reachable.
-func (d *Daemon) askToRetire(ctx context.Context) (asked *ipc.Client, err error) {
+func (d *Daemon) askToRetire(ctx context.Context) (running *ipc.Client, err error) {
 	client, err := d.dialBroker(ctx, 0)
 	switch {
 	case errors.Is(err, ipc.ErrSilent):
@@ -655,9 +655,9 @@ func (d *Daemon) startDashboard(context.Context) error {
 	}
 	delegated, jobOf := delegatedJobs(d)
 	peers, lists := linked(d)
-	var asked needsview.Questions
+	var questions needsview.Questions
 	if d.questions != nil {
-		asked = d.questions
+		questions = d.questions
 	}
 	d.pages = dashboard.New(dashboard.Options{
 		Prompts:         d.prompts,
@@ -677,7 +677,7 @@ func (d *Daemon) startDashboard(context.Context) error {
 		Maintenance:     d.maintenance,
 		Settings:        d.opts.Home,
 		PutAway:         config.NeedsFile{Home: d.opts.Home},
-		Questions:       asked,
+		Questions:       questions,
 		Rules:           d.rules,
 		Exchanges:       d.broker.Exchanges,
 		OpenLink:        d.opts.OpenLink,

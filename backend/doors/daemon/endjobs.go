@@ -17,20 +17,20 @@ func EndJobs(ctx context.Context, d *Daemon) error {
 	if d.jobs == nil {
 		return nil
 	}
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for {
 		going := d.jobs.Recent(0)
 		if len(going) == 0 {
 			return nil
 		}
 		for _, view := range going {
-			if asked[view.Job] {
+			if requested[view.Job] {
 				continue
 			}
 			if _, err := d.jobs.Cancel(view.Job); err != nil {
 				return err
 			}
-			asked[view.Job] = true
+			requested[view.Job] = true
 		}
 		if !ipc.Pause(ctx, endLook) {
 			return ctx.Err()

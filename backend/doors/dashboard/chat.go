@@ -78,11 +78,11 @@ func (c *chats) messageSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	asked := chat.Request{Session: addressee, Body: request.Body, ToParent: request.Target != nil, ReplyTo: request.ReplyTo}
+	message := chat.Request{Session: addressee, Body: request.Body, ToParent: request.Target != nil, ReplyTo: request.ReplyTo}
 	if request.Child != nil {
-		asked.Child = *request.Child
+		message.Child = *request.Child
 	}
-	return c.deliver(w, r, asked)
+	return c.deliver(w, r, message)
 }
 
 // messageJob answers POST /api/jobs/<job>/message (CHT-12): a note to a job about

@@ -201,7 +201,7 @@ type Agents interface {
 	// Looked returns the folders of the PATH that a search looks in.
 	Looked() []string
 	// CommandLine returns the command that a person types to run Bridge.
-	CommandLine(words ...string) string
+	CommandLine(args ...string) string
 }
 
 var _ Agents = connect.Agents{}
@@ -401,16 +401,16 @@ func noRoute(w http.ResponseWriter, allowed []string) error {
 // write a second answer into it.
 type response struct {
 	http.ResponseWriter
-	begun bool
+	started bool
 }
 
 func (w *response) WriteHeader(status int) {
-	w.begun = true
+	w.started = true
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *response) Write(data []byte) (int, error) {
-	w.begun = true
+	w.started = true
 	return w.ResponseWriter.Write(data)
 }
 

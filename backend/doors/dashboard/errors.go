@@ -21,7 +21,7 @@ func (d *Dashboard) writeError(w *response, r *http.Request, err error) {
 	if status >= http.StatusInternalServerError {
 		d.log.Error("dashboard request", "method", r.Method, "path", r.URL.Path, "status", status, "err", chain(err))
 	}
-	if w.begun {
+	if w.started {
 		return
 	}
 	body, err := httpjson.Encode(dto.Error{Error: sentence})
@@ -52,7 +52,7 @@ func (d *Dashboard) recoverPanic(w *response, r *http.Request) {
 		panic(cause)
 	}
 	d.log.Error("dashboard bug", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-	if w.begun {
+	if w.started {
 		panic(http.ErrAbortHandler)
 	}
 	d.writeError(w, r, httpjson.Refusal{Status: http.StatusInternalServerError, Sentence: httpjson.Hidden})

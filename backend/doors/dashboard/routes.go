@@ -113,8 +113,8 @@ func match(routes []route, r *http.Request) (*route, []string) {
 	var allowed []string
 	for i := range routes {
 		candidate := &routes[i]
-		values, fits := candidate.fit(segments)
-		if !fits {
+		values, matches := candidate.fit(segments)
+		if !matches {
 			continue
 		}
 		methods := candidate.methods()

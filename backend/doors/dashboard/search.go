@@ -142,26 +142,26 @@ func readWordQuery(r *http.Request) (query store.WordQuery, some filter, err err
 	return query, some, nil
 }
 
-func (p *directory) hit(hit store.WordHit, words search.Query) dto.Hit {
+func (p *directory) hit(hit store.WordHit, query search.Query) dto.Hit {
 	if hit.Kind == search.Decision {
 		rev := hit.Decision
 		return dto.Hit{
 			Kind: hit.Kind, ID: rev.ID, At: hit.At, AuthorName: rev.Author.Name, AuthorAgent: rev.Author.Agent,
 			Topic: rev.Topic, Current: rev.Current,
-			Snippet: words.Snippet(rev.Text), Link: "#/decisions/" + url.PathEscape(rev.Topic),
+			Snippet: query.Snippet(rev.Text), Link: "#/decisions/" + url.PathEscape(rev.Topic),
 		}
 	}
 	if hit.Kind == search.Run {
 		statement := hit.Said
 		return dto.Hit{
 			Kind: hit.Kind, ID: hit.ID, At: hit.At, AuthorName: statement.Job, AuthorAgent: statement.Agent, Said: statement.Kind,
-			Snippet: words.Snippet(statement.Body), Link: "#/runs/" + url.PathEscape(statement.Job),
+			Snippet: query.Snippet(statement.Body), Link: "#/runs/" + url.PathEscape(statement.Job),
 		}
 	}
 	row := p.archive(hit.Message)
 	return dto.Hit{
 		Kind: hit.Kind, ID: row.ID, At: hit.At, AuthorName: row.FromName, AuthorAgent: row.FromAgent,
 		Target: row.ToTarget, Recipients: row.Recipients,
-		Snippet: words.Snippet(row.Body), Link: "#/overview?m=" + url.QueryEscape(row.ID),
+		Snippet: query.Snippet(row.Body), Link: "#/overview?m=" + url.QueryEscape(row.ID),
 	}
 }

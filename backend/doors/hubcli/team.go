@@ -93,8 +93,8 @@ func (a *App) await(ctx context.Context, client *server.Client, invited server.I
 			return state, err
 		}
 		if counts {
-			left := time.UnixMilli(invited.ExpiresAt).Sub(a.Now()).Round(time.Second)
-			fmt.Fprintf(out, "\r\033[K%d:%02d left, %d of %d tries used", int(left.Minutes()), int(left.Seconds())%60, state.WrongCodes, link.MaxWrongCodes)
+			remaining := time.UnixMilli(invited.ExpiresAt).Sub(a.Now()).Round(time.Second)
+			fmt.Fprintf(out, "\r\033[K%d:%02d left, %d of %d tries used", int(remaining.Minutes()), int(remaining.Seconds())%60, state.WrongCodes, link.MaxWrongCodes)
 		}
 		select {
 		case <-tick.C:

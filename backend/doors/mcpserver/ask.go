@@ -63,8 +63,8 @@ func (s *Server) askJob(kind bridge.AgentKind) func(context.Context, call) (any,
 // awaitJob waits until a job has ended and its message was taken, here or
 // elsewhere. The lease is of the message taken here, even with an error.
 func (s *Server) awaitJob(ctx context.Context, c call, spawned api.Spawned) (api.JobResult, *session.Lease, error) {
-	heard := &progress{token: c.progress, began: s.opts.Now()}
-	heard.report(ctx, spawned.Job, api.JobResult{JobStatus: api.JobStatus{Job: spawned.Job, Status: spawned.Status}}, s.opts.Now())
+	reporter := &progress{token: c.progress, began: s.opts.Now()}
+	reporter.report(ctx, spawned.Job, api.JobResult{JobStatus: api.JobStatus{Job: spawned.Job, Status: spawned.Status}}, s.opts.Now())
 	look := cmp.Or(s.opts.PollInterval, usualLook)
 	for patience, ended := look, false; ; {
 		found, err := s.waitUntil(ctx, patience, api.WaitArgs{Caller: c.caller, ConversationID: runs.Conversation(spawned.Job)})
@@ -84,7 +84,7 @@ func (s *Server) awaitJob(ctx context.Context, c call, spawned api.Spawned) (api
 			patience = min(look, time.Second) // its message is there now, or was taken
 			continue
 		}
-		heard.report(ctx, spawned.Job, result, s.opts.Now())
+		reporter.report(ctx, spawned.Job, result, s.opts.Now())
 	}
 }
 
@@ -103,33 +103,33 @@ func (p *progress) report(ctx context.Context, name string, present api.JobResul
 	if p.token == nil {
 		return
 	}
-	words := farWords(name, present)
-	if p.still++; words == p.last && p.still < stillAfter {
+	text := farWords(name, present)
+	if p.still++; text == p.last && p.still < stillAfter {
 		return
 	}
 	p.value = max(p.value+1, at.Sub(p.began).Round(time.Second).Seconds())
-	message := words
-	if words == p.last {
-		message = "still working: " + words
+	message := text
+	if text == p.last {
+		message = "still working: " + text
 	}
-	p.last, p.still = words, 0
+	p.last, p.still = text, 0
 	notify(ctx, string(mcp.MethodNotificationProgress), map[string]any{"progressToken": p.token, "progress": p.value, "message": message})
 }
 
 // farWords returns a job's progress in one line.
 func farWords(name string, present api.JobResult) string {
-	words := fmt.Sprintf("%s is %s", name, present.Status)
+	text := fmt.Sprintf("%s is %s", name, present.Status)
 	if present.Status == job.Waiting && present.Wait != nil {
-		words += fmt.Sprintf(" (%s)", present.Wait.For)
+		text += fmt.Sprintf(" (%s)", present.Wait.For)
 	}
 	if far := present.Progress; far.Percent != nil {
-		words += fmt.Sprintf(", %d %%", *far.Percent)
+		text += fmt.Sprintf(", %d %%", *far.Percent)
 	}
-	if left := present.Progress.ETAMinutes; left != nil {
-		words += fmt.Sprintf(", about %s left", bridge.Counted(int(*left), "minute"))
+	if minutes := present.Progress.ETAMinutes; minutes != nil {
+		text += fmt.Sprintf(", about %s left", bridge.Counted(int(*minutes), "minute"))
 	}
 	if note := cmp.Or(present.Progress.Note, present.Step); note != "" {
-		words += ": " + note
+		text += ": " + note
 	}
-	return words
+	return text
 }

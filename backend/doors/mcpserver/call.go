@@ -31,7 +31,7 @@ const (
 
 // readCall parses a call. The caller's identity comes from the host, never from the
 // model's own arguments. It fails with Invalid for malformed arguments.
-func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, error) {
+func (s *Server) readCall(arguments json.RawMessage, requestMeta *mcp.Meta) (call, error) {
 	c := call{args: bytes.TrimSpace(arguments)}
 	if len(c.args) == 0 || string(c.args) == "null" {
 		c.args = []byte("{}")
@@ -40,8 +40,8 @@ func (s *Server) readCall(arguments json.RawMessage, told *mcp.Meta) (call, erro
 		return call{}, bridge.Errorf(bridge.Invalid, "the arguments must be a JSON object")
 	}
 	var meta map[string]any
-	if told != nil {
-		meta, c.progress = told.AdditionalFields, told.ProgressToken
+	if requestMeta != nil {
+		meta, c.progress = requestMeta.AdditionalFields, requestMeta.ProgressToken
 	}
 	kind := s.opts.Register.Kind
 	caller := agent.CallerOf(kind, meta) // without one, the connection alone identifies the caller
@@ -61,7 +61,7 @@ func (c *call) removePluginArguments() error {
 		return bridge.Errorf(bridge.Invalid, "the arguments cannot be read")
 	}
 	for name, target := range map[string]*string{pluginSession: &c.caller.SessionID, pluginChild: &c.caller.ChildID} {
-		if word, ok := args[name]; ok && json.Unmarshal(word, target) != nil {
+		if value, ok := args[name]; ok && json.Unmarshal(value, target) != nil {
 			*target = "" // a value that is not a string is ignored
 		}
 		delete(args, name)

@@ -38,9 +38,9 @@ func (s *Server) event(event ipc.Event) {
 		s.spent.due.Notify()
 		return
 	}
-	var gone api.Leave
-	if event.Name == api.EventLeft && json.Unmarshal(event.Data, &gone) == nil {
-		s.joined.left(gone.ID)
+	var departure api.Leave
+	if event.Name == api.EventLeft && json.Unmarshal(event.Data, &departure) == nil {
+		s.joined.left(departure.ID)
 		return
 	}
 	var arrived api.MailEvent
@@ -68,12 +68,12 @@ func (s *Server) runChannel(ctx context.Context, out *frames) {
 // pushAll takes mail and pushes it until none is left.
 func (s *Server) pushAll(ctx context.Context, out *frames) error {
 	for {
-		taken, err := ask(ctx, s, func(ctx context.Context, c *ipc.Client) (api.Inbox, error) { return c.Take(ctx, api.Caller{}) })
-		if err != nil || taken.Lease == nil {
+		inbox, err := ask(ctx, s, func(ctx context.Context, c *ipc.Client) (api.Inbox, error) { return c.Take(ctx, api.Caller{}) })
+		if err != nil || inbox.Lease == nil {
 			return err
 		}
 		pushed := session.Cost{}
-		for _, message := range taken.Messages {
+		for _, message := range inbox.Messages {
 			cost, err := writeNotification(out, message)
 			if err != nil {
 				return err // the lease ends with the connection
@@ -81,7 +81,7 @@ func (s *Server) pushAll(ctx context.Context, out *frames) error {
 			pushed = pushed.Plus(cost)
 		}
 		s.spent.add("", pushed)
-		s.ack(api.Ack{Lease: *taken.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel})
+		s.ack(api.Ack{Lease: *inbox.Lease, Stage: bridge.StageHanded, Via: mail.ViaChannel})
 	}
 }
 

@@ -38,13 +38,13 @@ var versions = mcp.LegacyProtocolVersions()
 // versions, and its host then opens a session.
 func answerWith(library *server.MCPServer) func(context.Context, json.RawMessage) mcp.JSONRPCMessage {
 	return func(ctx context.Context, message json.RawMessage) mcp.JSONRPCMessage {
-		var asked struct {
+		var request struct {
 			Params struct {
 				Meta *mcp.Meta `json:"_meta"`
 			} `json:"params"`
 		}
-		_ = json.Unmarshal(message, &asked) // the library says what is wrong with it
-		if version := asked.Params.Meta.ProtocolVersion(); mcp.IsModernProtocol(version) {
+		_ = json.Unmarshal(message, &request) // the library says what is wrong with it
+		if version := request.Params.Meta.ProtocolVersion(); mcp.IsModernProtocol(version) {
 			return mcp.UnsupportedProtocolVersionError{Version: version, Supported: versions}.JSONRPCError()
 		}
 		return library.HandleMessage(ctx, message)

@@ -57,9 +57,9 @@ func (s owner) askOwner(ctx context.Context, c call) (any, *session.Lease, error
 	if err != nil {
 		return nil, nil, err
 	}
-	asked := question.Args{Title: args.Title, Context: args.Context, Topic: args.Topic, Blocking: args.Blocking}
+	asking := question.Args{Title: args.Title, Context: args.Context, Topic: args.Topic, Blocking: args.Blocking}
 	for _, option := range args.Options {
-		asked.Options = append(asked.Options, question.Option{Label: option.Label, Consequence: option.Consequence})
+		asking.Options = append(asking.Options, question.Option{Label: option.Label, Consequence: option.Consequence})
 	}
 	if args.Blocking {
 		defer s.waits.Add(-1)
@@ -67,7 +67,7 @@ func (s owner) askOwner(ctx context.Context, c call) (any, *session.Lease, error
 			return nil, nil, bridge.Errorf(bridge.Busy, "%d waits go on already: ask without blocking", waitsAtOnce)
 		}
 	}
-	request := api.AskOwnerArgs{Caller: c.caller, ID: uuid.Must(uuid.NewV7()).String(), Question: asked}
+	request := api.AskOwnerArgs{Caller: c.caller, ID: uuid.Must(uuid.NewV7()).String(), Question: asking}
 	item, err := ask(ctx, s.Server, func(ctx context.Context, client *ipc.Client) (question.Question, error) {
 		return client.AskOwner(ctx, request)
 	})

@@ -204,8 +204,8 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Lease, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	again := args.MessageID != ""
-	if !again {
+	isRetry := args.MessageID != ""
+	if !isRetry {
 		// Chosen here, so that a repeated request to the next broker stores no
 		// second copy.
 		args.MessageID = uuid.Must(uuid.NewV7()).String()
@@ -213,7 +213,7 @@ func (s *Server) send(ctx context.Context, c call) (any, *session.Lease, error) 
 	answer, err := ask(ctx, s, func(ctx context.Context, client *ipc.Client) (api.SendResult, error) {
 		return client.Send(ctx, api.SendArgs{
 			Caller: c.caller, To: args.To, Body: args.Message, ReplyTo: args.ReplyTo,
-			ConversationID: args.ConversationID, MessageID: args.MessageID, Reply: mail.Reply(args.Reply), Again: again,
+			ConversationID: args.ConversationID, MessageID: args.MessageID, Reply: mail.Reply(args.Reply), Again: isRetry,
 		})
 	})
 	return answer, nil, err
@@ -305,12 +305,12 @@ func (s *Server) waitUntil(ctx context.Context, timeout time.Duration, args api.
 	ctx, cancel := context.WithTimeout(ctx, timeout+askPatience)
 	defer cancel()
 	err := s.reconnector.Do(ctx, func(client *ipc.Client) error {
-		left := deadline.Sub(s.opts.Now())
-		if left < time.Millisecond {
+		remaining := deadline.Sub(s.opts.Now())
+		if remaining < time.Millisecond {
 			found = api.WaitResult{TimedOut: true}
 			return nil
 		}
-		args.TimeoutMillis = left.Milliseconds()
+		args.TimeoutMillis = remaining.Milliseconds()
 		var err error
 		found, err = client.Wait(ctx, args)
 		return err

@@ -160,13 +160,13 @@ func attach(changes []FileChange, patch string, cut bool) {
 		return parts[next-1], !cut || next < len(parts) // the last part of a cut patch is incomplete
 	}
 	for i := range changes {
-		text, whole := take()
-		if changes[i].Status == "type" && whole {
+		text, complete := take()
+		if changes[i].Status == "type" && complete {
 			var second string
-			second, whole = take()
+			second, complete = take()
 			text += second
 		}
-		if changes[i].Cut = !whole || len(text) > maxPatch; !changes[i].Cut {
+		if changes[i].Cut = !complete || len(text) > maxPatch; !changes[i].Cut {
 			changes[i].Patch = strings.ToValidUTF8(text, "\uFFFD")
 		}
 	}

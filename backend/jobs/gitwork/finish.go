@@ -197,11 +197,11 @@ func (l landing) merge(ctx context.Context, plan *Plan, message string, dry bool
 		return err
 	}
 	plan.Target, plan.On = target.Commit, target.Branch
-	theirs, err := l.sinceUndo(ctx, plan.Head)
+	incoming, err := l.sinceUndo(ctx, plan.Head)
 	if err != nil {
 		return err
 	}
-	tree, conflicts, err := l.tryMerge(ctx, l.w.Main, target.Commit, theirs)
+	tree, conflicts, err := l.tryMerge(ctx, l.w.Main, target.Commit, incoming)
 	if err != nil {
 		return err
 	}
@@ -395,17 +395,17 @@ func (l landing) refuseInTheWay(ctx context.Context, from, to string) error {
 			unseen[line[2:]] = true
 		}
 	}
-	gone := map[string]bool{}
+	deleted := map[string]bool{}
 	changes := parseRaw(fields(raw.out))
 	for _, change := range changes {
-		gone[change.Path] = change.Status == "deleted"
+		deleted[change.Path] = change.Status == "deleted"
 	}
 	for _, change := range changes {
 		blocked := ""
 		_, err := os.Lstat(filepath.Join(l.w.Main, filepath.FromSlash(change.Path)))
 		switch {
 		case change.Status == "added":
-			blocked = inTheWay(l.w.Main, change.Path, gone)
+			blocked = inTheWay(l.w.Main, change.Path, deleted)
 		case unseen[change.Path] && err == nil:
 			blocked = change.Path
 		}
@@ -418,7 +418,7 @@ func (l landing) refuseInTheWay(ctx context.Context, from, to string) error {
 
 // inTheWay returns the path that blocks a new file or one of its folders. It returns ""
 // if there is none, or the same change removes it.
-func inTheWay(top, path string, gone map[string]bool) string {
+func inTheWay(top, path string, deleted map[string]bool) string {
 	parts := strings.Split(path, "/")
 	for i := range parts {
 		name := strings.Join(parts[:i+1], "/")
@@ -426,7 +426,7 @@ func inTheWay(top, path string, gone map[string]bool) string {
 		if err != nil {
 			return ""
 		}
-		if isFolder := info.IsDir() && i+1 < len(parts); !isFolder && !gone[name] {
+		if isFolder := info.IsDir() && i+1 < len(parts); !isFolder && !deleted[name] {
 			return name
 		}
 	}
@@ -434,8 +434,8 @@ func inTheWay(top, path string, gone map[string]bool) string {
 }
 
 // tryMerge merges two commits without a change to files. conflicts are paths.
-func (g *program) tryMerge(ctx context.Context, top, ours, theirs string) (tree string, conflicts []string, err error) {
-	done, err := g.tamed(ctx, call{dir: top, args: []string{"merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", ours, theirs}})
+func (g *program) tryMerge(ctx context.Context, top, ours, incoming string) (tree string, conflicts []string, err error) {
+	done, err := g.tamed(ctx, call{dir: top, args: []string{"merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", ours, incoming}})
 	if err != nil && codeOf(err) != 1 {
 		return "", nil, bridge.Errorf(bridge.Conflict, "the work cannot be merged: %w", err)
 	}
@@ -547,12 +547,12 @@ func (g *Git) Landed(ctx context.Context, top, branch, target string) (Landing, 
 // commits.
 func (g *program) byPatch(ctx context.Context, top, base, branch, target string) (Landing, error) {
 	shape := []string{"-p", "--no-ext-diff", "--no-textconv", "--full-index", "--no-color", "--no-renames"}
-	whole, err := g.patchIDs(ctx, top, append(append([]string{"diff-tree"}, shape...), base, branch)...)
+	combined, err := g.patchIDs(ctx, top, append(append([]string{"diff-tree"}, shape...), base, branch)...)
 	if err != nil {
 		return NotLanded, err
 	}
 	log := append([]string{"log", "--no-merges", "--format=commit %H", "-n", fmt.Sprint(maxSearched)}, shape...)
-	there, err := g.patchIDs(ctx, top, append(log, base+".."+target)...)
+	targetIDs, err := g.patchIDs(ctx, top, append(log, base+".."+target)...)
 	if err != nil {
 		return NotLanded, err
 	}
@@ -560,8 +560,8 @@ func (g *program) byPatch(ctx context.Context, top, base, branch, target string)
 	if err != nil {
 		return NotLanded, err
 	}
-	missing := func(id string) bool { return !slices.Contains(there, id) }
-	if len(whole) == 1 && !missing(whole[0]) || len(each) > 0 && !slices.ContainsFunc(each, missing) {
+	missing := func(id string) bool { return !slices.Contains(targetIDs, id) }
+	if len(combined) == 1 && !missing(combined[0]) || len(each) > 0 && !slices.ContainsFunc(each, missing) {
 		return Content, nil
 	}
 	return NotLanded, nil

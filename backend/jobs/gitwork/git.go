@@ -77,7 +77,7 @@ type Options struct {
 
 // kept are the variables that git needs to find its programs and the owner's settings.
 // No other GIT_* variable passes, because one could name another repository.
-var kept = []string{
+var passedVariables = []string{
 	"PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "USER", "LOGNAME",
 	"SYSTEMROOT", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP", "PATHEXT", "COMSPEC",
 }
@@ -112,7 +112,7 @@ func Open(opts Options) (*Git, error) {
 	var path string
 	for _, entry := range opts.Environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if slices.Contains(kept, strings.ToUpper(name)) {
+		if slices.Contains(passedVariables, strings.ToUpper(name)) {
 			env = append(env, entry)
 		}
 		if strings.EqualFold(name, "PATH") {
@@ -243,7 +243,7 @@ func lockOf(err error) string {
 }
 
 func (g *program) once(ctx context.Context, c call) (result, error) {
-	asked := ctx
+	callerCtx := ctx
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	argv := g.commandLine(c)
@@ -261,16 +261,16 @@ func (g *program) once(ctx context.Context, c call) (result, error) {
 	text := &bounded{limit: 16 << 10}
 	cmd.Stdout, cmd.Stderr = out, text
 	err := cmd.Run()
-	done := result{out: out.kept.String(), text: text.kept.String(), cut: out.cut}
+	done := result{out: out.output.String(), text: text.output.String(), cut: out.cut}
 	var exit *exec.ExitError
 	switch {
-	case asked.Err() != nil:
-		return done, asked.Err()
+	case callerCtx.Err() != nil:
+		return done, callerCtx.Err()
 	case ctx.Err() != nil:
 		return done, bridge.Errorf(bridge.Unavailable, "git %s in %s was ended after %s: a program of the repository may keep it waiting", c.args[0], c.dir, bridge.Span(maxTime))
 	case errors.As(err, &exit):
 		done.code = exit.ExitCode()
-		return done, &failure{args: c.args, code: done.code, text: text.kept.String()}
+		return done, &failure{args: c.args, code: done.code, text: text.output.String()}
 	case err != nil:
 		return done, bridge.Errorf(bridge.Unavailable, "git cannot be started in %s: %w", c.dir, err)
 	case out.cut && c.limit == 0:
@@ -281,16 +281,16 @@ func (g *program) once(ctx context.Context, c call) (result, error) {
 
 // bounded keeps the start of the data that is written to it.
 type bounded struct {
-	kept  bytes.Buffer // not embedded: its ReadFrom would bypass the limit
-	limit int
-	cut   bool
+	output bytes.Buffer // not embedded: its ReadFrom would bypass the limit
+	limit  int
+	cut    bool
 }
 
 // Write accepts all data and keeps the part within the limit. Its error is always nil.
 func (b *bounded) Write(p []byte) (int, error) {
-	room := b.limit - b.kept.Len()
+	room := b.limit - b.output.Len()
 	b.cut = b.cut || len(p) > room
-	b.kept.Write(p[:min(len(p), room)])
+	b.output.Write(p[:min(len(p), room)])
 	return len(p), nil
 }
 

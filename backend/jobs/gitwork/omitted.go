@@ -48,20 +48,20 @@ func whyUnread(err error) string {
 // boundedOmissions sorts omissions, drops duplicates and nested ones, and cuts the list.
 func boundedOmissions(all []Omission) []Omission {
 	slices.SortStableFunc(all, func(a, b Omission) int { return strings.Compare(a.Path, b.Path) })
-	var kept []Omission
+	var bounded []Omission
 	for _, omission := range all {
-		if n := len(kept); n > 0 {
-			last := kept[n-1].Path
+		if n := len(bounded); n > 0 {
+			last := bounded[n-1].Path
 			if last == omission.Path || strings.TrimSuffix(last, "/") == omission.Path || strings.HasPrefix(omission.Path, strings.TrimSuffix(last, "/")+"/") {
 				continue
 			}
 		}
-		kept = append(kept, omission)
+		bounded = append(bounded, omission)
 	}
-	if more := len(kept) - maxOmissions; more > 0 {
-		kept = append(kept[:maxOmissions:maxOmissions], Omission{bridge.Counted(more, "more file or folder"), "cannot be kept either"})
+	if more := len(bounded) - maxOmissions; more > 0 {
+		bounded = append(bounded[:maxOmissions:maxOmissions], Omission{bridge.Counted(more, "more file or folder"), "cannot be kept either"})
 	}
-	return kept
+	return bounded
 }
 
 // Sentences returns omissions as display text.
@@ -97,7 +97,7 @@ func unreadFiles(text string) (omitted []Omission) {
 
 // readable separates the names that git can store from the others, with reasons. Git
 // can also store the removal of a missing name.
-func readable(top string, names []string) (kept []string, omitted []Omission) {
+func readable(top string, names []string) (readableNames []string, omitted []Omission) {
 	for _, name := range names {
 		path := filepath.Join(top, filepath.FromSlash(name))
 		info, err := os.Lstat(path)
@@ -115,9 +115,9 @@ func readable(top string, names []string) (kept []string, omitted []Omission) {
 			omitted = append(omitted, Omission{name, whySpecial})
 			continue
 		}
-		kept = append(kept, name)
+		readableNames = append(readableNames, name)
 	}
-	return kept, omitted
+	return readableNames, omitted
 }
 
 // canRead reads the first byte of a regular file.
@@ -176,10 +176,10 @@ func (g *program) special(ctx context.Context, c call, top, within string) ([]Om
 // notIgnored returns the omissions that git does not ignore.
 func (g *program) notIgnored(ctx context.Context, c call, found []Omission) ([]Omission, error) {
 	const here = "./" // so that no name begins with pathspec magic
-	asked := func(o Omission) string { return here + strings.TrimSuffix(o.Path, "/.git") }
+	pathOf := func(o Omission) string { return here + strings.TrimSuffix(o.Path, "/.git") }
 	var names []string
 	for _, omission := range found {
-		names = append(names, asked(omission))
+		names = append(names, pathOf(omission))
 	}
 	c.args, c.input = []string{"check-ignore", "-z", "--stdin"}, joined(names)
 	c.env = append(slices.Clone(c.env), "GIT_LITERAL_PATHSPECS=0") // check-ignore rejects literal pathspecs
@@ -188,7 +188,7 @@ func (g *program) notIgnored(ctx context.Context, c call, found []Omission) ([]O
 		return nil, err
 	}
 	ignored := fields(done.out)
-	return slices.DeleteFunc(found, func(o Omission) bool { return slices.Contains(ignored, asked(o)) }), nil
+	return slices.DeleteFunc(found, func(o Omission) bool { return slices.Contains(ignored, pathOf(o)) }), nil
 }
 
 // isRepository reports whether a path named .git is a repository's folder, or a file

@@ -191,8 +191,8 @@ func isCopy(w Worktree, name string) bool {
 		return false
 	}
 	here, _, err := disk.Checksum(filepath.Join(w.Path, name))
-	there, _, mainErr := disk.Checksum(filepath.Join(w.Main, name))
-	return err == nil && mainErr == nil && here == there
+	mainSum, _, mainErr := disk.Checksum(filepath.Join(w.Main, name))
+	return err == nil && mainErr == nil && here == mainSum
 }
 
 // holdsOther returns which content of a worktree no commit can hold, or "". It may be

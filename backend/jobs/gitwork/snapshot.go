@@ -92,10 +92,10 @@ func (g *Git) snapshot(ctx context.Context, top string, only readOnly) (files ta
 	add := with("update-index", "--add", "--remove", "-z", "--stdin")
 	add.input = joined(names)
 	if _, err = g.tamedFor(ctx, add, only); err != nil {
-		kept, omitted := readable(top, names) // git stops at the first error
+		included, omitted := readable(top, names) // git stops at the first error
 		if len(omitted) > 0 {
 			files.omitted = append(files.omitted, omitted...)
-			add.input = joined(kept)
+			add.input = joined(included)
 			_, err = g.tamedFor(ctx, add, only)
 		}
 	}

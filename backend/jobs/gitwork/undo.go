@@ -61,12 +61,12 @@ func (l landing) isOfNext(ctx context.Context, change FileChange, nextTree strin
 	if err != nil || change.Status == "deleted" {
 		return false, err
 	}
-	var there string
+	var content string
 	switch {
 	case info.Mode().IsRegular():
-		there, err = readUpTo(path, maxOutput)
+		content, err = readUpTo(path, maxOutput)
 	case info.Mode()&fs.ModeSymlink != 0:
-		there, err = os.Readlink(path)
+		content, err = os.Readlink(path)
 	default:
 		return false, nil
 	}
@@ -77,7 +77,7 @@ func (l landing) isOfNext(ctx context.Context, change FileChange, nextTree strin
 	if codeOf(err) >= 0 {
 		return false, nil // the path of a submodule
 	}
-	return strings.HasPrefix(next.out, there), err
+	return strings.HasPrefix(next.out, content), err
 }
 
 func readUpTo(path string, limit int64) (string, error) {

@@ -23,10 +23,10 @@ type Files struct {
 
 // Folder returns the folder of a job's runner, in the archive for an archived job.
 func (f Files) Folder(name string) string {
-	here, there := filepath.Join(f.Home, "jobs", name), filepath.Join(f.Archive, "jobs", name)
+	here, archived := filepath.Join(f.Home, "jobs", name), filepath.Join(f.Archive, "jobs", name)
 	if _, err := os.Lstat(here); err != nil {
-		if _, err := os.Lstat(there); err == nil {
-			return there
+		if _, err := os.Lstat(archived); err == nil {
+			return archived
 		}
 	}
 	return here
@@ -70,9 +70,9 @@ func NoteWorktree(entry *job.Job, worktree *job.Worktree) bool {
 // CopyEntry copies the entry to the archive. It fails with Conflict if the archive has
 // another job with that name.
 func (f Files) CopyEntry(entry job.Job) error {
-	there, err := ReadEntry(f.Entry(entry.Name))
+	existing, err := ReadEntry(f.Entry(entry.Name))
 	switch {
-	case err == nil && (there.Prompt != entry.Prompt || there.FirstStartedAt != entry.FirstStartedAt):
+	case err == nil && (existing.Prompt != entry.Prompt || existing.FirstStartedAt != entry.FirstStartedAt):
 		return bridge.Errorf(bridge.Conflict, "the archive has another job named %s: both are kept", entry.Name)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
@@ -108,9 +108,9 @@ func (f Files) MoveAll(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	asked, failed := f.approvalsByJob()
+	approvals, failed := f.approvalsByJob()
 	for _, name := range names {
-		failed = errors.Join(failed, Move(f.Home, f.Archive, name, asked[name]))
+		failed = errors.Join(failed, Move(f.Home, f.Archive, name, approvals[name]))
 	}
 	return failed
 }
@@ -119,13 +119,13 @@ func (f Files) MoveAll(names []string) error {
 // which stay.
 func (f Files) approvalsByJob() (map[string][]string, error) {
 	ids, err := f.Approvals()
-	asked := map[string][]string{}
+	approvals := map[string][]string{}
 	for _, id := range ids {
 		if approval, err := f.ReadApproval(id); err == nil && approval.Job != "" {
-			asked[approval.Job] = append(asked[approval.Job], id)
+			approvals[approval.Job] = append(approvals[approval.Job], id)
 		}
 	}
-	return asked, err
+	return approvals, err
 }
 
 const maxApprovalBytes = 1 << 20

@@ -14,26 +14,26 @@ import (
 // are never resent automatically. It fails if the journal cannot be opened; a missing one is
 // empty.
 func StartedDeliveries(folder string, run int) (map[string]bool, error) {
-	var begun map[string]bool
+	var started map[string]bool
 	err := readJournal(folder, run, func(entry journalEntry) {
-		if begun == nil {
-			begun = map[string]bool{}
+		if started == nil {
+			started = map[string]bool{}
 		}
 		switch entry.Kind {
 		case "message":
-			begun[entry.ID] = true
+			started[entry.ID] = true
 		case "sent":
-			begun[entry.ID] = entry.Error == ""
+			started[entry.ID] = entry.Error == ""
 		}
 	})
-	return begun, err
+	return started, err
 }
 
 // PromptStarted reports whether the runner of a run began to hand over its prompt. If the runner
 // died then, the agent may have the prompt. It fails if the journal cannot be opened.
-func PromptStarted(folder string, run int) (begun bool, err error) {
-	err = readJournal(folder, run, func(entry journalEntry) { begun = begun || entry.Kind == "prompt" })
-	return begun, err
+func PromptStarted(folder string, run int) (started bool, err error) {
+	err = readJournal(folder, run, func(entry journalEntry) { started = started || entry.Kind == "prompt" })
+	return started, err
 }
 
 // journalEntry is what the broker reads of an entry of a runner's journal.

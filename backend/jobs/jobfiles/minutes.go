@@ -7,6 +7,6 @@ func Minutes(until, now time.Time) *int64 {
 	if until.IsZero() {
 		return nil
 	}
-	left := max(0, int64(until.Sub(now).Round(time.Minute)/time.Minute))
-	return &left
+	minutes := max(0, int64(until.Sub(now).Round(time.Minute)/time.Minute))
+	return &minutes
 }

@@ -13,9 +13,9 @@ import (
 // log, transcript and last the folder. By the folder the next start finds the rest after a
 // crash. Each file moves as a whole, so it is in one place or in both. Move fails at the first
 // file that cannot be moved, also if the archive has a different file of that name.
-func Move(home, archive, name string, asked []string) error {
+func Move(home, archive, name string, approvals []string) error {
 	folder, archived := filepath.Join(home, "jobs", name), filepath.Join(archive, "jobs", name)
-	for _, id := range asked {
+	for _, id := range approvals {
 		if err := disk.MakeDir(folder); err != nil {
 			return err
 		}
@@ -48,8 +48,8 @@ func move(from, to string) error {
 		return err
 	}
 	sum, _, sumErr := disk.Checksum(from)
-	there, _, thereErr := disk.Checksum(to)
-	if sumErr != nil || thereErr != nil || sum != there {
+	targetSum, _, thereErr := disk.Checksum(to)
+	if sumErr != nil || thereErr != nil || sum != targetSum {
 		return err
 	}
 	return disk.Files{}.RemoveCopied(from)

@@ -44,8 +44,8 @@ func (f Files) turn(entry job.Job, run int) Turn {
 		envelope, _, err := runs.ReadEnvelope(disk.Regular(path), entry.Name, MaxTurnAnswer)
 		switch {
 		case err == nil && envelope.Run == run:
-			shown := envelope.Shown(path)
-			turn.Result, turn.Problem = &shown, ""
+			visible := envelope.Shown(path)
+			turn.Result, turn.Problem = &visible, ""
 			if envelope.Message != "" {
 				turn.Message, turn.By = envelope.Message, envelope.MessageBy
 			}

@@ -167,8 +167,8 @@ func (r *Repositories) record(name string, landing *job.Landing, branch string, 
 		}
 		entry.Landing = nil
 		if landing != nil {
-			kept := *landing // the caller continues to use its own value
-			entry.Landing = &kept
+			stored := *landing // the caller continues to use its own value
+			entry.Landing = &stored
 		}
 		if branch != "" {
 			entry.Worktree.Branch = branch

@@ -145,12 +145,12 @@ func (r *Repositories) expire(ctx context.Context, entry job.Job) {
 	if !entry.Landing.IsDone(string(gitwork.Discard)) || w.Exists() || w.ExpiredAt > 0 || r.opts.Now().Sub(entry.Landing.At.Time()) < discardedFor {
 		return
 	}
-	gone, err := r.git(entry.Name).Expire(ctx, gitwork.Recorded(*w), entry.Name, entry.Landing.Head)
+	deleted, err := r.git(entry.Name).Expire(ctx, gitwork.Recorded(*w), entry.Name, entry.Landing.Head)
 	if err != nil {
 		r.opts.Failed("drop the discarded branch of "+entry.Name, err)
 		return
 	}
-	r.opts.Log.Info("a discarded branch is looked after no more", "job", entry.Name, "branch", w.Branch, "head", entry.Landing.Head, "dropped", gone)
+	r.opts.Log.Info("a discarded branch is looked after no more", "job", entry.Name, "branch", w.Branch, "head", entry.Landing.Head, "dropped", deleted)
 	r.opts.Failed("note that the branch of "+entry.Name+" is gone", r.opts.Book.Update(entry.Name, func(entry *job.Job) error {
 		entry.Worktree.ExpiredAt = job.Millis(r.opts.Now().UnixMilli())
 		return nil

@@ -27,7 +27,7 @@ type known struct {
 	results   int
 	refused   string // the error of its PC's last refusal
 	approvals map[string]job.Approval
-	asked     map[string]bool // the recipients to whom this process sent each approval
+	notified  map[string]bool // the recipients to whom this process sent each approval
 }
 
 func (b *Book) ofLocked(name string) *known {
@@ -36,7 +36,7 @@ func (b *Book) ofLocked(name string) *known {
 	}
 	k := b.jobs[name]
 	if k == nil {
-		k = &known{approvals: map[string]job.Approval{}, asked: map[string]bool{}}
+		k = &known{approvals: map[string]job.Approval{}, notified: map[string]bool{}}
 		b.jobs[name] = k
 	}
 	return k
@@ -73,21 +73,21 @@ func (b *Book) RecordReport(entry job.Job, value remote.Value, at time.Time) (ne
 // askLocked records the approvals of a job's report. An open approval that the report
 // omits is withdrawn.
 func (b *Book) askLocked(k *known, entry job.Job, value remote.Value, at time.Time) (changed bool) {
-	told := map[string]bool{}
-	for _, said := range value.Approvals {
-		if bridge.CheckID("the approval", said.ID) != nil || !slices.Contains(approvalStates, said.State) || b.isOthersLocked(k, said.ID) {
+	reported := map[string]bool{}
+	for _, reportedApproval := range value.Approvals {
+		if bridge.CheckID("the approval", reportedApproval.ID) != nil || !slices.Contains(approvalStates, reportedApproval.State) || b.isOthersLocked(k, reportedApproval.ID) {
 			continue
 		}
-		approval, present := approvalOf(entry, said, shift(value, at)), k.approvals[said.ID]
+		approval, present := approvalOf(entry, reportedApproval, shift(value, at)), k.approvals[reportedApproval.ID]
 		approval.AnsweredBy = cmp.Or(present.AnsweredBy, approval.AnsweredBy)
 		if len(present.PassedUp) > 0 {
 			approval.By, approval.PassedUp = present.By, present.PassedUp
 		}
-		told[said.ID], changed = true, changed || approval.State != present.State
-		k.approvals[said.ID] = approval
+		reported[reportedApproval.ID], changed = true, changed || approval.State != present.State
+		k.approvals[reportedApproval.ID] = approval
 	}
 	for id, approval := range k.approvals {
-		if !told[id] && !approval.IsSettled() && approval.Withdraw() == nil {
+		if !reported[id] && !approval.IsSettled() && approval.Withdraw() == nil {
 			k.approvals[id], changed = approval, true
 		}
 	}
@@ -190,20 +190,20 @@ func (b *Book) First(approval job.Approval, recipient string) (first bool, undo 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k, key := b.ofLocked(approval.Job), approval.ID+" "+recipient
-	first = !k.asked[key]
-	k.asked[key] = true
+	first = !k.notified[key]
+	k.notified[key] = true
 	return first, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		delete(k.asked, key)
+		delete(k.notified, key)
 	}
 }
 
 // Forget removes the jobs that are no longer kept.
-func (b *Book) Forget(kept func(name string) bool) {
+func (b *Book) Forget(isStored func(name string) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.jobs, func(name string, _ *known) bool { return !kept(name) })
+	maps.DeleteFunc(b.jobs, func(name string, _ *known) bool { return !isStored(name) })
 }
 
 const maxWorkdirChars = 4096

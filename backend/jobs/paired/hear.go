@@ -53,18 +53,18 @@ func (j *Jobs) lost(entry job.Job, outcome job.Outcome, why string) error {
 
 // Followed lists the jobs that may still send reports.
 func (j *Jobs) Followed() (list []job.Job) {
-	kept := map[string]bool{}
+	names := map[string]bool{}
 	for _, entry := range j.opts.Registry.All() {
 		if entry.Mirror == nil {
 			continue
 		}
-		kept[entry.Name] = true
+		names[entry.Name] = true
 		resumes := entry.State == job.Limit && entry.LimitUntil > 0 && !entry.CancelAsked
 		if !entry.State.IsEnded() || !entry.ResultSent || resumes || entry.Mirror.ToldAt > 0 {
 			list = append(list, entry)
 		}
 	}
-	j.book.Forget(func(name string) bool { return kept[name] })
+	j.book.Forget(func(name string) bool { return names[name] })
 	return list
 }
 

@@ -73,22 +73,22 @@ func (j *Jobs) ReadLog(ctx context.Context, entry job.Job, from int64) (jobfiles
 // Diff reads the changes of a job on another PC. It fails with that PC's error, with TooLarge
 // if the changes exceed the limit, and with Invalid if they cannot be decoded.
 func (j *Jobs) Diff(ctx context.Context, entry job.Job) (diff landing.Diff, err error) {
-	var whole []byte
+	var full []byte
 	for version := ""; ; {
-		value, err := j.ask(ctx, entry, remote.Request{Operation: remote.ReadDiff, From: int64(len(whole)), Of: version}, nil)
+		value, err := j.ask(ctx, entry, remote.Request{Operation: remote.ReadDiff, From: int64(len(full)), Of: version}, nil)
 		switch {
 		case err != nil:
 			return diff, err
 		case value.Part.Size > maxDiffBytes:
 			return diff, bridge.Errorf(bridge.TooLarge, "what %s changed needs %s: look at it on %s", entry.Name, bridge.Size(value.Part.Size), entry.Remote.Host)
-		case len(value.Part.Data) == 0 && value.Part.Size > int64(len(whole)):
+		case len(value.Part.Data) == 0 && value.Part.Size > int64(len(full)):
 			return diff, bridge.Errorf(bridge.Internal, "%s sent an empty part", entry.Remote.Host)
 		}
-		if whole, version = append(whole, value.Part.Data...), value.Part.Of; int64(len(whole)) >= value.Part.Size {
+		if full, version = append(full, value.Part.Data...), value.Part.Of; int64(len(full)) >= value.Part.Size {
 			break
 		}
 	}
-	if err := json.Unmarshal(whole, &diff); err != nil {
+	if err := json.Unmarshal(full, &diff); err != nil {
 		return diff, bridge.WithCause(bridge.Invalid, err, "what "+entry.Remote.Host+" says that "+entry.Name+" changed cannot be read")
 	}
 	return diff, nil

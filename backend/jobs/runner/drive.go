@@ -253,12 +253,12 @@ func (d *drive) settle() {
 		return
 	}
 	stopped := d.stop != "" && d.stop != job.ForSilence
-	wait, again := job.RetryAfter(d.last.Why, d.state.Tried)
+	wait, retry := job.RetryAfter(d.last.Why, d.state.Tried)
 	switch {
 	case stopped && d.resumed != nil:
 		d.proceed()
-	case stopped && (again || d.last.Why == job.EndInterrupted): // the run waits for an order to continue
-	case again:
+	case stopped && (retry || d.last.Why == job.EndInterrupted): // the run waits for an order to continue
+	case retry:
 		d.retryAt = d.Now().Add(wait)
 	default:
 		d.close()
@@ -467,12 +467,12 @@ func (d *drive) turnEnded(end job.TurnEnded) {
 	if !d.closing || d.last == nil || end.Why == job.EndAnswer {
 		d.last = &end
 	}
-	words := "! the turn ended: " + string(end.Why)
+	text := "! the turn ended: " + string(end.Why)
 	if end.Message != "" {
-		words += ": " + end.Message
+		text += ": " + end.Message
 	}
 	if end.Why != job.EndAnswer {
-		d.line(words)
+		d.line(text)
 	}
 }
 

@@ -211,7 +211,7 @@ func (r *runner) checkLinks() error {
 		folders = append(folders, w.Path, w.RepoRoot)
 	}
 	for _, folder := range folders {
-		if there, err := disk.CanonicalTarget(folder); err != nil || there != folder {
+		if canonical, err := disk.CanonicalTarget(folder); err != nil || canonical != folder {
 			return bridge.Errorf(bridge.Denied, "%s is not the folder any more that was allowed: a link leads elsewhere", folder)
 		}
 	}
@@ -235,8 +235,8 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 		}
 		had = worktree
 	}
-	again, err := r.git().Again(ctx, gitwork.Recorded(had), r.spec.Job)
-	if err == nil && again {
+	reused, err := r.git().Again(ctx, gitwork.Recorded(had), r.spec.Job)
+	if err == nil && reused {
 		r.made = &had
 		had.ReclaimedAt, had.Bytes = 0, 0
 		err = r.makeReady(ctx, gitwork.Recorded(had))
@@ -244,7 +244,7 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	checkout, err := r.own(ctx, gitwork.Recorded(had), isNew, again)
+	checkout, err := r.own(ctx, gitwork.Recorded(had), isNew, reused)
 	if err != nil {
 		return err
 	}
@@ -259,8 +259,8 @@ func (r *runner) settleInWorktree(ctx context.Context) error {
 // own verifies that the worktree still belongs to the job, and records git's data on it
 // before the job begins. An older job has no record, and its current settings are not
 // trusted.
-func (r *runner) own(ctx context.Context, w gitwork.Worktree, isNew, again bool) (job.Checkout, error) {
-	if r.state.Checkout != nil && !again {
+func (r *runner) own(ctx context.Context, w gitwork.Worktree, isNew, reused bool) (job.Checkout, error) {
+	if r.state.Checkout != nil && !reused {
 		return r.git().Describe(ctx, w)
 	}
 	checkout, err := r.Git.Describe(ctx, w)

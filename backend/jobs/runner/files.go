@@ -186,7 +186,7 @@ type Found struct {
 	Unclear []Entry
 
 	// begun and before are the marks of this run and the previous one; zero if it never began.
-	begun, before sandbox.Mark
+	startMark, before sandbox.Mark
 	// driver is the running runner, by the state or, before the first state, by its
 	// claim of this run.
 	driver  job.Process
@@ -213,7 +213,7 @@ func ReadFiles(folder string) (Found, error) {
 		return Found{}, err
 	}
 	found.Unclear = unclear(entries, spec.Run)
-	if found.begun, err = orphans.MarkOf(folder, spec.Run); err != nil {
+	if found.startMark, err = orphans.MarkOf(folder, spec.Run); err != nil {
 		return Found{}, err
 	}
 	if found.before, err = orphans.MarkOf(folder, spec.Run-1); err != nil {
@@ -269,7 +269,7 @@ func (f Found) End(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reapTime)
 	defer cancel()
 	var err error
-	for _, mark := range []sandbox.Mark{f.begun, f.before} {
+	for _, mark := range []sandbox.Mark{f.startMark, f.before} {
 		if mark != (sandbox.Mark{}) || len(f.State.Processes) > 0 {
 			err = errors.Join(err, sandbox.End(ctx, mark, f.State.Processes))
 		}

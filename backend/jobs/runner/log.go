@@ -24,20 +24,20 @@ type runLog struct {
 const usualLogBytes = 1 << 30
 
 // room is how many bytes a run may still write to a file (SEC-11).
-type room struct{ left, most int64 }
+type room struct{ remaining, most int64 }
 
 func newRoom(most int64) room {
 	most = cmp.Or(most, usualLogBytes)
-	return room{left: most, most: most}
+	return room{remaining: most, most: most}
 }
 
 // take takes room for that many bytes. last is true once, when the room is used up.
 func (r *room) take(bytes int) (ok, last bool) {
-	if r.left <= 0 {
+	if r.remaining <= 0 {
 		return false, false
 	}
-	r.left -= int64(bytes)
-	return r.left > 0, r.left <= 0
+	r.remaining -= int64(bytes)
+	return r.remaining > 0, r.remaining <= 0
 }
 
 // full returns the last sentence of a file without room.
@@ -82,11 +82,11 @@ func (l *runLog) line(text string) {
 
 // cutSentence returns the sentence that reports a cut or omitted line of the agent.
 func cutSentence(cut job.LineCut) string {
-	said := "! A line of the agent has " + bridge.Size(cut.Bytes)
+	text := "! A line of the agent has " + bridge.Size(cut.Bytes)
 	if cut.Kept == 0 {
-		return said + ", more than Bridge reads: Bridge left it out."
+		return text + ", more than Bridge reads: Bridge left it out."
 	}
-	return said + ": Bridge cut its long texts, and keeps " + bridge.Size(cut.Kept) + " of it."
+	return text + ": Bridge cut its long texts, and keeps " + bridge.Size(cut.Kept) + " of it."
 }
 
 func (l *runLog) close() error { return l.file.Close() }

@@ -82,11 +82,11 @@ func (d *drive) goOn(order api.Order) {
 
 // proceed continues after a stop: with the messages that arrived meanwhile, or else with ours.
 func (d *drive) proceed() {
-	stop, word, messages := d.stop, d.resumed, d.held
+	stop, order, messages := d.stop, d.resumed, d.held
 	d.stop, d.stopID, d.resumed, d.held = "", "", nil, nil
 	d.watch.Allow(stop, d.Now())
-	d.noteSent(word.ID, nil)
-	d.outcome(word.ID, nil)
+	d.noteSent(order.ID, nil)
+	d.outcome(order.ID, nil)
 	if stop == job.ForSilence {
 		return
 	}

@@ -40,12 +40,12 @@ func Link(reconnector *ipc.Reconnector) func(context.Context) (Broker, error) {
 // reporter reports news to the current broker and receives its orders. It waits for
 // brokers, so that the rest of the run does not block.
 type reporter struct {
-	connect func(context.Context) (Broker, error)
-	hello   api.RunnerHello
-	orders  chan api.Order
-	taken   chan struct{}    // closed when the result is taken or unwanted
-	wake    lifecycle.Signal // there is news
-	done    sync.WaitGroup
+	connect  func(context.Context) (Broker, error)
+	hello    api.RunnerHello
+	orders   chan api.Order
+	accepted chan struct{}    // closed when the result is taken or unwanted
+	wake     lifecycle.Signal // there is news
+	done     sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
 	state    *runs.StateFile
@@ -59,7 +59,7 @@ type reporter struct {
 func newReporter(connect func(context.Context) (Broker, error), spec runs.SpecFile) *reporter {
 	return &reporter{
 		connect: connect, hello: api.RunnerHello{Job: spec.Job, Run: spec.Run, Token: spec.Token},
-		orders: make(chan api.Order), taken: make(chan struct{}), wake: lifecycle.NewSignal(),
+		orders: make(chan api.Order), accepted: make(chan struct{}), wake: lifecycle.NewSignal(),
 		open: map[string]job.Approval{}, news: map[string]job.Approval{},
 	}
 }
@@ -199,7 +199,7 @@ func (r *reporter) leave() {
 func (r *reporter) leaveLocked() {
 	if !r.over {
 		r.over = true
-		close(r.taken)
+		close(r.accepted)
 	}
 }
 

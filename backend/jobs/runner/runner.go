@@ -118,8 +118,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if r.spec, err = r.files.spec(); err != nil {
 		return err
 	}
-	ctx, left := whileAtHome(ctx, o.Folder, cmp.Or(o.LookEvery, lookEvery))
-	defer left()
+	ctx, cancel := whileAtHome(ctx, o.Folder, cmp.Or(o.LookEvery, lookEvery))
+	defer cancel()
 	defer func() { err = errors.Join(err, r.claim.Release()) }()
 	r.reporter = newReporter(o.Broker, r.spec)
 	ending, stop := context.WithCancel(context.WithoutCancel(ctx)) // a run that is asked to end still reports
@@ -303,7 +303,7 @@ func (r *runner) deliver(ctx context.Context, result *api.RunnerResult) {
 		case order := <-r.reporter.orders:
 			r.reporter.outcome(api.OrderOutcome{ID: order.ID, Error: errEnded})
 			continue
-		case <-r.reporter.taken:
+		case <-r.reporter.accepted:
 			r.at(StepDelivered)
 		case <-timer.C:
 		case <-ctx.Done():

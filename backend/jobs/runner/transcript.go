@@ -121,24 +121,24 @@ func saidIn(entry Entry, supervisor string) (statement runs.Said, ok bool) {
 }
 
 // hear returns the transcript lines of an agent's event.
-func (t *transcript) hear(event job.Event) (said []runs.Said) {
+func (t *transcript) hear(event job.Event) (entries []runs.Said) {
 	switch e := event.(type) {
 	case job.Text:
 		t.last = e.Text
-		said = append(said, runs.Said{Kind: runs.SaidText, Text: e.Text})
+		entries = append(entries, runs.Said{Kind: runs.SaidText, Text: e.Text})
 	case job.StepStarted:
-		said = append(said, runs.Said{Kind: runs.SaidCall, ID: e.Step, Tool: e.Tool, Text: e.Subject, Input: e.Input})
+		entries = append(entries, runs.Said{Kind: runs.SaidCall, ID: e.Step, Tool: e.Tool, Text: e.Subject, Input: e.Input})
 	case job.StepEnded:
-		said = append(said, runs.Said{Kind: runs.SaidResult, ID: e.Step, State: e.State, Exit: e.Exit, Text: e.Output})
+		entries = append(entries, runs.Said{Kind: runs.SaidResult, ID: e.Step, State: e.State, Exit: e.Exit, Text: e.Output})
 	case job.TurnEnded:
 		if e.Text != "" && e.Text != t.last {
-			said = append(said, runs.Said{Kind: runs.SaidText, Text: e.Text})
+			entries = append(entries, runs.Said{Kind: runs.SaidText, Text: e.Text})
 		}
 		if e.Why != job.EndAnswer {
-			said = append(said, runs.Said{Kind: runs.SaidEnd, ID: string(e.Why), Text: e.Message})
+			entries = append(entries, runs.Said{Kind: runs.SaidEnd, ID: string(e.Why), Text: e.Message})
 		}
 		t.last = ""
 	default: // no line
 	}
-	return said
+	return entries
 }

@@ -411,9 +411,9 @@ func (t *Transfers) report(r *record, state string, done int64) {
 		p = &progress{}
 		t.moved[r.ID] = p
 	}
-	shown := p.state != state || done < p.reportedBytes || done-p.reportedBytes >= worthShowing
+	isWorthReporting := p.state != state || done < p.reportedBytes || done-p.reportedBytes >= worthShowing
 	p.state, p.done = state, done
-	if shown {
+	if isWorthReporting {
 		p.reportedBytes = done
 		t.changedLocked(p)
 	}

@@ -128,14 +128,14 @@ func (in *receiving) where() (at int64, done bool, err error) {
 	if in.why != nil {
 		return 0, false, in.why
 	}
-	told := make(chan int64, 1)
+	answer := make(chan int64, 1)
 	select {
-	case in.queue <- piece{tell: told}:
+	case in.queue <- piece{tell: answer}:
 	case <-in.ended:
 	case <-in.t.tasks.Done():
 	}
 	select {
-	case at = <-told:
+	case at = <-answer:
 		return at, false, nil
 	case <-in.ended:
 	}

@@ -27,7 +27,7 @@ type sending struct {
 	accepted *int64  // where the last offer resumes; nil while it is unanswered
 	done     bool
 	refused  error
-	heard    lifecycle.Signal // check again
+	received lifecycle.Signal // check again
 }
 
 // startLocked starts or resumes an outgoing transfer.
@@ -36,7 +36,7 @@ func (t *Transfers) startLocked(r *record) {
 		return
 	}
 	ctx, stop := context.WithCancelCause(t.tasks.Context())
-	s := &sending{t: t, record: r, stop: stop, ended: make(chan struct{}), heard: lifecycle.NewSignal(), window: newWindow()}
+	s := &sending{t: t, record: r, stop: stop, ended: make(chan struct{}), received: lifecycle.NewSignal(), window: newWindow()}
 	t.out[r.ID] = s
 	state := api.TransferPreparing
 	if r.Offer.SHA256 != "" {
@@ -81,7 +81,7 @@ func (s *sending) run(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if pause, again := s.again(err); again {
+		if pause, retry := s.again(err); retry {
 			s.t.report(s.record, api.TransferWaiting, s.ackedNow())
 			err = pauseFor(ctx, pause)
 		}
@@ -254,11 +254,11 @@ func (s *sending) stream(ctx context.Context, manifest []byte, from int64) error
 		}
 		end := at + int64(len(next.data))
 		done, err := s.await(ctx, func() bool {
-			fits := end <= s.acked+s.window.bytes()
-			if fits {
+			isInWindow := end <= s.acked+s.window.bytes()
+			if isInWindow {
 				s.window.sent(end, s.t.opts.Now())
 			}
-			return fits
+			return isInWindow
 		})
 		if done || err != nil {
 			return err
@@ -322,7 +322,7 @@ func (s *sending) hear(frame remote.FileFrame) {
 	case remote.OfferFiles, remote.FileChunk:
 	}
 	s.mu.Unlock()
-	s.heard.Notify()
+	s.received.Notify()
 }
 
 // await waits for a condition over the received state, or for the transfer's end. Each
@@ -343,7 +343,7 @@ func (s *sending) await(ctx context.Context, is func() bool) (done bool, err err
 			return false, nil
 		}
 		select {
-		case <-s.heard:
+		case <-s.received:
 			patience.Reset(s.t.opts.Timing.Timeout)
 		case <-patience.C:
 			return false, errSilent

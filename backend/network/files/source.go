@@ -176,10 +176,10 @@ type content struct {
 	sources  []source
 	at       int64 // the position in the stream
 
-	file *os.File // the file being read; nil before
-	next int      // the next source
-	left int64    // bytes left in file
-	sum  hash.Hash
+	file      *os.File // the file being read; nil before
+	next      int      // the next source
+	remaining int64    // bytes left in file
+	sum       hash.Hash
 }
 
 // openContent opens the stream at a position. It also reads the part of the file before
@@ -213,7 +213,7 @@ func (c *content) open() (err error) {
 		return err
 	}
 	c.next++
-	c.left, c.sum = source.Bytes, sha256.New()
+	c.remaining, c.sum = source.Bytes, sha256.New()
 	return nil
 }
 
@@ -234,16 +234,16 @@ func (c *content) Read(p []byte) (n int, err error) {
 			return 0, err
 		}
 	}
-	if c.left > 0 {
-		n, err = c.file.Read(p[:min(int64(len(p)), c.left)])
+	if c.remaining > 0 {
+		n, err = c.file.Read(p[:min(int64(len(p)), c.remaining)])
 		_, _ = c.sum.Write(p[:n]) // it never fails
-		c.at, c.left = c.at+int64(n), c.left-int64(n)
+		c.at, c.remaining = c.at+int64(n), c.remaining-int64(n)
 	}
-	if c.left > 0 && err == nil {
+	if c.remaining > 0 && err == nil {
 		return n, nil
 	}
 	source := c.sources[c.next-1]
-	if c.left > 0 || hex.EncodeToString(c.sum.Sum(nil)) != source.SHA256 {
+	if c.remaining > 0 || hex.EncodeToString(c.sum.Sum(nil)) != source.SHA256 {
 		if err == nil || errors.Is(err, io.EOF) {
 			err = errChanged(source.From)
 		}

@@ -46,16 +46,16 @@ type store struct {
 	root     *os.Root // of the content; nil before the manifest is complete
 	next     int      // the file after the present one
 
-	file  *os.File // the present one; nil between two
-	left  int64    // bytes that the present file lacks
-	begun int64    // bytes written since the disk was last told to start
-	sum   hash.Hash
-	fresh map[string]bool // folders of the content whose names may not be durable
+	file       *os.File // the present one; nil between two
+	remaining  int64    // bytes that the present file lacks
+	flushing   int64    // bytes written since the disk was last told to start
+	sum        hash.Hash
+	newFolders map[string]bool // folders of the content whose names may not be durable
 }
 
 // openStore resumes the data of a transfer, or starts it.
 func openStore(files disk.Files, folder string, offer remote.FileOffer) (*store, error) {
-	s := &store{disk: files, folder: folder, offer: offer, fresh: map[string]bool{}}
+	s := &store{disk: files, folder: folder, offer: offer, newFolders: map[string]bool{}}
 	err := disk.MakeDir(folder)
 	if err == nil {
 		err = s.resume()
@@ -86,7 +86,7 @@ func (s *store) startOver() error {
 	if err := os.RemoveAll(s.folder); err != nil {
 		return err
 	}
-	*s = store{disk: s.disk, folder: s.folder, offer: s.offer, fresh: map[string]bool{}}
+	*s = store{disk: s.disk, folder: s.folder, offer: s.offer, newFolders: map[string]bool{}}
 	return disk.MakeDir(s.folder)
 }
 
@@ -106,18 +106,18 @@ func (s *store) resume() error {
 	if err := s.openContent(); err != nil {
 		return err
 	}
-	left := s.at - int64(len(encoded))
-	for ; s.next < len(s.manifest.Files) && left >= s.manifest.Files[s.next].Bytes && left > 0; s.next++ {
+	remaining := s.at - int64(len(encoded))
+	for ; s.next < len(s.manifest.Files) && remaining >= s.manifest.Files[s.next].Bytes && remaining > 0; s.next++ {
 		entry := s.manifest.Files[s.next]
 		info, err := s.root.Lstat(filepath.FromSlash(entry.Path))
 		if err != nil || !info.Mode().IsRegular() || info.Size() != entry.Bytes {
 			return errNothing
 		}
-		left -= entry.Bytes
+		remaining -= entry.Bytes
 	}
 	beyond := s.next
-	if left > 0 {
-		if err := s.reopen(s.manifest.Files[s.next], left); err != nil {
+	if remaining > 0 {
+		if err := s.reopen(s.manifest.Files[s.next], remaining); err != nil {
 			return err
 		}
 		beyond++
@@ -155,7 +155,7 @@ func (s *store) reopen(entry remote.FileEntry, have int64) error {
 	if err != nil {
 		return errNothing
 	}
-	s.file, s.left, s.sum, s.begun = file, entry.Bytes-have, sha256.New(), 0
+	s.file, s.remaining, s.sum, s.flushing = file, entry.Bytes-have, sha256.New(), 0
 	if err := file.Truncate(have); err != nil { // data beyond was never noted
 		return err
 	}
@@ -196,12 +196,12 @@ func (s *store) write(data []byte) error {
 				return err
 			}
 		}
-		n := min(s.left, int64(len(data)))
+		n := min(s.remaining, int64(len(data)))
 		if err := s.put(data[:n]); err != nil {
 			return err
 		}
 		data = data[n:]
-		if s.left == 0 {
+		if s.remaining == 0 {
 			if err := s.complete(); err != nil {
 				return err
 			}
@@ -262,10 +262,10 @@ func (s *store) create() error {
 		return err
 	}
 	for ; folder != "."; folder = path.Dir(folder) {
-		s.fresh[folder] = true
+		s.newFolders[folder] = true
 	}
-	s.fresh["."] = true
-	s.file, s.left, s.sum, s.begun = file, entry.Bytes, sha256.New(), 0
+	s.newFolders["."] = true
+	s.file, s.remaining, s.sum, s.flushing = file, entry.Bytes, sha256.New(), 0
 	s.next++
 	return nil
 }
@@ -279,11 +279,11 @@ func (s *store) put(data []byte) error {
 		return err
 	}
 	_, _ = s.sum.Write(data) // it never fails
-	s.at, s.left, s.begun = s.at+int64(len(data)), s.left-int64(len(data)), s.begun+int64(len(data))
-	if s.begun < spreadEvery {
+	s.at, s.remaining, s.flushing = s.at+int64(len(data)), s.remaining-int64(len(data)), s.flushing+int64(len(data))
+	if s.flushing < spreadEvery {
 		return nil
 	}
-	s.begun = 0
+	s.flushing = 0
 	return disk.StartSync(s.file)
 }
 
@@ -331,12 +331,12 @@ func (s *store) flush() error {
 			return err
 		}
 	}
-	for folder := range s.fresh {
+	for folder := range s.newFolders {
 		if err := s.disk.SyncDir(filepath.Join(s.content(), filepath.FromSlash(folder))); err != nil {
 			return err
 		}
 	}
-	clear(s.fresh)
+	clear(s.newFolders)
 	return nil
 }
 
@@ -347,10 +347,10 @@ func (s *store) finish() error {
 	}
 	for _, file := range s.manifest.Files { // also those created before a restart
 		for folder := path.Dir(file.Path); folder != "."; folder = path.Dir(folder) {
-			s.fresh[folder] = true
+			s.newFolders[folder] = true
 		}
 	}
-	s.fresh["."] = true
+	s.newFolders["."] = true
 	if err := s.flush(); err != nil {
 		return err
 	}

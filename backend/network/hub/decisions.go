@@ -80,35 +80,35 @@ func (d Decisions) Stream(ctx context.Context) (StreamState, error) {
 
 // Read returns messages of the stream from a sequence on. more is set if the stream continues.
 // It fails with Unavailable if the hub does not answer.
-func (d Decisions) Read(ctx context.Context, from uint64) (said []Said, more bool, err error) {
+func (d Decisions) Read(ctx context.Context, from uint64) (entries []Said, more bool, err error) {
 	h := d.h
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
 	_, more, err = h.readBatch(ctx, subject.DecisionStream(h.opts.Team), subject.DecisionSubjects(h.opts.Team), from, func(s stored) {
-		said = append(said, d.verify(s))
+		entries = append(entries, d.verify(s))
 	})
 	if err != nil {
 		return nil, false, h.wrapError(err)
 	}
-	for _, statement := range said {
+	for _, statement := range entries {
 		if bridge.CodeOf(statement.Refused) == bridge.NotFound {
-			return d.verifyAgain(ctx, said, more)
+			return d.verifyAgain(ctx, entries, more)
 		}
 	}
-	return said, more, nil
+	return entries, more, nil
 }
 
 // verifyAgain looks up senders again that were missing when the roster was read last.
-func (d Decisions) verifyAgain(ctx context.Context, said []Said, more bool) ([]Said, bool, error) {
+func (d Decisions) verifyAgain(ctx context.Context, entries []Said, more bool) ([]Said, bool, error) {
 	if err := d.h.readRoster(ctx, entryDropper(d.h)); err != nil {
 		return nil, false, d.h.wrapError(err)
 	}
-	for i := range said {
-		if bridge.CodeOf(said[i].Refused) == bridge.NotFound {
-			d.resolveName(&said[i])
+	for i := range entries {
+		if bridge.CodeOf(entries[i].Refused) == bridge.NotFound {
+			d.resolveName(&entries[i])
 		}
 	}
-	return said, more, nil
+	return entries, more, nil
 }
 
 // verify checks the signature of a message and finds its sender.

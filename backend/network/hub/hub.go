@@ -149,7 +149,7 @@ func Open(opts Options) (_ *Hub, err error) {
 	}
 	h := &Hub{
 		opts: opts, session: newSession(), connected: lifecycle.NewSignal(), evicted: lifecycle.NewSignal(), announcerDone: make(chan struct{}), publishToken: make(chan struct{}, 1), bulkToken: make(chan struct{}, 1), pcs: map[string]*member{},
-		queued: budget{left: maxQueuedBytes}, numbers: openNumbers(opts.Numbers, opts.Log),
+		queued: budget{remaining: maxQueuedBytes}, numbers: openNumbers(opts.Numbers, opts.Log),
 	}
 	h.state.Failed = "it was not reached yet"
 	h.Inbox = newInbox(h)
@@ -295,15 +295,15 @@ func (h *Hub) onDisconnected(err error) {
 
 // run announces this PC while it is connected, and expires the announcements of others.
 func (h *Hub) run() {
-	tick, again := time.NewTicker(h.opts.Timing.Presence), time.NewTimer(h.opts.Timing.Presence)
+	tick, retry := time.NewTicker(h.opts.Timing.Presence), time.NewTimer(h.opts.Timing.Presence)
 	defer tick.Stop()
-	defer again.Stop()
+	defer retry.Stop()
 	for failed := 0; ; {
 		var err error
 		select {
 		case <-h.connected:
 			err = h.onConnected()
-		case <-again.C:
+		case <-retry.C:
 			if !h.State().Up && h.conn.IsConnected() {
 				err = h.onConnected() // retry
 			}
@@ -322,7 +322,7 @@ func (h *Hub) run() {
 			h.onDisconnected(err)
 			failed++
 			tryOtherNode(h, failed)
-			again.Reset(h.pause(failed))
+			retry.Reset(h.pause(failed))
 		case h.State().Up:
 			failed = 0
 		}

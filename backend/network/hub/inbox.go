@@ -61,12 +61,12 @@ func (i *Inbox) Store(ctx context.Context, id string, frame remote.Frame) error 
 		h.reconnectSoon()
 		return bridge.Errorf(bridge.Unavailable, "%s (%s)", errAway, cmp.Or(state.Failed, "it comes back"))
 	}
-	whole, err := wire.EncodeWhole(frame)
+	encoded, err := wire.EncodeWhole(frame)
 	if err != nil {
 		return err
 	}
 	at := subject.Subject{Team: h.opts.Team, From: h.opts.Self, To: id, Sort: subject.Message}.String()
-	body, err := sealFor(h, id, at, slices.Concat(whole.Head, whole.Body))
+	body, err := sealFor(h, id, at, slices.Concat(encoded.Head, encoded.Body))
 	if err != nil {
 		return err
 	}
@@ -206,18 +206,18 @@ func (i *Inbox) handleStored(msg *nats.Msg) {
 		return // and it comes again
 	}
 	for pause := firstPause; err == nil; pause = min(2*pause, longestPause) {
-		taken := h.opts.Stored(h.tasks.Context(), from, frame, at)
+		storeErr := h.opts.Stored(h.tasks.Context(), from, frame, at)
 		if h.tasks.HasEnded() {
 			return // and it comes again
 		}
-		if taken == nil {
+		if storeErr == nil {
 			break
 		}
-		if !isPassing(taken) {
-			why, err = reason(taken), taken
+		if !isPassing(storeErr) {
+			why, err = reason(storeErr), storeErr
 			break
 		}
-		h.opts.Log.Warn("what lay in the team's hub cannot be stored now", "peer", from.Name, "err", taken)
+		h.opts.Log.Warn("what lay in the team's hub cannot be stored now", "peer", from.Name, "err", storeErr)
 		if _, err = h.Of(from.ID); err != nil {
 			why = Stranger // it was removed meanwhile
 			break
@@ -244,12 +244,12 @@ func isPassing(err error) bool {
 func (i *Inbox) openStored(msg *nats.Msg) (from remote.PC, frame remote.Frame, at time.Time, why Why, err error) {
 	h := i.h
 	why = Unsigned
-	said, err := subject.Parse(msg.Subject)
-	if err == nil && (said.Team != h.opts.Team || said.To != h.opts.Self || said.Sort != subject.Message) {
+	parsed, err := subject.Parse(msg.Subject)
+	if err == nil && (parsed.Team != h.opts.Team || parsed.To != h.opts.Self || parsed.Sort != subject.Message) {
 		err = bridge.Errorf(bridge.Invalid, "it was for another PC")
 	}
 	if err == nil {
-		_, err = verify(said.From, msg)
+		_, err = verify(parsed.From, msg)
 	}
 	body := msg.Data
 	if err == nil {
@@ -271,10 +271,10 @@ func (i *Inbox) openStored(msg *nats.Msg) (from remote.PC, frame remote.Frame, a
 	}
 	if err == nil {
 		why = Stranger
-		from, err = i.member(said.From)
+		from, err = i.member(parsed.From)
 	}
 	if err != nil {
-		return remote.PC{ID: said.From}, frame, at, why, err
+		return remote.PC{ID: parsed.From}, frame, at, why, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

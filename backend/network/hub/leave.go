@@ -45,8 +45,8 @@ func announceLeave(ctx context.Context, h *Hub, key string, publisher func(conte
 	<-h.announcerDone
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Timing.Answer)
 	defer cancel()
-	word := presence{Session: h.session, Gone: true, Left: key}
-	if err := h.publish(ctx, h.presenceKey(), word.encode(), publisher); err != nil {
+	announcement := presence{Session: h.session, Gone: true, Left: key}
+	if err := h.publish(ctx, h.presenceKey(), announcement.encode(), publisher); err != nil {
 		return bridge.WithCause(bridge.Unavailable, err, errAway+" ("+err.Error()+")")
 	}
 	return nil

@@ -106,9 +106,9 @@ func (h *Hub) announce(ctx context.Context) error {
 	every := h.opts.Timing.Presence * time.Duration(rarely)
 	h.nextAnnouncement = h.opts.Now().Add(every - every*time.Duration(rand.N(256))/1024 - h.opts.Timing.Presence/2) //nolint:gosec // so that a team's PCs do not keep step
 	h.presenceOverwritten.Store(false)
-	word := h.opts.Word()
-	said := presence{Session: h.session, Release: word.Release, Capabilities: word.Capabilities, TTL: int(h.opts.Timing.TTL.Seconds()) * rarely, Opens: h.opts.Open != nil}
-	return publishWithRetry(ctx, h, h.presenceKey(), said.encode())
+	announcement := h.opts.Word()
+	message := presence{Session: h.session, Release: announcement.Release, Capabilities: announcement.Capabilities, TTL: int(h.opts.Timing.TTL.Seconds()) * rarely, Opens: h.opts.Open != nil}
+	return publishWithRetry(ctx, h, h.presenceKey(), message.encode())
 }
 
 // publishWithRetry stores body under a subject of which only the newest message counts. It
@@ -176,24 +176,24 @@ func readRosterFrom(ctx context.Context, h *Hub, from uint64, refused func(pc st
 // the distance to the newest one, which is this PC's own.
 func (h *Hub) readPresence(ctx context.Context) error {
 	bucket := subject.PresenceBucket(h.opts.Team)
-	var words []stored
-	err := h.read(ctx, subject.BucketStream(bucket), subject.BucketKey(bucket, "*"), 1, func(s stored) { words = append(words, s) })
+	var messages []stored
+	err := h.read(ctx, subject.BucketStream(bucket), subject.BucketKey(bucket, "*"), 1, func(s stored) { messages = append(messages, s) })
 	if err != nil {
 		return err
 	}
 	var newest time.Time
-	for _, word := range words {
-		if word.at.After(newest) {
-			newest = word.at
+	for _, message := range messages {
+		if message.at.After(newest) {
+			newest = message.at
 		}
 	}
-	for _, word := range words {
-		if pc, err := subject.ParseBucketKey(bucket, word.msg.Subject); err == nil && pc == h.opts.Self {
+	for _, message := range messages {
+		if pc, err := subject.ParseBucketKey(bucket, message.msg.Subject); err == nil && pc == h.opts.Self {
 			h.mu.Lock()
-			h.clockSkew = h.opts.Now().Sub(word.at)
+			h.clockSkew = h.opts.Now().Sub(message.at)
 			h.mu.Unlock()
 		}
-		h.handlePresence(word.msg, newest.Sub(word.at))
+		h.handlePresence(message.msg, newest.Sub(message.at))
 	}
 	return nil
 }
@@ -272,9 +272,9 @@ func applyEntryLocked(h *Hub, e entry) (changed bool) {
 		}
 	}
 	m.sealKey = cmp.Or(e.member.Box, m.sealKey)
-	fresh := m.rosterNumber == 0
+	isNew := m.rosterNumber == 0
 	m.pc, m.rosterNumber, m.removed = remote.PC{ID: e.pc, Name: e.member.Name}, e.number, e.member.Removed
-	if fresh {
+	if isNew {
 		claimNameLocked(h, m)
 	} else {
 		h.assignNamesLocked()
@@ -316,7 +316,7 @@ func (h *Hub) handlePresence(msg *nats.Msg, age time.Duration) {
 		return
 	}
 	pc, err := subject.ParseBucketKey(subject.PresenceBucket(h.opts.Team), msg.Subject)
-	var word presence
+	var received presence
 	var number int64
 	why := Unsigned
 	if err == nil {
@@ -324,13 +324,13 @@ func (h *Hub) handlePresence(msg *nats.Msg, age time.Duration) {
 	}
 	if err == nil {
 		why = Malformed
-		word, err = parsePresence(msg.Data)
+		received, err = parsePresence(msg.Data)
 	}
 	if err != nil {
 		h.drop(pc, why, err)
 		return
 	}
-	if pc == h.opts.Self || age > word.ttl(h.opts.Timing.TTL) {
+	if pc == h.opts.Self || age > received.ttl(h.opts.Timing.TTL) {
 		return
 	}
 	h.mu.Lock()
@@ -342,8 +342,8 @@ func (h *Hub) handlePresence(msg *nats.Msg, age time.Duration) {
 		h.mu.Unlock() // removed, or not in the roster yet
 		return
 	}
-	changed := updatePresenceLocked(h, m, number, word, age, nil)
-	if word.Opens {
+	changed := updatePresenceLocked(h, m, number, received, age, nil)
+	if received.Opens {
 		m.sealKey = msg.Header.Get(subject.HeaderKey)
 	}
 	who := m.pc
@@ -355,17 +355,17 @@ func (h *Hub) handlePresence(msg *nats.Msg, age time.Duration) {
 
 // updatePresenceLocked applies an announcement if it is newer than the known one. told is the
 // line of the hub if the PC's own signature is unchecked.
-func updatePresenceLocked(h *Hub, m *member, number int64, word presence, age time.Duration, line *subject.Line) (changed bool) {
+func updatePresenceLocked(h *Hub, m *member, number int64, received presence, age time.Duration, line *subject.Line) (changed bool) {
 	if number < m.presenceNumber || number == m.presenceNumber && !m.lastHeard.IsZero() {
 		return false // a replay
 	}
 	now := h.opts.Now()
 	before := m.reachableSince
-	if word.Session != m.presence.Session {
+	if received.Session != m.presence.Session {
 		m.reachableSince = time.Time{} // numbers continue, so older frames stay dropped
 	}
-	m.presence, m.presenceNumber, m.lastHeard, m.unproven = word, number, now.Add(-age), line
-	if word.Gone {
+	m.presence, m.presenceNumber, m.lastHeard, m.unproven = received, number, now.Add(-age), line
+	if received.Gone {
 		m.forgetPresence()
 	} else if h.state.Up {
 		m.markReachable(now)
@@ -379,13 +379,13 @@ func updatePresenceLocked(h *Hub, m *member, number int64, word presence, age ti
 // handleDeparture handles the hub's message that a PC disconnected without an announcement.
 func handleDeparture(h *Hub, msg *nats.Msg) {
 	pc, err := subject.ParseBucketKey(subject.PresenceBucket(h.opts.Team), msg.Subject)
-	var left subject.Left
+	var departure subject.Left
 	var body []byte
 	if err == nil {
 		body, _, err = subject.Open(h.opts.Hub, msg.Subject, msg.Data)
 	}
 	if err == nil {
-		left, err = subject.ParseLeft(body)
+		departure, err = subject.ParseLeft(body)
 	}
 	if err != nil {
 		h.drop(pc, Unsigned, err)
@@ -397,7 +397,7 @@ func handleDeparture(h *Hub, msg *nats.Msg) {
 		h.mu.Unlock() // not in the team
 		return
 	}
-	changed, who := m.endPresence(left.Number), m.pc
+	changed, who := m.endPresence(departure.Number), m.pc
 	h.mu.Unlock()
 	if changed {
 		h.opts.Changed(who)

@@ -42,7 +42,7 @@ func subscribeTo(h *Hub, at string, take nats.MsgHandler) (*nats.Subscription, e
 
 // readSnapshot reads roster and presence from the connected node. told is false if the node is
 // no bridge-hub.
-func readSnapshot(ctx context.Context, h *Hub) (told bool, err error) {
+func readSnapshot(ctx context.Context, h *Hub) (loaded bool, err error) {
 	if h.opts.Roster != "" {
 		return false, nil
 	}
@@ -140,14 +140,14 @@ func applyLineLocked(h *Hub, m *member, line subject.Line, age time.Duration) (c
 		}
 		return false, nil
 	}
-	word, err := parsePresence(line.Word)
-	if err != nil || age > word.ttl(h.opts.Timing.TTL) {
+	received, err := parsePresence(line.Word)
+	if err != nil || age > received.ttl(h.opts.Timing.TTL) {
 		return false, err
 	}
-	if word.Opens {
+	if received.Opens {
 		m.sealKey = seal.Text(line.Key)
 	}
-	return updatePresenceLocked(h, m, line.Number, word, age, &line), nil
+	return updatePresenceLocked(h, m, line.Number, received, age, &line), nil
 }
 
 // endPresence marks a PC as absent as of the announcement with that number.
@@ -199,8 +199,8 @@ func reloadTeam(h *Hub) (err error) {
 	ctx, cancel := context.WithTimeout(h.tasks.Context(), h.opts.Timing.Answer)
 	defer cancel()
 	if h.hasSnapshot {
-		told, err := readSnapshot(ctx, h)
-		if err == nil && !told {
+		loaded, err := readSnapshot(ctx, h)
+		if err == nil && !loaded {
 			err = errors.New("the hub tells no more who is there")
 		}
 		return err

@@ -21,24 +21,24 @@ const (
 
 // budget is memory that several queues share, in bytes.
 type budget struct {
-	mu   sync.Mutex
-	left int
+	mu        sync.Mutex
+	remaining int
 }
 
 func (b *budget) take(size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if size > b.left {
+	if size > b.remaining {
 		return false
 	}
-	b.left -= size
+	b.remaining -= size
 	return true
 }
 
 func (b *budget) give(size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left += size
+	b.remaining += size
 }
 
 // queue holds the frames of one PC until they are handled, in order.

@@ -48,13 +48,13 @@ func (h *Hub) send(ctx context.Context, id string, frame remote.Frame, publisher
 	if err != nil {
 		return err
 	}
-	whole, err := wire.EncodeWhole(frame)
+	encoded, err := wire.EncodeWhole(frame)
 	if err != nil {
 		return err
 	}
 	// It is for this process of that PC; a later process drops it.
 	at := subject.Subject{Team: h.opts.Team, From: h.opts.Self, To: id, Sort: subject.Frame}.String()
-	body, err := sealFor(h, id, at, slices.Concat(whole.Head, whole.Body))
+	body, err := sealFor(h, id, at, slices.Concat(encoded.Head, encoded.Body))
 	if err != nil {
 		return err
 	}

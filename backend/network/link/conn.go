@@ -56,7 +56,7 @@ type conn struct {
 
 	commands chan outgoing
 	bulk     chan outgoing
-	heard    lifecycle.Signal // a frame arrived
+	received lifecycle.Signal // a frame arrived
 	pong     lifecycle.Signal // a ping must be answered
 	doubt    lifecycle.Signal // the other side may not know this link
 	doubted  lifecycle.Signal // a ping was sent to check that
@@ -81,7 +81,7 @@ func greet(raw *tls.Conn, peer Pair, dialed bool, ours Hello, now time.Time) (*c
 	c := &conn{
 		tls: raw, in: bufio.NewReaderSize(raw, 64<<10), peer: peer, dialed: dialed, since: now,
 		commands: make(chan outgoing, queuedCommands), bulk: make(chan outgoing, queuedBulk),
-		heard: lifecycle.NewSignal(), pong: lifecycle.NewSignal(), doubt: lifecycle.NewSignal(), doubted: lifecycle.NewSignal(), done: make(chan struct{}), written: make(chan struct{}),
+		received: lifecycle.NewSignal(), pong: lifecycle.NewSignal(), doubt: lifecycle.NewSignal(), doubted: lifecycle.NewSignal(), done: make(chan struct{}), written: make(chan struct{}),
 	}
 	if err := raw.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil { //nolint:forbidigo // the socket goes by the machine's clock
 		return nil, err
@@ -143,12 +143,12 @@ func bare(kind string) outgoing {
 // send queues a frame and returns after it was written, which does not prove that it
 // arrived. If it fails with Unavailable because there is no link, the frame was not written.
 func (c *conn) send(ctx context.Context, frame remote.Frame, queue chan outgoing) error {
-	whole, err := wire.EncodeWhole(frame)
+	encoded, err := wire.EncodeWhole(frame)
 	if err != nil {
 		return err
 	}
 	sent := make(chan error, 1)
-	out := outgoing{Whole: whole, sent: sent}
+	out := outgoing{Whole: encoded, sent: sent}
 	select {
 	case queue <- out:
 	case <-c.done:
@@ -196,7 +196,7 @@ func (c *conn) serve(pace Timing, handle func(remote.Frame)) error {
 			c.close(err)
 			break
 		}
-		c.heard.Notify()
+		c.received.Notify()
 		switch frame.Type {
 		case typePing:
 			c.pong.Notify()
@@ -269,7 +269,7 @@ func (c *conn) watch(pace Timing) {
 	defer silence.Stop()
 	for {
 		select {
-		case <-c.heard:
+		case <-c.received:
 			silence.Reset(pace.Dead)
 		case <-c.doubted:
 			silence.Reset(min(pace.Doubt, pace.Dead))

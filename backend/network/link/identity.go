@@ -125,14 +125,14 @@ const shownBytes = 12
 
 // Fingerprint returns the part of an id that people compare by eye, in groups of four.
 func Fingerprint(id string) string {
-	shown := []byte{}
+	text := []byte{}
 	for i := range min(len(id), shownBytes) {
 		if i > 0 && i%4 == 0 {
-			shown = append(shown, ' ')
+			text = append(text, ' ')
 		}
-		shown = append(shown, id[i])
+		text = append(text, id[i])
 	}
-	return string(shown)
+	return string(text)
 }
 
 // config returns the TLS settings that both protocols of this package share: TLS 1.3, a

@@ -255,7 +255,7 @@ func (x *exchange) join(j joining, code string) (Pair, error) {
 
 // noWay returns the error for people of a connection that could not be made.
 func (p purpose) noWay(address string, err error) error {
-	var said *bridge.Error
+	var cause *bridge.Error
 	var named *net.DNSError
 	var network net.Error
 	var garbled tls.RecordHeaderError
@@ -264,11 +264,11 @@ func (p purpose) noWay(address string, err error) error {
 	strange := errors.As(err, &garbled) || failed != nil && failed.Op == "remote error" && failed.Err.Error() == "tls: no application protocol"
 	why := "no invitation is open at " + address + ", and a code is good once, for ten minutes: " + p.invite + " first"
 	switch {
-	case errors.As(err, &said):
-		if said.Code == bridge.Unsupported { // it speaks another protocol
-			return bridge.WithCause(said.Code, err, fmt.Sprintf("what answers at %s is not where %s %s: is the port right?", address, p.other, p.does))
+	case errors.As(err, &cause):
+		if cause.Code == bridge.Unsupported { // it speaks another protocol
+			return bridge.WithCause(cause.Code, err, fmt.Sprintf("what answers at %s is not where %s %s: is the port right?", address, p.other, p.does))
 		}
-		return said
+		return cause
 	case errors.As(err, &named):
 		why = fmt.Sprintf("no machine named %s can be found: is %s the right address?", named.Name, address)
 	case errors.As(err, &network) && network.Timeout():
@@ -286,20 +286,20 @@ func (p purpose) noWay(address string, err error) error {
 // explain returns a bridge error unchanged, and describes a lost connection. A side that
 // closes in the middle has proved nothing, so this may also be a wrong code.
 func (p purpose) explain(address string, err error) error {
-	var said *bridge.Error
-	if errors.As(err, &said) {
-		return said
+	var cause *bridge.Error
+	if errors.As(err, &cause) {
+		return cause
 	}
 	return bridge.WithCause(bridge.Unavailable, err, "the connection to "+address+" was lost in the middle of "+p.doing+": try it again")
 }
 
 // otherVersion returns the error for a side of another release, and names the older one.
-func (p purpose) otherVersion(theirs int) error {
+func (p purpose) otherVersion(peerVersion int) error {
 	older := "Bridge on this PC"
-	if theirs < pairVersion {
+	if peerVersion < pairVersion {
 		older = p.other
 	}
-	return bridge.Errorf(bridge.Unsupported, "%s %s by version %d, this Bridge by %d: update %s", p.other, p.does, theirs, pairVersion, older)
+	return bridge.Errorf(bridge.Unsupported, "%s %s by version %d, this Bridge by %d: update %s", p.other, p.does, peerVersion, pairVersion, older)
 }
 
 // Admit pairs with a PC that knows the invitation's code, on a connection after its handshake.
@@ -381,16 +381,16 @@ func (x *exchange) admit(i *Invitation, a admission) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
-	shown, err := x.receive()
+	received, err := x.receive()
 	if err != nil {
 		return Pair{}, err
 	}
 	pair := Pair{ID: x.peer, Name: request.Name, PairedAt: a.now().UnixMilli()}
 	var answer []byte
 	err = i.try(pair.ID,
-		func() bool { return hmac.Equal(shown.Proof, proof(key, x.purpose.joinerProof())) },
+		func() bool { return hmac.Equal(received.Proof, proof(key, x.purpose.joinerProof())) },
 		func() (err error) {
-			if answer, err = a.record(pair, shown.Offer); err != nil {
+			if answer, err = a.record(pair, received.Offer); err != nil {
 				return &afterProof{err}
 			}
 			return nil

@@ -38,8 +38,8 @@ func (p *Peering) Register(m *mux.Mux) {
 	})
 	mux.Handle(m, api.OpIdentify, func(context.Context, *ipc.Conn, api.Empty) (api.PCName, error) { return p.Team().Identify() })
 	mux.Handle(m, api.OpLeaveTeam, func(ctx context.Context, _ *ipc.Conn, _ api.Empty) (api.Joined, error) {
-		left, untold, err := p.Team().Leave(ctx)
-		answer := api.Joined{Team: left.Team, Own: left.Access != nil}
+		former, untold, err := p.Team().Leave(ctx)
+		answer := api.Joined{Team: former.Team, Own: former.Access != nil}
 		if untold != nil {
 			answer.Untold = untold.Error()
 		}

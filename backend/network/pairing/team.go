@@ -163,12 +163,12 @@ func (p Team) join(enter func(identity link.Identity, record func(join.Membershi
 // names of the team's PCs from what the owner allows. untold is why the hub, or the team's own
 // server, may not have been informed. Leave fails with NotFound if this PC is in no team, and
 // if network/team.json or config.json cannot be changed.
-func (p Team) Leave(ctx context.Context) (left join.Membership, untold, err error) {
+func (p Team) Leave(ctx context.Context) (former join.Membership, untold, err error) {
 	p.teamTurn.Lock()
 	defer p.teamTurn.Unlock()
 	before, err := p.quit()
 	if err != nil {
-		return left, nil, err
+		return former, nil, err
 	}
 	untold = p.announceLeave(ctx, *before.Membership)
 	p.callHub()

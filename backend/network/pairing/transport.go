@@ -83,8 +83,8 @@ func (w *Ways) wayNamed(id, name string) (Transport, remote.Status, error) {
 	}
 	status, way := remote.Status{Failed: "the team's hub was not reached yet"}, Transport(absent{pc})
 	if h != nil {
-		if there, err := h.Of(id); err == nil {
-			status, way = there, h
+		if current, err := h.Of(id); err == nil {
+			status, way = current, h
 		}
 	}
 	if status.PC = pc; pairErr == nil && !status.Up {

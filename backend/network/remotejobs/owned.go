@@ -66,34 +66,34 @@ const settleDelay = 50 * time.Millisecond
 
 // Spawn records a job for a paired PC. A repeated request of the same owner returns nil.
 // It fails with Conflict if another owner has that name (RMT-13).
-func (o Owned) Spawn(ctx context.Context, asked Asked) error {
-	if present, err := o.Jobs.Find(asked.Name); err == nil {
-		if isOf(present, asked.Owner) {
+func (o Owned) Spawn(ctx context.Context, call Asked) error {
+	if present, err := o.Jobs.Find(call.Name); err == nil {
+		if isOf(present, call.Owner) {
 			return nil
 		}
-		return bridge.Errorf(bridge.Conflict, "there is a job named %s here already", asked.Name)
+		return bridge.Errorf(bridge.Conflict, "there is a job named %s here already", call.Name)
 	}
-	if err := o.checkOwner(asked); err != nil {
+	if err := o.checkOwner(call); err != nil {
 		return err
 	}
-	folder, err := o.hold(&asked)
+	folder, err := o.hold(&call)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = folder.Close() }()
-	worktrees, err := o.allowRepository(ctx, asked)
+	worktrees, err := o.allowRepository(ctx, call)
 	if err != nil {
 		return err
 	}
-	if err := checkPath(folder, asked.Request.Cwd); err != nil {
+	if err := checkPath(folder, call.Request.Cwd); err != nil {
 		return err
 	}
-	caller := job.Caller{Name: asked.Owner.Name + "/" + asked.Owner.Supervisor, ID: asked.Owner.Owner(), PC: asked.Owner.ID}
-	_, err = o.Jobs.Take(ctx, asked.Request, asked.Name, caller, worktrees)
+	caller := job.Caller{Name: call.Owner.Name + "/" + call.Owner.Supervisor, ID: call.Owner.Owner(), PC: call.Owner.ID}
+	_, err = o.Jobs.Take(ctx, call.Request, call.Name, caller, worktrees)
 	if bridge.CodeOf(err) != bridge.Conflict {
 		return err
 	}
-	if present, findErr := o.Jobs.Find(asked.Name); findErr == nil && isOf(present, asked.Owner) {
+	if present, findErr := o.Jobs.Find(call.Name); findErr == nil && isOf(present, call.Owner) {
 		return nil // the same request came at the same time
 	}
 	return err
@@ -105,13 +105,13 @@ func isOf(entry job.Job, owner remote.Peer) bool {
 
 // checkOwner fails with Denied for the session of anything but a job of that owner (RMT-11).
 // It fails with Busy if too many jobs run.
-func (o Owned) checkOwner(asked Asked) error {
-	going, own := 0, asked.Request.SessionID == ""
+func (o Owned) checkOwner(call Asked) error {
+	going, own := 0, call.Request.SessionID == ""
 	for _, entry := range o.Jobs.All() {
 		if entry.PC != "" && !entry.State.IsEnded() {
 			going++
 		}
-		own = own || isOf(entry, asked.Owner) && entry.SessionID == asked.Request.SessionID && entry.Agent == asked.Request.Kind
+		own = own || isOf(entry, call.Owner) && entry.SessionID == call.Request.SessionID && entry.Agent == call.Request.Kind
 	}
 	switch {
 	case !own:
@@ -123,23 +123,23 @@ func (o Owned) checkOwner(asked Asked) error {
 }
 
 // hold checks the folder, opens it, and sets its canonical name in the request.
-func (o Owned) hold(asked *Asked) (*os.Root, error) {
-	given := asked.Request.Cwd
-	canonical, err := disk.Canonical(given)
+func (o Owned) hold(call *Asked) (*os.Root, error) {
+	requestedPath := call.Request.Cwd
+	canonical, err := disk.Canonical(requestedPath)
 	if err != nil {
 		canonical = "" // outside every folder: the error does not reveal whether it exists
 	}
-	if err := asked.Allow([]remote.Place{{What: "the folder", Given: given, Canonical: canonical}}); err != nil {
+	if err := call.Allow([]remote.Place{{What: "the folder", Given: requestedPath, Canonical: canonical}}); err != nil {
 		return nil, err
 	}
 	if info, err := os.Lstat(canonical); err != nil || !info.IsDir() {
-		return nil, bridge.Errorf(bridge.NotFound, "cwd %s is no folder", given)
+		return nil, bridge.Errorf(bridge.NotFound, "cwd %s is no folder", requestedPath)
 	}
 	folder, err := os.OpenRoot(canonical)
 	if err != nil {
-		return nil, bridge.Errorf(bridge.NotFound, "cwd %s cannot be opened: %s", given, disk.Reason(err))
+		return nil, bridge.Errorf(bridge.NotFound, "cwd %s cannot be opened: %s", requestedPath, disk.Reason(err))
 	}
-	asked.Request.Cwd = canonical
+	call.Request.Cwd = canonical
 	if err := checkPath(folder, canonical); err != nil {
 		_ = folder.Close()
 		return nil, err
@@ -154,8 +154,8 @@ func checkPath(folder *os.Root, canonical string) error {
 	if err == nil {
 		var info os.FileInfo
 		info, err = os.Lstat(canonical)
-		again, canonicalErr := disk.Canonical(canonical)
-		if err == nil && canonicalErr == nil && again == canonical && os.SameFile(held, info) {
+		resolved, canonicalErr := disk.Canonical(canonical)
+		if err == nil && canonicalErr == nil && resolved == canonical && os.SameFile(held, info) {
 			return nil
 		}
 	}
@@ -165,19 +165,19 @@ func checkPath(folder *os.Root, canonical string) error {
 // allowRepository checks everything that a worktree job uses besides its folder. It
 // returns the folder for the checkout, within the repository, so that the checkout is
 // where the repository is.
-func (o Owned) allowRepository(ctx context.Context, asked Asked) (worktrees string, err error) {
-	if !asked.Request.Worktree {
+func (o Owned) allowRepository(ctx context.Context, call Asked) (worktrees string, err error) {
+	if !call.Request.Worktree {
 		return "", nil
 	}
 	if o.Git == nil {
 		return "", bridge.Errorf(bridge.Unavailable, "git is not on this PC: there can be no worktree")
 	}
-	repository, err := o.Git.Repository(ctx, asked.Request.Cwd)
+	repository, err := o.Git.Repository(ctx, call.Request.Cwd)
 	if err != nil {
 		return "", err
 	}
 	worktrees = filepath.Join(repository.Main, "worktrees")
-	path, _, err := repository.WorktreePath(asked.Name, worktrees)
+	path, _, err := repository.WorktreePath(call.Name, worktrees)
 	if err != nil {
 		path = "" // a broken link: its target is unknown
 	}
@@ -191,7 +191,7 @@ func (o Owned) allowRepository(ctx context.Context, asked Asked) (worktrees stri
 		places = append(places, remote.Place{What: row.what, Given: row.path, Canonical: row.path})
 	}
 	places = append(places, remote.Place{What: "the new checkout", Given: worktrees, Canonical: path})
-	return worktrees, asked.Allow(places)
+	return worktrees, call.Allow(places)
 }
 
 // Job returns a job of that owner. It fails with NotFound for every other name, whether

@@ -58,8 +58,8 @@ func (w *wholes) part(request remote.Request, load func() ([]byte, error)) (*rem
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := fmt.Sprint(request.Peer.Owner(), " ", request.Operation, " ", request.Job, " ", request.Control.Result)
-	again := request.From == 0 && request.Operation == remote.ReadDiff // the changes may differ by now; a result stays
-	if key != w.key || again || request.Of != "" && request.Of != w.version {
+	isRepeat := request.From == 0 && request.Operation == remote.ReadDiff // the changes may differ by now; a result stays
+	if key != w.key || isRepeat || request.Of != "" && request.Of != w.version {
 		data, err := load()
 		if err != nil {
 			return nil, err

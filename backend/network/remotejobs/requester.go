@@ -298,10 +298,10 @@ func (r *Requester) fetch(ctx context.Context, entry job.Job, run int) error {
 		return bridge.Errorf(bridge.Internal, "%s answered without the result of run %d", entry.Remote.Host, run)
 	}
 	if value.ResultBytes > 0 && value.ResultBytes <= maxWholeBytes {
-		whole, err := r.whole(ctx, entry, run)
+		envelope, err := r.whole(ctx, entry, run)
 		switch code := bridge.CodeOf(err); {
 		case err == nil:
-			value.Result = &whole
+			value.Result = &envelope
 		case code == bridge.Unavailable || code == bridge.Busy || code == bridge.Conflict: // read later
 			return err
 		default: // the shortened result is used

@@ -19,14 +19,14 @@ const overlap = 24 * 60 * 60 * 1000
 
 // syncState is how far decisions were exchanged on this link.
 type syncState struct {
-	looked   bool  // said is valid
-	said     int64 // the last decision recorded before this link, or sent on it
-	asked    bool
-	answered bool
-	question flight         // to a PC that has answered before: without an answer it is sent again
-	since    remote.Cursor  // the cursor of the last request
-	resume   *remote.Cursor // the next cursor, after more came than this PC takes at once
-	later    flight         // decisions could not be stored: they are requested again then
+	looked    bool  // said is valid
+	sent      int64 // the last decision recorded before this link, or sent on it
+	requested bool
+	answered  bool
+	question  flight         // to a PC that has answered before: without an answer it is sent again
+	since     remote.Cursor  // the cursor of the last request
+	resume    *remote.Cursor // the next cursor, after more came than this PC takes at once
+	later     flight         // decisions could not be stored: they are requested again then
 }
 
 // mayShare reports whether this PC allows the exchange of decisions with that PC, and
@@ -38,23 +38,23 @@ func (p *pair) mayShare() bool {
 // sendDecisions requests that PC's decisions, once on each link, and sends those made
 // here from then on. The other PC requests earlier ones, and those that did not arrive.
 func (p *pair) sendDecisions(ctx context.Context) error {
-	if due := p.sync.question; !due.again.IsZero() && !due.isOut(p.opts.Now()) {
-		p.sync.asked, p.sync.question = false, flight{}
+	if due := p.sync.question; !due.retryAt.IsZero() && !due.isOut(p.opts.Now()) {
+		p.sync.requested, p.sync.question = false, flight{}
 	}
 	last, err := p.mark(ctx)
 	if err != nil || !p.mayShare() {
 		return err
 	}
-	if since := p.overrun.asked.Swap(nil); since != nil {
+	if since := p.overrun.requested.Swap(nil); since != nil {
 		if err := p.answer(ctx, *since); err != nil {
 			return err
 		}
 	}
-	if p.overrun.told.Swap(false) {
-		p.sync.asked = false
+	if p.overrun.notified.Swap(false) {
+		p.sync.requested = false
 		p.hold(&p.sync.later) // it may continue like that
 	}
-	if !p.sync.asked && !p.sync.later.isOut(p.opts.Now()) {
+	if !p.sync.requested && !p.sync.later.isOut(p.opts.Now()) {
 		since := remote.Cursor{CreatedAt: max(p.upTo-overlap, 0)}
 		if p.sync.resume != nil {
 			since = *p.sync.resume
@@ -62,12 +62,12 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 		if err := p.ask(ctx, since); err != nil {
 			return err
 		}
-		p.sync.asked, p.sync.later.again, p.sync.resume = true, time.Time{}, nil
+		p.sync.requested, p.sync.later.retryAt, p.sync.resume = true, time.Time{}, nil
 	}
-	if last == p.sync.said {
+	if last == p.sync.sent {
 		return nil
 	}
-	own, err := p.opts.DB.Remote().DecidedAfter(ctx, p.sync.said)
+	own, err := p.opts.DB.Remote().DecidedAfter(ctx, p.sync.sent)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (p *pair) sendDecisions(ctx context.Context) error {
 			return err
 		}
 	}
-	p.sync.said = last
+	p.sync.sent = last
 	return nil
 }
 
@@ -97,7 +97,7 @@ func decidedFor(pc remote.Status, rev decision.Revision) (remote.Decided, error)
 func (p *pair) mark(ctx context.Context) (last int64, err error) {
 	last, err = p.opts.DB.Remote().LastDecision(ctx)
 	if err == nil && !p.sync.looked {
-		p.sync.looked, p.sync.said = true, last
+		p.sync.looked, p.sync.sent = true, last
 	}
 	return last, err
 }
@@ -105,8 +105,8 @@ func (p *pair) mark(ctx context.Context) (last int64, err error) {
 // overrun records the frames that were dropped because too many waited. What they sent is
 // requested again, and what they requested is answered after the others.
 type overrun struct {
-	told  atomic.Bool
-	asked atomic.Pointer[remote.Cursor]
+	notified  atomic.Bool
+	requested atomic.Pointer[remote.Cursor]
 }
 
 func (o *overrun) note(payload []byte, now int64) {
@@ -115,9 +115,9 @@ func (o *overrun) note(payload []byte, now int64) {
 	case err != nil:
 		return
 	case in.Kind == remote.SyncRequest:
-		o.asked.Store(in.Since)
+		o.requested.Store(in.Since)
 	default:
-		o.told.Store(true)
+		o.notified.Store(true)
 	}
 }
 
@@ -131,16 +131,16 @@ func (p *pair) ask(ctx context.Context, since remote.Cursor) error {
 
 // dropOver reports whether a PC has sent more decisions than this PC accepts in this time
 // (SEC-12). Further decisions are then dropped, and requested again later.
-func (s *syncState) dropOver(taken *remote.Allowance, now time.Time) bool {
-	if taken.Left(remote.DecisionLimit, now) > 0 {
+func (s *syncState) dropOver(allowance *remote.Allowance, now time.Time) bool {
+	if allowance.Left(remote.DecisionLimit, now) > 0 {
 		return false
 	}
-	if s.resume == nil && s.asked {
+	if s.resume == nil && s.requested {
 		since := s.since
 		s.resume = &since
 	}
-	s.asked, s.question = false, flight{}
-	s.later = flight{again: now.Add(taken.Wait(remote.DecisionLimit, remote.MaxDecisions, now))}
+	s.requested, s.question = false, flight{}
+	s.later = flight{retryAt: now.Add(allowance.Wait(remote.DecisionLimit, remote.MaxDecisions, now))}
 	return true
 }
 
@@ -196,7 +196,7 @@ func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
 		out.Decisions = append(out.Decisions, decided)
 	}
 	if !p.sync.answered {
-		p.sync.asked = false
+		p.sync.requested = false
 	}
 	return p.sendSync(ctx, out)
 }
@@ -206,7 +206,7 @@ func (p *pair) answer(ctx context.Context, since remote.Cursor) error {
 func (p *pair) storeState(ctx context.Context, in remote.Sync) error {
 	p.sync.answered, p.sync.question = true, flight{}
 	err := p.keep(ctx, in.Decisions, !in.More)
-	if !p.sync.asked || len(in.Decisions) == 0 {
+	if !p.sync.requested || len(in.Decisions) == 0 {
 		return err
 	}
 	last := in.Decisions[len(in.Decisions)-1].Cursor()
@@ -222,10 +222,10 @@ func (p *pair) keep(ctx context.Context, decided []remote.Decided, tell bool) er
 	for i, item := range decided {
 		revisions[i] = item.Revision(p.pc.Name)
 	}
-	fresh, err := p.opts.Broker.Import(ctx, p.pc, revisions, tell)
-	p.decided.Take(fresh)
+	added, err := p.opts.Broker.Import(ctx, p.pc, revisions, tell)
+	p.decided.Take(added)
 	if slices.Contains([]bridge.Code{bridge.Storage, bridge.Unavailable}, bridge.CodeOf(err)) {
-		p.sync.asked, p.sync.answered = false, false
+		p.sync.requested, p.sync.answered = false, false
 		p.hold(&p.sync.later)
 	} else {
 		p.sync.later = flight{}

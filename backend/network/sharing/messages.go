@@ -17,7 +17,7 @@ func (p *pair) sendLetters(ctx context.Context) error {
 	if p.letters.isOut(p.opts.Now()) || !p.status.Can(remote.MessagesCapability) {
 		return nil
 	}
-	p.letters.again = time.Time{}
+	p.letters.retryAt = time.Time{}
 	if p.atHub > 0 {
 		return nil // letters at the hub go first
 	}
@@ -57,7 +57,7 @@ func (p *pair) sendReceipts(ctx context.Context) error {
 	if p.receipts.isOut(p.opts.Now()) || !p.status.Can(remote.MessagesCapability) || !mayWrite {
 		return nil
 	}
-	p.receipts.again = time.Time{}
+	p.receipts.retryAt = time.Time{}
 	news, payload, err := p.nextReceipts(ctx)
 	if err == nil && len(news) == 0 {
 		return nil
@@ -130,19 +130,19 @@ func (p *pair) handleLetters(ctx context.Context, in remote.Mail) error {
 // failure that holds back the last answered letter and those behind it.
 func (p *pair) storeLetters(ctx context.Context, letters []remote.Letter, shift int64) (out remote.Mail, later, err error) {
 	failed := make([]error, len(letters))
-	var asked []remote.Letter
+	var requests []remote.Letter
 	var places []int // of asked in the frame
-	left := p.written.Left(remote.MessageLimit, p.opts.Now())
+	remaining := p.written.Left(remote.MessageLimit, p.opts.Now())
 	for i, letter := range letters {
-		if failed[i] = p.checkLetter(letter); failed[i] == nil && len(asked) == left {
+		if failed[i] = p.checkLetter(letter); failed[i] == nil && len(requests) == remaining {
 			failed[i] = remote.MessageLimit.Error()
 		}
 		if failed[i] == nil {
-			asked, places = append(asked, letter), append(places, i)
+			requests, places = append(requests, letter), append(places, i)
 		}
 	}
-	p.written.Take(len(asked))
-	for i, err := range p.opts.Broker.StoreFrom(ctx, p.pc, asked, shift) {
+	p.written.Take(len(requests))
+	for i, err := range p.opts.Broker.StoreFrom(ctx, p.pc, requests, shift) {
 		failed[places[i]] = err
 	}
 	for i, letter := range letters { // most are new and stored, and need no query

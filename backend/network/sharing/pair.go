@@ -102,7 +102,7 @@ func (p *pair) look() {
 		}
 		if err == nil {
 			if !part.flight.isOut(p.opts.Now()) {
-				part.flight.again = time.Time{} // nothing is in flight or to retry
+				part.flight.retryAt = time.Time{} // nothing is in flight or to retry
 			}
 			continue
 		}
@@ -140,10 +140,10 @@ func (p *pair) send(ctx context.Context, frameType string, payload []byte, err e
 func (p *pair) nextTry() time.Duration {
 	next := time.Duration(0)
 	for _, f := range []flight{p.letters, p.receipts, p.sync.question, p.sync.later, p.spooled} {
-		if f.again.IsZero() {
+		if f.retryAt.IsZero() {
 			continue
 		}
-		if pause := max(f.again.Sub(p.opts.Now()), time.Millisecond); next == 0 || pause < next {
+		if pause := max(f.retryAt.Sub(p.opts.Now()), time.Millisecond); next == 0 || pause < next {
 			next = pause
 		}
 	}
@@ -153,14 +153,14 @@ func (p *pair) nextTry() time.Duration {
 // flight is a frame that was sent on this link and is not answered. One at a time keeps
 // the order.
 type flight struct {
-	again time.Time     // when it is sent again; zero when nothing is in flight
-	pause time.Duration // the last backoff; zero if there was none
+	retryAt time.Time     // when it is sent again; zero when nothing is in flight
+	pause   time.Duration // the last backoff; zero if there was none
 }
 
 // isOut reports whether an answer is still awaited, or a retry is held back.
-func (f flight) isOut(now time.Time) bool { return !f.again.IsZero() && now.Before(f.again) }
+func (f flight) isOut(now time.Time) bool { return !f.retryAt.IsZero() && now.Before(f.retryAt) }
 
-func (p *pair) begin(f *flight) { f.again = p.opts.Now().Add(p.opts.Timing.Resend) }
+func (p *pair) begin(f *flight) { f.retryAt = p.opts.Now().Add(p.opts.Timing.Resend) }
 
 // After a temporary failure, a retry waits for firstPause. The pause doubles with each
 // failure up to longestPause.
@@ -169,5 +169,5 @@ const firstPause, longestPause = 500 * time.Millisecond, 5 * time.Second
 // hold schedules a retry after a temporary failure on either side.
 func (p *pair) hold(f *flight) {
 	f.pause = min(max(2*f.pause, firstPause), longestPause)
-	f.again = p.opts.Now().Add(f.pause)
+	f.retryAt = p.opts.Now().Add(f.pause)
 }

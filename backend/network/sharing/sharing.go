@@ -30,10 +30,10 @@ type Broker interface {
 	StoreFrom(ctx context.Context, pc remote.PC, letters []remote.Letter, shift int64) []error
 	// Import stores decisions of another PC, each once, and notifies the sessions of new
 	// and current ones.
-	Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error)
+	Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (added int, err error)
 	// NotifyDecisions notifies the sessions of decisions of other PCs, once each. heard holds the
 	// ids for which there was a session.
-	NotifyDecisions(ctx context.Context, news []decision.News) (heard map[string]bool, err error)
+	NotifyDecisions(ctx context.Context, news []decision.News) (notified map[string]bool, err error)
 	Peers(ctx context.Context) ([]api.Peer, error)
 	Changed()
 }

@@ -128,18 +128,18 @@ func (p *pair) spoolFailed(ctx context.Context, err error) {
 		return
 	}
 	p.hold(&p.spooled)
-	words := ""
+	reason := ""
 	if notTaken(err) {
-		words = err.Error() + "; it is tried again"
-		p.spooled.again = p.opts.Now().Add(p.opts.Timing.Held)
+		reason = err.Error() + "; it is tried again"
+		p.spooled.retryAt = p.opts.Now().Add(p.opts.Timing.Held)
 		p.opts.Log.Warn("the team's hub did not take what waits for a PC", "peer", p.pc.Name, "err", err)
 	}
-	p.reportHeld(ctx, words)
+	p.reportHeld(ctx, reason)
 }
 
 // reportHeld shows senders why their messages for the PC wait; "" means that it is away.
-func (p *pair) reportHeld(ctx context.Context, words string) {
-	changed, err := p.opts.DB.Remote().RecordHeld(ctx, p.pc.ID, words)
+func (p *pair) reportHeld(ctx context.Context, reason string) {
+	changed, err := p.opts.DB.Remote().RecordHeld(ctx, p.pc.ID, reason)
 	if err != nil && ctx.Err() == nil {
 		p.opts.Log.Warn("why messages wait could not be stored", "peer", p.pc.Name, "err", err)
 	}

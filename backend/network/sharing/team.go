@@ -21,7 +21,7 @@ type team struct {
 	awake lifecycle.Signal // check again
 
 	seen      teamState
-	again     time.Time       // when to check without a signal; zero for at once
+	checkAt   time.Time       // when to check without a signal; zero for at once
 	pause     time.Duration   // the last backoff
 	published map[string]bool // decisions that the stream acknowledged and that it did not return yet
 	quiet     bool            // something waits for a session to notify
@@ -36,9 +36,9 @@ type waits struct {
 
 // teamState is the state at a check. If it is unchanged, there is nothing to do.
 type teamState struct {
-	team  string
-	heard uint64
-	last  int64
+	team     string
+	received uint64
+	last     int64
 }
 
 // recheck is how often the stream is checked without a signal.
@@ -56,14 +56,14 @@ func (t *team) run() {
 	for {
 		if err := t.look(t.tasks.Context()); err != nil && !t.tasks.HasEnded() {
 			t.pause = min(max(2*t.pause, firstPause), longestPause)
-			t.again = t.opts.Now().Add(t.pause)
+			t.checkAt = t.opts.Now().Add(t.pause)
 			if bridge.CodeOf(err) != bridge.Unavailable {
 				t.opts.Log.Warn("the team's decisions could not be exchanged", "err", err)
 			}
 		}
 		select {
 		case <-t.awake:
-		case <-time.After(max(t.again.Sub(t.opts.Now()), time.Millisecond)):
+		case <-time.After(max(t.checkAt.Sub(t.opts.Now()), time.Millisecond)):
 		case <-t.tasks.Done():
 			return
 		}
@@ -74,7 +74,7 @@ func (t *team) run() {
 func (t *team) look(ctx context.Context) error {
 	way, up := t.opts.Team()
 	if !up || t.allows(remote.ShareDecisions, remote.TeamShare(way.Team)) != nil {
-		t.seen, t.again = teamState{}, t.opts.Now().Add(recheck)
+		t.seen, t.checkAt = teamState{}, t.opts.Now().Add(recheck)
 		t.reportWaiting(ctx, nil)
 		return nil //nolint:nilerr // its owner shares none with the team
 	}
@@ -87,11 +87,11 @@ func (t *team) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := teamState{team: way.Hub + " " + way.Team, heard: way.Received(), last: last}
-	if now == t.seen && t.opts.Now().Before(t.again) {
+	now := teamState{team: way.Hub + " " + way.Team, received: way.Received(), last: last}
+	if now == t.seen && t.opts.Now().Before(t.checkAt) {
 		return nil
 	}
-	t.again = t.opts.Now().Add(recheck)
+	t.checkAt = t.opts.Now().Add(recheck)
 	err = t.synchronize(ctx, way, now.team)
 	t.reportWaiting(ctx, err)
 	if err != nil {
@@ -164,17 +164,17 @@ func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (s
 	if err != nil {
 		return place, err
 	}
-	var said []hub.Said
+	var entries []hub.Said
 	same := place.Team == name && place.Stream == state.Stream && place.Sequence <= state.Last
 	if same && place.Sequence > 0 {
-		if said, _, err = way.Read(ctx, place.Sequence); err != nil {
+		if entries, _, err = way.Read(ctx, place.Sequence); err != nil {
 			return place, err
 		}
-		if len(said) == 0 {
+		if len(entries) == 0 {
 			return place, bridge.Errorf(bridge.Unavailable, "the team's hub has not caught up with itself")
 		}
-		same = said[0].Sequence == place.Sequence && said[0].Mark == place.Mark
-		said = said[1:]
+		same = entries[0].Sequence == place.Sequence && entries[0].Mark == place.Mark
+		entries = entries[1:]
 	}
 	if !same {
 		if place.Stream != "" {
@@ -184,32 +184,32 @@ func (t *team) read(ctx context.Context, way pairing.TeamStream, name string) (s
 		if err := t.opts.DB.Remote().RestartTeam(ctx, name, state.Stream); err != nil {
 			return place, err
 		}
-		place, said = store.TeamPosition{Team: name, Stream: state.Stream}, nil
+		place, entries = store.TeamPosition{Team: name, Stream: state.Stream}, nil
 	}
-	return t.readOn(ctx, way, place, said)
+	return t.readOn(ctx, way, place, entries)
 }
 
 // readOn stores the messages read after a place, and those that follow.
-func (t *team) readOn(ctx context.Context, way pairing.TeamStream, place store.TeamPosition, said []hub.Said) (store.TeamPosition, error) {
+func (t *team) readOn(ctx context.Context, way pairing.TeamStream, place store.TeamPosition, entries []hub.Said) (store.TeamPosition, error) {
 	for {
-		if len(said) > 0 {
-			place.Sequence, place.Mark = said[len(said)-1].Sequence, said[len(said)-1].Mark
-			if err := t.keep(ctx, way, said, place); err != nil {
+		if len(entries) > 0 {
+			place.Sequence, place.Mark = entries[len(entries)-1].Sequence, entries[len(entries)-1].Mark
+			if err := t.keep(ctx, way, entries, place); err != nil {
 				return place, err
 			}
 		}
 		var err error
-		if said, _, err = way.Read(ctx, place.Sequence+1); err != nil || len(said) == 0 {
+		if entries, _, err = way.Read(ctx, place.Sequence+1); err != nil || len(entries) == 0 {
 			return place, err
 		}
 	}
 }
 
 // keep stores a part of the stream with the place that it reaches.
-func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said, upTo store.TeamPosition) error {
+func (t *team) keep(ctx context.Context, way pairing.TeamStream, entries []hub.Said, upTo store.TeamPosition) error {
 	var list []store.TeamDecision
 	places := map[uint64]hub.Said{}
-	for _, statement := range said {
+	for _, statement := range entries {
 		places[statement.Sequence] = statement
 		decided, err := decidedIn(statement, way)
 		if err != nil {
@@ -223,7 +223,7 @@ func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said
 		}
 		list = append(list, decided)
 	}
-	fresh, refused, err := t.opts.DB.Remote().ImportTeam(ctx, list, upTo)
+	added, refused, err := t.opts.DB.Remote().ImportTeam(ctx, list, upTo)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (t *team) keep(ctx context.Context, way pairing.TeamStream, said []hub.Said
 	for _, decision := range list {
 		delete(t.published, decision.ID)
 	}
-	if fresh > 0 {
+	if added > 0 {
 		t.opts.Broker.Changed()
 	}
 	return nil
@@ -302,23 +302,23 @@ func (t *team) publish(ctx context.Context, way pairing.TeamStream) error {
 // notifySessions notifies the sessions of new decisions. News about concurrent decisions (Beside)
 // waits until there is a session to notify.
 func (t *team) notifySessions(ctx context.Context) error {
-	news, told, err := t.opts.DB.Remote().TeamNews(ctx)
+	news, recipients, err := t.opts.DB.Remote().TeamNews(ctx)
 	if err != nil {
 		return err
 	}
-	var heard map[string]bool
+	var notified map[string]bool
 	if len(news) > 0 {
-		if heard, err = t.opts.Broker.NotifyDecisions(ctx, news); err != nil {
+		if notified, err = t.opts.Broker.NotifyDecisions(ctx, news); err != nil {
 			return err
 		}
 	}
 	t.quiet = false
 	for _, notice := range news {
-		if heard[notice.ID] || notice.Beside == nil { // later sessions are caught up with what is in force
-			told = append(told, notice.ID)
+		if notified[notice.ID] || notice.Beside == nil { // later sessions are caught up with what is in force
+			recipients = append(recipients, notice.ID)
 		} else {
 			t.quiet = true
 		}
 	}
-	return t.opts.DB.Remote().ClearTeamNews(ctx, told)
+	return t.opts.DB.Remote().ClearTeamNews(ctx, recipients)
 }

@@ -395,9 +395,9 @@ func differences(path string, old, want, file map[string]any) []operation {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(old)) {
-		_, kept := want[name]
+		_, exists := want[name]
 		_, inFile := file[name]
-		if !kept && inFile {
+		if !exists && inFile {
 			found = append(found, operation{Op: "remove", Path: path + "/" + pointerEscapes.Replace(name)})
 		}
 	}

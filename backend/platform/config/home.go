@@ -209,10 +209,10 @@ func errIsFile(h Home) error {
 
 // CommandLine returns the shell command that runs program with these arguments on
 // this home, quoted for this system.
-func (h Home) CommandLine(program string, words ...string) string {
+func (h Home) CommandLine(program string, args ...string) string {
 	line := quoteWord(program)
-	for _, word := range words {
-		line += " " + quoteWord(word)
+	for _, arg := range args {
+		line += " " + quoteWord(arg)
 	}
 	if !h.isDefault {
 		line += " --home " + quoteWord(h.dir)
@@ -220,14 +220,14 @@ func (h Home) CommandLine(program string, words ...string) string {
 	return line
 }
 
-func quoteWord(word string) string {
+func quoteWord(arg string) string {
 	if runtime.GOOS != "windows" {
-		return bridge.QuotePOSIX(word)
+		return bridge.QuotePOSIX(arg)
 	}
-	if strings.ContainsFunc(word, func(r rune) bool { return !bridge.PlainRune(r) && r != '\\' }) {
-		return `"` + word + `"` // a quote is in no path there
+	if strings.ContainsFunc(arg, func(r rune) bool { return !bridge.PlainRune(r) && r != '\\' }) {
+		return `"` + arg + `"` // a quote is in no path there
 	}
-	return word
+	return arg
 }
 
 // DemoMark is the file that marks the home of `bridge demo`.

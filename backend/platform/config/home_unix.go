@@ -76,12 +76,12 @@ func linkSockets(h Home) {
 	}
 	for _, name := range []string{"bridge", "window"} {
 		socket, link := socketOf(h, name), filepath.Join(folder, h.Key()+"-"+name+".sock")
-		if there, err := os.Readlink(link); socket == link || err == nil && there == socket {
+		if current, err := os.Readlink(link); socket == link || err == nil && current == socket {
 			continue
 		}
-		fresh := disk.TempName(link)
-		if os.Symlink(socket, fresh) == nil {
-			_ = os.Rename(fresh, link) // a program that cannot find it reports that
+		temp := disk.TempName(link)
+		if os.Symlink(socket, temp) == nil {
+			_ = os.Rename(temp, link) // a program that cannot find it reports that
 		}
 	}
 }

@@ -46,8 +46,8 @@ func (n *memberNode) schema(path string, meanings map[string]string, byDefault a
 		if byDefault != nil {
 			found["default"] = byDefault
 		}
-		if words := choices[path]; words != nil {
-			found["enum"] = words
+		if values := choices[path]; values != nil {
+			found["enum"] = values
 		}
 		if bound, has := bounds[path]; has {
 			found["minimum"], found["maximum"] = bound[0], bound[1]

@@ -108,7 +108,7 @@ func IsPendingWrite(name string) bool {
 // Read decodes a store with every pending write into dst. It fails with
 // fs.ErrNotExist if there is no store and no pending write.
 func (s Shared) Read(store string, dst any) error {
-	document, there, err := s.stored(store)
+	document, exists, err := s.stored(store)
 	if err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (s Shared) Read(store string, dst any) error {
 	}
 	for _, write := range pending {
 		if write.Store == store {
-			there = true
+			exists = true
 			if document, err = write.over(document); err != nil {
 				return err
 			}
 		}
 	}
-	if !there {
+	if !exists {
 		return fmt.Errorf("read %s: %w", store, fs.ErrNotExist)
 	}
 	data, err := json.Marshal(document)
@@ -263,7 +263,7 @@ func (w PendingWrite) check() error {
 }
 
 // stored reads a store; a missing store is an empty object.
-func (s Shared) stored(store string) (document map[string]any, there bool, err error) {
+func (s Shared) stored(store string) (document map[string]any, exists bool, err error) {
 	data, err := disk.ReadLimited(filepath.Join(s.Home.Dir(), store), maxSharedBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]any{}, false, nil
@@ -316,8 +316,8 @@ func wholeNumber(value any) (int64, bool) {
 	if !isNumber {
 		return 0, false
 	}
-	whole, err := number.Int64()
-	return whole, err == nil
+	integer, err := number.Int64()
+	return integer, err == nil
 }
 
 // decodeStore decodes a store's file as disk.DecodeJSON does, and keeps the text of

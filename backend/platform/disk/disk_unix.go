@@ -79,11 +79,11 @@ func keepsOwner(pending, path string) error {
 	if err != nil {
 		return nil //nolint:nilerr // nothing is replaced, or replacing it says what is wrong
 	}
-	fresh, err := os.Lstat(pending)
+	current, err := os.Lstat(pending)
 	if err != nil {
 		return err
 	}
-	if old, own := OwnerOf(info), OwnerOf(fresh); old != own {
+	if old, own := OwnerOf(info), OwnerOf(current); old != own {
 		return &OtherOwnerError{Owner: UserName(old), Self: UserName(os.Geteuid())}
 	}
 	return nil

@@ -213,8 +213,8 @@ func wordAt(rest []byte) string {
 	case end == 0:
 		end = 1
 	}
-	word := []rune(strings.ToValidUTF8(string(rest[:end]), "\ufffd"))
-	return `"` + string(word[:min(len(word), mostOfWord)]) + `"`
+	token := []rune(strings.ToValidUTF8(string(rest[:end]), "\ufffd"))
+	return `"` + string(token[:min(len(token), mostOfWord)]) + `"`
 }
 
 // explainType explains an error of decoding valid JSON: a value of the wrong kind.

@@ -41,9 +41,9 @@ func (e envelope) appendTo(buf []byte) (_ []byte, err error) {
 	if e.ID != 0 {
 		buf = strconv.AppendUint(appendName(buf, "id"), e.ID, 10)
 	}
-	for _, word := range []struct{ name, text string }{{"op", e.Op}, {"event", e.Event}} {
-		if word.text != "" {
-			buf, err = jsontext.AppendQuote(appendName(buf, word.name), word.text)
+	for _, member := range []struct{ name, text string }{{"op", e.Op}, {"event", e.Event}} {
+		if member.text != "" {
+			buf, err = jsontext.AppendQuote(appendName(buf, member.name), member.text)
 			if err != nil {
 				return nil, fmt.Errorf("encode the name of an operation or an event: %w", err)
 			}

@@ -89,13 +89,13 @@ func Drives(folder string, run int, runner job.Process) bool {
 // handles its own processes, and a finished one has done so. It fails if the
 // runner's state or the system's list of processes is unreadable.
 func Of(folder string) ([]job.Process, error) {
-	left, _, err := look(folder, nil)
-	return left, err
+	remaining, _, err := look(folder, nil)
+	return remaining, err
 }
 
 // look also returns the mark of the run. seen are processes of the run that its
 // runner has not recorded.
-func look(folder string, seen []job.Process) (left []job.Process, mark sandbox.Mark, err error) {
+func look(folder string, seen []job.Process) (remaining []job.Process, mark sandbox.Mark, err error) {
 	data, err := disk.ReadLimited(filepath.Join(folder, "state.json"), maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, mark, nil // no runner started yet
@@ -110,8 +110,8 @@ func look(folder string, seen []job.Process) (left []job.Process, mark sandbox.M
 	if mark, err = MarkOf(folder, state.Run); err != nil {
 		mark = sandbox.Mark{} // the identities are usable anyway
 	}
-	left, err = sandbox.Left(mark, append(state.Processes, seen...))
-	return left, mark, err
+	remaining, err = sandbox.Left(mark, append(state.Processes, seen...))
+	return remaining, mark, err
 }
 
 // endTime is the timeout for ending all processes of a job.
@@ -121,17 +121,17 @@ const endTime = 30 * time.Second
 // processes seen below the runner; it finds the others by the runner's records and
 // the marks of the run. It fails with Internal if not every process could be ended.
 func End(ctx context.Context, folder string, seen ...job.Process) ([]job.Process, error) {
-	left, mark, err := look(folder, seen)
-	if err == nil && len(left) == 0 {
+	remaining, mark, err := look(folder, seen)
+	if err == nil && len(remaining) == 0 {
 		err = sandbox.RemoveCgroup(mark) // the group is empty
 	}
-	if err != nil || len(left) == 0 {
+	if err != nil || len(remaining) == 0 {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
-	if err := sandbox.End(ctx, mark, left); err != nil {
+	if err := sandbox.End(ctx, mark, remaining); err != nil {
 		return nil, bridge.WithCause(bridge.Internal, err, "not every process of "+filepath.Base(folder)+" could be ended: "+err.Error())
 	}
-	return left, nil
+	return remaining, nil
 }

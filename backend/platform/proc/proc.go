@@ -291,9 +291,9 @@ func checkTarget(pid int) error {
 // held process cannot start another. It also cannot end, which would leave children
 // without their known parent.
 func holdTree(root int, members map[int]Process) error {
-	fresh := slices.Collect(maps.Values(members))
+	added := slices.Collect(maps.Values(members))
 	for range maxRounds {
-		for _, process := range fresh {
+		for _, process := range added {
 			if err := hold(process.PID); err != nil && !errors.Is(err, ErrGone) {
 				return fmt.Errorf("hold process %d: %w", process.PID, err)
 			}
@@ -302,7 +302,7 @@ func holdTree(root int, members map[int]Process) error {
 		if err != nil {
 			return err
 		}
-		if fresh = grow(root, members, all); len(fresh) == 0 {
+		if added = grow(root, members, all); len(added) == 0 {
 			return nil
 		}
 	}
@@ -311,19 +311,19 @@ func holdTree(root int, members map[int]Process) error {
 
 // grow adds the processes of all that belong to the tree to members, and returns them.
 func grow(root int, members map[int]Process, all []Process) []Process {
-	var fresh []Process
+	var added []Process
 	for {
-		before := len(fresh)
+		before := len(added)
 		for _, process := range all {
 			_, known := members[process.PID]
 			if known || process.PID == os.Getpid() || !belongs(process, root, members) {
 				continue
 			}
 			members[process.PID] = process
-			fresh = append(fresh, process)
+			added = append(added, process)
 		}
-		if len(fresh) == before {
-			return fresh
+		if len(added) == before {
+			return added
 		}
 	}
 }

@@ -159,13 +159,13 @@ func startMarked(cmd *exec.Cmd) error {
 	}
 	var err error
 	for _, attributes := range tries {
-		again := remade(cmd) // a command that failed to start cannot be started again
+		retry := remade(cmd) // a command that failed to start cannot be started again
 		cmd.SysProcAttr = &attributes
 		if err = cmd.Start(); err == nil {
 			letGo(cmd.Process.Pid, attributes.Ptrace, mark)
 			return nil
 		}
-		*cmd = *again
+		*cmd = *retry
 	}
 	return err
 }

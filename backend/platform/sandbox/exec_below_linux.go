@@ -21,15 +21,15 @@ func startAndEndAll(argv, env []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
 	}
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGTERM, os.Interrupt)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	program, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		return err
 	}
-	state, err := waitFor(program, asked)
+	state, err := waitFor(program, signals)
 	if err != nil {
 		return fmt.Errorf("wait for %s: %w", argv[0], err)
 	}
@@ -51,7 +51,7 @@ const mostTime = time.Hour
 // waitFor waits for the program's end, and kills it on a signal to end. It runs on
 // the thread that started the program: each thread entered the sandbox separately,
 // so a signal from another thread would not reach processes below this one.
-func waitFor(program *os.Process, asked <-chan os.Signal) (state *os.ProcessState, err error) {
+func waitFor(program *os.Process, signals <-chan os.Signal) (state *os.ProcessState, err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -62,7 +62,7 @@ func waitFor(program *os.Process, asked <-chan os.Signal) (state *os.ProcessStat
 		select {
 		case <-ended:
 			return state, err
-		case <-asked:
+		case <-signals:
 			_ = program.Kill() // it may have ended already
 		case <-late:
 			_ = program.Kill()
@@ -82,14 +82,14 @@ func endChildren() error {
 		if errors.Is(err, unix.ECHILD) {
 			return nil
 		}
-		left, err := proc.Below(os.Getpid())
+		remaining, err := proc.Below(os.Getpid())
 		if err != nil {
 			return err
 		}
-		for _, process := range left {
+		for _, process := range remaining {
 			_ = unix.Kill(process.PID, unix.SIGKILL) // it may have ended already
 		}
-		if len(left) > 0 {
+		if len(remaining) > 0 {
 			if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ECHILD) {
 				return fmt.Errorf("end what a program left behind: %w", err)
 			}

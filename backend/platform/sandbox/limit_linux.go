@@ -44,7 +44,7 @@ func limitOf(pid int) (hard uint64, ok bool) {
 // hasLowered reports whether a process has a lower limit than this one: it or a
 // parent may have hidden the limit of a run.
 func hasLowered(pid int) bool {
-	theirs, isKnown := limitOf(pid)
+	processLimit, isKnown := limitOf(pid)
 	own, isOwnKnown := limitOf(0)
-	return isKnown && isOwnKnown && theirs < own
+	return isKnown && isOwnKnown && processLimit < own
 }

@@ -59,15 +59,15 @@ func ReapOrphans(ctx context.Context) {
 	defer signal.Stop(ended)
 	var first firstChild
 	for {
-		var again <-chan time.Time
+		var retry <-chan time.Time
 		if !first.reapBehind() {
-			again = time.After(reapPause)
+			retry = time.After(reapPause)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ended:
-		case <-again:
+		case <-retry:
 		}
 	}
 }
@@ -104,9 +104,9 @@ func (f *firstChild) reapBehind() bool {
 // isOfThisSession reports whether a process is in this process's session. A job's
 // process never is, because its agent leads another session.
 func isOfThisSession(pid int) bool {
-	theirs, err := unix.Getsid(pid)
+	session, err := unix.Getsid(pid)
 	own, ownErr := unix.Getsid(0)
-	return err != nil || ownErr != nil || theirs == own
+	return err != nil || ownErr != nil || session == own
 }
 
 // endedChild returns an ended, uncollected child, or 0 if all run. It fails with

@@ -56,8 +56,8 @@ func Adopt() error { return adopt() }
 func End(ctx context.Context, mark Mark, known []job.Process) error {
 	killErr := killCgroup(mark) // the remaining processes are ended below
 	for empty := 0; ; {
-		left, err := Left(mark, known)
-		if empty++; len(left) > 0 || adopts() && hasChildren() {
+		remaining, err := Left(mark, known)
+		if empty++; len(remaining) > 0 || adopts() && hasChildren() {
 			empty = 0
 		}
 		if empty == sure && isInCgroup(os.Getpid(), mark) {
@@ -66,16 +66,16 @@ func End(ctx context.Context, mark Mark, known []job.Process) error {
 		if empty == sure {
 			return errors.Join(err, killErr, RemoveCgroup(mark))
 		}
-		for _, process := range left {
+		for _, process := range remaining {
 			if killErr := killTree(process); killErr != nil {
 				err = errors.Join(err, killErr)
 			}
 		}
-		collect(left)
+		collect(remaining)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("end the processes %v of job %s: %w", left, mark.Job, ctx.Err()), err)
+			return errors.Join(fmt.Errorf("end the processes %v of job %s: %w", remaining, mark.Job, ctx.Err()), err)
 		}
 	}
 }
@@ -83,10 +83,10 @@ func End(ctx context.Context, mark Mark, known []job.Process) error {
 // Left returns the running processes of a job that End would end. It fails if the
 // system's list of processes is unreadable, and then returns those that it found.
 func Left(mark Mark, known []job.Process) ([]job.Process, error) {
-	var left []job.Process
+	var remaining []job.Process
 	for _, process := range known {
 		if same(process) {
-			left = append(left, process)
+			remaining = append(remaining, process)
 		}
 	}
 	found := []func() ([]int, error){
@@ -100,10 +100,10 @@ func Left(mark Mark, known []job.Process) ([]job.Process, error) {
 		pids, err := find()
 		failed = errors.Join(failed, err)
 		for _, pid := range pids {
-			left = add(left, pid)
+			remaining = add(remaining, pid)
 		}
 	}
-	return withoutAbove(left), failed
+	return withoutAbove(remaining), failed
 }
 
 // same reports whether the process still runs and has the recorded identity.
@@ -112,13 +112,13 @@ func same(process job.Process) bool {
 	return err == nil && identity == process.Identity
 }
 
-func add(left []job.Process, pid int) []job.Process {
+func add(remaining []job.Process, pid int) []job.Process {
 	identity, err := proc.Identity(pid)
-	known := slices.ContainsFunc(left, func(p job.Process) bool { return p.PID == pid })
+	known := slices.ContainsFunc(remaining, func(p job.Process) bool { return p.PID == pid })
 	if err != nil || known {
-		return left
+		return remaining
 	}
-	return append(left, job.Process{PID: pid, Identity: identity, Role: "left"})
+	return append(remaining, job.Process{PID: pid, Identity: identity, Role: "left"})
 }
 
 func ownChildren() ([]int, error) {
@@ -135,12 +135,12 @@ func ownChildren() ([]int, error) {
 
 // withoutAbove omits this process and its ancestors: a session of the job may be
 // the caller.
-func withoutAbove(left []job.Process) []job.Process {
+func withoutAbove(remaining []job.Process) []job.Process {
 	own := map[int]bool{os.Getpid(): true}
 	for _, above := range proc.Ancestors(os.Getpid(), 64) {
 		own[above.PID] = true
 	}
-	return slices.DeleteFunc(left, func(p job.Process) bool { return own[p.PID] })
+	return slices.DeleteFunc(remaining, func(p job.Process) bool { return own[p.PID] })
 }
 
 // killTree ends the tree of a process that still has the recorded identity.

@@ -96,8 +96,8 @@ func parseAddr(text string) netip.AddrPort {
 	if !ok || err != nil || portErr != nil || len(raw)%4 != 0 {
 		return netip.AddrPort{}
 	}
-	for word := range slices.Chunk(raw, 4) {
-		slices.Reverse(word) // Bridge supports only little-endian processors
+	for chunk := range slices.Chunk(raw, 4) {
+		slices.Reverse(chunk) // Bridge supports only little-endian processors
 	}
 	addr, ok := netip.AddrFromSlice(raw)
 	if !ok {

@@ -82,13 +82,13 @@ func clean(environ, container []string) []string {
 // (RWM-06). It is the result of Clean outside of a container, plus the variables
 // that a broker reads. It omits TMPDIR and its like.
 func Broker(environ []string) []string {
-	kept := list(clean(environ, nil))
+	cleaned := list(clean(environ, nil))
 	for _, pair := range environ {
 		if fits(broker, pair) && !fits(notBroker, pair) {
-			kept.set(pair)
+			cleaned.set(pair)
 		}
 	}
-	return kept
+	return cleaned
 }
 
 // temporary lists the shared folders for temporary files.
@@ -148,13 +148,13 @@ func fits(patterns []string, pair string) bool {
 }
 
 func unique(folders []string) []string {
-	var kept []string
+	var distinct []string
 	for _, folder := range folders {
-		if folder != "" && !slices.Contains(kept, folder) {
-			kept = append(kept, folder)
+		if folder != "" && !slices.Contains(distinct, folder) {
+			distinct = append(distinct, folder)
 		}
 	}
-	return kept
+	return distinct
 }
 
 // list is an environment as NAME=value.

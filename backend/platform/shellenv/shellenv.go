@@ -36,15 +36,15 @@ const Asking = "BRIDGE_ASKS_THE_SHELL"
 // starts with the system's PATH, without the folders of a container's image. It
 // fails after Timeout, and leaves no process running.
 func Ask(ctx context.Context, q Question) ([]string, error) {
-	said, err := ask(ctx, q)
+	output, err := ask(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("ask the login shell %s for its environment: %w", q.Shell, err)
 	}
-	said = slices.DeleteFunc(said, func(pair string) bool {
+	output = slices.DeleteFunc(output, func(pair string) bool {
 		name, _, ok := strings.Cut(pair, "=")
 		return !ok || name == "" || slices.Contains(ofTheShell, name)
 	})
-	return alsoFind(said, q.Environ), nil
+	return alsoFind(output, q.Environ), nil
 }
 
 // alsoFind appends to the PATH of environ the folders that only the PATH of other has.

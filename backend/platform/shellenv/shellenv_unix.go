@@ -52,7 +52,7 @@ func ask(ctx context.Context, q Question) ([]string, error) {
 	if err := read.SetReadDeadline(deadline); err != nil {
 		return nil, errors.Join(err, proc.KillTree(cmd.Process.Pid))
 	}
-	said, err := between(read, mark)
+	output, err := between(read, mark)
 	if err != nil && !errors.Is(err, errSilent) {
 		cancel() // no output can follow
 	}
@@ -70,7 +70,7 @@ func ask(ctx context.Context, q Question) ([]string, error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("it did not answer within %s", Timeout)
 	}
-	return said, err
+	return output, err
 }
 
 // Login returns the absolute path of this user's login shell, or "" if it is
@@ -89,10 +89,10 @@ func Login(getenv func(string) string) string {
 }
 
 // commandLine returns the arguments quoted for a shell.
-func commandLine(words []string) string {
+func commandLine(args []string) string {
 	var quoted []string
-	for _, word := range words {
-		quoted = append(quoted, bridge.QuotePOSIX(word))
+	for _, arg := range args {
+		quoted = append(quoted, bridge.QuotePOSIX(arg))
 	}
 	return strings.Join(quoted, " ")
 }
@@ -102,18 +102,18 @@ var errSilent = errors.New("it ended without telling")
 
 // between returns the entries between the two marks.
 func between(from io.Reader, mark string) ([]string, error) {
-	var said []byte
+	var output []byte
 	sign := []byte(mark + "\x00")
 	for buffer := make([]byte, 32<<10); ; {
 		n, err := from.Read(buffer)
-		said = append(said, buffer[:n]...)
-		if _, behind, begun := bytes.Cut(said, sign); begun {
-			if whole, _, ended := bytes.Cut(behind, sign); ended {
-				return strings.Split(strings.TrimSuffix(string(whole), "\x00"), "\x00"), nil
+		output = append(output, buffer[:n]...)
+		if _, behind, started := bytes.Cut(output, sign); started {
+			if content, _, ended := bytes.Cut(behind, sign); ended {
+				return strings.Split(strings.TrimSuffix(string(content), "\x00"), "\x00"), nil
 			}
 		}
 		switch {
-		case len(said) > most:
+		case len(output) > most:
 			return nil, fmt.Errorf("it printed more than %d MiB", most>>20)
 		case errors.Is(err, io.EOF):
 			return nil, errSilent

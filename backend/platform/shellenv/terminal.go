@@ -24,7 +24,7 @@ type Terminal struct {
 	asking  sync.Mutex // held during a query, so that concurrent callers share one
 	mu      sync.Mutex // guards the fields below
 	environ []string   // nil before the first query
-	asked   time.Time
+	askedAt time.Time
 }
 
 // Environ returns the environment as NAME=value. The first call waits for the shell.
@@ -54,8 +54,8 @@ func (t *Terminal) Refresh() (changed bool) {
 	before := t.Environ()
 	t.asking.Lock()
 	defer t.asking.Unlock()
-	known, asked := t.last()
-	if t.Now().Sub(asked) >= askAgain {
+	known, askedAt := t.last()
+	if t.Now().Sub(askedAt) >= askAgain {
 		environ, err := t.Ask()
 		if err != nil {
 			t.Log.Warn("the login shell did not tell its environment again: the last one stays", "err", err)
@@ -64,20 +64,20 @@ func (t *Terminal) Refresh() (changed bool) {
 		t.keep(environ)
 		known = environ
 	}
-	old, fresh := list(before), list(known)
-	return old.get(pathName) != fresh.get(pathName)
+	old, current := list(before), list(known)
+	return old.get(pathName) != current.get(pathName)
 }
 
 func (t *Terminal) last() ([]string, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.environ), t.asked
+	return slices.Clone(t.environ), t.askedAt
 }
 
 func (t *Terminal) keep(environ []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.environ, t.asked = append([]string{}, environ...), t.Now()
+	t.environ, t.askedAt = append([]string{}, environ...), t.Now()
 }
 
 // Variable returns the value of a variable in an environment, or "" if it is unset.

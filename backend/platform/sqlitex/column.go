@@ -43,13 +43,13 @@ func (n number) Scan(value any) error {
 	case float64:
 		*n.into = int64(found)
 	default:
-		var words string
+		var scanned string
 		*n.into = 1
-		if err := (text{&words}).Scan(value); err != nil {
+		if err := (text{&scanned}).Scan(value); err != nil {
 			return err
 		}
-		if whole, err := strconv.ParseInt(words, 10, 64); err == nil {
-			*n.into = whole
+		if integer, err := strconv.ParseInt(scanned, 10, 64); err == nil {
+			*n.into = integer
 		}
 	}
 	return nil

@@ -93,9 +93,9 @@ func (r *ReadOnly) look(ask func(*ReadPool) error) (stable bool, err error) {
 // connect makes r.pool fit the given mark.
 func (r *ReadOnly) connect(seen mark) error {
 	r.mu.RLock()
-	fits := r.fits(seen)
+	isCurrent := r.fits(seen)
 	r.mu.RUnlock()
-	if fits {
+	if isCurrent {
 		return nil
 	}
 	r.mu.Lock()
@@ -124,8 +124,8 @@ func (r *ReadOnly) fits(seen mark) bool {
 }
 
 func (r *ReadOnly) stillAt(seen mark) bool {
-	again, err := r.mark()
-	return seen.logged || err == nil && again == seen
+	current, err := r.mark()
+	return seen.logged || err == nil && current == seen
 }
 
 // ReadPool is a pool of connections that caches prepared statements.

@@ -30,7 +30,7 @@ type Writer struct {
 	tx           *Tx
 	file         fs.FileInfo // identity of the store when it was opened
 	checkpointer *checkpointer
-	heard        atomic.Pointer[func()] // called after every commit; may be nil
+	onCommit     atomic.Pointer[func()] // called after every commit; may be nil
 
 	mu            sync.Mutex
 	waiting       []*write
@@ -95,7 +95,7 @@ func OpenWriter(ctx context.Context, path string, with Attachment, keepUp func(*
 }
 
 // OnCommit sets the function that is called after every later batch of writes.
-func (w *Writer) OnCommit(heard func()) { w.heard.Store(&heard) }
+func (w *Writer) OnCommit(notify func()) { w.onCommit.Store(&notify) }
 
 // Do runs apply in a transaction and returns after the synced commit or the failure. apply
 // may run twice, so it must reset its results and change nothing else. If ctx ends while
@@ -169,8 +169,8 @@ func (w *Writer) lead(own *write) {
 	} else {
 		w.commitBatch(batch)
 		w.checkpointer.committed(len(batch), w.tx.pagesLogged())
-		if heard := w.heard.Load(); heard != nil {
-			(*heard)()
+		if onCommit := w.onCommit.Load(); onCommit != nil {
+			(*onCommit)()
 		}
 	}
 	for _, done := range batch {

@@ -19,7 +19,7 @@ const MaxBytes = maxBytes
 // present file has as revoked: no older copy may grant it again. kept counts those rules,
 // and again the live ones that the present file lacks. A file that this build does not
 // know stays unchanged: merged is nil. It fails if the result cannot be encoded as JSON.
-func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, kept, again int, err error) {
+func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, alreadyRevoked, stillLive int, err error) {
 	var old, now file
 	if !isKnown(restored, &old) {
 		return nil, 0, 0, nil
@@ -34,19 +34,19 @@ func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, kep
 		found := slices.IndexFunc(now.Rules, func(other rule.Rule) bool { return other.ID == item.ID })
 		switch {
 		case found < 0 && (item.Until == 0 || at < item.Until):
-			again++
+			stillLive++
 		case found >= 0 && now.Rules[found].TakenBack != 0:
 			old.Rules[i].TakenBack = now.Rules[found].TakenBack
-			kept++
+			alreadyRevoked++
 		}
 	}
-	if kept == 0 {
-		return nil, 0, again, nil
+	if alreadyRevoked == 0 {
+		return nil, 0, stillLive, nil
 	}
 	if merged, err = json.Marshal(old); err != nil {
 		return nil, 0, 0, fmt.Errorf("encode the restored rules: %w", err)
 	}
-	return append(merged, '\n'), kept, again, nil
+	return append(merged, '\n'), alreadyRevoked, stillLive, nil
 }
 
 func isKnown(data []byte, into *file) bool {
@@ -55,16 +55,16 @@ func isKnown(data []byte, into *file) bool {
 
 // RestoredNote returns what the owner must know of the rules of a restored file, "" for
 // nothing.
-func RestoredNote(kept, again int) string {
-	said := ""
-	if kept > 0 {
-		said = bridge.Counted(kept, "standing rule") + " of the snapshot that you took back since: taken back as before."
+func RestoredNote(alreadyRevoked, stillLive int) string {
+	text := ""
+	if alreadyRevoked > 0 {
+		text = bridge.Counted(alreadyRevoked, "standing rule") + " of the snapshot that you took back since: taken back as before."
 	}
-	if again > 0 {
-		if said != "" {
-			said += " "
+	if stillLive > 0 {
+		if text != "" {
+			text += " "
 		}
-		said += bridge.Counted(again, "standing rule") + " of the snapshot, not known here any more, allow again: `bridge rules` lists them."
+		text += bridge.Counted(stillLive, "standing rule") + " of the snapshot, not known here any more, allow again: `bridge rules` lists them."
 	}
-	return said
+	return text
 }

@@ -219,7 +219,7 @@ func (r *Rules) Make(request rule.Request, wish rule.Wish) (rule.Rule, error) {
 // Answers by it that were not handed over are asked again. A repeated call succeeds. It
 // fails with NotFound for an unknown id.
 func (r *Rules) Revoke(id string) (rule.Rule, Undone, error) {
-	taken, err := r.end(id)
+	revoked, err := r.end(id)
 	if err != nil {
 		return rule.Rule{}, Undone{}, err
 	}
@@ -228,8 +228,8 @@ func (r *Rules) Revoke(id string) (rule.Rule, Undone, error) {
 		some := undo(id)
 		undone.Asked, undone.Handed = append(undone.Asked, some.Asked...), append(undone.Handed, some.Handed...)
 	}
-	r.opts.Log.Info("a standing rule was taken back", "rule", id, "allowed", taken.Sentence(), "uses", taken.Uses, "asked again", undone.Asked, "handed over before", undone.Handed)
-	return taken, undone, nil
+	r.opts.Log.Info("a standing rule was taken back", "rule", id, "allowed", revoked.Sentence(), "uses", revoked.Uses, "asked again", undone.Asked, "handed over before", undone.Handed)
+	return revoked, undone, nil
 }
 
 func (r *Rules) end(id string) (rule.Rule, error) {

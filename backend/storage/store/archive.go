@@ -59,8 +59,8 @@ func (r *Reader) whole(ctx context.Context, archive *Reader, rows []mail.History
 	}
 	for i, row := range rows {
 		rows[i] = archived[row.ID]
-		if mine, has := own[row.ID]; has {
-			rows[i] = mine.With(archived[row.ID])
+		if local, has := own[row.ID]; has {
+			rows[i] = local.With(archived[row.ID])
 		}
 	}
 	return rows, r.read(ctx, func(v view) error { return v.cross(ctx, rows) })

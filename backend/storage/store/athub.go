@@ -34,9 +34,9 @@ func (d Remote) RecordAtHub(ctx context.Context, pc string, ids []string) error 
 
 // RecordHeld records why the messages for a PC wait; "" means only that it is away. It
 // fails with Storage if the store cannot be written.
-func (d Remote) RecordHeld(ctx context.Context, pc, words string) (changed int64, err error) {
+func (d Remote) RecordHeld(ctx context.Context, pc, reason string) (changed int64, err error) {
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
-		changed, err = t.Exec("UPDATE remote_outbox SET words = nullif(?2, '') WHERE pc = ?1 AND state = ?3 AND words IS NOT nullif(?2, '')", pc, words, crossingWaiting)
+		changed, err = t.Exec("UPDATE remote_outbox SET words = nullif(?2, '') WHERE pc = ?1 AND state = ?3 AND words IS NOT nullif(?2, '')", pc, reason, crossingWaiting)
 		return err
 	})
 	return changed, err

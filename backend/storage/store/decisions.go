@@ -167,12 +167,12 @@ func markWithdrawn(t *sqlitex.Tx, id string) error {
 func queueNotifications(t *sqlitex.Tx, notices string, notifications []decision.Notification) ([]decision.Notification, error) {
 	queued := []decision.Notification{}
 	for _, n := range notifications {
-		fresh, err := t.Exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
+		inserted, err := t.Exec("INSERT OR IGNORE INTO decision_deliveries (decision_id, session_key, message_id, created_at) VALUES (?1, ?2, ?3, ?4)",
 			n.DecisionID, n.SessionKey, n.Message.ID, n.Message.CreatedAt)
 		if err != nil {
 			return nil, err
 		}
-		if fresh == 0 || n.Message.Recipient == "" {
+		if inserted == 0 || n.Message.Recipient == "" {
 			continue
 		}
 		if _, err := insert(t, notices, n.Message); err != nil {

@@ -41,12 +41,12 @@ func unhand(t *sqlitex.Tx, messageID, recipient string, at int64) error {
 
 // UnhandThese is Unhand for several deliveries as they were read: a newer handover stays.
 // It fails as Unhand does, and then reverts none.
-func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
-	if len(handed) == 0 {
+func (d *DB) UnhandThese(ctx context.Context, deliveries []mail.Delivery) error {
+	if len(deliveries) == 0 {
 		return nil
 	}
 	return d.writer.Do(ctx, func(t *sqlitex.Tx) error {
-		for _, delivery := range handed {
+		for _, delivery := range deliveries {
 			if err := unhand(t, delivery.ID, delivery.Recipient, delivery.Handed.At); err != nil {
 				return err
 			}
@@ -59,8 +59,8 @@ func (d *DB) UnhandThese(ctx context.Context, handed []mail.Delivery) error {
 // message that the CLI's own queue got. It fails with Conflict if another message has the id.
 func (d *DB) AppendWithHandover(ctx context.Context, message bridge.Message, via mail.Via, detail string) error {
 	return d.writer.DoFor(ctx, func() []cache.Invalidation { return cache.Sent(message) }, func(t *sqlitex.Tx) error {
-		_, fresh, err := appendSend(t, []bridge.Message{message})
-		if err != nil || !fresh {
+		_, inserted, err := appendSend(t, []bridge.Message{message})
+		if err != nil || !inserted {
 			return err
 		}
 		return markStage(t, bridge.StageHanded, mail.Mark{

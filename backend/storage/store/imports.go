@@ -13,7 +13,7 @@ import (
 // Import stores the missing decisions of a paired PC in one commit and returns their number
 // (RMT-22). It sets the decision that each supersedes. It fails with Unavailable while the
 // upgrade is deferred, and with Storage if the store cannot be written.
-func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc string) (fresh int, err error) {
+func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc string) (inserted int, err error) {
 	if d.deferred() {
 		return 0, errBesideOlder
 	}
@@ -24,7 +24,7 @@ func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc st
 	}
 	now := d.now().UnixMilli()
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
-		fresh = 0
+		inserted = 0
 		for _, rev := range revisions {
 			known, err := t.Exists("SELECT EXISTS (SELECT 1 FROM decisions WHERE id = ?1)", rev.ID)
 			if err != nil {
@@ -39,11 +39,11 @@ func (d Remote) Import(ctx context.Context, revisions []decision.Revision, pc st
 			if err := importDecision(t, rev, pc, now); err != nil {
 				return err
 			}
-			fresh++
+			inserted++
 		}
 		return nil
 	})
-	return fresh, err
+	return inserted, err
 }
 
 // learnWithdrawn marks an earlier withdrawal from that PC. At that time, this PC or a

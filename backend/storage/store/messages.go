@@ -33,19 +33,19 @@ const (
 // stored rows and fresh=false. It fails with bridge.Conflict if the id has another
 // sender, target, reply or body. A reply also marks the message that it answers as
 // answered by its sender.
-func (d *DB) Append(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
+func (d *DB) Append(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, inserted bool, err error) {
 	return d.append(ctx, msgs, func(*sqlitex.Tx) error { return nil })
 }
 
 // append is Append with an additional write beside in the same commit, if the send is
 // new.
-func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sqlitex.Tx) error) (rows []bridge.Message, fresh bool, err error) {
+func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sqlitex.Tx) error) (rows []bridge.Message, inserted bool, err error) {
 	if err := checkSend(msgs); err != nil {
 		return nil, false, err
 	}
 	err = d.writer.DoFor(ctx, func() []cache.Invalidation { return cache.Sent(msgs...) }, func(t *sqlitex.Tx) (err error) {
-		rows, fresh, err = appendSend(t, msgs)
-		if err == nil && fresh {
+		rows, inserted, err = appendSend(t, msgs)
+		if err == nil && inserted {
 			err = beside(t)
 		}
 		return err
@@ -59,7 +59,7 @@ func (d *DB) append(ctx context.Context, msgs []bridge.Message, beside func(*sql
 	if err != nil {
 		return nil, false, err
 	}
-	return rows, fresh, nil
+	return rows, inserted, nil
 }
 
 func checkSend(msgs []bridge.Message) error {
@@ -79,7 +79,7 @@ func checkSend(msgs []bridge.Message) error {
 	return nil
 }
 
-func appendSend(t *sqlitex.Tx, msgs []bridge.Message) (rows []bridge.Message, fresh bool, err error) {
+func appendSend(t *sqlitex.Tx, msgs []bridge.Message) (rows []bridge.Message, inserted bool, err error) {
 	stored, err := insert(t, insertFirst, msgs[0])
 	if err != nil {
 		return nil, false, err
@@ -614,9 +614,9 @@ func scanDelivery(rows *sql.Rows) (storedDelivery, error) {
 }
 
 // wayOf returns the stored transport; without one it derives it from the text.
-func wayOf(stage bridge.Stage, via, words string) mail.Via {
+func wayOf(stage bridge.Stage, via, evidence string) mail.Via {
 	if via != "" {
 		return mail.Via(via)
 	}
-	return mail.ViaOf(stage, words)
+	return mail.ViaOf(stage, evidence)
 }

@@ -65,8 +65,8 @@ func (d *DB) ClaimByName(ctx context.Context, peer Peer) error {
 		return err
 	}
 	for name, all := range claims {
-		since, mine := lastClaim(all, peer)
-		if !mine {
+		since, isOwn := lastClaim(all, peer)
+		if !isOwn {
 			continue
 		}
 		unread, err := d.UnreadCount(ctx, name)
@@ -89,7 +89,7 @@ type nameClaim struct {
 
 // lastClaim returns since when the peer's host session was the last to have the name. If
 // no other ever had it, that is math.MinInt64.
-func lastClaim(all []nameClaim, peer Peer) (since int64, mine bool) {
+func lastClaim(all []nameClaim, peer Peer) (since int64, isOwn bool) {
 	isMine := func(c nameClaim) bool { return c.agent == peer.Agent && c.session == peer.SessionID }
 	others := int64(math.MinInt64)
 	for _, claim := range all {
@@ -100,13 +100,13 @@ func lastClaim(all []nameClaim, peer Peer) (since int64, mine bool) {
 	since = math.MaxInt64
 	for _, claim := range all {
 		if isMine(claim) && claim.at > others {
-			since, mine = min(since, claim.at), true
+			since, isOwn = min(since, claim.at), true
 		}
 	}
 	if others == math.MinInt64 {
 		since = math.MinInt64
 	}
-	return since, mine
+	return since, isOwn
 }
 
 // ownIdentity is the form of Bridge's own peer ids. Their mail is addressed to them,

@@ -51,7 +51,7 @@ var errBesideOlder = bridge.Errorf(bridge.Unavailable, "nothing goes to other PC
 // Append is DB.Append for a message to a session of a paired PC, given by id. The message
 // and its place in the queue for that PC are one commit (RMT-21). It fails as DB.Append
 // does, and with Unavailable while the upgrade is deferred.
-func (d Remote) Append(ctx context.Context, msg bridge.Message, pc string) (rows []bridge.Message, fresh bool, err error) {
+func (d Remote) Append(ctx context.Context, msg bridge.Message, pc string) (rows []bridge.Message, isNew bool, err error) {
 	if d.deferred() {
 		return nil, false, errBesideOlder
 	}
@@ -136,7 +136,7 @@ func (d Remote) Pending(ctx context.Context) (pcs map[string]bool, err error) {
 
 // RefuseStrangers refuses the waiting messages for all PCs but those, and returns their
 // number. It fails with Storage if the store cannot be read or written.
-func (d Remote) RefuseStrangers(ctx context.Context, pcs []string, words string) (refused int64, err error) {
+func (d Remote) RefuseStrangers(ctx context.Context, pcs []string, reason string) (refused int64, err error) {
 	known, err := json.Marshal(append([]string{}, pcs...))
 	if err != nil {
 		return 0, err
@@ -152,7 +152,7 @@ func (d Remote) RefuseStrangers(ctx context.Context, pcs []string, words string)
 	}
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) (err error) {
 		refused, err = t.Exec("UPDATE remote_outbox SET state = ?2, changed_at = ?3, words = ?4 WHERE place IN (SELECT place FROM remote_outbox WHERE state IN ("+crossingOpen+") AND pc NOT IN (SELECT value FROM json_each(?1)))",
-			string(known), crossingRefused, d.now().UnixMilli(), words)
+			string(known), crossingRefused, d.now().UnixMilli(), reason)
 		return err
 	})
 	return refused, err
@@ -161,12 +161,12 @@ func (d Remote) RefuseStrangers(ctx context.Context, pcs []string, words string)
 // Take stores messages from a paired PC in order, each once, in one commit. They are also
 // read in that order, however long each frame took. fresh are the new ones. refused holds
 // for each of msgs why it is not stored: Conflict if another message has its id.
-func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (fresh []bridge.Message, refused []error, err error) {
+func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (inserted []bridge.Message, refused []error, err error) {
 	if d.deferred() {
 		return nil, nil, errBesideOlder
 	}
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
-		fresh, refused = nil, make([]error, len(msgs))
+		inserted, refused = nil, make([]error, len(msgs))
 		last, err := schema.LastFrom(t, msgs)
 		for i, msg := range msgs {
 			if err != nil {
@@ -179,7 +179,7 @@ func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (fre
 				continue
 			}
 			if err == nil && first {
-				fresh, last = append(fresh, msg), msg.CreatedAt
+				inserted, last = append(inserted, msg), msg.CreatedAt
 				_, err = t.Exec("INSERT INTO remote_inbox (message_id, pc, arrived_at) VALUES (?1, ?2, ?3)", msg.ID, pc, d.now().UnixMilli())
 			}
 			if err != nil {
@@ -188,7 +188,7 @@ func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (fre
 		}
 		return nil
 	})
-	return fresh, refused, err
+	return inserted, refused, err
 }
 
 // storeOnce stores a message unless it came before, even if that is archived.

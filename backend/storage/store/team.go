@@ -69,7 +69,7 @@ func (d Remote) RestartTeam(ctx context.Context, team, stream string) error {
 // ImportTeam stores messages of the stream, up to a place, in one commit. Known decisions
 // get their order. Invalid ones are ignored, as on every PC; refused holds the reasons by
 // sequence. It fails with Unavailable while the upgrade is deferred.
-func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPosition) (fresh int, refused map[uint64]error, err error) {
+func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPosition) (added int, refused map[uint64]error, err error) {
 	if d.deferred() {
 		return 0, nil, errBesideOlder
 	}
@@ -80,7 +80,7 @@ func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPo
 	}
 	now := d.now().UnixMilli()
 	err = d.writer.Do(ctx, func(t *sqlitex.Tx) error {
-		fresh, refused = 0, map[uint64]error{}
+		added, refused = 0, map[uint64]error{}
 		for _, teamDecision := range read {
 			is, err := importTeam(t, teamDecision, now)
 			if code := bridge.CodeOf(err); code == bridge.Conflict || code == bridge.Denied {
@@ -90,18 +90,18 @@ func (d Remote) ImportTeam(ctx context.Context, read []TeamDecision, upTo TeamPo
 				return err
 			}
 			if is {
-				fresh++
+				added++
 			}
 		}
 		_, err := t.Exec("UPDATE team_place SET sequence = ?2, mark = ?3 WHERE stream = ?1", upTo.Stream, upTo.Sequence, upTo.Mark)
 		return err
 	})
-	return fresh, refused, err
+	return added, refused, err
 }
 
 // importTeam stores one decision of the stream, and reports whether it was not in the
 // stream before.
-func importTeam(t *sqlitex.Tx, teamDecision TeamDecision, now int64) (fresh bool, err error) {
+func importTeam(t *sqlitex.Tx, teamDecision TeamDecision, now int64) (isNew bool, err error) {
 	placed, err := t.Exists("SELECT EXISTS (SELECT 1 FROM team_decisions WHERE decision_id = ?1 AND sequence IS NOT NULL)", teamDecision.ID)
 	if err != nil || placed {
 		return false, err // a duplicate: the first one counts

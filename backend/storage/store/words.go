@@ -108,7 +108,7 @@ func (r *Reader) inOrder(ctx context.Context, ids []string) ([]mail.HistoryRow, 
 	found, err := r.named(ctx, ids)
 	rows := make([]mail.HistoryRow, 0, len(ids))
 	for _, id := range ids {
-		if row, there := found[id]; there {
+		if row, exists := found[id]; exists {
 			rows = append(rows, row)
 		}
 	}
@@ -138,8 +138,8 @@ func (r *Reader) named(ctx context.Context, ids []string) (map[string]mail.Histo
 		err = nil
 	}
 	for id, row := range archived {
-		if mine, has := found[id]; has {
-			row = mine.With(row)
+		if local, has := found[id]; has {
+			row = local.With(row)
 		}
 		found[id] = row
 	}

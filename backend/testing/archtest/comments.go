@@ -66,11 +66,11 @@ func documentedIn(decl ast.Decl) (found []documented) {
 // beginsWith reports whether a comment begins with the name, or with an article and the name. A
 // comment that only directs a tool has no text.
 func beginsWith(text, name string) bool {
-	words := strings.Fields(text)
-	if len(words) > 1 && slices.Contains([]string{"A", "An", "The"}, words[0]) {
-		words = words[1:]
+	tokens := strings.Fields(text)
+	if len(tokens) > 1 && slices.Contains([]string{"A", "An", "The"}, tokens[0]) {
+		tokens = tokens[1:]
 	}
-	return len(words) == 0 || strings.TrimRight(words[0], ",:.") == name
+	return len(tokens) == 0 || strings.TrimRight(tokens[0], ",:.") == name
 }
 
 // saysWhenItFails matches the part of a doc comment about an error.
@@ -78,7 +78,7 @@ var saysWhenItFails = regexp.MustCompile(`(?i)\b(fails?|failed|errors?|refuses?|
 
 // failureDocs counts the exported functions and methods of the product whose last result is
 // an error, and those of them whose doc comment says when they fail.
-func failureDocs(sources []source) (said, all int) {
+func failureDocs(sources []source) (documented, all int) {
 	for _, source := range sources {
 		if source.isTool() {
 			continue
@@ -90,11 +90,11 @@ func failureDocs(sources []source) (said, all int) {
 			}
 			all++
 			if saysWhenItFails.MatchString(function.Doc.Text()) {
-				said++
+				documented++
 			}
 		}
 	}
-	return said, all
+	return documented, all
 }
 
 func returnsError(function *ast.FuncType) bool {

@@ -303,7 +303,7 @@ func importsOf(source source) []string {
 // checkComments returns one sentence for each package without a package comment
 // that begins as Go wants it.
 func checkComments(sources []source) []string {
-	said := map[string]bool{}
+	named := map[string]bool{}
 	for _, source := range sources {
 		if strings.HasSuffix(source.path, "_test.go") {
 			continue
@@ -311,10 +311,10 @@ func checkComments(sources []source) []string {
 		folder, doc := path.Dir(source.path), source.file.Doc.Text()
 		name := source.file.Name.Name
 		right := strings.HasPrefix(doc, "Package "+name+" ") || name == "main" && strings.HasPrefix(doc, "Command ")
-		said[folder] = said[folder] || right
+		named[folder] = named[folder] || right
 	}
 	var problems []string
-	for folder, right := range said {
+	for folder, right := range named {
 		if !right {
 			problems = append(problems, folder+`: no package comment that begins "Package <name> ..." (or "Command <name> ..." for a main)`)
 		}

@@ -28,8 +28,8 @@ func checkUnits(sources []source) []string {
 				if field.Tag == nil || len(field.Names) == 0 || !isInteger(field.Type) {
 					continue
 				}
-				said := field.Tag.Value + field.Names[0].Name + " " + field.Doc.Text() + field.Comment.Text()
-				if !unit.MatchString(said) {
+				text := field.Tag.Value + field.Names[0].Name + " " + field.Doc.Text() + field.Comment.Text()
+				if !unit.MatchString(text) {
 					problems = append(problems, fmt.Sprintf("%s:%d: %s has no unit: give it the type bridge.UnixMillis, or a comment with what it counts",
 						source.path, source.set.Position(field.Pos()).Line, field.Names[0].Name))
 				}

@@ -42,11 +42,11 @@ func checkWords(sources []source) []string {
 			problems = append(problems, fmt.Sprintf("%s:%d: %q was given up: say %s", source.path, source.set.Position(node.Pos()).Line, found, instead))
 		}
 		for name := range declaredNames(source.file) {
-			if instead, given := givenUpNames[name.Name]; given {
+			if instead, found := givenUpNames[name.Name]; found {
 				say(name, name.Name, instead)
 			}
-			for _, word := range wordsOf(name.Name) {
-				if instead, given := givenUp[word]; given {
+			for _, part := range wordsOf(name.Name) {
+				if instead, found := givenUp[part]; found {
 					say(name, name.Name, instead)
 				}
 			}
@@ -101,18 +101,18 @@ func declaredNames(file *ast.File) map[*ast.Ident]bool {
 
 // wordsOf parts a name at its capitals and underscores: tryLend is try and lend.
 func wordsOf(name string) []string {
-	var words []string
-	word := ""
+	var parts []string
+	part := ""
 	for _, r := range name + "_" {
 		if r == '_' || unicode.IsUpper(r) {
-			if word != "" {
-				words = append(words, strings.ToLower(word))
+			if part != "" {
+				parts = append(parts, strings.ToLower(part))
 			}
-			word = ""
+			part = ""
 		}
 		if r != '_' {
-			word += string(r)
+			part += string(r)
 		}
 	}
-	return words
+	return parts
 }

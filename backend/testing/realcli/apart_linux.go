@@ -25,9 +25,9 @@ import (
 func Isolate() (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	code, left, err := scripted.Isolate(ctx, scripted.Isolation{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr})
-	if left != "" {
-		fmt.Print(left)
+	code, remaining, err := scripted.Isolate(ctx, scripted.Isolation{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr})
+	if remaining != "" {
+		fmt.Print(remaining)
 		code = max(code, 1)
 	}
 	return code, err
@@ -64,9 +64,9 @@ func Apart(longest ...string) (code int, done bool) {
 	for range runtime.NumCPU() + runtime.NumCPU()/2 {
 		hands.Go(func() {
 			for test := range next {
-				said, err := runApart(ctx, test)
+				output, err := runApart(ctx, test)
 				mu.Lock()
-				if _, _ = os.Stdout.Write(said); err != nil {
+				if _, _ = os.Stdout.Write(output); err != nil {
 					failed = 1
 				}
 				mu.Unlock()
@@ -111,7 +111,7 @@ var testName = regexp.MustCompile(`(?m)^Test\w*$`)
 
 // runApart runs one test to its end. What it returns is all that the test said, without
 // the verdict: there is one of the whole.
-func runApart(ctx context.Context, test string) (said []byte, err error) {
+func runApart(ctx context.Context, test string) (output []byte, err error) {
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=") // of one process: several would write over each other
 	})
@@ -119,12 +119,12 @@ func runApart(ctx context.Context, test string) (said []byte, err error) {
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), apartVar+"=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // Isolate ends what it started
-	said, err = cmd.CombinedOutput()
-	if at := verdict.FindAllIndex(said, -1); len(at) > 0 {
+	output, err = cmd.CombinedOutput()
+	if at := verdict.FindAllIndex(output, -1); len(at) > 0 {
 		last := at[len(at)-1]
-		said = slices.Delete(said, last[0], last[1])
+		output = slices.Delete(output, last[0], last[1])
 	}
-	return said, err
+	return output, err
 }
 
 // verdict is the last line of a program of tests, of those that are its own words: \x16
@@ -132,12 +132,12 @@ func runApart(ctx context.Context, test string) (said []byte, err error) {
 var verdict = regexp.MustCompile(`(?m)^\x16?(PASS|FAIL)\n`)
 
 func printVerdict(writer io.Writer, passed bool) {
-	mark, word := "", "FAIL"
+	mark, verdict := "", "FAIL"
 	if flag.Lookup("test.v").Value.String() == "test2json" {
 		mark = "\x16"
 	}
 	if passed {
-		word = "PASS"
+		verdict = "PASS"
 	}
-	fmt.Fprintf(writer, "%s%s\n", mark, word)
+	fmt.Fprintf(writer, "%s%s\n", mark, verdict)
 }

@@ -43,7 +43,7 @@ type Envelope struct {
 	WrittenAt job.Millis `json:"writtenAt"`
 	Host      string     `json:"host,omitempty"` // the paired PC that it came from, set by the receiving PC
 
-	whole *part // nil if Result is complete
+	full *part // nil if Result is complete
 }
 
 // Request is the message that began a run.
@@ -297,9 +297,9 @@ func (e Envelope) failure() string {
 
 // UnclearBody returns the part of a result message that lists possibly undelivered
 // messages, or "" if there are none.
-func UnclearBody(words []string) string {
-	if len(words) == 0 {
+func UnclearBody(texts []string) string {
+	if len(texts) == 0 {
 		return ""
 	}
-	return "\n\nWhether it has heard this is not known, so it was not said again:\n\n" + strings.Join(words, "\n\n")
+	return "\n\nWhether it has heard this is not known, so it was not said again:\n\n" + strings.Join(texts, "\n\n")
 }

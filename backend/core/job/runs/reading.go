@@ -23,12 +23,12 @@ type part struct {
 }
 
 // IsPart reports whether Result is only the start of the result.
-func (e Envelope) IsPart() bool { return e.whole != nil }
+func (e Envelope) IsPart() bool { return e.full != nil }
 
 // Chars returns the number of characters of the full result.
 func (e Envelope) Chars() int {
-	if e.whole != nil {
-		return e.whole.chars
+	if e.full != nil {
+		return e.full.chars
 	}
 	return utf8.RuneCountInString(e.Result)
 }
@@ -36,8 +36,8 @@ func (e Envelope) Chars() int {
 // EncodedBytes returns the size of the full envelope as JSON, in bytes. It fails if the
 // envelope cannot be encoded.
 func (e Envelope) EncodedBytes() (int64, error) {
-	if e.whole != nil {
-		return e.whole.file, nil
+	if e.full != nil {
+		return e.full.file, nil
 	}
 	var size counter
 	err := e.EncodeTo(&size)
@@ -56,8 +56,8 @@ func (c *counter) Write(data []byte) (int, error) {
 // Shown returns the envelope for people. A partial result ends with a note that names
 // the file of the full result.
 func (e Envelope) Shown(file string) Envelope {
-	if e.whole != nil {
-		e.Result += fmt.Sprintf("\n\n[Bridge shows %s of this result: it has %s, and is kept whole in %s.]", bridge.Size(int64(len(e.Result))), bridge.Size(e.whole.bytes), file)
+	if e.full != nil {
+		e.Result += fmt.Sprintf("\n\n[Bridge shows %s of this result: it has %s, and is kept whole in %s.]", bridge.Size(int64(len(e.Result))), bridge.Size(e.full.bytes), file)
 	}
 	return e
 }
@@ -82,13 +82,13 @@ func ReadEnvelope(open func() (io.ReadCloser, int64, error), name string, most i
 		return Envelope{}, short.read, ErrManual
 	}
 	if !short.isCut {
-		envelope, err = DecodeEnvelope(short.kept, name)
+		envelope, err = DecodeEnvelope(short.encoded, name)
 		return envelope, size, err
 	}
-	if err := bridge.DecodeAdditive(short.kept, MaxEnvelopeBytes, &envelope); err != nil {
+	if err := bridge.DecodeAdditive(short.encoded, MaxEnvelopeBytes, &envelope); err != nil {
 		return Envelope{}, size, err
 	}
-	envelope.whole = &part{short.bytes, short.chars, short.read}
+	envelope.full = &part{short.bytes, short.chars, short.read}
 	if err := envelope.check(name, short.isBlank); err != nil {
 		return Envelope{}, size, err
 	}
@@ -97,9 +97,9 @@ func ReadEnvelope(open func() (io.ReadCloser, int64, error), name string, most i
 
 // shortener keeps the JSON of an envelope without the end of a long result.
 type shortener struct {
-	most int
-	kept []byte
-	read int64
+	most    int
+	encoded []byte
+	read    int64
 	// bytes, chars and isBlank describe the result's text. isBlank is true if it has only spaces.
 	bytes          int64
 	chars          int
@@ -143,7 +143,7 @@ func (s *shortener) plain(text []byte) {
 		if s.depth == 1 && len(s.key) <= len("result") {
 			s.key = append(s.key, text[:min(len(text), len("result")+1)]...)
 		}
-		s.kept = append(s.kept, text...)
+		s.encoded = append(s.encoded, text...)
 		return
 	}
 	s.bytes += int64(len(text))
@@ -158,10 +158,10 @@ func (s *shortener) plain(text []byte) {
 		for room > 0 && !utf8.RuneStart(text[room]) {
 			room--
 		}
-		s.kept, s.isCut = withoutHalfRune(append(s.kept, text[:room]...)), true
+		s.encoded, s.isCut = withoutHalfRune(append(s.encoded, text[:room]...)), true
 	}
 	if !s.isCut {
-		s.kept = append(s.kept, text...)
+		s.encoded = append(s.encoded, text...)
 	}
 }
 
@@ -199,7 +199,7 @@ func (s *shortener) step(b byte) {
 			s.key = s.key[:0]
 		}
 	}
-	s.kept = append(s.kept, b)
+	s.encoded = append(s.encoded, b)
 }
 
 // stepString processes a byte of a string that is an escape or the end.
@@ -219,14 +219,14 @@ func (s *shortener) stepString(b byte) {
 		s.escaped = true
 	default: // the end of the string
 		s.inString, s.isValue = false, false
-		s.kept = append(s.kept, b)
+		s.encoded = append(s.encoded, b)
 	}
 }
 
 // escape processes an escaped character.
 func (s *shortener) escape(text string) {
 	if !s.isValue {
-		s.kept = append(s.kept, text...)
+		s.encoded = append(s.encoded, text...)
 		s.key = append(s.key, '\\') // so that the key cannot match
 		return
 	}
@@ -248,7 +248,7 @@ func (s *shortener) escape(text string) {
 	s.isBlank = s.isBlank && strings.Contains(`\n\t\r\u0020`, strings.ToLower(text))
 	s.isCut = s.isCut || s.bytes > int64(s.most)
 	if !s.isCut {
-		s.kept = append(s.kept, text...)
+		s.encoded = append(s.encoded, text...)
 	}
 }
 

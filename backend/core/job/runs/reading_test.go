@@ -61,7 +61,7 @@ func TestSEC_11_OfALongResultTheBeginIsRead(t *testing.T) {
 			t.Errorf("%s: it is a part: %v, of %d and %d bytes, want %d", name, got.IsPart(), size, encoded, len(data))
 		case !strings.HasPrefix(tt.result, got.Result) || len(got.Result) > most || tt.isPart && len(got.Result) < most/8:
 			t.Errorf("%s: %d bytes were read that end %q", name, len(got.Result), got.Result[max(0, len(got.Result)-20):])
-		case got.Chars() != utf8.RuneCountInString(tt.result) || tt.isPart && got.whole.bytes != int64(len(tt.result)):
+		case got.Chars() != utf8.RuneCountInString(tt.result) || tt.isPart && got.full.bytes != int64(len(tt.result)):
 			t.Errorf("%s: it is said to have %d characters, and has %d", name, got.Chars(), utf8.RuneCountInString(tt.result))
 		case got.Title != want.Title || got.Evidence.Head != want.Evidence.Head || got.Evidence.Commands[0] != want.Evidence.Commands[0] || got.Outcome() != want.Outcome():
 			t.Errorf("%s: something else was cut: %+v", name, got.Evidence)

@@ -67,14 +67,14 @@ func (s Said) Encode() ([]byte, error) {
 // encodeWithin encodes the line in at most that many bytes. It cuts the excess, and
 // adds a note to the text.
 func (s Said) encodeWithin(most int) ([]byte, error) {
-	said := len(s.Text)
+	size := len(s.Text)
 	for room := most; ; {
 		if len(s.Text) > room {
 			s.Text, s.Cut = cutBytes(s.Text, room), true
 		}
 		line := s
-		if line.Cut && len(s.Text) < said {
-			line.Text += fmt.Sprintf("\n[Bridge cut this line of its transcript: the text has %s.]", bridge.Size(int64(said)))
+		if line.Cut && len(s.Text) < size {
+			line.Text += fmt.Sprintf("\n[Bridge cut this line of its transcript: the text has %s.]", bridge.Size(int64(size)))
 		}
 		data, err := json.Marshal(line)
 		if err != nil || len(data) <= most {

@@ -21,7 +21,7 @@ type Watch struct {
 	spent                   float64
 	worked                  time.Duration // the time worked until since
 	since                   time.Time     // the start of the current stretch of work
-	heard                   time.Time
+	heardAt                 time.Time
 	paused                  bool
 	call, result            string
 	same                    int
@@ -30,11 +30,11 @@ type Watch struct {
 // NewWatch watches a run that begins at start. A budget of 0 means none.
 func NewWatch(budgetUSD float64, timeout time.Duration, start time.Time) *Watch {
 	seconds := timeout.Seconds()
-	return &Watch{budget: budgetUSD, budgetLeft: budgetUSD, timeout: seconds, timeoutLeft: seconds, since: start, heard: start}
+	return &Watch{budget: budgetUSD, budgetLeft: budgetUSD, timeout: seconds, timeoutLeft: seconds, since: start, heardAt: start}
 }
 
 // Hear records output of the agent.
-func (w *Watch) Hear(at time.Time) { w.heard = later(w.heard, at) }
+func (w *Watch) Hear(at time.Time) { w.heardAt = later(w.heardAt, at) }
 
 // Spend records the total cost of the run.
 func (w *Watch) Spend(totalUSD float64) { w.spent = max(w.spent, totalUSD) }
@@ -60,7 +60,7 @@ func (w *Watch) Stop(at time.Time) job.WaitFor {
 		return job.ForTime
 	case w.same >= sameCalls:
 		return job.ForRepeat
-	case at.Sub(w.heard) >= silence:
+	case at.Sub(w.heardAt) >= silence:
 		return job.ForSilence
 	}
 	return ""
@@ -72,10 +72,10 @@ func (w *Watch) Next(at time.Time) time.Time {
 	if w.paused {
 		return time.Time{}
 	}
-	next := w.heard.Add(silence)
+	next := w.heardAt.Add(silence)
 	if w.timeout > 0 {
-		left := time.Duration(w.timeoutLeft*float64(time.Second)) - w.workedAt(at)
-		next = earlier(next, at.Add(left))
+		remaining := time.Duration(w.timeoutLeft*float64(time.Second)) - w.workedAt(at)
+		next = earlier(next, at.Add(remaining))
 	}
 	return next
 }
@@ -90,7 +90,7 @@ func (w *Watch) Pause(at time.Time) {
 // Resume restarts the clocks.
 func (w *Watch) Resume(at time.Time) {
 	if w.paused {
-		w.since, w.heard, w.paused = at, at, false
+		w.since, w.heardAt, w.paused = at, at, false
 	}
 }
 
@@ -105,7 +105,7 @@ func (w *Watch) Allow(stop job.WaitFor, at time.Time) {
 	case job.ForRepeat:
 		w.same = 0
 	case job.ForSilence:
-		w.heard = at
+		w.heardAt = at
 	case job.ForApproval, job.ForRetry: // no limit was used up
 	}
 }

@@ -67,8 +67,8 @@ func Switches(r command.Run, owner Owner) []*cobra.Command {
 }
 
 // turn changes the settings for other PCs and prints what holds now.
-func turn(ctx context.Context, r command.Run, owner Owner, words string, change func(*config.Network)) error {
-	if err := r.OnlyOwner(words); err != nil {
+func turn(ctx context.Context, r command.Run, owner Owner, action string, change func(*config.Network)) error {
+	if err := r.OnlyOwner(action); err != nil {
 		return err
 	}
 	home, err := homeToChange(r)

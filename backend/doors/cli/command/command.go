@@ -46,9 +46,9 @@ func (r Run) ReadHome() (config.Home, error) {
 
 // OnlyOwner fails with Denied if an owner's command (bridge.OwnerCommands), given as words,
 // was started inside a job. The broker also checks the process tree.
-func (r Run) OnlyOwner(words string) error {
+func (r Run) OnlyOwner(action string) error {
 	if name := r.Getenv(sandbox.JobVariable); name != "" {
-		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", bridge.OwnerDoes(words), name)
+		return bridge.Errorf(bridge.Denied, "only the owner %s: this was asked for from within %s", bridge.OwnerDoes(action), name)
 	}
 	return nil
 }
@@ -136,6 +136,6 @@ const maxAnswerBytes = 1024
 
 // IsYes reports whether an answer agrees.
 func IsYes(answer string) bool {
-	word := strings.ToLower(answer)
-	return word == "y" || word == "yes"
+	lower := strings.ToLower(answer)
+	return lower == "y" || lower == "yes"
 }

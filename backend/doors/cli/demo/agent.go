@@ -38,13 +38,13 @@ type standIn struct {
 	lock sync.Mutex // guards out
 	beat time.Duration
 
-	session string
-	cwd     string
-	servers []server
-	asked   int
-	answers chan bool
-	stop    context.CancelFunc // of the running turn
-	turns   sync.WaitGroup
+	session  string
+	cwd      string
+	servers  []server
+	requests int
+	answers  chan bool
+	stop     context.CancelFunc // of the running turn
+	turns    sync.WaitGroup
 }
 
 // server is the MCP server of the job.
@@ -177,8 +177,8 @@ func (a *standIn) update(update object) {
 
 // step is a tool call from its start to its end.
 func (a *standIn) step(kind, title string, input object, do func(id string) (output string, exit int, err error)) error {
-	a.asked++
-	id := fmt.Sprint("step", a.asked)
+	a.requests++
+	id := fmt.Sprint("step", a.requests)
 	a.update(object{"sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "in_progress", "rawInput": input})
 	output, exit, err := do(id)
 	if err != nil {
@@ -198,9 +198,9 @@ func (a *standIn) step(kind, title string, input object, do func(id string) (out
 // act is one action of a scripted job.
 type act func(context.Context, *standIn) error
 
-func tell(words string) act {
+func tell(text string) act {
 	return func(_ context.Context, a *standIn) error {
-		a.update(object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": words}})
+		a.update(object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": text}})
 		return nil
 	}
 }
@@ -240,14 +240,14 @@ func (a *standIn) git(ctx context.Context, args []string) (output string, exit i
 
 // commandLine returns git's command line as a person types it.
 func commandLine(args []string) string {
-	words := []string{"git"}
+	command := []string{"git"}
 	for _, arg := range args {
 		if strings.Contains(arg, " ") {
 			arg = "'" + arg + "'"
 		}
-		words = append(words, arg)
+		command = append(command, arg)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(command, " ")
 }
 
 // askGit runs git after permission.

@@ -74,8 +74,8 @@ func Doctor(r command.Run) *cobra.Command {
 // check fails for several works at once, and for a restore or merge without a set.
 func (f doctorFlags) check(restoring, merging bool) error {
 	works := 0
-	for _, asked := range []bool{f.backup, f.fix, f.archive, f.drill, restoring, merging} {
-		if asked {
+	for _, requested := range []bool{f.backup, f.fix, f.archive, f.drill, restoring, merging} {
+		if requested {
 			works++
 		}
 	}

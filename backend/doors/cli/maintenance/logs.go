@@ -93,12 +93,12 @@ func followLog(ctx context.Context, path string, offset int64, out io.Writer) er
 		if int64(len(data)) < offset {
 			offset = 0
 		}
-		whole := int64(bytes.LastIndexByte(data, '\n') + 1) // a line is written whole
-		if whole > offset {
-			if _, err := out.Write(data[offset:whole]); err != nil {
+		complete := int64(bytes.LastIndexByte(data, '\n') + 1) // a line is written whole
+		if complete > offset {
+			if _, err := out.Write(data[offset:complete]); err != nil {
 				return err
 			}
-			offset = whole
+			offset = complete
 		}
 	}
 }

@@ -62,9 +62,9 @@ func proveChild(ctx context.Context, kind bridge.AgentKind, environ []string, pr
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(errs.String()), "\n")
-	said := cmp.Or(answer.Error, lines[len(lines)-1])
-	if said == "" && err != nil {
-		said = err.Error()
+	reason := cmp.Or(answer.Error, lines[len(lines)-1])
+	if reason == "" && err != nil {
+		reason = err.Error()
 	}
-	return proof.Proof{}, bridge.Errorf(bridge.Unavailable, "%s", cmp.Or(said, "it printed no result"))
+	return proof.Proof{}, bridge.Errorf(bridge.Unavailable, "%s", cmp.Or(reason, "it printed no result"))
 }

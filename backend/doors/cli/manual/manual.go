@@ -168,8 +168,8 @@ func wrap(line string, columns int, indent string) string {
 	lead := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	b.WriteString(lead)
 	used, first := len(lead), true
-	for word := range strings.FieldsSeq(line) {
-		size := utf8.RuneCountInString(word)
+	for token := range strings.FieldsSeq(line) {
+		size := utf8.RuneCountInString(token)
 		switch {
 		case first:
 		case used+1+size > columns:
@@ -179,7 +179,7 @@ func wrap(line string, columns int, indent string) string {
 			b.WriteString(" ")
 			used++
 		}
-		b.WriteString(word)
+		b.WriteString(token)
 		used += size
 		first = false
 	}

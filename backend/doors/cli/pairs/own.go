@@ -99,21 +99,21 @@ func readFile(what, path string) (string, error) {
 }
 
 // Left returns the message that this PC has left its team.
-func Left(left api.Joined) string {
-	text := "This PC belongs to the team " + left.Team + " no more.\n"
+func Left(former api.Joined) string {
+	text := "This PC belongs to the team " + former.Team + " no more.\n"
 	lists := "The hub still lists it until `bridge-hub remove` is run there"
-	if left.Own {
+	if former.Own {
 		lists = "The team's list still has it until its owner runs `bridge-hub roster remove`"
 	}
 	switch {
-	case left.Untold != "":
-		text += lists + ": " + left.Untold + ".\n"
-	case left.Own:
+	case former.Untold != "":
+		text += lists + ": " + former.Untold + ".\n"
+	case former.Own:
 		text += "Its PCs were told. " + lists + ".\n"
 	default:
 		text += "The hub has taken it out of the team, too.\n"
 	}
-	if left.Own {
+	if former.Own {
 		text += "Its credentials for the NATS server are removed from here; whoever administers that takes them back there.\n"
 	}
 	return text

@@ -79,18 +79,18 @@ func (c Team) Text(now time.Time) string {
 
 // presence returns whether a PC of the team is online, as far as known.
 func (c Team) presence(pc api.PC, now time.Time) string {
-	words := "not there"
+	text := "not there"
 	switch {
 	case pc.Up:
-		words = "there for " + bridge.Span(now.Sub(time.UnixMilli(pc.Since)))
+		text = "there for " + bridge.Span(now.Sub(time.UnixMilli(pc.Since)))
 	case !c.Up:
-		words = "not reached"
+		text = "not reached"
 	}
 	if pc.Paired {
-		words += ", paired with this PC, too"
+		text += ", paired with this PC, too"
 	}
 	if pc.Release != "" {
-		words += ", Bridge " + pc.Release
+		text += ", Bridge " + pc.Release
 	}
-	return words
+	return text
 }

@@ -17,27 +17,27 @@ type Standing struct {
 
 // Next returns the current state and the next step. line writes a command.
 func Next(s Standing, line Line) string {
-	next := func(does string, words ...string) string { return fmt.Sprintf("  %s   (%s)\n", line(words...), does) }
-	said := fmt.Sprintf("Bridge does not run for %s.\n", bridge.OneLine(s.Home))
+	next := func(does string, args ...string) string { return fmt.Sprintf("  %s   (%s)\n", line(args...), does) }
+	text := fmt.Sprintf("Bridge does not run for %s.\n", bridge.OneLine(s.Home))
 	if s.Running {
-		said = fmt.Sprintf("Bridge runs for %s, with %s.\n", bridge.OneLine(s.Home), bridge.Counted(s.Sessions, "session"))
+		text = fmt.Sprintf("Bridge runs for %s, with %s.\n", bridge.OneLine(s.Home), bridge.Counted(s.Sessions, "session"))
 	}
 	if s.Needs > 0 {
-		said += fmt.Sprintf("Needs you: %s.\n", bridge.Counted(s.Needs, "thing")) + next("see what it is", "needs")
+		text += fmt.Sprintf("Needs you: %s.\n", bridge.Counted(s.Needs, "thing")) + next("see what it is", "needs")
 	}
 	switch {
 	case !s.Connected:
-		said += next("connect the agent CLIs of this PC", "install")
+		text += next("connect the agent CLIs of this PC", "install")
 	case s.Running && s.Sessions == 0:
-		said += "Start your agent sessions, or start them again if they were open before.\n"
+		text += "Start your agent sessions, or start them again if they were open before.\n"
 	}
 	switch {
 	case s.Running:
-		said += next("show the page", "open")
+		text += next("show the page", "open")
 	case s.Connected:
-		said += next("start it and show the page; a session starts it, too", "open")
+		text += next("start it and show the page; a session starts it, too", "open")
 	default:
-		said += "  bridge demo   (look at a page with scripted sessions)\n"
+		text += "  bridge demo   (look at a page with scripted sessions)\n"
 	}
-	return said + fmt.Sprintf("\n`%s` says more, `bridge --help` lists all commands.\n", line("status"))
+	return text + fmt.Sprintf("\n`%s` says more, `bridge --help` lists all commands.\n", line("status"))
 }

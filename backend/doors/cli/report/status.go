@@ -51,7 +51,7 @@ func Status(s api.Status, home, more string, connected bool, line Line, now time
 }
 
 // Line writes a command of Bridge as a person types it.
-type Line func(words ...string) string
+type Line func(args ...string) string
 
 // Agents returns whether the connected agents reach Bridge, and whether they ask
 // before they start agents.
@@ -149,10 +149,10 @@ func Needs(list []needs.Item, line Line) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Needs you  %s   (%s)\n", bridge.Counted(len(list), "thing"), line("needs"))
-	asked := slices.DeleteFunc(slices.Clone(list), func(item needs.Item) bool {
+	items := slices.DeleteFunc(slices.Clone(list), func(item needs.Item) bool {
 		return len(item.Commands()) == 0 || item.Sort != needs.Approval && item.Sort != needs.Question
 	})
-	for _, item := range asked[:min(len(asked), fewAsked)] {
+	for _, item := range items[:min(len(items), fewAsked)] {
 		fmt.Fprintf(&b, "           %s\n", item.Headline())
 		if offers := item.Offers(); offers != "" {
 			fmt.Fprintf(&b, "             %s\n", offers)
@@ -177,14 +177,14 @@ func Jobs(going []api.JobView, line Line) string {
 			count["at work"]++
 		}
 	}
-	var words []string
+	var parts []string
 	for _, what := range []string{"at work", "waiting", "in line"} {
 		if n := count[what]; n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, what))
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	if len(words) == 0 {
+	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Jobs       %s   (%s)\n", strings.Join(words, ", "), line("runs"))
+	return fmt.Sprintf("Jobs       %s   (%s)\n", strings.Join(parts, ", "), line("runs"))
 }

@@ -134,8 +134,8 @@ const (
 func (c Control) await(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	mine, pause := c.Service.IsMine(), startPause
-	if !mine {
+	isMine, pause := c.Service.IsMine(), startPause
+	if !isMine {
 		pause = foreignPause
 	}
 	for {
@@ -144,7 +144,7 @@ func (c Control) await(ctx context.Context) (Report, error) {
 		case <-ctx.Done():
 		}
 		report, err := c.Report(context.WithoutCancel(ctx))
-		settled := report.serves() || report.waits() || report.State == Failed || report.State == Stopped || !mine
+		settled := report.serves() || report.waits() || report.State == Failed || report.State == Stopped || !isMine
 		if err != nil || settled || ctx.Err() != nil {
 			return report, err
 		}

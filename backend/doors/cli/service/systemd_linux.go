@@ -314,12 +314,12 @@ func (m systemd) Status(ctx context.Context) (Status, error) {
 	if !state.Installed {
 		return state, nil
 	}
-	shown, err := m.ctl(ctx, "show", "--property=ActiveState,MainPID,UnitFileState", m.unitName())
+	output, err := m.ctl(ctx, "show", "--property=ActiveState,MainPID,UnitFileState", m.unitName())
 	if err != nil {
 		return state, err
 	}
 	properties := map[string]string{}
-	for line := range strings.Lines(shown) {
+	for line := range strings.Lines(output) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		properties[name] = value
 	}

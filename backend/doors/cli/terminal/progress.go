@@ -19,12 +19,12 @@ type Progress struct {
 	out *os.File // nil if no progress is shown
 	now func() time.Time
 
-	mu    sync.Mutex
-	first *time.Timer // draws the first line
-	drawn bool        // that time has come
-	works int         // that have ended
-	shown time.Time   // when the last line was drawn
-	width int         // of the last line, in characters
+	mu      sync.Mutex
+	first   *time.Timer // draws the first line
+	drawn   bool        // that time has come
+	works   int         // that have ended
+	drawnAt time.Time   // when the last line was drawn
+	width   int         // of the last line, in characters
 
 	step       string
 	began      time.Time // when the present step began
@@ -63,7 +63,7 @@ func (p *Progress) Tell(what string, done, all int64) {
 	case p.first == nil:
 		work := p.works
 		p.first = time.AfterFunc(quickTime, func() { p.drawFirst(work) })
-	case p.drawn && p.now().Sub(p.shown) >= progressPace:
+	case p.drawn && p.now().Sub(p.drawnAt) >= progressPace:
 		p.drawLocked()
 	}
 }
@@ -79,7 +79,7 @@ func (p *Progress) drawFirst(work int) {
 }
 
 func (p *Progress) drawLocked() {
-	p.shown = p.now()
+	p.drawnAt = p.now()
 	line := Fit(p.out, p.line(p.step))
 	fmt.Fprintf(p.out, "\r%-*s", p.width, line)
 	p.width = max(p.width, utf8.RuneCountInString(line))
@@ -93,8 +93,8 @@ func (p *Progress) line(what string) string {
 	if did*100 < p.all || spent < leastSpent { // too little to tell
 		return line
 	}
-	left := time.Duration(float64(spent) / float64(did) * float64(p.all-p.done))
-	return line + ", " + left.Round(time.Second).String() + " left"
+	remaining := time.Duration(float64(spent) / float64(did) * float64(p.all-p.done))
+	return line + ", " + remaining.Round(time.Second).String() + " left"
 }
 
 // leastSpent is how long a step runs before its remaining time is shown.

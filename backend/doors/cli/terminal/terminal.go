@@ -28,8 +28,8 @@ func Writer(w io.Writer) io.Writer {
 // JSON returns the writer for JSON documents, given the result of Writer. On a terminal
 // it escapes hidden characters as JSON does, so that the document keeps its meaning.
 func JSON(w io.Writer) io.Writer {
-	if shown, is := w.(*writer); is {
-		return &writer{file: shown.file, form: escapeJSON}
+	if wrapped, is := w.(*writer); is {
+		return &writer{file: wrapped.file, form: escapeJSON}
 	}
 	return w
 }
@@ -37,11 +37,11 @@ func JSON(w io.Writer) io.Writer {
 // File returns the terminal behind the result of Writer, for moving its cursor.
 // Text from others must be made visible before it is written there.
 func File(w io.Writer) (*os.File, bool) {
-	shown, is := w.(*writer)
+	wrapped, is := w.(*writer)
 	if !is {
 		return nil, false
 	}
-	return shown.file, true
+	return wrapped.file, true
 }
 
 type writer struct {

@@ -45,17 +45,17 @@ func AddTopics(root *cobra.Command, topics Topics) {
 	help.Use, help.Short = "help [COMMAND|TOPIC]", "Show the help of a command, or a page about a topic"
 	help.ValidArgsFunction = completeHelp(topics.Names)
 	help.Example = "  bridge help send\n  bridge help config"
-	help.RunE = func(cmd *cobra.Command, words []string) error {
-		if len(words) == 1 && slices.Contains(topics.Names, words[0]) {
-			return topics.Show(cmd, words[0])
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && slices.Contains(topics.Names, args[0]) {
+			return topics.Show(cmd, args[0])
 		}
-		err := commands(cmd, words)
+		err := commands(cmd, args)
 		switch {
-		case err == nil && len(words) == 0:
+		case err == nil && len(args) == 0:
 			_, err = fmt.Fprint(cmd.OutOrStdout(), topics.List)
-		case err != nil && len(words) == 1:
-			if like := bridge.Similar(words[0], topics.Names); len(like) > 0 && len(bridge.Similar(words[0], namesBelow(cmd.Root()))) == 0 {
-				return wrong("there is no command and no topic %q. Did you mean `%s help %s`? `%[2]s help` lists them", words[0], cmd.Root().Name(), like[0])
+		case err != nil && len(args) == 1:
+			if like := bridge.Similar(args[0], topics.Names); len(like) > 0 && len(bridge.Similar(args[0], namesBelow(cmd.Root()))) == 0 {
+				return wrong("there is no command and no topic %q. Did you mean `%s help %s`? `%[2]s help` lists them", args[0], cmd.Root().Name(), like[0])
 			}
 		}
 		return err
@@ -127,12 +127,12 @@ func meant(typed string, names []string, before string) string {
 // flagError makes a wrong flag a usage error.
 func flagError(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
-	words := cmd.Flags().Args()
+	args := cmd.Flags().Args()
 	switch {
 	case !errors.As(err, &missing):
 		return &outcome.UsageError{Err: err}
-	case cmd.HasAvailableSubCommands() && len(words) > 0: // the flag may belong to a suggested command
-		return wrong("%s", unknown(cmd, words[0]))
+	case cmd.HasAvailableSubCommands() && len(args) > 0: // the flag may belong to a suggested command
+		return wrong("%s", unknown(cmd, args[0]))
 	case missing.GetSpecifiedShortnames() != "":
 		return &outcome.UsageError{Err: err}
 	}
@@ -153,12 +153,12 @@ func flagError(cmd *cobra.Command, err error) error {
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Show the help of a command", Example: "  bridge help send",
-		RunE: func(cmd *cobra.Command, words []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			at := cmd.Root()
-			for _, word := range words {
-				below := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) })
+			for _, arg := range args {
+				below := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == arg || c.HasAlias(arg) })
 				if below < 0 {
-					return wrong("%s", unknown(at, word))
+					return wrong("%s", unknown(at, arg))
 				}
 				at = at.Commands()[below]
 			}
@@ -171,13 +171,13 @@ func helpCommand() *cobra.Command {
 
 // completeHelp completes the path of a command, or one of the topics.
 func completeHelp(topics []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, words []string, _ string) ([]string, cobra.ShellCompDirective) {
-		at, _, err := cmd.Root().Find(words)
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		at, _, err := cmd.Root().Find(args)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		found := namesBelow(at)
-		if len(words) == 0 {
+		if len(args) == 0 {
 			found = append(found, topics...)
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp

@@ -104,7 +104,7 @@ func (a *Activity) messages(ctx context.Context, activity *dto.Activity) error {
 }
 
 // bounded omits the oldest messages over the limits.
-func bounded(rows []mail.HistoryRow) (kept []mail.HistoryRow, complete bool) {
+func bounded(rows []mail.HistoryRow) (newest []mail.HistoryRow, complete bool) {
 	ways := 0
 	for i, row := range rows {
 		if ways += len(row.Deliveries); i == maxMessages || ways > maxWays {
@@ -159,11 +159,11 @@ func (a *Activity) count(ctx context.Context) (dto.Hours, error) {
 	if err != nil {
 		return dto.Hours{}, err
 	}
-	told, err := reader.Hours(ctx, now.UnixMilli(), hours)
+	totals, err := reader.Hours(ctx, now.UnixMilli(), hours)
 	if err != nil {
 		return dto.Hours{}, fmt.Errorf("count the last hours' messages: %w", err)
 	}
-	a.counted = dto.Hours{Hours: dto.Each(told, func(h store.Hour) dto.Hour { return dto.Hour(h) })}
+	a.counted = dto.Hours{Hours: dto.Each(totals, func(h store.Hour) dto.Hour { return dto.Hour(h) })}
 	a.at = now
 	return a.counted, nil
 }

@@ -149,10 +149,10 @@ func (g *Guard) Host(r *http.Request) error {
 }
 
 // wrongHost returns advice about a Host that the dashboard refuses.
-func wrongHost(asked, port string) string {
-	name, otherPort, err := net.SplitHostPort(asked)
+func wrongHost(host, port string) string {
+	name, otherPort, err := net.SplitHostPort(host)
 	if err != nil {
-		name, otherPort = strings.Trim(asked, "[]"), "80"
+		name, otherPort = strings.Trim(host, "[]"), "80"
 	}
 	if name != "localhost" && name != "127.0.0.1" && name != "::1" {
 		return "the dashboard answers to 127.0.0.1 and localhost only"

@@ -12,16 +12,16 @@ import (
 // Params parses the query strictly, with Invalid for bad or repeated parameters:
 // net/url drops bad ones, and of a repeated one only the first counts.
 func Params(r *http.Request) (url.Values, error) {
-	given, err := url.ParseQuery(r.URL.RawQuery)
+	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, bridge.Errorf(bridge.Invalid, "the query of the address is malformed")
 	}
-	for name, values := range given {
+	for name, values := range values {
 		if len(values) > 1 {
 			return nil, bridge.Errorf(bridge.Invalid, "the parameter %q is given twice", name)
 		}
 	}
-	return given, nil
+	return values, nil
 }
 
 // PageSpan is one page of a list, backwards in time.

@@ -37,18 +37,18 @@ func (q *Queue) Overdue(rows []mail.HistoryRow) []mail.HistoryRow {
 	if q.opts.Exchanges == nil {
 		return rows
 	}
-	kept := make([]mail.HistoryRow, len(rows))
+	copied := make([]mail.HistoryRow, len(rows))
 	for i, row := range rows {
-		kept[i] = row
-		kept[i].Deliveries = nil
+		copied[i] = row
+		copied[i].Deliveries = nil
 		for _, d := range row.Deliveries {
 			m := bridge.Message{ID: row.ID, From: row.From, To: row.To, ConversationID: row.ConversationID, ReplyTo: row.ReplyTo, Hop: row.Hop, Recipient: d.Recipient}
 			if !q.opts.Exchanges.Holds(m) {
-				kept[i].Deliveries = append(kept[i].Deliveries, d)
+				copied[i].Deliveries = append(copied[i].Deliveries, d)
 			}
 		}
 	}
-	return kept
+	return copied
 }
 
 // exchangeRequest is the body of POST /api/exchanges: two sessions by name or id.

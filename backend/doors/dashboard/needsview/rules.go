@@ -38,11 +38,11 @@ func (q *Queue) Revoke(w http.ResponseWriter, r *http.Request) error {
 	if q.opts.Rules == nil {
 		return bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
 	}
-	taken, undone, err := q.opts.Rules.Revoke(r.PathValue("id"))
+	revoked, undone, err := q.opts.Rules.Revoke(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	return httpjson.WriteJSON(w, dto.TakenBack{
-		Rule: dto.RuleOf(taken), Asked: dto.List(undone.Asked), Handed: dto.List(undone.Handed),
+		Rule: dto.RuleOf(revoked), Asked: dto.List(undone.Asked), Handed: dto.List(undone.Handed),
 	})
 }

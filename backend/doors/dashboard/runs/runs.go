@@ -74,10 +74,10 @@ const (
 
 // Into adds the jobs to the state and to the facts for the owner's needs.
 func (s *Runs) Into(state *dto.State, facts *needs.Facts) {
-	asked := s.approvals()
-	state.Runs, state.Jobs, state.Approvals = []dto.Run{}, map[string]dto.Job{}, s.approvalShapes(asked)
+	approvals := s.approvals()
+	state.Runs, state.Jobs, state.Approvals = []dto.Run{}, map[string]dto.Job{}, s.approvalShapes(approvals)
 	state.Prompting = s.prompting()
-	for _, approval := range asked {
+	for _, approval := range approvals {
 		if !approval.IsSettled() {
 			facts.Approvals = append(facts.Approvals, approval.Public())
 		}

@@ -45,7 +45,7 @@ type Tasks struct {
 // CommandLiner returns the command that a person types to run Bridge;
 // connect.Agents implements it.
 type CommandLiner interface {
-	CommandLine(words ...string) string
+	CommandLine(args ...string) string
 }
 
 // Options configures Tasks. All fields are required unless the comment says
@@ -105,17 +105,17 @@ func (s *Tasks) offer(task maintain.Task, care maintain.Maintenance) dto.Offer {
 	if task == maintain.TaskArchive && care.ArchiveAge == 0 {
 		offer.Refused = offer.Explains
 	}
-	words := []string{"doctor"}
+	args := []string{"doctor"}
 	switch task {
 	case maintain.TaskCheck:
 	case maintain.TaskRestore, maintain.TaskMerge:
-		words = append(words, "--"+string(task), "latest")
+		args = append(args, "--"+string(task), "latest")
 	default:
-		words = append(words, "--"+string(task))
+		args = append(args, "--"+string(task))
 	}
 	offer.Command = "bridge doctor"
 	if s.agents != nil {
-		offer.Command = s.agents.CommandLine(words...)
+		offer.Command = s.agents.CommandLine(args...)
 	}
 	return offer
 }

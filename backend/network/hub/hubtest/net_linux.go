@@ -37,11 +37,11 @@ func OnANetworkOfItsOwn(t *testing.T) bool {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // this very test
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	said, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if errors.Is(err, unix.EPERM) {
 		t.Skip("SKIPPED: no network namespace may be made here, so nothing about three nodes on a network of their own is tested: run it as root")
 	}
-	t.Logf("%s", said)
+	t.Logf("%s", output)
 	if err != nil {
 		t.Error(err)
 	}
@@ -165,20 +165,20 @@ type Machine struct{ work chan func() }
 func (n *Network) Machine(t *testing.T, last byte) *Machine {
 	t.Helper()
 	m := &Machine{work: make(chan func())}
-	begun := make(chan error, 1)
+	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with its namespace
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if err == nil {
 			err = n.plug(last)
 		}
-		begun <- err
+		started <- err
 		for work := range m.work {
 			work()
 		}
 	}()
 	t.Cleanup(func() { close(m.work) })
-	if err := <-begun; err != nil {
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	return m

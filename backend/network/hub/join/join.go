@@ -178,25 +178,25 @@ func CheckURLs(urls []string) error {
 // listener with Hub set. accept records the membership durably and returns the answer. If
 // accept fails, its error is sent to the PC, which is not admitted.
 func Serve(conn *tls.Conn, identity link.Identity, team string, invitation *link.Invitation, accept func(PC) (Answer, error)) (PC, error) {
-	var taken PC
+	var joiner PC
 	_, err := invitation.AdmitPC(conn, identity, team, func(pair link.Pair, offer []byte) ([]byte, error) {
-		var asked request
-		if err := bridge.DecodeAdditive(offer, maxWordBytes, &asked); err != nil {
+		var message request
+		if err := bridge.DecodeAdditive(offer, maxWordBytes, &message); err != nil {
 			return nil, err
 		}
-		if !nkeys.IsValidPublicUserKey(asked.Key) {
+		if !nkeys.IsValidPublicUserKey(message.Key) {
 			return nil, bridge.Errorf(bridge.Invalid, "the PC shows no key for NATS")
 		}
-		pc := PC{ID: pair.ID, Name: pair.Name, Key: asked.Key}
-		if asked.Opens {
+		pc := PC{ID: pair.ID, Name: pair.Name, Key: message.Key}
+		if message.Opens {
 			pc.Box = seal.Text(conn.ConnectionState().PeerCertificates[0].RawSubjectPublicKeyInfo)
 		}
 		answer, err := accept(pc)
 		if err != nil {
 			return nil, err
 		}
-		taken = pc
+		joiner = pc
 		return json.Marshal(answer)
 	})
-	return taken, err
+	return joiner, err
 }

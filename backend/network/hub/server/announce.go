@@ -18,9 +18,9 @@ func (s *Server) announce(ctx context.Context, pc string, member subject.Member)
 		return err
 	}
 	s.mu.Lock()
-	said := s.announcements[pc]
-	number := max(said.newest+1, s.opts.Now().UnixNano())
-	s.announcements[pc] = words{newest: number, unheard: append(said.unheard, number)}
+	published := s.announcements[pc]
+	number := max(published.newest+1, s.opts.Now().UnixNano())
+	s.announcements[pc] = words{newest: number, unheard: append(published.unheard, number)}
 	s.mu.Unlock()
 	at := subject.BucketKey(subject.RosterBucket(s.opts.Settings.Team), pc)
 	value, err := subject.Seal(s.keys.identity.Sign, at, number, body)
@@ -53,13 +53,13 @@ func (s *Server) read(pc, at string, data []byte) (member subject.Member, err er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said := s.announcements[pc]
-	own := slices.Index(said.unheard, number)
-	if own < 0 && number < said.newest {
+	published := s.announcements[pc]
+	own := slices.Index(published.unheard, number)
+	if own < 0 && number < published.newest {
 		return subject.Member{}, bridge.Errorf(bridge.Conflict, "it is older than what the hub has said since")
 	}
 	// If the number is new, another node announced it.
-	s.announcements[pc] = words{newest: max(said.newest, number), unheard: said.unheard[own+1:]}
+	s.announcements[pc] = words{newest: max(published.newest, number), unheard: published.unheard[own+1:]}
 	return member, nil
 }
 

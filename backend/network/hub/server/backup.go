@@ -280,13 +280,13 @@ func readBack(ctx context.Context, conn *nats.Conn, folder string, stream Backup
 		return err
 	}
 	config["num_replicas"] = 1
-	var begun struct {
+	var response struct {
 		Deliver string `json:"deliver_subject"`
 	}
-	if err := call(ctx, conn, "STREAM.RESTORE."+stream.Name, map[string]any{"config": config, "state": stream.State}, &begun); err != nil {
+	if err := call(ctx, conn, "STREAM.RESTORE."+stream.Name, map[string]any{"config": config, "state": stream.State}, &response); err != nil {
 		return err
 	}
-	if err := upload(ctx, conn, path, begun.Deliver); err != nil {
+	if err := upload(ctx, conn, path, response.Deliver); err != nil {
 		return err
 	}
 	var want counts

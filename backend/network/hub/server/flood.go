@@ -48,7 +48,7 @@ type flood struct {
 func (f *flood) look(sent map[uint64]flow) map[uint64]flow {
 	over := map[uint64]flow{}
 	for connection := range f.seen {
-		if _, there := sent[connection]; !there {
+		if _, exists := sent[connection]; !exists {
 			delete(f.seen, connection)
 		}
 	}

@@ -23,13 +23,13 @@ type announcement struct {
 func hearWords(s *Server) error {
 	bucket := subject.PresenceBucket(s.opts.Settings.Team)
 	_, err := s.conn.QueueSubscribe(subject.BucketKey(bucket, "*"), "words", func(msg *nats.Msg) {
-		var said announcement
+		var message announcement
 		id, err := subject.ParseBucketKey(bucket, msg.Subject)
-		if err != nil || json.Unmarshal(msg.Data, &said) != nil || said.Left == "" && !said.Opens {
+		if err != nil || json.Unmarshal(msg.Data, &message) != nil || message.Left == "" && !message.Opens {
 			return // nothing for the hub
 		}
 		do := noteBox
-		if said.Left != "" {
+		if message.Left != "" {
 			do = removePC
 		} else if pc, err := s.roster.find(id); err != nil || pc.Box != "" {
 			return
@@ -45,7 +45,7 @@ func hearWords(s *Server) error {
 		s.tasks.Go(func() {
 			ctx, cancel := context.WithTimeout(s.tasks.Context(), controlTimeout)
 			defer cancel()
-			if err := do(ctx, s, id, said, proof); err != nil && !s.tasks.HasEnded() {
+			if err := do(ctx, s, id, message, proof); err != nil && !s.tasks.HasEnded() {
 				s.opts.Log.Error("what a PC says of itself could not be done", "id", id, "err", err)
 			}
 		})
@@ -55,9 +55,9 @@ func hearWords(s *Server) error {
 
 // removePC removes a PC from the team by its own wish. The key shows that the announcement
 // is not of an earlier membership, which the engine's answers can repeat.
-func removePC(ctx context.Context, s *Server, id string, said announcement, _ subject.Proof) error {
+func removePC(ctx context.Context, s *Server, id string, message announcement, _ subject.Proof) error {
 	pc, err := s.roster.find(id)
-	if err == nil && pc.Key != said.Left {
+	if err == nil && pc.Key != message.Left {
 		err = bridge.Errorf(bridge.Conflict, "that it leaves the team, it said in an earlier membership")
 	}
 	if err == nil {

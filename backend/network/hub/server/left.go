@@ -27,9 +27,9 @@ type absent struct {
 
 // look records the PCs connected now and since the last look. It returns the ids of those
 // that have been disconnected for at least after.
-func (a *absent) look(up, came map[string]bool, now time.Time, after time.Duration) (gone []string) {
-	for _, there := range []map[string]bool{a.before, came} {
-		for id := range there {
+func (a *absent) look(up, came map[string]bool, now time.Time, after time.Duration) (departed []string) {
+	for _, present := range []map[string]bool{a.before, came} {
+		for id := range present {
 			if !up[id] {
 				a.since[id] = now
 			}
@@ -40,11 +40,11 @@ func (a *absent) look(up, came map[string]bool, now time.Time, after time.Durati
 			delete(a.since, id)
 		} else if now.Sub(since) >= after {
 			delete(a.since, id)
-			gone = append(gone, id)
+			departed = append(departed, id)
 		}
 	}
 	a.before = up
-	return gone
+	return departed
 }
 
 // watchLeft informs the team of PCs that left without announcing it, until ctx ends.
@@ -85,11 +85,11 @@ func (s *Server) recordLeave(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	var word struct {
+	var message struct {
 		Gone bool `json:"gone"`
 	}
 	proof, err := subject.ParseProof(last.Header.Get)
-	if err != nil || json.Unmarshal(last.Data, &word) != nil || word.Gone {
+	if err != nil || json.Unmarshal(last.Data, &message) != nil || message.Gone {
 		return nil // the PC or the hub announced it already, or the entry is invalid
 	}
 	body, err := json.Marshal(subject.Left{Gone: true, Number: proof.Number})

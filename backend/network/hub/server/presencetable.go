@@ -24,11 +24,11 @@ type presenceTable struct {
 	missed int      // messages so far for which came had no room
 	routes []uint64 // to the other nodes
 
-	lines  map[string]*subject.Line // by id
-	behind bool                     // it lacks data that the buckets have
-	again  bool                     // it may lack data: another node was disconnected for a while
-	fresh  map[string]bool          // ids with changes to publish
-	still  map[string]bool          // ids that repeated their last announcement
+	lines       map[string]*subject.Line // by id
+	behind      bool                     // it lacks data that the buckets have
+	needsReload bool                     // it may lack data: another node was disconnected for a while
+	changed     map[string]bool          // ids with changes to publish
+	still       map[string]bool          // ids that repeated their last announcement
 	// refused holds what each PC was refused, by node and reason.
 	refused     map[string]map[string]numbered
 	publishedAt time.Time // when the table was last published
@@ -50,7 +50,7 @@ const (
 
 // showBoard starts to publish presence to PCs.
 func showBoard(ctx context.Context, s *Server) error {
-	b := &presenceTable{Server: s, came: make(chan *nats.Msg, tableRoom), lines: map[string]*subject.Line{}, fresh: map[string]bool{}, still: map[string]bool{}, refused: map[string]map[string]numbered{}}
+	b := &presenceTable{Server: s, came: make(chan *nats.Msg, tableRoom), lines: map[string]*subject.Line{}, changed: map[string]bool{}, still: map[string]bool{}, refused: map[string]map[string]numbered{}}
 	team := s.opts.Settings.Team
 	for _, at := range []string{
 		subject.BucketKey(subject.PresenceBucket(team), "*"), subject.BucketKey(subject.RosterBucket(team), "*"),
@@ -93,9 +93,9 @@ func (b *presenceTable) run(ctx context.Context) {
 // wait returns how long until there is something to publish.
 func (b *presenceTable) wait() (wait time.Duration, any bool) {
 	switch since := b.opts.Now().Sub(b.publishedAt); {
-	case len(b.fresh) > 0:
+	case len(b.changed) > 0:
 		return max(tellPause+time.Duration(len(b.lines))*tellPausePerPC-since, 0), true
-	case b.behind || b.again:
+	case b.behind || b.needsReload:
 		return max(behindPause-since, 0), true
 	case len(b.still) > 0:
 		return max(stillPause-since, 0), true
@@ -123,14 +123,14 @@ func (b *presenceTable) present() (routes []uint64) {
 // another node may not have arrived here meanwhile.
 func (b *presenceTable) follow(present []uint64) {
 	if !slices.Equal(b.routes, present) {
-		b.routes, b.again = present, true
+		b.routes, b.needsReload = present, true
 	}
 }
 
 func (b *presenceTable) take(ctx context.Context, msg *nats.Msg) {
 	team := b.opts.Settings.Team
 	ask := subject.PresenceRequest(team, b.opts.Settings.Node, "")
-	if pc, asked := strings.CutPrefix(msg.Subject, ask); asked {
+	if pc, isRequest := strings.CutPrefix(msg.Subject, ask); isRequest {
 		b.answer(ctx, pc, msg.Reply)
 		return
 	}
@@ -164,7 +164,7 @@ func (b *presenceTable) enter(pc, at string, data []byte) {
 		if member.Removed { // by any node, at any time
 			b.roster.wasRemoved(pc, member.Name, number)
 		}
-		b.fresh[pc] = true
+		b.changed[pc] = true
 	}
 }
 
@@ -183,10 +183,10 @@ func (b *presenceTable) hear(pc, at string, header nats.Header, data []byte, whe
 	if proof.Number <= line.Number || line.Removed || proof.Check(pc, at, data) != nil {
 		return
 	}
-	if bytes.Equal(line.Word, data) && !line.Left && !b.fresh[pc] {
+	if bytes.Equal(line.Word, data) && !line.Left && !b.changed[pc] {
 		b.still[pc] = true
 	} else {
-		b.fresh[pc] = true
+		b.changed[pc] = true
 	}
 	line.Number, line.At, line.Left = proof.Number, when.UnixMilli(), false
 	line.Word, line.Key, line.Signature = data, proof.Key, proof.Signature
@@ -200,10 +200,10 @@ func (b *presenceTable) hearLeft(pc, at string, data []byte) {
 	if err != nil {
 		return
 	}
-	left, err := subject.ParseLeft(body)
-	if line := b.line(pc); err == nil && left.Number >= line.Number {
-		line.Number, line.Left, line.Word, line.Key, line.Signature = left.Number, true, nil, nil, nil
-		b.fresh[pc] = true
+	departure, err := subject.ParseLeft(body)
+	if line := b.line(pc); err == nil && departure.Number >= line.Number {
+		line.Number, line.Left, line.Word, line.Key, line.Signature = departure.Number, true, nil, nil, nil
+		b.changed[pc] = true
 	}
 }
 
@@ -275,11 +275,11 @@ func (b *presenceTable) mend(ctx context.Context) bool {
 // publish publishes the changes to the PCs of this node.
 func (b *presenceTable) publish(ctx context.Context) {
 	b.publishedAt = b.opts.Now()
-	if b.mend(ctx) && b.again {
-		b.again = b.catchUp(ctx) != nil // it publishes what it knows meanwhile
+	if b.mend(ctx) && b.needsReload {
+		b.needsReload = b.catchUp(ctx) != nil // it publishes what it knows meanwhile
 	}
 	var lines [][]byte
-	for pc := range b.fresh {
+	for pc := range b.changed {
 		lines = b.add(lines, *b.lines[pc])
 		delete(b.still, pc)
 	}
@@ -288,7 +288,7 @@ func (b *presenceTable) publish(ctx context.Context) {
 			lines = b.add(lines, subject.Line{PC: pc, Number: line.Number, At: line.At})
 		}
 	}
-	clear(b.fresh)
+	clear(b.changed)
 	clear(b.still)
 	at := subject.Presence(b.opts.Settings.Team, b.opts.Settings.Node)
 	for _, some := range lines {

@@ -276,7 +276,7 @@ func TestHUB_08_AHubThatComesBackKnowsWhoIsThere(t *testing.T) {
 func TestHUB_07_ANodeThatWasCutOffReadsWhatItMissed(t *testing.T) {
 	h := openHub(t, nil)
 	anna := h.enrol("anna")
-	b := &presenceTable{Server: h.Server, lines: map[string]*subject.Line{}, fresh: map[string]bool{}, still: map[string]bool{}, routes: []uint64{3, 4}}
+	b := &presenceTable{Server: h.Server, lines: map[string]*subject.Line{}, changed: map[string]bool{}, still: map[string]bool{}, routes: []uint64{3, 4}}
 	for _, look := range []struct {
 		routes []uint64
 		reads  bool

@@ -101,5 +101,5 @@ func (b *presenceTable) hearRefused(node, pc string, msg *nats.Msg) {
 		sums[each.Why] = subject.Refusal{Why: each.Why, Count: sum.Count + each.Count, Last: max(sum.Last, each.Last)}
 	}
 	b.line(pc).Refusals = slices.SortedFunc(maps.Values(sums), func(a, b subject.Refusal) int { return strings.Compare(a.Why, b.Why) })
-	b.fresh[pc] = true
+	b.changed[pc] = true
 }

@@ -44,8 +44,8 @@ var broken = []string{"ritical write error", "will be DISABLED", "disabling JetS
 
 // hear checks a log line for the engine's message that it could not write.
 func (r *room) hear(line string) {
-	for _, words := range broken {
-		if strings.Contains(line, words) {
+	for _, text := range broken {
+		if strings.Contains(line, text) {
 			r.hurt.Store(true)
 		}
 	}

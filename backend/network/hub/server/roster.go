@@ -303,7 +303,7 @@ func (r *roster) judge(asks join.PC) error {
 			return bridge.Errorf(bridge.Conflict, "that key belongs to another PC of the team")
 		}
 	}
-	if _, again := r.pcs[asks.ID]; !again && len(r.pcs) >= MaxPCs {
+	if _, exists := r.pcs[asks.ID]; !exists && len(r.pcs) >= MaxPCs {
 		return bridge.Errorf(bridge.TooLarge, "the team has %d PCs already, which is the most", MaxPCs)
 	}
 	return nil

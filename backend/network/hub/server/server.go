@@ -335,16 +335,16 @@ func (s *Server) mendInboxes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	there := map[string]jetstream.ConsumerConfig{}
+	existing := map[string]jetstream.ConsumerConfig{}
 	consumers := stream.ListConsumers(ctx)
 	for consumer := range consumers.Info() {
-		there[consumer.Name] = consumer.Config
+		existing[consumer.Name] = consumer.Config
 	}
 	if err := consumers.Err(); err != nil {
 		return err
 	}
 	for _, pc := range s.roster.list() {
-		if is, made := there[subject.Consumer(pc.ID)]; !made || !provision.IsInbox(is, s.opts.Settings.Team, pc.ID) {
+		if is, made := existing[subject.Consumer(pc.ID)]; !made || !provision.IsInbox(is, s.opts.Settings.Team, pc.ID) {
 			if err := s.team().MakeInbox(ctx, pc.ID); err != nil {
 				return err
 			}

@@ -152,8 +152,8 @@ func (s *Status) add(kind string, info *jetstream.StreamInfo) {
 }
 
 // unanswered describes a stream that did not answer.
-func unanswered(kind, team string, asked time.Duration, err error) Unanswered {
-	u := Unanswered{Kind: kind, Of: team, Asked: asked.Milliseconds()}
+func unanswered(kind, team string, waited time.Duration, err error) Unanswered {
+	u := Unanswered{Kind: kind, Of: team, Asked: waited.Milliseconds()}
 	if kind == KindRegistry {
 		u.Of = "hub"
 	}
@@ -201,16 +201,16 @@ func addPresent(ctx context.Context, s *Server, up map[string]bool) error {
 			if !more || entry == nil { // that was the whole content
 				return ctx.Err()
 			}
-			var word struct {
+			var message struct {
 				Session     string `json:"session"` // empty in the hub's own announcement
 				Gone        bool   `json:"gone"`    // its last announcement
 				LifeSeconds int    `json:"life"`    // seconds
 			}
 			life := subject.PresenceLife
-			if json.Unmarshal(entry.Value(), &word) == nil && word.LifeSeconds > 0 {
-				life = time.Duration(word.LifeSeconds) * time.Second
+			if json.Unmarshal(entry.Value(), &message) == nil && message.LifeSeconds > 0 {
+				life = time.Duration(message.LifeSeconds) * time.Second
 			}
-			if word.Session != "" && !word.Gone && now.Sub(entry.Created()) <= life {
+			if message.Session != "" && !message.Gone && now.Sub(entry.Created()) <= life {
 				up[entry.Key()] = true
 			}
 		case <-ctx.Done():

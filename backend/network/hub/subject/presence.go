@@ -172,9 +172,9 @@ func (r *reader) take(n uint64) []byte {
 	if r.short = r.short || n > uint64(len(r.rest)); r.short {
 		return nil
 	}
-	taken := r.rest[:n:n]
+	chunk := r.rest[:n:n]
 	r.rest = r.rest[n:]
-	return taken
+	return chunk
 }
 
 func (r *reader) part() []byte {

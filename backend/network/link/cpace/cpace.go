@@ -65,16 +65,16 @@ func (e *Exchange) Share() []byte { return e.share }
 
 // Key makes the key of the other side's share, KeyBytes long. It fails with Invalid if the
 // share is the identity, or no group element in its only encoding.
-func (e *Exchange) Key(theirs []byte) ([]byte, error) {
+func (e *Exchange) Key(peerShare []byte) ([]byte, error) {
 	element, identity := ristretto255.NewElement(), ristretto255.NewElement()
-	if len(theirs) != ShareBytes || element.Decode(theirs) != nil {
+	if len(peerShare) != ShareBytes || element.Decode(peerShare) != nil {
 		return nil, bridge.Errorf(bridge.Invalid, "the other side's share is no element of the group")
 	}
 	common := ristretto255.NewElement().ScalarMult(e.secret, element)
 	if common.Equal(identity) == 1 {
 		return nil, bridge.Errorf(bridge.Invalid, "the other side's share is the identity")
 	}
-	first, second := e.share, theirs
+	first, second := e.share, peerShare
 	if !e.initiates {
 		first, second = second, first
 	}

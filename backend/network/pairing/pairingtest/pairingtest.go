@@ -225,20 +225,20 @@ func logOf(t *testing.T) *slog.Logger {
 
 // testLog is written to from anywhere, also when the test is over.
 type testLog struct {
-	mu   sync.Mutex
-	said strings.Builder
+	mu     sync.Mutex
+	buffer strings.Builder
 }
 
 func (k *testLog) Write(line []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.said.Write(line)
+	return k.buffer.Write(line)
 }
 
 func (k *testLog) text() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.said.String()
+	return k.buffer.String()
 }
 
 // patience bounds every wait; it is no measure of speed.

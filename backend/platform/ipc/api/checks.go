@@ -106,14 +106,14 @@ func (a SearchArgs) Hits() (int, error) {
 
 // InboxMessageOf returns m in the form of the MCP tools.
 func InboxMessageOf(m bridge.Message) InboxMessage {
-	shown := InboxMessage{
+	view := InboxMessage{
 		ID: m.ID, From: m.From, To: m.To, ConversationID: mail.Thread(m.ConversationID), Hop: m.Hop, Body: m.Body, CreatedAt: m.CreatedAt,
 	}
 	if m.ReplyTo != "" {
-		shown.ReplyTo = &m.ReplyTo
+		view.ReplyTo = &m.ReplyTo
 	}
 	if reply := mail.ReplyOf(m.ConversationID); reply != mail.ReplyOptional {
-		shown.Reply = reply
+		view.Reply = reply
 	}
-	return shown
+	return view
 }

@@ -20,9 +20,9 @@ var spokenOf = map[Role]map[mail.Via]bridge.Stage{
 
 // isDetail reports whether word is a valid detail: the host's event or the tool. It
 // uses no regular expression, because hook processes link this package.
-func isDetail(word string) bool {
+func isDetail(detail string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-	return len(word) <= 64 && strings.IndexFunc(word, func(r rune) bool { return !strings.ContainsRune(letters, r) }) < 0
+	return len(detail) <= 64 && strings.IndexFunc(detail, func(r rune) bool { return !strings.ContainsRune(letters, r) }) < 0
 }
 
 // Of returns the ack in its stored form. It fails with Invalid for a bad stage or
@@ -66,8 +66,8 @@ func (c Ack) ofOlder(role Role) Ack {
 	case role == RolePlugin:
 		c.Via = mail.ViaPlugin
 	}
-	if _, word, ok := strings.Cut(c.Evidence, " "); ok && isDetail(word) {
-		c.Detail = word
+	if _, detail, ok := strings.Cut(c.Evidence, " "); ok && isDetail(detail) {
+		c.Detail = detail
 	}
 	return c
 }

@@ -31,21 +31,21 @@ func (s *Supervisor) fileAnswer(listener int, call notification) func() {
 	if call.Call == unix.SYS_IOCTL {
 		return func() { s.openPeer(listener, call) }
 	}
-	asked, is := sandbox.FileCallOf(call.Call, call.Args)
+	fileCall, is := sandbox.FileCallOf(call.Call, call.Args)
 	if !is {
 		return nil
 	}
 	var paths []string
-	for _, address := range asked.Paths {
+	for _, address := range fileCall.Paths {
 		path, ok := readPath(thread, address)
 		if !ok {
 			return nil
 		}
 		paths = append(paths, path)
 	}
-	if number, is := strings.CutPrefix(paths[0], terminals); is && asked.Does == sandbox.OpenCall {
+	if number, is := strings.CutPrefix(paths[0], terminals); is && fileCall.Does == sandbox.OpenCall {
 		if index, err := strconv.Atoi(number); err == nil && index >= 0 {
-			return func() { s.openTerminal(listener, call, index, asked.Flags) }
+			return func() { s.openTerminal(listener, call, index, fileCall.Flags) }
 		}
 		return nil
 	}
@@ -59,7 +59,7 @@ func (s *Supervisor) fileAnswer(listener int, call notification) func() {
 		}
 		paths[i] = name
 	}
-	return func() { s.shared(listener, call, asked, paths) }
+	return func() { s.shared(listener, call, fileCall, paths) }
 }
 
 // readPath reads a path from another process. It returns false if the path cannot be a device's.
@@ -99,8 +99,8 @@ type addition struct {
 
 // hand answers a call with a new descriptor of the file.
 func hand(listener int, call notification, fd, flags int) {
-	given := addition{ID: call.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND, Source: uint32(fd), NewFlags: uint32(flags & unix.O_CLOEXEC)}
-	if number := control(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&given)); number != 0 { //nolint:gosec // as the kernel takes it
+	request := addition{ID: call.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND, Source: uint32(fd), NewFlags: uint32(flags & unix.O_CLOEXEC)}
+	if number := control(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&request)); number != 0 { //nolint:gosec // as the kernel takes it
 		reply(listener, call, number) // the caller has too many open files, or has ended
 	}
 }
@@ -213,7 +213,7 @@ func firstEndOf(pid, index int) *os.File {
 
 // shared executes a call on shared memory in the job's own folder. The folder holds
 // only files, because nothing else is ever created there.
-func (s *Supervisor) shared(listener int, call notification, asked sandbox.FileCall, names []string) {
+func (s *Supervisor) shared(listener int, call notification, fileCall sandbox.FileCall, names []string) {
 	folder, err := unix.Open(s.policy.Shared, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		reply(listener, call, errnoOf(err))
@@ -223,19 +223,19 @@ func (s *Supervisor) shared(listener int, call notification, asked sandbox.FileC
 	if !waits(listener, call) {
 		return
 	}
-	switch asked.Does {
+	switch fileCall.Does {
 	case sandbox.LinkCall:
 		reply(listener, call, errnoOf(unix.Linkat(folder, names[0], folder, names[1], 0)))
 	case sandbox.UnlinkCall:
 		reply(listener, call, errnoOf(unix.Unlinkat(folder, names[0], 0)))
 	case sandbox.OpenCall:
 		const taken = unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_APPEND | unix.O_NONBLOCK
-		fd, err := unix.Openat(folder, names[0], asked.Flags&taken|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, asked.Mode&0o700)
+		fd, err := unix.Openat(folder, names[0], fileCall.Flags&taken|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, fileCall.Mode&0o700)
 		if err != nil {
 			reply(listener, call, errnoOf(err))
 			return
 		}
 		defer unix.Close(fd) //nolint:errcheck // the job has it
-		hand(listener, call, fd, asked.Flags)
+		hand(listener, call, fd, fileCall.Flags)
 	}
 }

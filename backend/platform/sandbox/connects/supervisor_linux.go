@@ -25,7 +25,7 @@ type Supervisor struct {
 	policy    Policy
 	connector *connector
 	own       *os.File // this process's end of the socket to the program
-	theirs    *os.File // the program's end
+	childEnd  *os.File // the program's end
 	slots     chan struct{}
 	ended     sync.WaitGroup
 	stop      [2]int        // a pipe; closing its write end stops the service
@@ -35,8 +35,8 @@ type Supervisor struct {
 	blind     chan struct{}  // closed when the calls cannot be answered
 	looksInto func(int) bool // reports whether this process may inspect another one
 
-	mu   sync.Mutex // guards told
-	told map[string]bool
+	mu       sync.Mutex // guards told
+	reported map[string]bool
 }
 
 // New returns a supervisor with that policy. connectorRunner is the command that
@@ -48,14 +48,14 @@ func New(policy Policy, connectorRunner []string) (*Supervisor, error) {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
 	s := &Supervisor{
-		policy: policy, own: os.NewFile(uintptr(pair[0]), "program"), theirs: os.NewFile(uintptr(pair[1]), "supervisor"),
+		policy: policy, own: os.NewFile(uintptr(pair[0]), "program"), childEnd: os.NewFile(uintptr(pair[1]), "supervisor"),
 		connector: newConnector(connectorRunner, policy.Broker), slots: make(chan struct{}, atOnce),
-		stopped: make(chan struct{}), refused: make(chan string, mostRefused), told: map[string]bool{},
+		stopped: make(chan struct{}), refused: make(chan string, mostRefused), reported: map[string]bool{},
 		blind: make(chan struct{}), looksInto: canInspect,
 	}
 	if err := unix.Pipe2(s.stop[:], unix.O_CLOEXEC); err != nil {
 		s.own.Close()
-		s.theirs.Close()
+		s.childEnd.Close()
 		return nil, os.NewSyscallError("pipe2", err)
 	}
 	return s, nil
@@ -63,13 +63,13 @@ func New(policy Policy, connectorRunner []string) (*Supervisor, error) {
 
 // File returns the program's end of the socket to the supervisor, for its
 // descriptor [sandbox.SupervisorFD].
-func (s *Supervisor) File() *os.File { return s.theirs }
+func (s *Supervisor) File() *os.File { return s.childEnd }
 
 // Start begins to answer the calls of process pid, which was started with the
 // socket of File.
 func (s *Supervisor) Start(pid int) {
 	s.program = pid
-	s.theirs.Close()
+	s.childEnd.Close()
 	s.ended.Go(func() {
 		listener, err := s.greet(pid)
 		if err == nil { // otherwise the program did not start, or is not supervised
@@ -94,7 +94,7 @@ func (s *Supervisor) Close() {
 		_ = unix.Shutdown(int(s.own.Fd()), unix.SHUT_RDWR) // wakes the wait for the program's hello
 		_ = unix.Close(s.stop[1])                          // nothing was written to it
 		close(s.stopped)
-		s.theirs.Close()
+		s.childEnd.Close()
 		s.ended.Wait()
 		s.own.Close()
 		_ = unix.Close(s.stop[0])
@@ -295,8 +295,8 @@ func (s *Supervisor) connectUnix(socket, target *os.File) unix.Errno {
 func (s *Supervisor) noteRefused(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.told[path] && len(s.told) < mostRefused {
-		s.told[path] = true
+	if !s.reported[path] && len(s.reported) < mostRefused {
+		s.reported[path] = true
 		s.refused <- path
 	}
 }

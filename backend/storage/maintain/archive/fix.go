@@ -59,8 +59,8 @@ func (m Mover) Fix(ctx context.Context) (Fixed, error) {
 func (m Mover) fix(ctx context.Context, finding check.Finding, target string, done *Fixed) error {
 	from := inventory.JoinHome(m.Worker.Home.Dir(), finding.Path)
 	if finding.Code == check.ProcessesLeft {
-		left, err := orphans.End(ctx, from)
-		if len(left) > 0 {
+		remaining, err := orphans.End(ctx, from)
+		if len(remaining) > 0 {
 			done.Ended = append(done.Ended, from)
 		}
 		return err

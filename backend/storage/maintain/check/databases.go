@@ -97,11 +97,11 @@ func (k *checker) checkPromise(ctx context.Context, database inventory.Database)
 	if k.found(database.Name) && !k.report.awaitsUpgrade(database.Name) || database.Promise == "" {
 		return
 	}
-	lacks, err := schema.Lacks(ctx, inventory.JoinHome(k.dir, database.Name), database.Promise, k.live)
+	missing, err := schema.Lacks(ctx, inventory.JoinHome(k.dir, database.Name), database.Promise, k.live)
 	if err != nil {
 		k.findUnreadable(ctx, database, err)
 	}
-	for _, lack := range lacks {
+	for _, lack := range missing {
 		k.find(codeOf(database, lack), database.Name, "it lacks "+lack.String()+", which its version has")
 	}
 }

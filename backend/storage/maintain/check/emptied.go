@@ -37,7 +37,7 @@ func (k *checker) checkEmptied(ctx context.Context) error {
 		return ctx.Err()
 	}
 	for _, table := range slices.Sorted(maps.Keys(then)) {
-		if rows, there := now[table]; there && rows == 0 && then[table] > 0 && !mayEmpty(table) {
+		if rows, exists := now[table]; exists && rows == 0 && then[table] > 0 && !mayEmpty(table) {
 			k.findEmptied(table, then[table], found[0])
 		}
 	}
@@ -65,8 +65,8 @@ func (k *checker) checkMessagesLeft(ctx context.Context, then, now map[string]in
 		archived = counts["archived_messages"]
 	}
 	had, has := then["messages"]+then["archived_messages"], now["messages"]+now["archived_messages"]+archived
-	_, whole := now["archived_messages"]
-	if whole && has < had {
+	_, hasArchive := now["archived_messages"]
+	if hasArchive && has < had {
 		k.find(TableEmptied, inventory.Primary, fmt.Sprintf("it has %s of messages, the archive included, and had %s in backups/%s", bridge.Counted(has, "row"), bridge.Counted(had, "row"), snapshot.Path))
 	}
 	return nil

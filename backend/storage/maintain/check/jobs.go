@@ -276,12 +276,12 @@ func (c *jobsChecker) checkResult(item entry, envelope runs.Envelope, folder str
 
 // checkProcesses reports the leftover processes of a dead runner.
 func (c *jobsChecker) checkProcesses(folder string) {
-	left, err := orphans.Of(inventory.JoinHome(c.dir, folder))
-	if err != nil || len(left) == 0 {
+	remaining, err := orphans.Of(inventory.JoinHome(c.dir, folder))
+	if err != nil || len(remaining) == 0 {
 		return // an unreadable state is already a finding
 	}
-	numbers := make([]string, len(left))
-	for i, process := range left {
+	numbers := make([]string, len(remaining))
+	for i, process := range remaining {
 		numbers[i] = fmt.Sprint(process.PID)
 	}
 	c.find(ProcessesLeft, folder, fmt.Sprintf("the runner of %s is gone and left running: process %s", path.Base(folder), strings.Join(numbers, ", ")))

@@ -124,7 +124,7 @@ func (k *checker) checkStore(store jsonStore) {
 	}
 	if store.list != "" {
 		var list []json.RawMessage
-		if raw, there := members[store.list]; there && (json.Unmarshal(raw, &list) != nil || list == nil) {
+		if raw, exists := members[store.list]; exists && (json.Unmarshal(raw, &list) != nil || list == nil) {
 			k.find(JSONShape, store.path, store.list+" is not a list")
 		}
 		for i, entry := range list {

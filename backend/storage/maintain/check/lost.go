@@ -83,8 +83,8 @@ func (l *Loss) Refusal() error {
 
 // ways returns the commands that help, as sentences.
 func (l *Loss) ways() string {
-	command := func(purpose string, words ...string) string {
-		return "To " + purpose + ", run `" + l.home.CommandLine("bridge", words...) + "`"
+	command := func(purpose string, args ...string) string {
+		return "To " + purpose + ", run `" + l.home.CommandLine("bridge", args...) + "`"
 	}
 	empty := command("start empty", "serve", "--new-store") + "; Bridge keeps what is left."
 	if set := newestWhole(l.home, inventory.SnapshotName); set != "" {
@@ -244,12 +244,12 @@ func leasesOfStore(home config.Home) []string {
 }
 
 // listed joins words for a sentence.
-func listed(words []string) string {
-	last := len(words) - 1
+func listed(items []string) string {
+	last := len(items) - 1
 	if last == 0 {
-		return words[0]
+		return items[0]
 	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	return strings.Join(items[:last], ", ") + " and " + items[last]
 }
 
 // checkLoss reports a lost store, and one that was lost and replaced.

@@ -12,13 +12,13 @@ import (
 
 // checkPrograms checks whether the programs that connected agents start still exist.
 func checkPrograms(k *checker) error {
-	gone, err := programs.Gone(k.dir)
+	missing, err := programs.Gone(k.dir)
 	if err != nil {
 		return nil //nolint:nilerr // checkJSON says what is wrong with the file
 	}
-	for _, kind := range slices.Sorted(maps.Keys(gone)) {
-		k.report.GonePrograms = append(k.report.GonePrograms, GoneProgram{kind, gone[kind]})
-		k.find(ProgramGone, programs.InstallFile, needs.GoneDetail(kind, gone[kind]))
+	for _, kind := range slices.Sorted(maps.Keys(missing)) {
+		k.report.GonePrograms = append(k.report.GonePrograms, GoneProgram{kind, missing[kind]})
+		k.find(ProgramGone, programs.InstallFile, needs.GoneDetail(kind, missing[kind]))
 	}
 	return nil
 }

@@ -46,10 +46,10 @@ func (r Report) Into(facts *needs.Facts, since int64) {
 	}
 	joined := Summary{Errors: known.Errors, Warnings: known.Warnings}.Worse(sum)
 	known.Errors, known.Warnings = joined.Errors, joined.Warnings
-	for _, gone := range r.GonePrograms {
-		isKnown := slices.ContainsFunc(facts.Agents, func(a needs.AgentFact) bool { return a.Kind == gone.Kind })
+	for _, program := range r.GonePrograms {
+		isKnown := slices.ContainsFunc(facts.Agents, func(a needs.AgentFact) bool { return a.Kind == program.Kind })
 		if !isKnown {
-			facts.Agents = append(facts.Agents, needs.AgentFact{Kind: gone.Kind, Missing: needs.GoneDetail(gone.Kind, gone.Program) + ".", Since: since})
+			facts.Agents = append(facts.Agents, needs.AgentFact{Kind: program.Kind, Missing: needs.GoneDetail(program.Kind, program.Program) + ".", Since: since})
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (k *checker) checkLeases(context.Context) error {
 			k.find(LeaseStale, path, "it is the lease of "+writer.String()+", which is gone")
 		}
 	}
-	if lock, there := lease.ReadLock(k.worker.Home); there {
+	if lock, held := lease.ReadLock(k.worker.Home); held {
 		if lock.PID > 0 && lock.Lives() {
 			k.find(LockHeld, ".maintenance-lock", lock.What+" is at work: "+lease.Writer{Holder: lock, Readable: true}.String())
 		} else {

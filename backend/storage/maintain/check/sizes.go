@@ -110,16 +110,16 @@ func Sizes(home config.Home) ([]SizePoint, error) {
 
 // daily returns the last point of each of the newest days (UTC).
 func daily(points []SizePoint) []SizePoint {
-	kept := []SizePoint{}
+	latest := []SizePoint{}
 	day := func(p SizePoint) string { return time.UnixMilli(p.At).UTC().Format(time.DateOnly) }
 	for _, point := range points {
-		if last := len(kept) - 1; last >= 0 && day(kept[last]) == day(point) {
-			kept[last] = point
+		if last := len(latest) - 1; last >= 0 && day(latest[last]) == day(point) {
+			latest[last] = point
 		} else {
-			kept = append(kept, point)
+			latest = append(latest, point)
 		}
 	}
-	return kept[max(0, len(kept)-keptSizes):]
+	return latest[max(0, len(latest)-keptSizes):]
 }
 
 // readSizes returns every point. It skips unreadable lines, such as one left by a crash.

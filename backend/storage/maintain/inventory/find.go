@@ -49,17 +49,17 @@ func findSet(dir, typed, folder string, name *regexp.Regexp, none string) (strin
 	if err != nil {
 		return "", err
 	}
-	fits := slices.DeleteFunc(found, func(set Set) bool {
+	matching := slices.DeleteFunc(found, func(set Set) bool {
 		_, id := partsOf(set.Path)
 		return !strings.HasPrefix(set.Path, typed) && !strings.HasPrefix(ShortName(set.Path), typed) && !strings.HasPrefix(id, typed)
 	})
-	switch len(fits) {
+	switch len(matching) {
 	case 0:
 		return "", bridge.Errorf(bridge.NotFound, "there is no snapshot %s: `bridge backups` lists them", typed)
 	case 1:
-		return filepath.Join(folder, fits[0].Path), nil
+		return filepath.Join(folder, matching[0].Path), nil
 	default:
-		return "", bridge.Errorf(bridge.Ambiguous, "%s is the beginning of %s: type more of it", typed, bridge.Counted(len(fits), "snapshot"))
+		return "", bridge.Errorf(bridge.Ambiguous, "%s is the beginning of %s: type more of it", typed, bridge.Counted(len(matching), "snapshot"))
 	}
 }
 

@@ -184,11 +184,11 @@ func Sets(dir string, name *regexp.Regexp) ([]Set, error) {
 	}
 	var found []Set
 	for _, entry := range entries {
-		fits := name.FindStringSubmatch(entry.Name())
-		if fits == nil || entry.Type()&fs.ModeDir == 0 {
+		match := name.FindStringSubmatch(entry.Name())
+		if match == nil || entry.Type()&fs.ModeDir == 0 {
 			continue
 		}
-		at, err := strconv.ParseInt(fits[1], 10, 64)
+		at, err := strconv.ParseInt(match[1], 10, 64)
 		if err != nil {
 			continue
 		}

@@ -253,7 +253,7 @@ const (
 
 // ReadLock returns the maintenance lock's content; there is false without one. An
 // unreadable lock has the zero Holder.
-func ReadLock(home config.Home) (found Holder, there bool) {
+func ReadLock(home config.Home) (found Holder, held bool) {
 	data, err := disk.ReadLimited(home.MaintenanceLock(), maxHolderBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Holder{}, false
@@ -269,8 +269,8 @@ func ReadLock(home config.Home) (found Holder, there bool) {
 // interrupted. It changes nothing. Archiving works during writes through the store's own
 // locks, so its lock blocks no writer.
 func CheckFree(home config.Home) error {
-	found, there := ReadLock(home)
-	if !there || found.What == Archive {
+	found, held := ReadLock(home)
+	if !held || found.What == Archive {
 		return nil
 	}
 	return lockRefusal(home, found)
@@ -295,8 +295,8 @@ func (w Worker) Exclusively(what string, beside bool, work func() error) (err er
 	}
 	held, err := w.Files().WriteNewLocked(w.Home.MaintenanceLock(), data)
 	if errors.Is(err, fs.ErrExist) {
-		found, there := ReadLock(w.Home)
-		if _, err := os.Lstat(w.Home.MaintenanceLock()); !there && errors.Is(err, fs.ErrNotExist) {
+		found, held := ReadLock(w.Home)
+		if _, err := os.Lstat(w.Home.MaintenanceLock()); !held && errors.Is(err, fs.ErrNotExist) {
 			return bridge.Errorf(bridge.Denied, "other maintenance of this home has just ended: try again")
 		}
 		return lockRefusal(w.Home, found)

@@ -114,11 +114,11 @@ func (o *Older) look(pid int, path string) {
 // suggests that upgrade.
 func WhileDeferred(home config.Home, err error) error {
 	older, lookErr := OlderPrograms(home)
-	var told *bridge.Error
-	if !errors.As(err, &told) || told.Code != bridge.Unsupported || lookErr != nil || older.Schema == 0 {
+	var refusal *bridge.Error
+	if !errors.As(err, &refusal) || refusal.Code != bridge.Unsupported || lookErr != nil || older.Schema == 0 {
 		return err
 	}
-	return bridge.WithCause(bridge.Unsupported, err, told.Message+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
+	return bridge.WithCause(bridge.Unsupported, err, refusal.Message+"; its upgrade waits until older programs have left: "+strings.Join(older.Programs, ", "))
 }
 
 // ApplyPending applies the writes to JSON stores that waited until older programs had

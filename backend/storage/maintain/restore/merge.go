@@ -68,8 +68,8 @@ func (r Restorer) Merge(ctx context.Context, typed string) (done Merged, err err
 // ensureStore creates an empty store if the home has lost its own, and no snapshot would
 // restore more than messages.
 func (r Restorer) ensureStore(ctx context.Context) error {
-	switch there, logged := inventory.SizeOf(r.Worker.Home.DB()) > 0, inventory.SizeOf(r.Worker.Home.DB()+"-wal") > 0; {
-	case there:
+	switch exists, logged := inventory.SizeOf(r.Worker.Home.DB()) > 0, inventory.SizeOf(r.Worker.Home.DB()+"-wal") > 0; {
+	case exists:
 		return nil
 	case logged:
 		return bridge.Errorf(bridge.Storage, "%s is gone or empty, but the log beside it is there: restore a full snapshot first, then merge", r.Worker.Home.DB())

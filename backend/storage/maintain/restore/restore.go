@@ -59,7 +59,7 @@ func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err
 		return done, err
 	}
 	source.files = slices.DeleteFunc(source.files, func(file inventory.File) bool { return inventory.KeepsPrivate(r.Worker.Home.Dir(), file.Path) })
-	var said string
+	var note string
 	err = r.Worker.Exclusively(lease.Restore, false, func() (err error) {
 		if err := r.checkTargets(source.files); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err
 			err = r.settleJobs(staged)
 		}
 		if err == nil {
-			said, err = r.settleRules(staged)
+			note, err = r.settleRules(staged)
 		}
 		if err != nil {
 			return fmt.Errorf("prepare the files of the snapshot: %w", err)
@@ -79,7 +79,7 @@ func (r Restorer) Restore(ctx context.Context, typed string) (done Restored, err
 		if err != nil {
 			return fmt.Errorf("copy the present files to a recovery set: %w", r.recordUnstarted(set, err))
 		}
-		done = Restored{Snapshot: source.dir, Recovery: set, Files: len(source.files), Rules: said}
+		done = Restored{Snapshot: source.dir, Recovery: set, Files: len(source.files), Rules: note}
 		return r.replaceOrRollBack(ctx, source.files, staged, set, displaced)
 	})
 	return done, err
@@ -294,16 +294,16 @@ func (r Restorer) clear(ctx context.Context, keep, copied []inventory.File) erro
 	if err != nil {
 		return err
 	}
-	kept, safe := map[string]bool{}, map[string]bool{}
+	retained, safe := map[string]bool{}, map[string]bool{}
 	for _, file := range keep {
-		kept[file.Path] = !inventory.IsSideFile(file.Path)
+		retained[file.Path] = !inventory.IsSideFile(file.Path)
 	}
 	for _, file := range copied {
 		safe[file.Path] = true
 	}
 	for _, path := range paths {
 		switch {
-		case kept[path]:
+		case retained[path]:
 		case safe[path], strings.HasSuffix(path, "-shm"): // a -shm holds no data of its own
 			if err := r.Worker.Files().RemoveCopied(inventory.JoinHome(r.Worker.Home.Dir(), path)); err != nil {
 				return err

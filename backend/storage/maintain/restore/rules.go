@@ -13,7 +13,7 @@ import (
 
 // settleRules revokes staged standing rules that were revoked since, and returns what the
 // owner must know of the others. Unreadable present rules revoke nothing.
-func (r Restorer) settleRules(temps staged) (said string, err error) {
+func (r Restorer) settleRules(temps staged) (note string, err error) {
 	temp, has := temps[config.RulesStore]
 	if !has {
 		return "", nil
@@ -26,9 +26,9 @@ func (r Restorer) settleRules(temps staged) (said string, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	merged, kept, again, err := rules.TakenBackSince(restored, present, job.MillisOf(r.Worker.Now()))
+	merged, alreadyRevoked, stillLive, err := rules.TakenBackSince(restored, present, job.MillisOf(r.Worker.Now()))
 	if err != nil || merged == nil {
-		return rules.RestoredNote(0, again), err
+		return rules.RestoredNote(0, stillLive), err
 	}
-	return rules.RestoredNote(kept, again), r.Worker.Files().WriteAtomic(temp, merged, disk.PrivateFile)
+	return rules.RestoredNote(alreadyRevoked, stillLive), r.Worker.Files().WriteAtomic(temp, merged, disk.PrivateFile)
 }

@@ -126,11 +126,11 @@ func (r Restorer) inScratch(work func(restorer Restorer) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dropScratch(scratch)) }()
-	there := r
-	if there.Worker.Home, err = config.ResolveHome(scratch, func(string) string { return "" }); err != nil {
+	inCopy := r
+	if inCopy.Worker.Home, err = config.ResolveHome(scratch, func(string) string { return "" }); err != nil {
 		return err
 	}
-	return work(there)
+	return work(inCopy)
 }
 
 // dropScratch removes a copy that this call created: a scratch home, or a captured

@@ -46,11 +46,11 @@ func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) erro
 		return err
 	})
 	group.Go(func() error {
-		var verified, shown int64
+		var verified, reported int64
 		show := func() {
-			if all := c.toVerify.Load(); all > 0 && verified > shown { // before that the copying is shown
+			if all := c.toVerify.Load(); all > 0 && verified > reported { // before that the copying is shown
 				c.Worker.Progress(fmt.Sprintf("verifying the copies, %s of %s", bridge.Size(verified), bridge.Size(all)), verified, all)
-				shown = verified
+				reported = verified
 			}
 		}
 		for file := range c.copied {
@@ -80,18 +80,18 @@ func (c *capture) gather(ctx context.Context, manifest *inventory.Manifest) erro
 // copyAll repeats until there are no new files: copied data may have moved on to a new
 // file, such as the first archive.
 func (c *capture) copyAll(ctx context.Context) error {
-	taken := map[string]bool{}
+	copied := map[string]bool{}
 	for {
 		paths, err := inventory.Managed(ctx, c.Worker.Home.Dir())
 		if err != nil {
 			return err
 		}
-		paths = slices.DeleteFunc(paths, func(path string) bool { return taken[path] || !inventory.Belongs(c.Worker.Home.Dir(), path) })
+		paths = slices.DeleteFunc(paths, func(path string) bool { return copied[path] || !inventory.Belongs(c.Worker.Home.Dir(), path) })
 		if len(paths) == 0 {
 			return nil
 		}
 		for _, path := range paths {
-			taken[path] = true
+			copied[path] = true
 			if err := c.copyOne(ctx, path); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}

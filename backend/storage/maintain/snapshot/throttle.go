@@ -18,15 +18,15 @@ const (
 // missing broker counts as idle. Only one goroutine may use the pause. The pause fails if
 // its context ends.
 func Throttle(now func() time.Time, ask func(context.Context) error) func(context.Context) error {
-	var asked time.Time
+	var checkedAt time.Time
 	quickest := time.Duration(-1)
 	pressed := func(ctx context.Context) bool {
 		start := now()
 		asking, cancel := context.WithTimeout(ctx, longAnswer)
 		defer cancel()
 		err := ask(asking)
-		asked = now()
-		took := asked.Sub(start)
+		checkedAt = now()
+		took := checkedAt.Sub(start)
 		if err != nil {
 			return asking.Err() != nil // a timeout; any other error is no answer at all
 		}
@@ -36,7 +36,7 @@ func Throttle(now func() time.Time, ask func(context.Context) error) func(contex
 		return took > max(slowAnswer, slowFactor*quickest)
 	}
 	return func(ctx context.Context) error {
-		if !asked.IsZero() && now().Sub(asked) < betweenAsks {
+		if !checkedAt.IsZero() && now().Sub(checkedAt) < betweenAsks {
 			return ctx.Err()
 		}
 		for pressed(ctx) {

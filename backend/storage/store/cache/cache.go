@@ -109,7 +109,7 @@ func (l *ReadCache[P]) Subscribe(w *sqlitex.Writer, alone bool) Writer {
 
 // Recent returns the newest messages. read returns their stamps, and those rows that are
 // not cached; it may omit rows that no longer exist. It fails if read does.
-func (l *ReadCache[P]) Recent(read func(kept func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error)) ([]mail.HistoryRow, error) {
+func (l *ReadCache[P]) Recent(read func(isCached func(id string) bool) (newest []sqlitex.Stamp, missing []mail.HistoryRow, err error)) ([]mail.HistoryRow, error) {
 	if l.Changes == nil {
 		_, rows, err := read(func(string) bool { return false })
 		return rows, err
@@ -123,7 +123,7 @@ func (l *ReadCache[P]) Recent(read func(kept func(id string) bool) (newest []sql
 	for _, id := range touched {
 		delete(l.rows, id)
 	}
-	newest, missing, err := read(func(id string) bool { _, kept := l.rows[id]; return kept })
+	newest, missing, err := read(func(id string) bool { _, isCached := l.rows[id]; return isCached })
 	if err != nil {
 		return nil, err // rows still cached were not touched
 	}

@@ -60,14 +60,14 @@ type Index struct {
 	// enough is the number of documents in a group.
 	enough int
 
-	commits atomic.Int64          // the store's commits, counted by its writer
-	taken   atomic.Int64          // the commits before the last batch
-	full    lifecycle.Signal      // a whole batch has come
-	began   bool                  // something was indexed since the start; used by the goroutine only
-	damage  atomic.Pointer[error] // damage that a query met, for the goroutine to repair
-	nudge   lifecycle.Signal      // one pending nudge suffices
-	ended   chan struct{}
-	cancel  context.CancelFunc
+	commits     atomic.Int64          // the store's commits, counted by its writer
+	commitCount atomic.Int64          // the commits before the last batch
+	full        lifecycle.Signal      // a whole batch has come
+	began       bool                  // something was indexed since the start; used by the goroutine only
+	damage      atomic.Pointer[error] // damage that a query met, for the goroutine to repair
+	nudge       lifecycle.Signal      // one pending nudge suffices
+	ended       chan struct{}
+	cancel      context.CancelFunc
 
 	mu      sync.RWMutex // held for reading during a query
 	file    *indexFile   // nil while the index is unusable
@@ -127,7 +127,7 @@ func (x *Index) Committed() {
 	if x == nil {
 		return
 	}
-	if x.commits.Add(1)-x.taken.Load() >= batchCommits {
+	if x.commits.Add(1)-x.commitCount.Load() >= batchCommits {
 		x.full.Notify()
 	}
 	x.notify()
@@ -189,18 +189,18 @@ func (x *Index) awaitBatch(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	x.taken.Store(x.commits.Load())
+	x.commitCount.Store(x.commits.Load())
 }
 
 // loop follows the store until ctx ends. It logs a failure once and retries with the next
 // commit.
 func (x *Index) loop(ctx context.Context) {
 	defer close(x.ended)
-	told := ""
+	reported := ""
 	for {
 		err := x.catchUp(ctx)
-		if err != nil && ctx.Err() == nil && err.Error() != told {
-			told = err.Error()
+		if err != nil && ctx.Err() == nil && err.Error() != reported {
+			reported = err.Error()
 			x.log.Warn("the search index could not be kept up; it is tried again", "err", err)
 		}
 		if err != nil {
@@ -414,7 +414,7 @@ func describeIndex(ctx context.Context, pool *sql.DB) error {
 		return err
 	}
 	text, err := schema.Script("search")
-	if fresh := seen.Version == 0 && len(tables) == 0; err == nil && fresh {
+	if isNew := seen.Version == 0 && len(tables) == 0; err == nil && isNew {
 		_, err = pool.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", historyVersion))
 	}
 	if err == nil {

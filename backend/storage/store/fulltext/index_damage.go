@@ -92,12 +92,12 @@ var tornPairs = [][2]string{{"search_documents", "search_words_docsize"}, {"sear
 // torn returns a damagedIndex if an index with its component lacks a table or an index,
 // or one of its tables was emptied.
 func torn(ctx context.Context, pool *sql.DB) error {
-	lacks, err := schema.MissingFrom(ctx, pool, schema.IndexStore)
+	missing, err := schema.MissingFrom(ctx, pool, schema.IndexStore)
 	if err != nil {
 		return err
 	}
-	if len(lacks) > 0 {
-		return damagedIndex{"it lacks " + lacks[0].String()}
+	if len(missing) > 0 {
+		return damagedIndex{"it lacks " + missing[0].String()}
 	}
 	var unreadable bool
 	err = pool.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM search_groups WHERE NOT iif(json_valid(upto), json_type(upto) = 'object', false))").Scan(&unreadable)

@@ -220,8 +220,8 @@ func putOne(t *sqlitex.Tx, kind documentKind, d sourceRow) error {
 	if kind != messageDocument {
 		number = "-1 + min(0, (SELECT ifnull(min(doc), 0) FROM search_documents))"
 	}
-	fresh, err := t.Exec("INSERT OR IGNORE INTO search_documents (doc, kind, id, at) SELECT "+number+", ?1, ?2, ?3", kind, d.id, d.at)
-	if err != nil || fresh == 0 {
+	inserted, err := t.Exec("INSERT OR IGNORE INTO search_documents (doc, kind, id, at) SELECT "+number+", ?1, ?2, ?3", kind, d.id, d.at)
+	if err != nil || inserted == 0 {
 		return err
 	}
 	_, err = t.Exec("INSERT INTO search_words (rowid, body) SELECT doc, ?3 FROM search_documents WHERE kind = ?1 AND id = ?2", kind, d.id, d.text)

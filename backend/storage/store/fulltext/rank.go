@@ -73,9 +73,9 @@ type Ranked struct {
 var kindsStored = map[search.Kind]documentKind{search.Message: messageDocument, search.Decision: decisionDocument, search.Run: runDocument}
 
 // telling returns the phrases that are rare enough to rank by.
-func telling(ctx context.Context, a sqlitex.Querier, words search.Query) ([]search.Query, error) {
+func telling(ctx context.Context, a sqlitex.Querier, query search.Query) ([]search.Query, error) {
 	var telling []search.Query
-	for _, phrase := range words.Phrases() {
+	for _, phrase := range query.Phrases() {
 		common, err := isCommon(ctx, a, phrase)
 		if err != nil {
 			return nil, err
@@ -91,10 +91,10 @@ func telling(ctx context.Context, a sqlitex.Querier, words search.Query) ([]sear
 // in too many documents. To count a phrase of such words, FTS5 would scan all documents
 // with them.
 func isCommon(ctx context.Context, a sqlitex.Querier, phrase search.Query) (bool, error) {
-	words := phrase.Words()
-	for _, word := range words {
-		if common, err := inMany(ctx, a, word); !common || err != nil {
-			if len(words) > 1 && err == nil {
+	terms := phrase.Words()
+	for _, term := range terms {
+		if common, err := inMany(ctx, a, term); !common || err != nil {
+			if len(terms) > 1 && err == nil {
 				return inMany(ctx, a, phrase)
 			}
 			return false, err

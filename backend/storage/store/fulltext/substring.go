@@ -150,11 +150,11 @@ func (x *Index) reliable(ctx context.Context, groups []messageGroup) (map[string
 		}
 		slices.SortFunc(places, func(a, b cursor) int { return cmp.Compare(b.row, a.row) })
 		for _, at := range slices.Compact(places) {
-			there, err := x.holds(ctx, from, at)
+			exists, err := x.holds(ctx, from, at)
 			if err != nil {
 				return nil, err
 			}
-			if there {
+			if exists {
 				upto[from.name] = at
 				break
 			}
@@ -164,18 +164,18 @@ func (x *Index) reliable(ctx context.Context, groups []messageGroup) (map[string
 }
 
 // holds reports whether the row of a cursor is unchanged.
-func (x *Index) holds(ctx context.Context, from source, at cursor) (there bool, err error) {
+func (x *Index) holds(ctx context.Context, from source, at cursor) (exists bool, err error) {
 	err = x.readSource(ctx, from, func(v View) error {
-		there = false
+		exists = false
 		rows, err := v.Query(ctx, from.rows, at.row, 1)
 		return sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 			var d sourceRow
 			err := rows.Scan(&d.row, sqlitex.Text(&d.id), sqlitex.Number(&d.at), sqlitex.Text(&d.text))
-			there = d.cursor == at
+			exists = d.cursor == at
 			return err
 		})
 	})
-	return there, err
+	return exists, err
 }
 
 // substringSearch is one search through the groups.

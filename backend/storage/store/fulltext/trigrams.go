@@ -87,8 +87,8 @@ func (p *postings) encoded(size int) []byte {
 	set := newPositions(size)
 	set.addList(p.bytes)
 	bits := make([]byte, 0, bitmapBytes(size))
-	for _, word := range set {
-		bits = binary.LittleEndian.AppendUint64(bits, word)
+	for _, trigram := range set {
+		bits = binary.LittleEndian.AppendUint64(bits, trigram)
 	}
 	return bits
 }
@@ -131,7 +131,7 @@ func (x *Index) group(ctx context.Context) (made bool, err error) {
 		return false, err
 	}
 	gathered, size := trigrams{}, int(documents[len(documents)-1].doc-documents[0].doc)+1
-	var gone []int64
+	var deleted []int64
 	const chunk = 64
 	for some := range slices.Chunk(documents, chunk) {
 		pace := x.pace()
@@ -140,9 +140,9 @@ func (x *Index) group(ctx context.Context) (made bool, err error) {
 			return false, err
 		}
 		for _, m := range some {
-			text, there := texts[m.id]
-			if !there {
-				gone = append(gone, m.doc)
+			text, exists := texts[m.id]
+			if !exists {
+				deleted = append(deleted, m.doc)
 				continue
 			}
 			gathered.add(int(m.doc-documents[0].doc), text)
@@ -151,7 +151,7 @@ func (x *Index) group(ctx context.Context) (made bool, err error) {
 			return false, err
 		}
 	}
-	return true, x.write(func(t *sqlitex.Tx) error { return x.putGroup(ctx, t, documents, gone, gathered, size) })
+	return true, x.write(func(t *sqlitex.Tx) error { return x.putGroup(ctx, t, documents, deleted, gathered, size) })
 }
 
 // document is a document of a group.
@@ -237,14 +237,14 @@ func (x *Index) everywhere(ctx context.Context, ask func(View) error) error {
 // putGroup writes a group. It removes a document whose message the store lacks, as after
 // the restore of an older state or without its archive. Then it resets all cursors: if
 // the message returns, it gets a new number.
-func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, documents []document, gone []int64, gathered trigrams, size int) error {
+func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, documents []document, deleted []int64, gathered trigrams, size int) error {
 	first, last := documents[0].doc, documents[len(documents)-1].doc
 	oldest, newest, ordered := int64(math.MaxInt64), int64(math.MinInt64), true
 	for _, m := range documents {
 		ordered = ordered && m.at >= newest
 		oldest, newest = min(oldest, m.at), max(newest, m.at)
 	}
-	if len(gone) > 0 {
+	if len(deleted) > 0 {
 		if _, err := t.Exec("DELETE FROM search_upto"); err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (x *Index) putGroup(ctx context.Context, t *sqlitex.Tx, documents []documen
 	if err != nil {
 		return err
 	}
-	for _, doc := range gone {
+	for _, doc := range deleted {
 		if _, err := t.Exec("DELETE FROM search_documents WHERE doc = ?1", doc); err != nil {
 			return err
 		}

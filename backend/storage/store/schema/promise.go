@@ -175,7 +175,7 @@ func scriptsOf(promise Promise, version int) (scripts []string) {
 }
 
 // promised returns the shape that the scripts create, each item with its script.
-func promised(ctx context.Context, scripts []string) (whole schemaShape, err error) {
+func promised(ctx context.Context, scripts []string) (shape schemaShape, err error) {
 	pool, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, err
@@ -195,13 +195,13 @@ func promised(ctx context.Context, scripts []string) (whole schemaShape, err err
 			return nil, err
 		}
 		for _, item := range now {
-			if !whole.has(item) {
+			if !shape.has(item) {
 				item.script = name
-				whole = append(whole, item)
+				shape = append(shape, item)
 			}
 		}
 	}
-	return whole, nil
+	return shape, nil
 }
 
 // WholePrimary returns the shape of a store of the newest version.
@@ -210,24 +210,24 @@ var WholePrimary = sync.OnceValues(func() (schemaShape, error) {
 })
 
 // lacking returns what a shape lacks of a promise, without items that await an upgrade.
-func (s schemaShape) lacking(promise schemaShape, awaited func(item) bool) (lacks []Lack) {
-	gone := map[string]bool{}
+func (s schemaShape) lacking(promise schemaShape, awaited func(item) bool) (missing []Lack) {
+	missingTables := map[string]bool{}
 	for _, want := range promise {
 		switch {
-		case gone[want.Table], s.has(want), awaited(want):
+		case missingTables[want.Table], s.has(want), awaited(want):
 		case want.Kind == LacksKey && slices.Contains(otherKeys, want.script):
 		default:
-			gone[want.Table] = want.Kind == LacksTable
-			lacks = append(lacks, want.lack())
+			missingTables[want.Table] = want.Kind == LacksTable
+			missing = append(missing, want.lack())
 		}
 	}
-	slices.SortStableFunc(lacks, func(a, b Lack) int { return cmp.Compare(a.Table, b.Table) })
-	return joinColumns(lacks)
+	slices.SortStableFunc(missing, func(a, b Lack) int { return cmp.Compare(a.Table, b.Table) })
+	return joinColumns(missing)
 }
 
 // joinColumns merges the missing columns of a table into one lack.
-func joinColumns(lacks []Lack) (joined []Lack) {
-	for _, lack := range lacks {
+func joinColumns(missing []Lack) (joined []Lack) {
+	for _, lack := range missing {
 		last := len(joined) - 1
 		if last >= 0 && lack.Kind == LacksColumn && joined[last].Kind == LacksColumn && joined[last].Table == lack.Table {
 			joined[last].Name += ", " + lack.Name
@@ -254,12 +254,12 @@ func (want item) lack() Lack {
 // Lacks returns what the database at path lacks of its version's promise. It reads the
 // file like Inspect. A database that is empty or newer lacks nothing. It fails with
 // Storage if the file cannot be read.
-func Lacks(ctx context.Context, path string, promise Promise, live bool) (lacks []Lack, err error) {
+func Lacks(ctx context.Context, path string, promise Promise, live bool) (missing []Lack, err error) {
 	err = sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
-		lacks, err = MissingFrom(ctx, pool, promise)
+		missing, err = MissingFrom(ctx, pool, promise)
 		return err
 	})
-	return lacks, sqlitex.Error(path, err)
+	return missing, sqlitex.Error(path, err)
 }
 
 // MissingFrom is [Lacks] for an open database. It does not change the database. It fails with
@@ -303,11 +303,11 @@ func (l Lack) IsData() bool { return l.Kind == LacksTable || l.Kind == LacksColu
 
 // RequireWhole fails with Storage for a store that lost tables or columns.
 func RequireWhole(ctx context.Context, path string) error {
-	lacks, err := Lacks(ctx, path, PrimaryStore, true)
+	missing, err := Lacks(ctx, path, PrimaryStore, true)
 	if err != nil {
 		return err
 	}
-	for _, lack := range lacks {
+	for _, lack := range missing {
 		if lack.IsData() && !lack.Kept {
 			return bridge.Errorf(bridge.Storage, "the store %s lacks %s: restore a snapshot with `bridge doctor --restore latest` first", path, lack)
 		}

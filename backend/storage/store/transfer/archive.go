@@ -224,12 +224,12 @@ func (a *archiver) within(begin string, work func() error) error {
 
 // copyRows copies the batch into the archive; it writes only the archive.
 func (a *archiver) copyRows(table string, count int64) error {
-	fresh, err := a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO archive.archived_messages (%s, archive_reason, archived_at)
+	inserted, err := a.tx.Exec(fmt.Sprintf(`INSERT OR IGNORE INTO archive.archived_messages (%s, archive_reason, archived_at)
 		SELECT %s, %s FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row`, schema.MessageColumns, schema.MessageColumns, archivedAs[table], table), a.rule.Now)
 	if err != nil {
 		return err
 	}
-	if fresh < count { // some existed: an interrupted archiving, or a conflict
+	if inserted < count { // some existed: an interrupted archiving, or a conflict
 		if err := a.checkKnown(table); err != nil {
 			return err
 		}
@@ -280,11 +280,11 @@ func (a *archiver) removeRows(table string, count int64) error {
 
 // requireGone fails with Conflict if rows of the batch are still in the table.
 func (a *archiver) requireGone(table string, count int64) error {
-	left := 0
+	remaining := 0
 	rows, err := a.tx.Query(context.Background(), fmt.Sprintf("SELECT count(*) FROM temp.batch CROSS JOIN main.%s m ON m.rowid = batch.row", table))
-	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&left) })
-	if err == nil && left > 0 {
-		err = bridge.Errorf(bridge.Conflict, "%d of %d old messages have no equal copy in the archive or changed meanwhile: these were not archived", left, count)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&remaining) })
+	if err == nil && remaining > 0 {
+		err = bridge.Errorf(bridge.Conflict, "%d of %d old messages have no equal copy in the archive or changed meanwhile: these were not archived", remaining, count)
 	}
 	return err
 }

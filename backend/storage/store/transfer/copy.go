@@ -23,7 +23,7 @@ const pagesPerStep = 1024
 // told, if not nil, is called with the number of copied pages. It fails with Storage if
 // to exists or the disk refuses one of the two. The caller then keeps or deletes the
 // file.
-func CopyDatabase(ctx context.Context, from, to string, live bool, told func(done, all int)) (err error) {
+func CopyDatabase(ctx context.Context, from, to string, live bool, progress func(done, all int)) (err error) {
 	if err := sqlitex.CreateEmpty(to); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func CopyDatabase(ctx context.Context, from, to string, live bool, told func(don
 		if _, err := conn.ExecContext(ctx, "BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
 			return err
 		}
-		err = conn.Raw(func(driver any) error { return copyPages(ctx, driver, file, told) })
+		err = conn.Raw(func(driver any) error { return copyPages(ctx, driver, file, progress) })
 		_, endErr := conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
 		return errors.Join(err, endErr)
 	})
@@ -53,7 +53,7 @@ func CopyDatabase(ctx context.Context, from, to string, live bool, told func(don
 	return file.Sync()
 }
 
-func copyPages(ctx context.Context, driver any, file *os.File, told func(done, all int)) error {
+func copyPages(ctx context.Context, driver any, file *os.File, progress func(done, all int)) error {
 	source, ok := driver.(interface {
 		NewBackup(string) (*sqlite.Backup, error)
 	})
@@ -65,8 +65,8 @@ func copyPages(ctx context.Context, driver any, file *os.File, told func(done, a
 		return err
 	}
 	for more := true; more && err == nil; {
-		if more, err = backup.Step(pagesPerStep); err == nil && told != nil {
-			told(backup.PageCount()-backup.Remaining(), backup.PageCount())
+		if more, err = backup.Step(pagesPerStep); err == nil && progress != nil {
+			progress(backup.PageCount()-backup.Remaining(), backup.PageCount())
 		}
 		err = errors.Join(err, disk.StartSync(file), ctx.Err())
 	}

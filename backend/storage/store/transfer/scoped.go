@@ -79,18 +79,18 @@ func (s *scoped) from(ctx context.Context, path string, tables ...string) error 
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	asked := false
+	requested := false
 	err := sqlitex.Quietly(ctx, path, s.Live, func(source *sql.DB) error {
-		if asked { // the copied rows may be of different states
+		if requested { // the copied rows may be of different states
 			return bridge.Errorf(bridge.Storage, "a broker came while the messages of %s were copied: make the backup again", path)
 		}
-		asked = true
-		_, there, err := schema.Read(ctx, source)
+		requested = true
+		_, found, err := schema.Read(ctx, source)
 		if err != nil {
 			return err
 		}
 		for _, table := range tables {
-			if _, has := there[table]; !has {
+			if _, has := found[table]; !has {
 				continue
 			}
 			if err := s.table(ctx, source, table); err != nil {

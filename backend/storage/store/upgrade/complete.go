@@ -17,9 +17,9 @@ import (
 // sidecar holds their data until a snapshot is restored. It does not recreate the tables,
 // so that the doctor keeps reporting them. It fails with Storage for a table that lost
 // columns.
-func standIn(ctx context.Context, path string, lacks []schema.Lack, opts Options) (sidecar string, err error) {
+func standIn(ctx context.Context, path string, missing []schema.Lack, opts Options) (sidecar string, err error) {
 	var tables, changed []string
-	for _, lack := range lacks {
+	for _, lack := range missing {
 		switch {
 		case lack.Kept:
 		case lack.Kind == schema.LacksTable:
@@ -42,9 +42,9 @@ func standIn(ctx context.Context, path string, lacks []schema.Lack, opts Options
 // complete recreates what a store lacks without loss of data: indexes, keys and triggers.
 // What cannot be created stays missing; the doctor reports it.
 func complete(ctx context.Context, path string, opts Options) error {
-	lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
-	lacks = slices.DeleteFunc(lacks, schema.Lack.IsData)
-	if err != nil || len(lacks) == 0 {
+	missing, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
+	missing = slices.DeleteFunc(missing, schema.Lack.IsData)
+	if err != nil || len(missing) == 0 {
 		return err
 	}
 	pool, err := sql.Open("sqlite", sqlitex.WriterDSN(path))
@@ -53,7 +53,7 @@ func complete(ctx context.Context, path string, opts Options) error {
 	}
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
-	for _, lack := range lacks {
+	for _, lack := range missing {
 		err := completeOne(ctx, pool, lack)
 		if sqlitex.IsDiskError(err) || ctx.Err() != nil {
 			return errors.Join(sqlitex.Error(path, err), ctx.Err())

@@ -25,9 +25,9 @@ import (
 // Before the additive step 8 to 9 it is a snapshot of its schema and small tables. The
 // zero value means that there is nothing to keep.
 type safeCopy struct {
-	pending string // "" if nothing had to be copied
-	final   string // the name under which it is published
-	whole   bool
+	pending  string // "" if nothing had to be copied
+	final    string // the name under which it is published
+	complete bool
 }
 
 func (c safeCopy) where() string {
@@ -64,7 +64,7 @@ func (m *migration) copyStore(ctx context.Context) (safeCopy, error) {
 
 func (m *migration) copyWhole(ctx context.Context) (safeCopy, error) {
 	final := fmt.Sprintf("%s.backup-%d-to-%d-%s", m.path, m.from, schema.Version, stampName(m.Now()))
-	backup := safeCopy{pending: pendingName(final), final: final, whole: true}
+	backup := safeCopy{pending: pendingName(final), final: final, complete: true}
 	if err := sqlitex.CreateEmpty(backup.pending); err != nil {
 		return safeCopy{}, err
 	}
@@ -141,7 +141,7 @@ func (m *migration) publish(backup safeCopy) (safeCopy, error) {
 	if err != nil {
 		return backup, err
 	}
-	m.Log.Info("the store was copied before its upgrade", "copy", backup.final, "whole", backup.whole)
+	m.Log.Info("the store was copied before its upgrade", "copy", backup.final, "whole", backup.complete)
 	backup.pending = ""
 	return backup, m.at("copy published")
 }
@@ -246,7 +246,7 @@ func (m *migration) texts(ctx context.Context, query string) ([]string, error) {
 // restore compares every table with the whole copy and writes back the rows of those that
 // differ. A metadata snapshot has no rows to compare.
 func (m *migration) restore(ctx context.Context, backup safeCopy) error {
-	if !backup.whole {
+	if !backup.complete {
 		return nil
 	}
 	if _, err := m.conn.ExecContext(ctx, "ATTACH DATABASE ? AS kept", "file:"+sqlitex.EscapePath(backup.final)+"?mode=ro&immutable=1"); err != nil {

@@ -83,9 +83,9 @@ func errVanished(path string) error {
 // sidecar is the path of the sidecar of a store that lost tables.
 func upgradeWhole(ctx context.Context, path string, is schema.Found, opts Options) (sidecar string, err error) {
 	if !is.Empty { // an upgrade would create empty tables instead of lost ones
-		lacks, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
+		missing, err := schema.Lacks(ctx, path, schema.PrimaryStore, true)
 		if err == nil {
-			sidecar, err = standIn(ctx, path, lacks, opts)
+			sidecar, err = standIn(ctx, path, missing, opts)
 		}
 		if err != nil || sidecar != "" {
 			return sidecar, err

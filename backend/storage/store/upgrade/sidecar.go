@@ -156,8 +156,8 @@ func carryOver(ctx context.Context, path string, opts Options) error {
 		work.Rollback()
 		return errors.Join(sqlitex.Error(path, err), work.Close())
 	}
-	whole, err := emptyLog(ctx, conn)
-	if err := errors.Join(err, work.Close(), pool.Close()); err != nil || !whole {
+	complete, err := emptyLog(ctx, conn)
+	if err := errors.Join(err, work.Close(), pool.Close()); err != nil || !complete {
 		return sqlitex.Error(sidecar, err) // another process still reads it: the next broker moves it away
 	}
 	return retire(sidecar, opts)
@@ -212,7 +212,7 @@ func carryTable(ctx context.Context, t *sqlitex.Tx, name string) error {
 
 // emptyLog moves the sidecar's log into its file; whole is false while another process
 // uses part of it.
-func emptyLog(ctx context.Context, conn *sql.Conn) (whole bool, err error) {
+func emptyLog(ctx context.Context, conn *sql.Conn) (complete bool, err error) {
 	var busy, logged, moved int
 	err = conn.QueryRowContext(ctx, "PRAGMA sidecar.wal_checkpoint(TRUNCATE)").Scan(&busy, &logged, &moved)
 	return busy == 0, err

@@ -67,17 +67,17 @@ func (a Answered) String() string { return fmt.Sprintf("the answer is %q", a.Tex
 
 // jobState is what is known of a result, or of the answer to a question.
 type jobState struct {
-	begun, given, taken bool
-	text                string
+	started, delivered, accepted bool
+	text                         string
 }
 
 func (s jobState) String() string {
 	switch {
-	case !s.begun:
+	case !s.started:
 		return "nothing asked"
-	case !s.given:
+	case !s.delivered:
 		return "no answer yet"
-	case s.taken:
+	case s.accepted:
 		return fmt.Sprintf("taken: %q", s.text)
 	}
 	return fmt.Sprintf("given: %q", s.text)
@@ -88,20 +88,20 @@ func (s jobState) String() string {
 func (s jobState) step(e event) (after jobState, ok bool) {
 	switch o := e.op.(type) {
 	case Spawn, Ask:
-		s.begun = true
+		s.started = true
 		return s, true
 	case Result:
-		ok = s.begun && (!s.given || s.text == o.Text) && (!o.Once || !s.taken)
-		return jobState{begun: true, given: true, taken: s.taken || o.Once, text: o.Text}, ok
+		ok = s.started && (!s.delivered || s.text == o.Text) && (!o.Once || !s.accepted)
+		return jobState{started: true, delivered: true, accepted: s.accepted || o.Once, text: o.Text}, ok
 	case Pending:
-		return s, s.begun && !s.given
+		return s, s.started && !s.delivered
 	case Answer:
-		if s.begun && !s.given && !o.Refused {
-			return jobState{begun: true, given: true, text: o.Text}, true
+		if s.started && !s.delivered && !o.Refused {
+			return jobState{started: true, delivered: true, text: o.Text}, true
 		}
-		return s, e.ret == open || o.Refused && s.given
+		return s, e.ret == open || o.Refused && s.delivered
 	case Answered:
-		return s, s.given && s.text == o.Text
+		return s, s.delivered && s.text == o.Text
 	}
 	return s, false
 }

@@ -103,7 +103,7 @@ type mailState struct {
 	phase       phase
 	conn, lease string // who has it on lease, or was handed it
 	keeps       bool   // the holder keeps its leases when the broker dies
-	given       bool   // it was handed over at least once
+	delivered   bool   // it was handed over at least once
 }
 
 func (s mailState) String() string {
@@ -181,7 +181,7 @@ func (s mailState) step(e event) (after mailState, ok bool) {
 	if !isMail {
 		return s, false
 	}
-	mine := s.conn == o.conn
+	isOwn := s.conn == o.conn
 	switch o.kind {
 	case sends:
 		if s.phase == absent {
@@ -199,17 +199,17 @@ func (s mailState) step(e event) (after mailState, ok bool) {
 	case passesOver:
 		return s, s.phase != free
 	case handsOver:
-		if s.phase == leased && mine && s.lease == o.lease {
-			s.phase, s.given = handed, true
+		if s.phase == leased && isOwn && s.lease == o.lease {
+			s.phase, s.delivered = handed, true
 		}
 	case acks:
 		return s.acked(o)
 	case nacks:
-		if s.phase == leased && mine && s.lease == o.lease {
+		if s.phase == leased && isOwn && s.lease == o.lease {
 			s.phase = free
 		}
 	case drops, dies:
-		if mine && (s.phase == leased || o.kind == dies && s.phase == handed) {
+		if isOwn && (s.phase == leased || o.kind == dies && s.phase == handed) {
 			s.phase = free
 		}
 	case crashes:
@@ -231,7 +231,7 @@ func (s mailState) acked(o mailOp) (mailState, bool) {
 	if s.phase == absent {
 		return s, false
 	}
-	s.given = true
+	s.delivered = true
 	switch {
 	case s.phase == consumed:
 	case o.stage == bridge.StageConsumed:
@@ -250,7 +250,7 @@ func (s mailState) told(stage bridge.Stage) (mailState, bool) {
 	case "":
 		return s, s.phase == absent
 	case bridge.StageHanded:
-		return s, s.given && s.phase != consumed
+		return s, s.delivered && s.phase != consumed
 	case bridge.StageConsumed, bridge.StageAnswered:
 		ok := s.phase >= handed
 		if ok {
@@ -398,7 +398,7 @@ func (b *mailbox) isUnseen(id string) bool {
 // for certain.
 func (b *mailbox) history(id string, everywhere []record) []event {
 	list := b.messages[id]
-	first, settled, shown := int64(open), int64(open), int64(open)
+	first, settled, presented := int64(open), int64(open), int64(open)
 	conns := map[string]bool{}
 	returned, implied := false, true
 	for _, e := range list {
@@ -406,7 +406,7 @@ func (b *mailbox) history(id string, everywhere []record) []event {
 		first = min(first, e.call)
 		switch op.kind {
 		case takes:
-			shown, implied = min(shown, e.ret), implied && op.implied
+			presented, implied = min(presented, e.ret), implied && op.implied
 			conns[op.conn] = true
 		case keeps:
 			conns[op.conn] = true
@@ -421,7 +421,7 @@ func (b *mailbox) history(id string, everywhere []record) []event {
 	}
 	looks := settled
 	if !returned && implied {
-		looks = min(looks, shown)
+		looks = min(looks, presented)
 	}
 	all := b.looks(everywhere)
 	inTime := cutInTime(all, first)

@@ -107,9 +107,9 @@ func (r *Recorder) kinds() string {
 			cut[kind]++
 		}
 	}
-	var words []string
+	var names []string
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
-		words = append(words, fmt.Sprintf("%d %s (%d cut off)", all[kind], kind, cut[kind]))
+		names = append(names, fmt.Sprintf("%d %s (%d cut off)", all[kind], kind, cut[kind]))
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(names, ", ")
 }
