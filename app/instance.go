@@ -39,7 +39,7 @@ const (
 	claimPause    = 50 * time.Millisecond
 )
 
-// claim takes the home's lock. Each further start of an app then sends shown. If another app
+// claim takes the home's lock. Each further start of an app then sends restarted. If another app
 // has the lock, claim fails with errShown, and asks that app to show itself unless hidden.
 func claim(ctx context.Context, opts daemon.Options, hidden bool, restarted lifecycle.Signal) (*instance, error) {
 	if err := opts.Home.Ensure(); err != nil {

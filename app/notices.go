@@ -49,7 +49,7 @@ type announcer struct {
 }
 
 // due returns one notice for each sort with a new item since the last call. An item that was
-// gone and came back is new, unless the list was incomplete meanwhile (not whole). Notices
+// gone and came back is new, unless the list was incomplete meanwhile (complete is false). Notices
 // beyond the limit are dropped. In quiet hours there are none; afterwards, items that are
 // still in the list are announced (NED-05).
 func (a *announcer) due(items []needs.Item, complete, quiet bool, now time.Time) []Notice {

@@ -204,7 +204,7 @@ func needTitle(s Status, i int) string {
 	return ""
 }
 
-// text shows an item's words, or hides the item when it has none.
+// text shows an item's label, or hides the item when it has none.
 func text(item *systray.MenuItem, before, label string) {
 	if label == before {
 		return

@@ -10,18 +10,18 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// landingBook gives package landing access to the registry.
-type landingBook struct{ *core }
+// landingRegistry gives package landing access to the registry.
+type landingRegistry struct{ *core }
 
-func (j landingBook) All() []job.Job                    { return j.all() }
-func (j landingBook) Get(name string) (job.Job, error)  { return j.get(name) }
-func (j landingBook) Find(name string) (job.Job, error) { return j.find(name) }
-func (j landingBook) SendFirst(name string) error       { return j.results.sendFirst(name) }
-func (j landingBook) Changed()                          { j.opts.Broker.Changed() }
+func (j landingRegistry) All() []job.Job                    { return j.all() }
+func (j landingRegistry) Get(name string) (job.Job, error)  { return j.get(name) }
+func (j landingRegistry) Find(name string) (job.Job, error) { return j.find(name) }
+func (j landingRegistry) SendFirst(name string) error       { return j.results.sendFirst(name) }
+func (j landingRegistry) Changed()                          { j.opts.Broker.Changed() }
 
 // Update changes a job durably. It fails with NotFound for an unknown job, with the error of
 // change, and with Storage if the job cannot be recorded.
-func (j landingBook) Update(name string, change func(*job.Job) error) error {
+func (j landingRegistry) Update(name string, change func(*job.Job) error) error {
 	return j.change(func(book *job.Registry) error {
 		var refused error
 		_, err := book.Update(name, func(entry *job.Job) { refused = change(entry) })
@@ -34,7 +34,7 @@ func (j landingBook) Update(name string, change func(*job.Job) error) error {
 
 func newLandings(c *core) *landing.Repositories {
 	return landing.New(landing.Options{
-		Book: landingBook{c}, Files: c.files, Git: c.opts.Git, PollInterval: c.opts.Timing.Reclaim, Now: c.opts.Now, Log: c.opts.Log,
+		Registry: landingRegistry{c}, Files: c.files, Git: c.opts.Git, PollInterval: c.opts.Timing.Reclaim, Now: c.opts.Now, Log: c.opts.Log,
 		Failed: c.logged, Ending: c.tasks.Done(),
 	})
 }

@@ -84,7 +84,7 @@ func (l *lab) probe(ctx context.Context, inviter *ipc.Client) (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	book, err := link.OpenBook(folder, time.Now)
+	book, err := link.OpenPairList(folder, time.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (l *lab) probe(ctx context.Context, inviter *ipc.Client) (*probe, error) {
 	}
 	p := &probe{pc: pair.ID, self: remote.Peer{ID: identity.ID, Name: "probe", Supervisor: "bench"}, answers: make(chan remote.Response, 1)}
 	p.links = link.NewLinks(link.Options{
-		Identity: identity, Book: book, Enabled: func() bool { return true },
+		Identity: identity, Pairs: book, Enabled: func() bool { return true },
 		Hello: func() link.Hello {
 			return link.Hello{Protocol: link.Protocol, Name: "probe", Release: "bench", Capabilities: []string{remote.Capability}}
 		},

@@ -32,6 +32,27 @@ func TestVER_07_TheVersionCommandSaysTheRelease(t *testing.T) {
 	}
 }
 
+// TestVER_07_TheHubSaysItsReleaseInTheSameWords: only the program's name differs.
+func TestVER_07_TheHubSaysItsReleaseInTheSameWords(t *testing.T) {
+	output := func(program, argument string) string {
+		t.Helper()
+		text, err := exec.Command(program, argument).Output()
+		if err != nil {
+			t.Fatalf("%s %s: %v", program, argument, err)
+		}
+		return string(text)
+	}
+	want := "bridge-hub" + strings.TrimPrefix(output("bridge", "--version"), "bridge")
+	if !strings.Contains(want, " "+released+" (commit ") {
+		t.Fatalf("bridge --version says no commit: %q", want)
+	}
+	for _, argument := range []string{"--version", "version"} {
+		if got := output("bridge-hub", argument); got != want {
+			t.Errorf("bridge-hub %s says %q, want %q", argument, got, want)
+		}
+	}
+}
+
 func TestVER_07_BothSidesOfTheHelloSayTheRelease(t *testing.T) {
 	home := filepath.Join(shortDir(t), "h")
 	s := serve(t, home)

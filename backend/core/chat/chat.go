@@ -93,7 +93,7 @@ const (
 
 // OutcomeOf turns the end of a queue run into the owner's answer (CHT-04 to
 // CHT-06, CHT-19). child is the id of the native child, "" for the session itself;
-// taken and refused are what to say of the words once the queue took them, or did
+// accepted and refused are what to say of the words once the queue took them, or did
 // not. fallback says that a refused message now waits in the session's mail.
 func OutcomeOf(child, accepted, refused string, result QueueResult, reason string) (o Outcome, fallback bool) {
 	switch {

@@ -24,7 +24,7 @@ const (
 type Signs struct{ Active, Step, Stop, Settle, Turn int64 }
 
 // OutcomeOf evaluates a sign of the session at now for a message that its host received
-// at given. A host that shows the message reports a prompt with it. That may be late: a
+// at deliveredAt. A host that shows the message reports a prompt with it. That may be late: a
 // turn of a person may come first, and the mail appears during or after it. So the mail
 // counts as dropped only after the host had its chances (MSG-06).
 func (s Signs) OutcomeOf(call session.HookCall, message string, deliveredAt, now int64) Outcome {
@@ -73,7 +73,7 @@ func (s Signs) Overtaken(call session.HookCall, deliveries map[string]int64) (me
 }
 
 // Judge sorts the messages that a host received, with their times, by outcome. It
-// leaves the open ones in given.
+// leaves the open ones in deliveries.
 func (s Signs) Judge(call session.HookCall, deliveries map[string]int64, now int64) (presented, dropped []string) {
 	for message, at := range deliveries {
 		switch s.OutcomeOf(call, message, at, now) {

@@ -94,7 +94,7 @@ func kinds(agents []bridge.AgentKind) []string {
 	return names
 }
 
-// and joins words with commas and "and".
+// and joins items with commas and "and".
 func and(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")

@@ -254,7 +254,7 @@ type Located struct {
 	Except []Trail
 }
 
-// Check refuses a folder in which no job may write, or that holds one, with Denied. given is
+// Check refuses a folder in which no job may write, or that holds one, with Denied. path is
 // what people read; at is where the folder leads, with all links followed.
 func Check(path string, at Trail, folders []Located) error {
 	for _, relation := range []string{is, liesIn, contains} { // the nearest reason is told

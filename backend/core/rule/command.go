@@ -100,7 +100,7 @@ func within(name, folder string) bool {
 }
 
 // reaches returns why a command may do more than its words show, or "", judged by its
-// program and words.
+// program and tokens.
 func reaches(tokens []string) string {
 	program := programOf(tokens[0])
 	switch {

@@ -90,7 +90,7 @@ func (a *App) root() *cobra.Command {
 		runJobCommand(a), sandboxExecCommand(a), printEnvCommand(a), checkHomeCommand(a), maintenance.ProveInside(a.run()),
 	)
 	root.SetCompletionCommandGroupID(lastGroup)
-	usage.Prepare(root, versionOf(a).text())
+	usage.Prepare(root, usage.BuildOf(a.Version).Text("bridge"))
 	usage.AddTopics(root, manual.Help(a.Manual, a.Stdout))
 	root.SetHelpCommandGroupID(lastGroup)
 	return root

@@ -277,7 +277,7 @@ func permissionsText(team, pc string, allowed subject.Permissions) string {
 
 func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: usage.None, Example: "  bridge-hub version",
+		Use: "version", Short: "Print version, commit and Go version", Args: usage.None, Example: "  bridge-hub version",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprint(a.Stdout, a.versionText())
 			return err
@@ -285,4 +285,4 @@ func (a *App) versionCommand() *cobra.Command {
 	}
 }
 
-func (a *App) versionText() string { return "bridge-hub " + a.Version + "\n" }
+func (a *App) versionText() string { return usage.BuildOf(a.Version).Text("bridge-hub") }

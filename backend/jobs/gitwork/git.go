@@ -75,7 +75,7 @@ type Options struct {
 	Say func(string)
 }
 
-// kept are the variables that git needs to find its programs and the owner's settings.
+// passedVariables are the variables that git needs to find its programs and the owner's settings.
 // No other GIT_* variable passes, because one could name another repository.
 var passedVariables = []string{
 	"PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "USER", "LOGNAME",

@@ -26,7 +26,7 @@ func (r *Repositories) Diff(ctx context.Context, name, since string) (Diff, erro
 }
 
 func (r *Repositories) diff(ctx context.Context, name, since string) (Diff, error) {
-	entry, err := r.opts.Book.Find(name)
+	entry, err := r.opts.Registry.Find(name)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -114,7 +114,7 @@ func (r *Repositories) worktreeDiff(ctx context.Context, entry job.Job, since st
 	if r.removal(entry.Name) == before && (err == nil || r.isWhole(ctx, entry)) {
 		return diff, err
 	}
-	if now, bookErr := r.opts.Book.Find(entry.Name); bookErr == nil && now.Worktree.IsMade() {
+	if now, bookErr := r.opts.Registry.Find(entry.Name); bookErr == nil && now.Worktree.IsMade() {
 		entry = now
 	}
 	return r.branchDiff(ctx, entry, since)

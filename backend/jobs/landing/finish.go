@@ -23,7 +23,7 @@ func (r *Repositories) Finish(ctx context.Context, args api.JobFinishArgs) (api.
 	if err != nil {
 		return api.JobFinished{}, err
 	}
-	if err := r.opts.Book.SendFirst(args.Job); err != nil {
+	if err := r.opts.Registry.SendFirst(args.Job); err != nil {
 		return api.JobFinished{}, err
 	}
 	ctx, give, err := r.take(ctx)
@@ -76,7 +76,7 @@ const maxCommitChars = 20_000
 
 // finishable returns a job whose work can be finished now.
 func (r *Repositories) finishable(name string) (job.Job, error) {
-	entry, err := r.opts.Book.Get(name)
+	entry, err := r.opts.Registry.Get(name)
 	switch {
 	case err != nil:
 		return entry, err
@@ -161,7 +161,7 @@ func (r *Repositories) finish(ctx context.Context, entry job.Job, action gitwork
 // record durably stores the landing state of a job, and its branch unless that is "".
 // If ended is set, it fails with Conflict for a job that is active again.
 func (r *Repositories) record(name string, landing *job.Landing, branch string, ended bool) error {
-	return r.opts.Book.Update(name, func(entry *job.Job) error {
+	return r.opts.Registry.Update(name, func(entry *job.Job) error {
 		if ended && !entry.State.IsEnded() {
 			return bridge.Errorf(bridge.Conflict, "%s goes on: its work can be finished when it has ended", name)
 		}

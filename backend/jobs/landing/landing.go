@@ -20,7 +20,7 @@ import (
 
 // Options configures the repositories. All fields are required but Git and Pace.
 type Options struct {
-	Book         Book
+	Registry     Registry
 	Files        jobfiles.Files
 	Git          *gitwork.Git  // nil if this PC has no Git: then there are no worktrees and no diffs
 	PollInterval time.Duration // the interval between polls of the worktrees
@@ -32,8 +32,8 @@ type Options struct {
 	Ending <-chan struct{}
 }
 
-// Book is the registry of jobs.
-type Book interface {
+// Registry stores the jobs.
+type Registry interface {
 	// All lists the jobs that are not in the archive.
 	All() []job.Job
 	// Get returns one of them; Find also searches the archive. The error is NotFound if

@@ -33,7 +33,7 @@ func (r *Repositories) Run(ctx context.Context) {
 	tick := time.NewTicker(r.opts.PollInterval)
 	defer tick.Stop()
 	for {
-		for _, entry := range r.opts.Book.All() {
+		for _, entry := range r.opts.Registry.All() {
 			if entry.Worktree.IsMade() && r.opts.Git != nil && ctx.Err() == nil {
 				r.Settle(ctx, entry.Name)
 			}
@@ -55,13 +55,13 @@ func (r *Repositories) Settle(ctx context.Context, name string) {
 		return
 	}
 	defer give()
-	entry, err := r.opts.Book.Get(name)
+	entry, err := r.opts.Registry.Get(name)
 	if err != nil {
 		return
 	}
 	if entry.Landing != nil && entry.Landing.State == job.LandingBegun {
 		r.settle(ctx, entry)
-		if entry, err = r.opts.Book.Get(name); err != nil {
+		if entry, err = r.opts.Registry.Get(name); err != nil {
 			return
 		}
 	}
@@ -79,7 +79,7 @@ func (r *Repositories) Settle(ctx context.Context, name string) {
 	r.found[name] = result
 	r.seen.Unlock()
 	if changed {
-		r.opts.Book.Changed()
+		r.opts.Registry.Changed()
 	}
 }
 
@@ -110,7 +110,7 @@ func (r *Repositories) reclaim(ctx context.Context, entry job.Job) (stays string
 		return strings.TrimPrefix(err.Error(), entry.Worktree.Path+" stays: ")
 	}
 	r.opts.Log.Info("a worktree was taken away; its branch stays", "job", entry.Name, "path", entry.Worktree.Path, "branch", entry.Worktree.Branch, "bytes", done.Bytes, "size", bridge.Size(done.Bytes))
-	r.opts.Failed("note that the worktree of "+entry.Name+" was taken away", r.opts.Book.Update(entry.Name, func(entry *job.Job) error {
+	r.opts.Failed("note that the worktree of "+entry.Name+" was taken away", r.opts.Registry.Update(entry.Name, func(entry *job.Job) error {
 		entry.Worktree.ReclaimedAt, entry.Worktree.Bytes = job.Millis(r.opts.Now().UnixMilli()), done.Bytes
 		entry.Worktree.BranchHead = cmp.Or(done.Head, entry.Worktree.BranchHead)
 		return nil
@@ -151,7 +151,7 @@ func (r *Repositories) expire(ctx context.Context, entry job.Job) {
 		return
 	}
 	r.opts.Log.Info("a discarded branch is looked after no more", "job", entry.Name, "branch", w.Branch, "head", entry.Landing.Head, "dropped", deleted)
-	r.opts.Failed("note that the branch of "+entry.Name+" is gone", r.opts.Book.Update(entry.Name, func(entry *job.Job) error {
+	r.opts.Failed("note that the branch of "+entry.Name+" is gone", r.opts.Registry.Update(entry.Name, func(entry *job.Job) error {
 		entry.Worktree.ExpiredAt = job.Millis(r.opts.Now().UnixMilli())
 		return nil
 	}))
@@ -161,7 +161,7 @@ func (r *Repositories) expire(ctx context.Context, entry job.Job) {
 func (r *Repositories) Worktrees() (count int, bytes int64) {
 	r.seen.Lock()
 	defer r.seen.Unlock()
-	for _, entry := range r.opts.Book.All() {
+	for _, entry := range r.opts.Registry.All() {
 		if entry.Worktree.Exists() {
 			count++
 			bytes += r.found[entry.Name].bytes

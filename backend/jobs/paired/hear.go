@@ -64,7 +64,7 @@ func (j *Jobs) Followed() (list []job.Job) {
 			list = append(list, entry)
 		}
 	}
-	j.book.Forget(func(name string) bool { return names[name] })
+	j.reports.Forget(func(name string) bool { return names[name] })
 	return list
 }
 
@@ -78,7 +78,7 @@ func (j *Jobs) RecordReport(name string, value remote.Value, why error) error {
 	if why != nil {
 		return j.unheard(entry, why)
 	}
-	news, err := j.book.RecordReport(entry, value, at)
+	news, err := j.reports.RecordReport(entry, value, at)
 	if err != nil || !news.Is {
 		return err
 	}
@@ -103,7 +103,7 @@ func (j *Jobs) unheard(entry job.Job, why error) error {
 	case remote.IsUnanswered(why), code == bridge.Unavailable, code == bridge.Busy:
 		return nil
 	case code != bridge.NotFound:
-		j.book.Refused(entry.Name, why)
+		j.reports.Refused(entry.Name, why)
 		return j.noteUnknown(entry, 0)
 	case since.IsZero(), since.After(now): // or the clock was set back
 		return j.noteUnknown(entry, job.MillisOf(now))
@@ -152,7 +152,7 @@ func (j *Jobs) Missing(name string) int {
 	if err != nil {
 		return 0
 	}
-	return j.book.Missing(entry)
+	return j.reports.Missing(entry)
 }
 
 // Came stores the result of a run durably, then sends its message, then records that. The

@@ -70,9 +70,9 @@ type Link interface {
 
 // Jobs is the set of jobs that paired PCs run for this PC.
 type Jobs struct {
-	opts Options
-	link atomic.Pointer[Link]
-	book Book
+	opts    Options
+	link    atomic.Pointer[Link]
+	reports Reports
 
 	reading sync.Mutex          // held during a read of a log on another PC
 	readAt  map[string]lastRead // by job name; guarded by reading
@@ -201,10 +201,10 @@ func (j *Jobs) logged(what string, err error) {
 }
 
 // Approval finds an approval of a job.
-func (j *Jobs) Approval(id string) (job.Approval, bool) { return j.book.Approval(id) }
+func (j *Jobs) Approval(id string) (job.Approval, bool) { return j.reports.Approval(id) }
 
 // Approvals lists the approvals of that job.
-func (j *Jobs) Approvals(name string) []job.Approval { return j.book.Approvals(name) }
+func (j *Jobs) Approvals(name string) []job.Approval { return j.reports.Approvals(name) }
 
 // Doubt returns why the shown state of a job may be out of date, or "".
-func (j *Jobs) Doubt(entry job.Job) string { return j.book.Doubt(entry, j.opts.Now()) }
+func (j *Jobs) Doubt(entry job.Job) string { return j.reports.Doubt(entry, j.opts.Now()) }

@@ -78,7 +78,7 @@ func (j *Jobs) Decide(ctx context.Context, asker broker.Asker, control job.Contr
 	if err == nil {
 		err = j.opts.Registry.MayControl(asker, entry)
 	}
-	if approval, _ := j.book.Approval(control.ApprovalID); err == nil && approval.Job != entry.Name {
+	if approval, _ := j.reports.Approval(control.ApprovalID); err == nil && approval.Job != entry.Name {
 		err = bridge.Errorf(bridge.NotFound, "%s has no approval %q", control.Job, control.ApprovalID)
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (j *Jobs) Decide(ctx context.Context, asker broker.Asker, control job.Contr
 }
 
 func (j *Jobs) passUp(id string) error {
-	approval, _ := j.book.Approval(id)
+	approval, _ := j.reports.Approval(id)
 	if err := approval.PassUp(bridge.OwnerName, j.opts.Now()); err != nil {
 		return err
 	}
@@ -106,14 +106,14 @@ func (j *Jobs) passUp(id string) error {
 }
 
 func (j *Jobs) note(approval job.Approval) {
-	j.book.Note(approval)
+	j.reports.Note(approval)
 	j.logged("show what "+approval.Job+" asks", j.opts.Registry.Show(approval.Job, func(*job.Job) bool { return false }, true))
 }
 
 // Answer sends the answer of an approval, and returns when the runner there has it
 // (RMT-16). It returns the current record, even with an error.
 func (j *Jobs) Answer(ctx context.Context, id, answerer string, decision job.Decision, reason string) (job.Approval, error) {
-	before, _ := j.book.Approval(id)
+	before, _ := j.reports.Approval(id)
 	entry, err := j.opts.Registry.Get(before.Job)
 	if err != nil {
 		return before, err
@@ -145,11 +145,11 @@ func (j *Jobs) Put(ctx context.Context) error {
 			continue
 		}
 		caller := j.opts.Supervisors.AnswersTo(entry)
-		for _, approval := range j.book.Approvals(entry.Name) {
+		for _, approval := range j.reports.Approvals(entry.Name) {
 			if !approval.IsOpen(j.opts.Now()) || len(approval.PassedUp) > 0 {
 				continue
 			}
-			first, undo := j.book.First(approval, caller.ID)
+			first, undo := j.reports.First(approval, caller.ID)
 			if !first {
 				continue
 			}

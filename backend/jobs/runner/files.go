@@ -185,7 +185,7 @@ type Found struct {
 	// have received them.
 	Unclear []Entry
 
-	// begun and before are the marks of this run and the previous one; zero if it never began.
+	// startMark and before are the marks of this run and the previous one; zero if it never began.
 	startMark, before sandbox.Mark
 	// driver is the running runner, by the state or, before the first state, by its
 	// claim of this run.

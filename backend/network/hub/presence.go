@@ -40,7 +40,7 @@ func subscribeTo(h *Hub, at string, take nats.MsgHandler) (*nats.Subscription, e
 	return sub, err
 }
 
-// readSnapshot reads roster and presence from the connected node. told is false if the node is
+// readSnapshot reads roster and presence from the connected node. loaded is false if the node is
 // no bridge-hub.
 func readSnapshot(ctx context.Context, h *Hub) (loaded bool, err error) {
 	if h.opts.Roster != "" {

@@ -24,7 +24,7 @@ type pc struct {
 	t        *testing.T
 	name     string
 	identity Identity
-	book     *Book
+	book     *PairList
 	listener *Listener
 	links    *Links
 
@@ -53,11 +53,11 @@ func newPC(t *testing.T, name string) *pc {
 	if p.identity, err = OpenIdentity(folder); err != nil {
 		t.Fatal(err)
 	}
-	if p.book, err = OpenBook(folder, time.Now); err != nil {
+	if p.book, err = OpenPairList(folder, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	p.links = NewLinks(Options{
-		Identity: p.identity, Book: p.book, Enabled: func() bool { return p.enabled }, Hello: func() Hello { return p.hello },
+		Identity: p.identity, Pairs: p.book, Enabled: func() bool { return p.enabled }, Hello: func() Hello { return p.hello },
 		Handle:  func(from remote.PC, frame remote.Frame) { p.frames <- heard{from, frame} },
 		Changed: func(remote.PC) { p.changed.Notify() },
 		Now:     time.Now, Log: slog.New(slog.DiscardHandler),

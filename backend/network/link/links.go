@@ -21,7 +21,7 @@ import (
 // Options configures [Links]. All fields except Timing are required.
 type Options struct {
 	Identity Identity
-	Book     *Book
+	Pairs    *PairList
 	// Enabled reports whether the owner allows links now.
 	Enabled func() bool
 	// Hello returns this PC's present hello.
@@ -93,7 +93,7 @@ var errEnding = errors.New("this Bridge is ending")
 func (l *Links) Refresh() {
 	var pairs []Pair
 	if l.opts.Enabled() {
-		pairs = l.opts.Book.Pairs()
+		pairs = l.opts.Pairs.Pairs()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +153,7 @@ func (l *Links) dial(ctx context.Context, id string) error {
 	if l.link(id) != nil {
 		return nil // the other side opened the link
 	}
-	pair, err := l.opts.Book.ByID(id)
+	pair, err := l.opts.Pairs.ByID(id)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (l *Links) dial(ctx context.Context, id string) error {
 
 // Take serves an incoming, verified connection.
 func (l *Links) Take(raw *tls.Conn, id string) {
-	pair, err := l.opts.Book.ByID(id)
+	pair, err := l.opts.Pairs.ByID(id)
 	if err == nil {
 		err = l.take(raw, pair, false)
 	}
@@ -218,7 +218,7 @@ func (l *Links) take(raw *tls.Conn, pair Pair, dialed bool) error {
 // learn records what the link proves: that the other side has the pair too, and the
 // address at which it can be dialled.
 func (l *Links) learn(c *conn) {
-	err := l.opts.Book.Update(c.peer.ID, func(p *Pair) {
+	err := l.opts.Pairs.Update(c.peer.ID, func(p *Pair) {
 		p.Confirmed = true
 		if host, _, err := net.SplitHostPort(c.tls.RemoteAddr().String()); err == nil && p.Address == "" && c.hello.Port > 0 {
 			p.Address = net.JoinHostPort(host, strconv.Itoa(c.hello.Port))
@@ -276,7 +276,7 @@ func (l *Links) SendBulk(ctx context.Context, peerID string, frame remote.Frame)
 }
 
 func (l *Links) send(ctx context.Context, peerID string, frame remote.Frame, queue func(*conn) chan outgoing) error {
-	pair, err := l.opts.Book.ByID(peerID)
+	pair, err := l.opts.Pairs.ByID(peerID)
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (l *Links) hurry(id string) {
 // Status returns the paired PCs, sorted by name.
 func (l *Links) Status() []remote.Status {
 	var list []remote.Status
-	for _, pair := range l.opts.Book.Pairs() {
+	for _, pair := range l.opts.Pairs.Pairs() {
 		list = append(list, l.status(pair))
 	}
 	slices.SortFunc(list, func(a, b remote.Status) int { return cmp.Compare(a.Name, b.Name) })
@@ -323,7 +323,7 @@ func (l *Links) status(pair Pair) remote.Status {
 
 // Of returns the state of that PC. It fails with Unauthorized if it is not paired.
 func (l *Links) Of(peerID string) (remote.Status, error) {
-	pair, err := l.opts.Book.ByID(peerID)
+	pair, err := l.opts.Pairs.ByID(peerID)
 	if err != nil {
 		return remote.Status{}, err
 	}

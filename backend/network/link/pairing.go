@@ -149,7 +149,7 @@ func proof(key []byte, label string) []byte {
 // pair after a day. Join fails with Invalid for a bad code or this PC's own address. It fails
 // with Denied if the other side refuses the code, and with Unauthorized if that side does not
 // know it. It fails with Storage if the book cannot be written.
-func Join(ctx context.Context, identity Identity, book *Book, name, address, code string) (Pair, error) {
+func Join(ctx context.Context, identity Identity, book *PairList, name, address, code string) (Pair, error) {
 	pair, err := meet(ctx, identity, address, code, joining{
 		purpose: pairing, name: name, now: book.now, check: book.Check,
 		record: func(pair Pair, _ []byte) error { return book.Add(pair) },
@@ -305,7 +305,7 @@ func (p purpose) otherVersion(peerVersion int) error {
 // Admit pairs with a PC that knows the invitation's code, on a connection after its handshake.
 // A PC without the code learns only that it is wrong. Admit fails with Unauthorized for a wrong
 // code, with Conflict if another pair has the name, and if the connection or the book fails.
-func (i *Invitation) Admit(conn *tls.Conn, identity Identity, book *Book, name string) (Pair, error) {
+func (i *Invitation) Admit(conn *tls.Conn, identity Identity, book *PairList, name string) (Pair, error) {
 	return i.admit(conn, identity, admission{
 		purpose: pairing, name: name, now: book.now,
 		record:  func(pair Pair, _ []byte) ([]byte, error) { return nil, book.Add(pair) },

@@ -32,7 +32,7 @@ func TestRMT_01_TwoPCsPair(t *testing.T) {
 		t.Errorf("the joiner has %+v", pair)
 	}
 	for _, of := range []struct{ self, other *pc }{{a, b}, {b, a}} {
-		again, err := OpenBook(filepath.Dir(of.self.book.path), time.Now)
+		again, err := OpenPairList(filepath.Dir(of.self.book.path), time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestRMT_01_AHalfMadePairEndsAfterADay(t *testing.T) {
 	began := time.Now().Truncate(time.Millisecond)
 	now := began
 	folder := t.TempDir()
-	book, err := OpenBook(folder, func() time.Time { return now })
+	book, err := OpenPairList(folder, func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestRMT_01_DamagedFilesAreLeftAsTheyAre(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, bookErr := OpenBook(folder, time.Now)
+		_, bookErr := OpenPairList(folder, time.Now)
 		_, identityErr := OpenIdentity(folder)
 		err := bookErr
 		if name == identityFile {

@@ -54,7 +54,7 @@ const usualLook = 2 * time.Second
 // Peering manages this PC's pairs, links and team membership.
 type Peering struct {
 	opts Options
-	book *link.Book
+	book *link.PairList
 
 	turn      sync.Mutex // held to open and close the listener; no other lock is taken around it
 	teamTurn  sync.Mutex // held to open and close the connection to the hub, to join and to leave
@@ -93,7 +93,7 @@ func Open(opts Options) (*Peering, error) {
 	p := &Peering{opts: opts}
 	p.tasks = lifecycle.NewTasks(context.Background())
 	var err error
-	if p.book, err = link.OpenBook(p.folder(), opts.Now); err != nil {
+	if p.book, err = link.OpenPairList(p.folder(), opts.Now); err != nil {
 		return nil, err
 	}
 	p.Team().readTeam()
@@ -147,7 +147,7 @@ func (p *Peering) identifyLocked() error {
 	}
 	p.identity = &identity
 	p.links = link.NewLinks(link.Options{
-		Identity: identity, Book: p.book, Enabled: p.enabled, Hello: p.hello, Handle: p.opts.Serve,
+		Identity: identity, Pairs: p.book, Enabled: p.enabled, Hello: p.hello, Handle: p.opts.Serve,
 		Changed: func(remote.PC) { p.opts.Changed() }, Now: p.opts.Now, Log: p.opts.Log,
 	})
 	return nil

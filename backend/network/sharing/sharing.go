@@ -31,7 +31,7 @@ type Broker interface {
 	// Import stores decisions of another PC, each once, and notifies the sessions of new
 	// and current ones.
 	Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (added int, err error)
-	// NotifyDecisions notifies the sessions of decisions of other PCs, once each. heard holds the
+	// NotifyDecisions notifies the sessions of decisions of other PCs, once each. notified holds the
 	// ids for which there was a session.
 	NotifyDecisions(ctx context.Context, news []decision.News) (notified map[string]bool, err error)
 	Peers(ctx context.Context) ([]api.Peer, error)

@@ -16,8 +16,8 @@ import (
 const MaxBytes = maxBytes
 
 // TakenBackSince returns a restored rules.json in which every rule is revoked that the
-// present file has as revoked: no older copy may grant it again. kept counts those rules,
-// and again the live ones that the present file lacks. A file that this build does not
+// present file has as revoked: no older copy may grant it again. alreadyRevoked counts those rules,
+// and stillLive the live ones that the present file lacks. A file that this build does not
 // know stays unchanged: merged is nil. It fails if the result cannot be encoded as JSON.
 func TakenBackSince(restored, present []byte, at job.Millis) (merged []byte, alreadyRevoked, stillLive int, err error) {
 	var old, now file

@@ -30,7 +30,7 @@ const (
 
 // Append stores one send in one durable transaction: the rows of one message, one per
 // recipient (MSG-04). If the send is stored already, also in the archive, it returns the
-// stored rows and fresh=false. It fails with bridge.Conflict if the id has another
+// stored rows and inserted=false. It fails with bridge.Conflict if the id has another
 // sender, target, reply or body. A reply also marks the message that it answers as
 // answered by its sender.
 func (d *DB) Append(ctx context.Context, msgs []bridge.Message) (rows []bridge.Message, inserted bool, err error) {

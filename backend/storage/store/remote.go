@@ -159,7 +159,7 @@ func (d Remote) RefuseStrangers(ctx context.Context, pcs []string, reason string
 }
 
 // Take stores messages from a paired PC in order, each once, in one commit. They are also
-// read in that order, however long each frame took. fresh are the new ones. refused holds
+// read in that order, however long each frame took. inserted are the new ones. refused holds
 // for each of msgs why it is not stored: Conflict if another message has its id.
 func (d Remote) Take(ctx context.Context, msgs []bridge.Message, pc string) (inserted []bridge.Message, refused []error, err error) {
 	if d.deferred() {

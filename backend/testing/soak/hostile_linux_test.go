@@ -362,7 +362,7 @@ func TestRMT_01_AThousandWrongCodesAreRefusedInFlatMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	book, err := link.OpenBook(own, time.Now)
+	book, err := link.OpenPairList(own, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

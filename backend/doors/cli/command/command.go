@@ -44,7 +44,7 @@ func (r Run) ReadHome() (config.Home, error) {
 	return home, err
 }
 
-// OnlyOwner fails with Denied if an owner's command (bridge.OwnerCommands), given as words,
+// OnlyOwner fails with Denied if an owner's command (bridge.OwnerCommands), given as action,
 // was started inside a job. The broker also checks the process tree.
 func (r Run) OnlyOwner(action string) error {
 	if name := r.Getenv(sandbox.JobVariable); name != "" {

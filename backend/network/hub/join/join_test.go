@@ -252,7 +252,7 @@ func answering(t *testing.T, config func() *tls.Config, says string) string {
 
 func TestHUB_03_ACodeForPairingEnrolsNobody(t *testing.T) {
 	h, pc := openHub(t), identityOf(t)
-	book, err := link.OpenBook(t.TempDir(), time.Now)
+	book, err := link.OpenPairList(t.TempDir(), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -259,7 +259,7 @@ func next[T any](t *testing.T, what string, from <-chan T) T {
 type pc struct {
 	End
 	identity link.Identity
-	book     *link.Book
+	book     *link.PairList
 	links    *link.Links
 	off      atomic.Bool
 	changed  lifecycle.Signal // look again
@@ -273,11 +273,11 @@ func newPC(t *testing.T, name string, can []string) *pc {
 	if p.identity, err = link.OpenIdentity(folder); err != nil {
 		t.Fatal(err)
 	}
-	if p.book, err = link.OpenBook(folder, now); err != nil {
+	if p.book, err = link.OpenPairList(folder, now); err != nil {
 		t.Fatal(err)
 	}
 	p.links = link.NewLinks(link.Options{
-		Identity: p.identity, Book: p.book, Enabled: func() bool { return !p.off.Load() },
+		Identity: p.identity, Pairs: p.book, Enabled: func() bool { return !p.off.Load() },
 		Hello: func() link.Hello {
 			return link.Hello{Protocol: link.Protocol, Name: name, Release: "1.0", Capabilities: can}
 		},

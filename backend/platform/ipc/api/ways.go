@@ -18,7 +18,7 @@ var spokenOf = map[Role]map[mail.Via]bridge.Stage{
 	RolePlugin:  {mail.ViaPlugin: bridge.StageHanded},
 }
 
-// isDetail reports whether word is a valid detail: the host's event or the tool. It
+// isDetail reports whether detail is a valid detail: the host's event or the tool. It
 // uses no regular expression, because hook processes link this package.
 func isDetail(detail string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"

@@ -243,7 +243,7 @@ func leasesOfStore(home config.Home) []string {
 	return nil
 }
 
-// listed joins words for a sentence.
+// listed joins items for a sentence.
 func listed(items []string) string {
 	last := len(items) - 1
 	if last == 0 {

@@ -251,7 +251,7 @@ const (
 	Replacement = "replacement"
 )
 
-// ReadLock returns the maintenance lock's content; there is false without one. An
+// ReadLock returns the maintenance lock's content; held is false without one. An
 // unreadable lock has the zero Holder.
 func ReadLock(home config.Home) (found Holder, held bool) {
 	data, err := disk.ReadLimited(home.MaintenanceLock(), maxHolderBytes)

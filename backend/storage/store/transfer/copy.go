@@ -20,7 +20,7 @@ const pagesPerStep = 1024
 
 // CopyDatabase writes one consistent state of the database at from into the new file to
 // and syncs it; others may read and write meanwhile. It reads the source like Inspect.
-// told, if not nil, is called with the number of copied pages. It fails with Storage if
+// progress, if not nil, is called with the number of copied pages. It fails with Storage if
 // to exists or the disk refuses one of the two. The caller then keeps or deletes the
 // file.
 func CopyDatabase(ctx context.Context, from, to string, live bool, progress func(done, all int)) (err error) {

@@ -210,7 +210,7 @@ func carryTable(ctx context.Context, t *sqlitex.Tx, name string) error {
 	return err
 }
 
-// emptyLog moves the sidecar's log into its file; whole is false while another process
+// emptyLog moves the sidecar's log into its file; complete is false while another process
 // uses part of it.
 func emptyLog(ctx context.Context, conn *sql.Conn) (complete bool, err error) {
 	var busy, logged, moved int

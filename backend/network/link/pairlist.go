@@ -27,9 +27,9 @@ type Pair struct {
 	Confirmed bool `json:"confirmed"`
 }
 
-// Book is the list of the pairs, network/pairs.json. Changes are durable when a method
+// PairList is the list of the pairs, network/pairs.json. Changes are durable when a method
 // returns.
-type Book struct {
+type PairList struct {
 	path string
 	now  func() time.Time
 
@@ -50,10 +50,10 @@ type bookFile struct {
 	Pairs   []Pair `json:"pairs"`
 }
 
-// OpenBook reads the pairs of the folder. It fails for an unreadable list, which stays
+// OpenPairList reads the pairs of the folder. It fails for an unreadable list, which stays
 // unchanged.
-func OpenBook(folder string, now func() time.Time) (*Book, error) {
-	b := &Book{path: filepath.Join(folder, "pairs.json"), now: now}
+func OpenPairList(folder string, now func() time.Time) (*PairList, error) {
+	b := &PairList{path: filepath.Join(folder, "pairs.json"), now: now}
 	var file bookFile
 	err := disk.ReadJSON(b.path, maxBookBytes, &file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func OpenBook(folder string, now func() time.Time) (*Book, error) {
 }
 
 // Pairs returns the paired PCs, sorted by name, without pairs unconfirmed for a day.
-func (b *Book) Pairs() []Pair {
+func (b *PairList) Pairs() []Pair {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	pairs := slices.DeleteFunc(slices.Clone(b.pairs), b.isStale)
@@ -78,12 +78,12 @@ func (b *Book) Pairs() []Pair {
 	return pairs
 }
 
-func (b *Book) isStale(p Pair) bool {
+func (b *PairList) isStale(p Pair) bool {
 	return !p.Confirmed && b.now().Sub(time.UnixMilli(p.PairedAt)) > halfMade
 }
 
 // ByID returns the pair with that id. It fails with Unauthorized if there is none.
-func (b *Book) ByID(id string) (Pair, error) {
+func (b *PairList) ByID(id string) (Pair, error) {
 	for _, pair := range b.Pairs() {
 		if pair.ID == id {
 			return pair, nil
@@ -93,7 +93,7 @@ func (b *Book) ByID(id string) (Pair, error) {
 }
 
 // ByName returns the pair with that name. It fails with NotFound if there is none.
-func (b *Book) ByName(name string) (Pair, error) {
+func (b *PairList) ByName(name string) (Pair, error) {
 	for _, pair := range b.Pairs() {
 		if pair.Name == name {
 			return pair, nil
@@ -104,7 +104,7 @@ func (b *Book) ByName(name string) (Pair, error) {
 
 // Check fails with Conflict if another pair has the name: people and policies identify
 // PCs by name. It fails with TooLarge if there are too many pairs.
-func (b *Book) Check(p Pair) error {
+func (b *PairList) Check(p Pair) error {
 	if err := remote.CheckName(p.Name); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (b *Book) Check(p Pair) error {
 // Add adds a pair, or replaces the one with its id. It fails with Invalid for a bad name, with
 // Conflict if another pair has it, and with TooLarge if the book is full. It fails with Storage
 // if the book cannot be written.
-func (b *Book) Add(p Pair) error {
+func (b *PairList) Add(p Pair) error {
 	if err := b.Check(p); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (b *Book) Add(p Pair) error {
 
 // Update changes the stored data of a pair. It fails with Storage if the book cannot be
 // written. An unknown pair is no error.
-func (b *Book) Update(id string, change func(*Pair)) error {
+func (b *PairList) Update(id string, change func(*Pair)) error {
 	return b.change(func(pairs []Pair) []Pair {
 		for i := range pairs {
 			if pairs[i].ID == id {
@@ -148,7 +148,7 @@ func (b *Book) Update(id string, change func(*Pair)) error {
 
 // Remove ends a pair: from then on its key is refused. It fails with Unauthorized if there is
 // no such pair, and with Storage if the book cannot be written.
-func (b *Book) Remove(id string) error {
+func (b *PairList) Remove(id string) error {
 	if _, err := b.ByID(id); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (b *Book) Remove(id string) error {
 	})
 }
 
-func (b *Book) change(edit func([]Pair) []Pair) error {
+func (b *PairList) change(edit func([]Pair) []Pair) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	pairs := edit(slices.Clone(b.pairs))

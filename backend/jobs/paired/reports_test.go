@@ -38,12 +38,12 @@ func TestRMT_17_WhatAnotherPCSaysIsBounded(t *testing.T) {
 		"negative tokens":           func(s *remote.JobState) { s.Tokens = -1 },
 		"101 %":                     func(s *remote.JobState) { p := 101; s.Percent = &p },
 	} {
-		var b Book
+		var b Reports
 		if news, err := b.RecordReport(given(first), said(change), start); err == nil || news.Is {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	var b Book
+	var b Reports
 	news, err := b.RecordReport(given(first), said(func(s *remote.JobState) {
 		s.Title, s.Note, s.Workdir = strings.Repeat("é", 500), "a\x1b[31mb\nc", strings.Repeat("w", 10_000)
 		s.Wait = &job.Wait{For: "\x00", ID: strings.Repeat("i", 1000)}
@@ -54,7 +54,7 @@ func TestRMT_17_WhatAnotherPCSaysIsBounded(t *testing.T) {
 }
 
 func TestRMT_17_TimesAreThoseOfThisPC(t *testing.T) {
-	var b Book
+	var b Reports
 	ahead := 10 * time.Minute // the desk's clock goes before
 	value := said(func(s *remote.JobState) {
 		s.Now, s.Started = start.Add(ahead).UnixMilli(), start.Add(ahead-time.Minute).UnixMilli()
@@ -72,7 +72,7 @@ func TestRMT_17_TimesAreThoseOfThisPC(t *testing.T) {
 }
 
 func TestRMT_15_AnOlderAnswerTakesNothingBack(t *testing.T) {
-	var b Book
+	var b Reports
 	at := func(seconds int) remote.Value {
 		return said(func(s *remote.JobState) { s.Now += int64(seconds) * 1000 })
 	}
@@ -103,7 +103,7 @@ func TestRMT_13_AJobThatIsHeardOfAgainIsKnown(t *testing.T) {
 }
 
 func TestRMT_16_ApprovalsBelongToTheJobThatAskedFirst(t *testing.T) {
-	var b Book
+	var b Reports
 	ask := func(name string, ids ...string) {
 		t.Helper()
 		value := said(func(s *remote.JobState) { s.Job = name })
@@ -129,7 +129,7 @@ func TestRMT_16_ApprovalsBelongToTheJobThatAskedFirst(t *testing.T) {
 }
 
 func TestRMT_15_OfManyResultsTheLastOnesAreFetched(t *testing.T) {
-	var b Book
+	var b Reports
 	entry := given(first)
 	if _, err := b.RecordReport(entry, said(func(s *remote.JobState) { s.Run, s.Results = 1000, 999 }), start); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestRMT_15_OfManyResultsTheLastOnesAreFetched(t *testing.T) {
 }
 
 func TestRMT_15_WhyAPCTellsNothingOfAJobIsShown(t *testing.T) {
-	var b Book
+	var b Reports
 	b.Refused(first, bridge.Errorf(bridge.Denied, "jobs for laptop are not allowed here"))
 	entry := given(first)
 	entry.Mirror.HeardAt = job.Millis(start.UnixMilli())

@@ -14,9 +14,9 @@ import (
 	"bridge/backend/core/remote"
 )
 
-// Book keeps the state of these jobs in memory: when each last reported, its approvals,
+// Reports keeps the state of these jobs in memory: when each last reported, its approvals,
 // and how fresh the data is. The zero value is empty.
-type Book struct {
+type Reports struct {
 	mu   sync.Mutex // guards below
 	jobs map[string]*known
 }
@@ -30,14 +30,14 @@ type known struct {
 	notified  map[string]bool // the recipients to whom this process sent each approval
 }
 
-func (b *Book) ofLocked(name string) *known {
-	if b.jobs == nil {
-		b.jobs = map[string]*known{}
+func (r *Reports) ofLocked(name string) *known {
+	if r.jobs == nil {
+		r.jobs = map[string]*known{}
 	}
-	k := b.jobs[name]
+	k := r.jobs[name]
 	if k == nil {
 		k = &known{approvals: map[string]job.Approval{}, notified: map[string]bool{}}
-		b.jobs[name] = k
+		r.jobs[name] = k
 	}
 	return k
 }
@@ -55,27 +55,27 @@ type News struct {
 
 // RecordReport records a report from the PC of a job. It fails with Invalid for a report about another
 // job or with impossible values, and with Unsupported for an unknown state.
-func (b *Book) RecordReport(entry job.Job, value remote.Value, at time.Time) (news News, err error) {
+func (r *Reports) RecordReport(entry job.Job, value remote.Value, at time.Time) (news News, err error) {
 	if news.State, err = checked(entry, value, at); err != nil {
 		return news, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k := b.ofLocked(entry.Name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.ofLocked(entry.Name)
 	if late := k.clock - value.State.Now; news.State.Run < entry.Run || late > 0 && late < clockSlack.Milliseconds() {
 		return news, nil
 	}
 	k.heardAt, k.clock, k.results, k.refused = at, value.State.Now, news.State.Results, ""
-	news.Is, news.Asked = true, b.askLocked(k, entry, value, at)
+	news.Is, news.Asked = true, r.askLocked(k, entry, value, at)
 	return news, nil
 }
 
 // askLocked records the approvals of a job's report. An open approval that the report
 // omits is withdrawn.
-func (b *Book) askLocked(k *known, entry job.Job, value remote.Value, at time.Time) (changed bool) {
+func (r *Reports) askLocked(k *known, entry job.Job, value remote.Value, at time.Time) (changed bool) {
 	reported := map[string]bool{}
 	for _, reportedApproval := range value.Approvals {
-		if bridge.CheckID("the approval", reportedApproval.ID) != nil || !slices.Contains(approvalStates, reportedApproval.State) || b.isOthersLocked(k, reportedApproval.ID) {
+		if bridge.CheckID("the approval", reportedApproval.ID) != nil || !slices.Contains(approvalStates, reportedApproval.State) || r.isOthersLocked(k, reportedApproval.ID) {
 			continue
 		}
 		approval, present := approvalOf(entry, reportedApproval, shift(value, at)), k.approvals[reportedApproval.ID]
@@ -98,8 +98,8 @@ var approvalStates = []job.ApprovalState{
 	job.ApprovalAsked, job.ApprovalAnswered, job.ApprovalDelivered, job.ApprovalApplied, job.ApprovalExpired, job.ApprovalWithdrawn,
 }
 
-func (b *Book) isOthersLocked(k *known, id string) bool {
-	for _, other := range b.jobs {
+func (r *Reports) isOthersLocked(k *known, id string) bool {
+	for _, other := range r.jobs {
 		if _, has := other.approvals[id]; has && other != k {
 			return true
 		}
@@ -119,21 +119,21 @@ func approvalOf(entry job.Job, approval job.Approval, shift time.Duration) job.A
 }
 
 // Refused records the error with which the PC of a job refused to report.
-func (b *Book) Refused(name string, why error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ofLocked(name).refused = why.Error()
+func (r *Reports) Refused(name string, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ofLocked(name).refused = why.Error()
 }
 
 // Doubt returns why the shown state of a job may be out of date, or "".
-func (b *Book) Doubt(entry job.Job, now time.Time) string {
+func (r *Reports) Doubt(entry job.Job, now time.Time) string {
 	if entry.Mirror == nil {
 		return ""
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	m := remote.Mirror{Status: entry.State, AskedAt: entry.QueuedAt.Time(), HeardAt: entry.Mirror.HeardAt.Time()}
-	if k := b.jobs[entry.Name]; k != nil {
+	if k := r.jobs[entry.Name]; k != nil {
 		m.Refused = k.refused
 		if k.heardAt.After(m.HeardAt) {
 			m.HeardAt = k.heardAt
@@ -144,11 +144,11 @@ func (b *Book) Doubt(entry job.Job, now time.Time) string {
 
 // Missing returns the next run whose result to fetch, or 0. If many are missing, it
 // covers only the last 20.
-func (b *Book) Missing(entry job.Job) int {
+func (r *Reports) Missing(entry job.Job) int {
 	const most = 20
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k := b.jobs[entry.Name]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.jobs[entry.Name]
 	if k == nil || entry.Mirror == nil || k.results <= entry.Mirror.Results {
 		return 0
 	}
@@ -156,20 +156,20 @@ func (b *Book) Missing(entry job.Job) int {
 }
 
 // Approvals lists the approvals of that job.
-func (b *Book) Approvals(name string) (list []job.Approval) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if k := b.jobs[name]; k != nil {
+func (r *Reports) Approvals(name string) (list []job.Approval) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.jobs[name]; k != nil {
 		list = slices.Collect(maps.Values(k.approvals))
 	}
 	return list
 }
 
 // Approval finds an approval.
-func (b *Book) Approval(id string) (job.Approval, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, k := range b.jobs {
+func (r *Reports) Approval(id string) (job.Approval, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.jobs {
 		if approval, has := k.approvals[id]; has {
 			return approval, true
 		}
@@ -178,32 +178,32 @@ func (b *Book) Approval(id string) (job.Approval, bool) {
 }
 
 // Note records the new state of an approval.
-func (b *Book) Note(approval job.Approval) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ofLocked(approval.Job).approvals[approval.ID] = approval
+func (r *Reports) Note(approval job.Approval) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ofLocked(approval.Job).approvals[approval.ID] = approval
 }
 
 // First reports whether this is the first delivery of an approval to that recipient,
 // and records the delivery. Undo reverts the record.
-func (b *Book) First(approval job.Approval, recipient string) (first bool, undo func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k, key := b.ofLocked(approval.Job), approval.ID+" "+recipient
+func (r *Reports) First(approval job.Approval, recipient string) (first bool, undo func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k, key := r.ofLocked(approval.Job), approval.ID+" "+recipient
 	first = !k.notified[key]
 	k.notified[key] = true
 	return first, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		delete(k.notified, key)
 	}
 }
 
-// Forget removes the jobs that are no longer kept.
-func (b *Book) Forget(isStored func(name string) bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	maps.DeleteFunc(b.jobs, func(name string, _ *known) bool { return !isStored(name) })
+// Forget removes the jobs for which isStored returns false.
+func (r *Reports) Forget(isStored func(name string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.jobs, func(name string, _ *known) bool { return !isStored(name) })
 }
 
 const maxWorkdirChars = 4096
