@@ -109,16 +109,16 @@ func (b *running) states(ctx context.Context) (times, error) {
 	if err != nil {
 		return nil, err
 	}
-	var taken times
+	var elapsed times
 	ticker := time.NewTicker(time.Second / 10)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return taken, nil
+			return elapsed, nil
 		}
-		if taken, err = repeat(taken, 1, func() error { return get("/api/state") }); err != nil {
+		if elapsed, err = repeat(elapsed, 1, func() error { return get("/api/state") }); err != nil {
 			return nil, err
 		}
 	}

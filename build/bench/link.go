@@ -131,7 +131,7 @@ func (l *lab) crossings(ctx context.Context, laptop, desk *running) error {
 	if err != nil {
 		return err
 	}
-	there, err := desk.session(ctx, "far")
+	peers, err := desk.session(ctx, "far")
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (l *lab) crossings(ctx context.Context, laptop, desk *running) error {
 		if err != nil {
 			return fmt.Errorf("the baseline of messages: %w", err)
 		}
-		far, err := pushLane(ctx, here[0], there[0], "desk/far", each, 30*time.Millisecond)
+		far, err := pushLane(ctx, here[0], peers[0], "desk/far", each, 30*time.Millisecond)
 		if err != nil {
 			return fmt.Errorf("a message to a paired PC: %w", err)
 		}
@@ -227,12 +227,12 @@ func (l *lab) files(ctx context.Context, owner *ipc.Client) error {
 	if err != nil {
 		return err
 	}
-	var sent, plain, whole times
+	var sent, plain, complete times
 	for range 3 {
 		if plain, err = repeat(plain, 1, func() error { return streamed(ctx, path, "", nil) }); err != nil {
 			return fmt.Errorf("the baseline of files: %w", err)
 		}
-		if whole, err = repeat(whole, 1, func() error { return streamed(ctx, path, filepath.Join(l.dir, "copy"), nil) }); err != nil {
+		if complete, err = repeat(complete, 1, func() error { return streamed(ctx, path, filepath.Join(l.dir, "copy"), nil) }); err != nil {
 			return fmt.Errorf("the second baseline of files: %w", err)
 		}
 		if sent, err = repeat(sent, 1, func() error { return send(ctx, owner, path) }); err != nil {
@@ -244,8 +244,8 @@ func (l *lab) files(ctx context.Context, owner *ipc.Client) error {
 		value: ratio(plain.at(0.5), sent.at(0.5)), goal: ">= 0.8 x the stream", bound: 0.8, atLeast: true,
 	})
 	l.add(row{
-		what: "the same, the stream hashed before and after, and synced", measured: fmt.Sprintf("%s, the stream %s", rate(size, sent), rate(size, whole)),
-		value: ratio(whole.at(0.5), sent.at(0.5)),
+		what: "the same, the stream hashed before and after, and synced", measured: fmt.Sprintf("%s, the stream %s", rate(size, sent), rate(size, complete)),
+		value: ratio(complete.at(0.5), sent.at(0.5)),
 	})
 	return nil
 }
@@ -274,13 +274,13 @@ func streamed(ctx context.Context, path, target string, wire *slowlink.Link) err
 		return err
 	}
 	defer func() { _ = listener.Close() }() // there is one connection only
-	taken := make(chan error, 1)
+	received := make(chan error, 1)
 	go func() {
 		conn, err := listener.Accept()
 		if err == nil {
 			err = errors.Join(acceptStream(conn, target), conn.Close())
 		}
-		taken <- err
+		received <- err
 	}()
 	file, err := os.Open(path)
 	if err != nil {
@@ -306,7 +306,7 @@ func streamed(ctx context.Context, path, target string, wire *slowlink.Link) err
 		return err
 	}
 	_, err = io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{file}, make([]byte, 256<<10))
-	return errors.Join(err, conn.Close(), <-taken)
+	return errors.Join(err, conn.Close(), <-received)
 }
 
 func acceptStream(conn net.Conn, target string) error {

@@ -152,7 +152,7 @@ func (l *lab) print() {
 }
 
 // medians keeps, of the rows with the same name, the one in the middle.
-func medians(rows []row) (kept []row) {
+func medians(rows []row) (merged []row) {
 	for len(rows) > 0 {
 		name := rows[0].what
 		same, others := []row{}, []row{}
@@ -164,9 +164,9 @@ func medians(rows []row) (kept []row) {
 			}
 		}
 		slices.SortStableFunc(same, func(a, b row) int { return cmp.Compare(a.value, b.value) })
-		kept, rows = append(kept, same[(len(same)-1)/2]), others
+		merged, rows = append(merged, same[(len(same)-1)/2]), others
 	}
-	return kept
+	return merged
 }
 
 // times is a list of durations.

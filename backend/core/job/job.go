@@ -17,9 +17,9 @@ func Kinds() []bridge.AgentKind { return append(bridge.Kinds(), ACP) }
 
 // The middle of a name shows whether a caller waits for the answer.
 const (
-	spawned = "-job-"
-	asked   = "-ask-"
-	hexLen  = 8
+	spawned  = "-job-"
+	askedFor = "-ask-"
+	hexLen   = 8
 )
 
 // Name returns a job's name: `<agent>-job-<8 hex>`, or `<agent>-ask-<8 hex>` if a
@@ -28,7 +28,7 @@ func Name(kind bridge.AgentKind, ask bool, random [4]byte) string {
 	const digits = "0123456789abcdef"
 	middle := spawned
 	if ask {
-		middle = asked
+		middle = askedFor
 	}
 	name := []byte(string(kind) + middle)
 	for _, b := range random {
@@ -39,11 +39,11 @@ func Name(kind bridge.AgentKind, ask bool, random [4]byte) string {
 
 // ParseName splits a job's name. ok is false for any other name.
 func ParseName(name string) (kind bridge.AgentKind, ask, ok bool) {
-	for _, middle := range []string{spawned, asked} {
+	for _, middle := range []string{spawned, askedFor} {
 		before, hex, has := strings.Cut(name, middle)
 		kind = bridge.AgentKind(before)
 		if has && slices.Contains(Kinds(), kind) && isHex(hex) {
-			return kind, middle == asked, true
+			return kind, middle == askedFor, true
 		}
 	}
 	return "", false, false

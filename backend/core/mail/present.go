@@ -98,7 +98,7 @@ func Present(unread []Delivery, first func(Delivery) bool) Presentation {
 type kind int
 
 const (
-	whole        kind = iota // as an element with its envelope
+	envelope     kind = iota // as an element with its envelope
 	notice                   // as an entry of the list of decisions
 	announcement             // it is too long: only its id, sender and length
 )
@@ -148,11 +148,11 @@ type room struct{ bytes, messages int }
 
 // take uses room for a part. It reports false, and uses none, if the part does not fit.
 func (r *room) take(p part) bool {
-	if len(p.text) > r.bytes || p.kind == whole && r.messages == 0 {
+	if len(p.text) > r.bytes || p.kind == envelope && r.messages == 0 {
 		return false
 	}
 	r.bytes -= len(p.text)
-	if p.kind == whole {
+	if p.kind == envelope {
 		r.messages--
 	}
 	return true
@@ -169,7 +169,7 @@ func partOf(m bridge.Message) part {
 	if !isComplete {
 		return part{text, announcement}
 	}
-	return part{text, whole}
+	return part{text, envelope}
 }
 
 // shown returns m as one element, or its announcement if it does not fit a hook.

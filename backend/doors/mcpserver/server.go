@@ -78,9 +78,9 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 		Event:  s.event,
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	kept := make(chan struct{})
+	finished := make(chan struct{})
 	go func() {
-		defer close(kept)
+		defer close(finished)
 		s.reconnector.Run(ctx)
 	}()
 	s.awaitJoin(ctx)
@@ -91,7 +91,7 @@ func Run(ctx context.Context, opts Options, input io.Reader, output io.Writer) e
 	}
 	s.running.Wait()
 	cancel()
-	<-kept
+	<-finished
 	return err
 }
 

@@ -27,10 +27,10 @@ const (
 	nak        = "-NAK"
 	inProgress = "+WPI"
 
-	// askFor is how long the engine holds a request for the next message; after asked a request
+	// askFor is how long the engine holds a request for the next message; after requestTimeout a request
 	// counts as lost.
-	askFor = time.Minute
-	asked  = askFor + 10*time.Second
+	askFor         = time.Minute
+	requestTimeout = askFor + 10*time.Second
 
 	// The pauses before a message that cannot be stored is tried again; they double.
 	firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
@@ -110,7 +110,7 @@ func (i *Inbox) subscribe() (err error) {
 // collect takes messages for this PC whenever it is connected.
 func (i *Inbox) collect() {
 	h := i.h
-	lost := time.NewTimer(asked)
+	lost := time.NewTimer(requestTimeout)
 	defer lost.Stop()
 	for {
 		var err error
@@ -134,7 +134,7 @@ func (i *Inbox) collect() {
 		if err != nil && !h.tasks.HasEnded() && h.conn.IsConnected() {
 			h.opts.Log.Warn("what lies in the team's hub cannot be asked for", "err", err)
 		}
-		lost.Reset(asked)
+		lost.Reset(requestTimeout)
 	}
 }
 

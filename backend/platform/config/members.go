@@ -190,7 +190,7 @@ func acpOf(agents map[string]ACPAgent, name string) (json.RawMessage, error) {
 	if name == "" {
 		return json.Marshal(agents)
 	}
-	if agent, there := agents[name]; there {
+	if agent, exists := agents[name]; exists {
 		return json.Marshal(agent)
 	}
 	return json.RawMessage("null"), nil
@@ -239,8 +239,8 @@ func (f File) edit(path string, value json.RawMessage) error {
 		pointer += "/" + pointerEscapes.Replace(name)
 		inside, isObject := file[name].(map[string]any)
 		last := i == len(names)-1
-		switch _, there := file[name]; {
-		case value == nil && !there:
+		switch _, exists := file[name]; {
+		case value == nil && !exists:
 			return bridge.Errorf(bridge.NotFound, "config.json does not set %s: nothing was changed", path)
 		case value == nil && last:
 			steps = append(steps, operation{Op: "remove", Path: pointer})

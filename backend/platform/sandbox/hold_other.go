@@ -13,7 +13,7 @@ import (
 // fails with Denied for a link. This system cannot enter a folder by its handle, so
 // a link created later is not noticed.
 func HoldFolder(folder string) (*os.File, error) {
-	if there, err := disk.Canonical(folder); err != nil || there != folder {
+	if canonical, err := disk.Canonical(folder); err != nil || canonical != folder {
 		return nil, bridge.Errorf(bridge.Denied, "%s is not the folder any more that was allowed: a link leads elsewhere", folder)
 	}
 	return os.Open(folder)

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
+	"strings"
 )
 
 // noNouns are words that name nothing by themselves, each with the kind of noun that a
@@ -13,6 +14,33 @@ import (
 var noNouns = map[string]string{
 	"of": "what it is: sessionID, jobs, doctor", "to": "what it is: recipient, target, out",
 	"by": "what it is: answerer, transport, publisher", "it": "what it is: item, job, entry", "one": "what it is: job, rule, item",
+}
+
+// noValues are words that say what happened to a value, and not what it is. They name no
+// field, parameter, result or variable of the product, except in olderNames.
+var noValues = map[string]string{
+	"said": "text, output, request", "told": "reported, printed", "kept": "stored, existing", "there": "exists, existing, held",
+	"heard": "received, notified", "lacks": "missing", "mine": "isOwn, local", "theirs": "incoming, peerShare", "begun": "started", "handed": "delivered",
+	"gone": "deleted, missing", "whole": "complete, full", "given": "requested, delivered", "fits": "matches, isComplete",
+	"word": "token, name, text", "words": "args, tokens, text", "asked": "requested, request", "shown": "view, visible",
+	"taken": "accepted, elapsed", "left": "remaining, pending", "again": "retry, retryAt, exists", "fresh": "isNew, added, current",
+}
+
+// olderNames are the folders whose names are not yet all nouns.
+var olderNames = []string{
+	"backend/agent/", "backend/core/hooks/", "backend/core/delivery/", "backend/broker/", "backend/doors/hook/", "backend/doors/worker/", "backend/owner/prompts/",
+}
+
+// noNounOf returns what to say instead of a name, and whether the name is none.
+func noNounOf(path, name string) (instead string, isNone bool) {
+	if instead, isNone = noNouns[name]; isNone {
+		return instead, true
+	}
+	if slices.ContainsFunc(olderNames, func(folder string) bool { return strings.HasPrefix(path, folder) }) {
+		return "", false
+	}
+	instead, isNone = noValues[name]
+	return instead, isNone
 }
 
 // checkNouns returns one sentence for each field, parameter, result and variable of the
@@ -26,7 +54,7 @@ func checkNouns(sources []source) []string {
 		say := func(names []*ast.Ident) {
 			from := slices.ContainsFunc(names, func(name *ast.Ident) bool { return name.Name == "from" })
 			for _, name := range names {
-				instead, none := noNouns[name.Name]
+				instead, none := noNounOf(source.path, name.Name)
 				if none && !(name.Name == "to" && from) {
 					problems = append(problems, fmt.Sprintf("%s:%d: %q is no noun: say %s", source.path, source.set.Position(name.Pos()).Line, name.Name, instead))
 				}

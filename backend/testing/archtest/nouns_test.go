@@ -22,6 +22,10 @@ func TestDOC_02_NamesWithoutANounAreSeen(t *testing.T) {
 		{"a variable", "func f() { to := 1; _ = to }", `"to"`},
 		{"a variable of a loop", "func f(m map[int]int) { for _, of := range m { _ = of } }", `"of"`},
 		{"a declared variable", "var one int", `"one"`},
+		{"a participle", "func f() { said := 1; _ = said }", `"said" is no noun: say text, output, request`},
+		{"a result that is an adverb", "func f() (again bool) { return }", `"again"`},
+		{"a field of what remains", "type T struct{ left int }", `"left"`},
+		{"a participle in a longer name", "type T struct{ askedAt int }", ""},
 		{"an embedded field", "type T struct{ error }", ""},
 		{"a part of a longer name", "type T struct{ sentTo string }", ""},
 		{"an assignment to a field", "func f(t struct{ A int }) { t.A = 1 }", ""},
@@ -32,6 +36,14 @@ func TestDOC_02_NamesWithoutANounAreSeen(t *testing.T) {
 				t.Errorf("problems = %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestDOC_02_SomeFoldersHaveOlderNames(t *testing.T) {
+	for text, want := range map[string]int{"var said int": 0, "var it int": 1} {
+		if got := checkNouns([]source{parse(t, "backend/broker/c.go", "package broker\n\n"+text+"\n")}); len(got) != want {
+			t.Errorf("problems of %q = %q, want %d", text, got, want)
+		}
 	}
 }
 

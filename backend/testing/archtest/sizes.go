@@ -42,7 +42,7 @@ var exceptions = map[string]exception{
 	"backend/network/hub.Hub":                {methods: 75, fields: 31, reason: "to become roster, presence, outbox and inbox"},
 	"backend/network/hub/server.Server":      {methods: 48, reason: "to be divided as the client is"},
 	"backend/doors/daemon.Daemon":            {methods: 54, fields: 29, reason: "its start is to become a list of steps"},
-	"backend/doors/cli.App":                  {methods: 95, reason: "one function a command, each of which makes a cobra.Command"},
+	"backend/doors/cli.App":                  {methods: 94, reason: "one function a command, each of which makes a cobra.Command"},
 	"backend/doors/dashboard.Dashboard":      {fields: 21, reason: "one part a subject of the API"},
 	"backend/jobs.run":                       {fields: 22, reason: "what is under way of one run"},
 	"backend/jobs/runner.drive":              {methods: 41, fields: 26, reason: "the event loop of a run"},

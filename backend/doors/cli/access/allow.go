@@ -17,11 +17,11 @@ import (
 )
 
 // permissionWords returns the words after the PC's name.
-func permissionWords() (words []string) {
+func permissionWords() (names []string) {
 	for _, list := range new(config.Network).AllowLists() {
-		words = append(words, list.Permission)
+		names = append(names, list.Permission)
 	}
-	return words
+	return names
 }
 
 // allowed is the answer of `bridge allow` and `bridge deny`.
@@ -56,18 +56,18 @@ func Permissions(r command.Run, owner Owner) []*cobra.Command {
 // checkPermissions returns the check of the arguments. all is a word only if it may be one.
 func checkPermissions(mayBeAll bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		words := permissionWords()
+		names := permissionWords()
 		if len(args) < 2 {
-			return &outcome.UsageError{Err: fmt.Errorf("%s takes the name of a PC and one or more of %s: it is used as `%s`", cmd.CommandPath(), strings.Join(words, ", "), cmd.UseLine())}
+			return &outcome.UsageError{Err: fmt.Errorf("%s takes the name of a PC and one or more of %s: it is used as `%s`", cmd.CommandPath(), strings.Join(names, ", "), cmd.UseLine())}
 		}
 		if mayBeAll {
-			words = append(words, "all")
+			names = append(names, "all")
 		}
-		for _, word := range args[1:] {
-			if slices.Contains(words, word) {
+		for _, permission := range args[1:] {
+			if slices.Contains(names, permission) {
 				continue
 			}
-			text := fmt.Sprintf("%q is no permission: choose of %s. %s", word, strings.Join(words, ", "), bridge.DidYouMean(word, words))
+			text := fmt.Sprintf("%q is no permission: choose of %s. %s", permission, strings.Join(names, ", "), bridge.DidYouMean(permission, names))
 			return &outcome.UsageError{Err: errors.New(strings.TrimSpace(text))}
 		}
 		return nil
@@ -79,8 +79,8 @@ func completePermissions(pcs cobra.CompletionFunc) cobra.CompletionFunc {
 		if len(args) == 0 {
 			return pcs(cmd, args, typed)
 		}
-		words := slices.DeleteFunc(permissionWords(), func(word string) bool { return slices.Contains(args[1:], word) })
-		return words, cobra.ShellCompDirectiveNoFileComp
+		unused := slices.DeleteFunc(permissionWords(), func(permission string) bool { return slices.Contains(args[1:], permission) })
+		return unused, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -102,13 +102,13 @@ func changePermissions(r command.Run, owner Owner, cmd *cobra.Command, args []st
 	if err != nil {
 		return err
 	}
-	name, words, allows := args[0], args[1:], cmd.Name() == "allow"
+	name, requested, allows := args[0], args[1:], cmd.Name() == "allow"
 	settings, err := save(home, func(n *config.Network) error {
-		if err := checkName(network, *n, name, words, allows); err != nil {
+		if err := checkName(network, *n, name, requested, allows); err != nil {
 			return err
 		}
 		for _, list := range n.AllowLists() {
-			if slices.Contains(words, list.Permission) || slices.Contains(words, "all") {
+			if slices.Contains(requested, list.Permission) || slices.Contains(requested, "all") {
 				*list.Peers = config.Listed(*list.Peers, name, allows)
 			}
 		}
@@ -123,20 +123,20 @@ func changePermissions(r command.Run, owner Owner, cmd *cobra.Command, args []st
 	answer := allowed{Name: name, May: sentenceOf(network, name)}
 	text := bridge.OneLine(answer.May) + "\n"
 	if allows {
-		text += missing(home, settings, slices.Contains(words, "jobs"))
+		text += missing(home, settings, slices.Contains(requested, "jobs"))
 	}
 	return r.Print(answer, text)
 }
 
 // checkName fails with NotFound if no PC has the name, and with Invalid for a whole team
 // and anything but decisions. A name that is no PC's any more can only be denied.
-func checkName(network api.Network, settings config.Network, name string, words []string, allows bool) error {
+func checkName(network api.Network, settings config.Network, name string, permissions []string, allows bool) error {
 	names := []string{}
 	for _, pc := range network.Peers {
 		names = append(names, pc.Name)
 	}
 	if network.Team != nil && name == remote.TeamShare(network.Team.Team) {
-		if !slices.Equal(words, []string{"decisions"}) {
+		if !slices.Equal(permissions, []string{"decisions"}) {
 			return bridge.Errorf(bridge.Invalid, "a whole team can be allowed decisions only: allow the rest to its PCs by name")
 		}
 		return nil
@@ -166,8 +166,8 @@ func sentenceOf(network api.Network, name string) string {
 
 // missing returns the commands for what else a permission needs, one on a line.
 func missing(home config.Home, settings config.Network, jobs bool) (text string) {
-	next := func(what string, words ...string) {
-		text += what + ":\n  " + home.CommandLine("bridge", words...) + "\n"
+	next := func(what string, args ...string) {
+		text += what + ":\n  " + home.CommandLine("bridge", args...) + "\n"
 	}
 	if !settings.Enabled {
 		next("Links are off. Turn them on", "network", "on")

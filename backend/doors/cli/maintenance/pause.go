@@ -86,9 +86,9 @@ func withNames(ctx context.Context, client *ipc.Client, typed []string, err erro
 		for _, peer := range status.Peers {
 			names = append(names, peer.Name)
 		}
-		for _, word := range typed {
-			if !slices.Contains(names, word) && strings.Contains(err.Error(), fmt.Sprintf("%q", word)) {
-				question = cmp.Or(question, bridge.DidYouMean(word, names))
+		for _, name := range typed {
+			if !slices.Contains(names, name) && strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
+				question = cmp.Or(question, bridge.DidYouMean(name, names))
 			}
 		}
 		text = strings.TrimSpace(question + " " + text)

@@ -25,8 +25,8 @@ const (
 	// maxMessages and maxWays bound an answer: a message to all sessions has a way to each.
 	maxMessages = 2000
 	maxWays     = 4000
-	// fresh is how long counts are cached.
-	fresh = time.Minute
+	// cachedFor is how long counts are cached.
+	cachedFor = time.Minute
 )
 
 // Reader is the source of the messages. All methods are safe for concurrent use.
@@ -152,7 +152,7 @@ func (a *Activity) count(ctx context.Context) (dto.Hours, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.opts.Now()
-	if age := now.Sub(a.at); !a.at.IsZero() && age >= 0 && age < fresh {
+	if age := now.Sub(a.at); !a.at.IsZero() && age >= 0 && age < cachedFor {
 		return a.counted, nil
 	}
 	reader, err := a.opts.Reader(ctx)

@@ -229,8 +229,8 @@ func (s *Supervisor) shared(listener int, call notification, fileCall sandbox.Fi
 	case sandbox.UnlinkCall:
 		reply(listener, call, errnoOf(unix.Unlinkat(folder, names[0], 0)))
 	case sandbox.OpenCall:
-		const taken = unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_APPEND | unix.O_NONBLOCK
-		fd, err := unix.Openat(folder, names[0], fileCall.Flags&taken|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, fileCall.Mode&0o700)
+		const passedFlags = unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_APPEND | unix.O_NONBLOCK
+		fd, err := unix.Openat(folder, names[0], fileCall.Flags&passedFlags|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, fileCall.Mode&0o700)
 		if err != nil {
 			reply(listener, call, errnoOf(err))
 			return
