@@ -32,24 +32,24 @@ func (l *lab) page(ctx context.Context) (err error) {
 	if err := b.fill(ctx, stored); err != nil {
 		return err
 	}
-	shown, err := chromium.Open(ctx, b.launch)
+	view, err := chromium.Open(ctx, b.launch)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shown.Close()) }()
+	defer func() { err = errors.Join(err, view.Close()) }()
 	loads, idle, events := 15, 30, 150
 	if l.quick {
 		loads, idle, events = 5, 10, 30
 	}
-	loaded, err := shown.Ask(chromium.Request{Do: "load", Times: loads})
+	loaded, err := view.Ask(chromium.Request{Do: "load", Times: loads})
 	if err != nil {
 		return err
 	}
-	rested, err := shown.Ask(chromium.Request{Do: "idle", Seconds: idle})
+	rested, err := view.Ask(chromium.Request{Do: "idle", Seconds: idle})
 	if err != nil {
 		return err
 	}
-	if _, err := shown.Ask(chromium.Request{Do: "begin"}); err != nil {
+	if _, err := view.Ask(chromium.Request{Do: "begin"}); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -59,7 +59,7 @@ func (l *lab) page(ctx context.Context) (err error) {
 		}
 		ipc.Pause(ctx, 300*time.Millisecond) // each event is drawn by itself
 	}
-	busy, err := shown.Ask(chromium.Request{Do: "end"})
+	busy, err := view.Ask(chromium.Request{Do: "end"})
 	if err != nil {
 		return err
 	}
