@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Finished } from '../src/lib/api';
 import { expect, git, test } from './jobs';
 import { looksRight } from './looks';
 
@@ -62,10 +63,18 @@ test('PGE-11 a landing is undone after a dry run, and what is in the way is name
   await page.keyboard.press('Escape');
   await git(jobs.folder, 'checkout', '-q', '--', 'landed.txt');
 
+  // The state can arrive before the answer does.
+  await page.route('**/api/runs/*/finish', async (route) => {
+    const response = await route.fetch();
+    const isDone = ((await response.json()) as Finished).done;
+    if (isDone) await expect(page.getByRole('button', { name: 'Apply…' })).toBeVisible();
+    await route.fulfill({ response });
+  });
   await undo.click();
   await sure.click();
   await expect(page.getByText(/Landing undone: [0-9a-f]{10}\./)).toBeVisible();
   await expect(page.getByRole('button', { name: 'Apply…' })).toBeFocused();
+  await page.unroute('**/api/runs/*/finish');
   await expect(undo).toHaveCount(0);
   await looksRight(page, 'undone', [360, 1440]);
   await squash();
