@@ -1,13 +1,13 @@
 // The tasks that an owner has most often, each with the clicks and keys that it may take. A typed
 // text counts no keys, nor does what a test does to come to where the task begins.
 
-import { mkdir, realpath } from 'node:fs/promises';
+import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { counts } from './counts';
 import { open } from './dashboard';
 import { test as fresh } from './fresh';
-import { test as jobs } from './jobs';
+import { git, test as jobs } from './jobs';
 import { pair, test as pcs } from './pcs';
 import { choose, hook } from './prompting';
 
@@ -77,7 +77,11 @@ fresh(
 jobs(
   'PGE-11 a review with two comments takes four clicks, or by keys alone a dozen',
   async ({ jobs, page }) => {
-    const lines = ['write parser.txt one\\n2\\nthree\\n4', 'answer Changed the parser.'];
+    // A file of its own: other tests land parser.txt.
+    await writeFile(join(jobs.folder, 'counted.txt'), 'one\nthree\n');
+    await git(jobs.folder, 'add', 'counted.txt');
+    await git(jobs.folder, 'commit', '-q', '-m', 'Count');
+    const lines = ['write counted.txt one\\n2\\nthree\\n4', 'answer Changed the parser.'];
     const give = async (title: string) => {
       const job = await jobs.give(lines, { title, access: 'edit', worktree: true });
       await jobs.reaches(job, 'finished');
@@ -88,11 +92,11 @@ jobs(
     let counted = await counts(page);
     const row = page.locator('main li', { hasText: 'By mouse has changes for you' });
     await row.getByRole('link', { name: 'Review' }).click();
-    const file = page.locator('main details').filter({ hasText: 'parser.txt' });
+    const file = page.locator('main details').filter({ hasText: 'counted.txt' });
     for (const line of [2, 4]) {
       await file.getByRole('button', { name: `Comment on added line ${line}` }).click();
       await page
-        .getByRole('textbox', { name: `Comment on line ${line} of parser.txt` })
+        .getByRole('textbox', { name: `Comment on line ${line} of counted.txt` })
         .pressSequentially('Why?');
       await page.keyboard.press('Control+Enter');
     }
@@ -110,7 +114,7 @@ jobs(
       await page.keyboard.press('n');
       await page.keyboard.press('Enter');
       await expect(
-        page.getByRole('textbox', { name: `Comment on line ${line} of parser.txt` }),
+        page.getByRole('textbox', { name: `Comment on line ${line} of counted.txt` }),
       ).toBeFocused();
       await page.keyboard.type('Why?');
       await page.keyboard.press('Control+Enter');
