@@ -3,7 +3,6 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"bridge/backend/broker"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
+	"bridge/backend/jobs/paired"
 	"bridge/backend/platform/ipc/api"
 )
 
@@ -86,10 +86,10 @@ func (j *approvals) put(ctx context.Context) error {
 func messageIDs(approval, recipient string) (message, conversation string) {
 	message, conversation = "approval-"+approval+"-"+recipient, "approval-"+approval
 	if len(message) > bridge.MaxIDChars {
-		message = fmt.Sprintf("approval-%x", sha256.Sum256([]byte(approval+" "+recipient)))
+		message = fmt.Sprintf("approval-%x", paired.Digest(approval+" "+recipient))
 	}
 	if len(conversation) > bridge.MaxIDChars {
-		conversation = fmt.Sprintf("approval-%x", sha256.Sum256([]byte(approval)))
+		conversation = fmt.Sprintf("approval-%x", paired.Digest(approval))
 	}
 	return message, conversation
 }

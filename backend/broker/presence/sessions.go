@@ -64,8 +64,8 @@ func (p *Presence) placeJobLocked(l *Link, args api.Register) *session.Session {
 func (p *Presence) newSession(args api.Register, id string) *session.Session {
 	now := p.opts.Now().UnixMilli()
 	since, activity := now, session.Activity{Busy: args.Busy}
-	if began := int64(args.Since); began > 0 && began < now {
-		since = began
+	if args.Since > 0 && args.Since < now {
+		since = args.Since
 	}
 	if args.Hooks && args.Previous != "" {
 		activity.UnknownSince = now

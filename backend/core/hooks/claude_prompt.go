@@ -4,16 +4,9 @@ import "bridge/backend/core/bridge"
 
 // ParseClaudePrompt decodes claude's PermissionRequest.
 func ParseClaudePrompt(stdin []byte) (Prompt, error) {
-	call, err := parseCommandHook(bridge.Claude, PermissionEvent, stdin)
+	call, in, err := parsePermissionRequest(bridge.Claude, stdin)
 	if err != nil {
 		return Prompt{}, err
-	}
-	var in commandHook
-	if err := decodeHook(stdin, &in); err != nil {
-		return Prompt{}, err
-	}
-	if in.ToolName == "" {
-		return Prompt{}, bridge.Errorf(bridge.Invalid, "the prompt names no tool")
 	}
 	p := Prompt{Call: call, Kind: AsksTool, What: Shorten(string(in.ToolName), bridge.MaxNameChars), input: in.ToolInput}
 	input := newExact(in.ToolInput)

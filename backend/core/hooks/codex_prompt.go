@@ -7,16 +7,9 @@ import (
 
 // ParseCodexPrompt decodes codex's PermissionRequest, which cannot be answered here.
 func ParseCodexPrompt(stdin []byte) (Prompt, error) {
-	call, err := parseCommandHook(bridge.Codex, PermissionEvent, stdin)
+	call, in, err := parsePermissionRequest(bridge.Codex, stdin)
 	if err != nil {
 		return Prompt{}, err
-	}
-	var in commandHook
-	if err := decodeHook(stdin, &in); err != nil {
-		return Prompt{}, err
-	}
-	if in.ToolName == "" {
-		return Prompt{}, bridge.Errorf(bridge.Invalid, "the prompt names no tool")
 	}
 	p := Prompt{
 		Call: call, Kind: AsksTool, What: Shorten(string(in.ToolName), bridge.MaxNameChars),

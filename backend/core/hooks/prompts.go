@@ -52,6 +52,18 @@ const (
 	AsksQuestion = "question"
 )
 
+// parsePermissionRequest decodes the PermissionRequest of a kind whose hooks are commands. It
+// fails with Invalid if the request is malformed or names no tool.
+func parsePermissionRequest(kind bridge.AgentKind, stdin []byte) (call session.HookCall, in commandHook, err error) {
+	if call, err = parseCommandHook(kind, PermissionEvent, stdin); err != nil {
+		return call, in, err
+	}
+	if err = decodeHook(stdin, &in); err == nil && in.ToolName == "" {
+		err = bridge.Errorf(bridge.Invalid, "the prompt names no tool")
+	}
+	return call, in, err
+}
+
 // withRest appends the rest of a tool's input to the detail. It trims nothing: the
 // display is byte for byte.
 func withRest(detail, rest string) string {

@@ -19,6 +19,9 @@ type Folder struct {
 	Except string
 }
 
+// Temporary are the folders for the temporary files of all programs.
+var Temporary = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
 // IsPrivate reports whether a folder holds files that only the owner may read: keys, the
 // state of agents, a browser's profile, settings, Bridge's home, or all of these.
 func (f Folder) IsPrivate() bool {

@@ -24,9 +24,9 @@ type Session struct {
 	SessionID string // host session id, "" until known
 	Since     int64  // Unix epoch milliseconds
 	Activity
-	Host      Host
-	Wake      Policy
-	Children  []Child
+	Host     Host
+	Wake     Policy
+	Children []Child
 	// ChildrenNote is a sentence why the CLI's own store has no data on the children,
 	// or "".
 	ChildrenNote string

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"bridge/backend/core/reserved"
 )
 
 // session lists the variables that a login or desktop session gives to every
@@ -92,7 +94,7 @@ func Broker(environ []string) []string {
 }
 
 // temporary lists the shared folders for temporary files.
-var temporary = []string{"/tmp", "/var/tmp", "/dev/shm"}
+var temporary = reserved.Temporary
 
 // ofTheMachine returns the PATH folders of an environment that belong to the machine.
 func ofTheMachine(environ []string, home string) []string {

@@ -24,9 +24,6 @@ var systemPaths = []string{
 // certificateVariables name files and folders of certificates.
 var certificateVariables = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"}
 
-// temporaryFolders hold the temporary files of all programs.
-var temporaryFolders = []string{"/tmp", "/var/tmp", "/dev/shm"}
-
 // gitSettings are git's own files below the folder of settings. Its neighbours can hold
 // passwords.
 var gitSettings = []string{"config", "attributes", "ignore"}
@@ -127,7 +124,7 @@ func privateFolders(spec job.Spec, env Environ) []string {
 	owner := reserved.Owner{
 		System: runtime.GOOS, Home: UserHome(env), Getenv: env.Get, Join: filepath.Join, IsAbs: filepath.IsAbs,
 	}
-	private := append([]string{spec.StateFolder, os.TempDir()}, temporaryFolders...)
+	private := append([]string{spec.StateFolder, os.TempDir()}, reserved.Temporary...)
 	for _, folder := range owner.Folders() {
 		if folder.IsPrivate() {
 			private = append(private, folder.Path)
