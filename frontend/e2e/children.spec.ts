@@ -11,6 +11,8 @@ import {
   tellEveryone,
   test,
   unique,
+  STATE,
+  wholeState,
 } from './dashboard';
 import { Session } from './session';
 
@@ -165,9 +167,8 @@ test('CHT-18 CHT-19 diagnostics say what is open, which mail wakes, and what to 
   const [session] = peers;
   if (session === undefined) throw new Error('the dashboard under test has no sessions');
   const show = { ...session, agent: 'codex', autoWake: false, wakeOnDirect: true, sessionId: 'thread-1' };
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    const state = (await response.json()) as object;
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
     const detail = 'it could not be woken while idle: this codex is too old to know the command `queue`.';
     const reach = {
       ...session.reach,
@@ -200,9 +201,8 @@ test('CHT-19 MSG-11 a session says why its queue refused and which versions were
   const queue =
     "codex's queue did not take what it was given last: this codex is too old to know the command `queue`.";
   const version = 'codex 0.150.0 is older than 0.160.1, the oldest that Bridge was tried with.';
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    const state = (await response.json()) as object;
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
     const shown = {
       ...session,
       agent: 'codex',

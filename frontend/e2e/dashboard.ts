@@ -6,7 +6,14 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type Child, type Decision, type Peer, type State } from '../src/lib/api';
-import { expect, test as base, type BrowserContext, type Page } from '@playwright/test';
+import {
+  expect,
+  test as base,
+  type APIResponse,
+  type BrowserContext,
+  type Page,
+  type Route,
+} from '@playwright/test';
 
 type Storage = Awaited<ReturnType<BrowserContext['storageState']>>;
 
@@ -145,6 +152,16 @@ export async function stateOf(page: Page, origin = ''): Promise<State> {
   if (response.status() === 503) await expect.poll(again).not.toBe(503);
   if (!response.ok()) throw new Error(`the state answered ${response.status()}: ${await response.text()}`);
   return (await response.json()) as State;
+}
+
+/** The address of the state, whole or as changes. */
+export const STATE = /\/api\/state(\?.*)?$/;
+
+/** Fetches the whole state for a test that answers with a changed one; the page will ask for a whole one again. */
+export async function wholeState(route: Route): Promise<{ response: APIResponse; state: State }> {
+  const [url = ''] = route.request().url().split('?', 1);
+  const response = await route.fetch({ url });
+  return { response, state: { ...((await response.json()) as State), tag: '' } };
 }
 
 /** One live session's name; a dashboard without any cannot be tested. */

@@ -2,7 +2,8 @@
 // messages, all of the last hour.
 
 import type { Page } from '@playwright/test';
-import type { Activity, ActivityMark, Approval, Peer, Run, State } from '../src/lib/api';
+import type { Activity, ActivityMark, Approval, Peer, Run } from '../src/lib/api';
+import { STATE, wholeState } from './dashboard';
 
 export const SESSIONS = 56;
 export const JOBS = 50;
@@ -118,9 +119,8 @@ export async function full(page: Page): Promise<void> {
     decision: '',
     reason: '',
   };
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    const state = (await response.json()) as State;
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
     const now = Date.now();
     const [like] = state.peers;
     if (like === undefined) throw new Error('the dashboard under test has no sessions');

@@ -1,6 +1,6 @@
 import { expect, type Page } from '@playwright/test';
-import type { Need, State } from '../src/lib/api';
-import { open } from './dashboard';
+import type { Need } from '../src/lib/api';
+import { open, STATE, wholeState } from './dashboard';
 import { test } from './fresh';
 import { shot } from './shot';
 
@@ -62,9 +62,9 @@ test('PGE-14 a page in the background shows a notice and a badge, behind the swi
   const { page } = fresh;
   const shown = await record(page, 'default');
   let needs: Need[] = [];
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    await route.fulfill({ response, json: { ...((await response.json()) as State), needs } });
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
+    await route.fulfill({ response, json: { ...state, needs } });
   });
   await open(page, 'settings');
   await page.getByRole('button', { name: 'Show them in this browser' }).click();

@@ -1,5 +1,4 @@
-import type { State } from '../src/lib/api';
-import { addressOf, expect, open, settled, test } from './dashboard';
+import { addressOf, expect, open, settled, test, STATE, wholeState } from './dashboard';
 import { violations } from './axe';
 import { drawn, fitsEverywhere, overflow, SIZES } from './fits';
 
@@ -106,9 +105,8 @@ test('DSK-06 the longest name breaks where a line must end', async ({ page }) =>
 
 test('DSK-06 the menu is one row at 360 pixels, whatever is counted in it', async ({ page }) => {
   await page.setViewportSize({ width: 360, height: 800 });
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    const state = (await response.json()) as State;
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
     state.needs = Array.from({ length: 25 }, (_, i) => ({
       id: `mail:s${i}:m${i}`,
       sort: 'mail',

@@ -1,8 +1,7 @@
-import type { State } from '../src/lib/api';
 import { shot } from './shot';
 import { looksRight } from './looks';
 import { violations } from './axe';
-import { CLOCK, pattern } from './dashboard';
+import { CLOCK, pattern, STATE, wholeState } from './dashboard';
 import { expect, test } from './jobs';
 
 // None of them needs another one: the longest files would keep one worker busy to the end.
@@ -177,7 +176,7 @@ test('JOB-07 who was quicker is shown to whoever answers later', async ({ jobs, 
   await expect(allow).toBeVisible();
   const id = (await card.getAttribute('data-approval')) ?? '';
   // The page does not hear of it before it answers itself.
-  await page.route('**/api/state', () => undefined);
+  await page.route(STATE, () => undefined);
   await jobs.supervisor.call('message_subagent', { job, approval_id: id, decision: 'deny', reason: 'no' });
   await allow.click();
   await expect(card.getByRole('alert')).toContainText('answered already');
@@ -383,9 +382,8 @@ test('CHT-12 a native child of a job takes a note to the job, and nothing else',
   const gate = jobs.gate();
   const job = await jobs.give(['say I have a child.', gate.line], { title: 'With a child' });
   await jobs.reaches(job, 'running');
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    const state = (await response.json()) as State;
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
     const [peer] = state.peers;
     if (peer === undefined) throw new Error('there is no session');
     const children = [{ id: 'c-1', title: 'explore the tests', state: 'busy' }];

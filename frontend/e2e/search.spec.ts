@@ -1,5 +1,5 @@
 import type { Hit } from '../src/lib/api';
-import { expect, open, tellEveryone, test, unique } from './dashboard';
+import { expect, open, tellEveryone, test, unique, STATE, wholeState } from './dashboard';
 
 test('DSK-06 messages and decisions are found by their words, marked, and opened by keyboard', async ({
   page,
@@ -53,9 +53,9 @@ test('DSK-06 a message that is not loaded is fetched by its id', async ({ page }
     hits = ((await answer.json()) as { results: Hit[] }).results;
     expect(hits).toHaveLength(1);
   }).toPass();
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    await route.fulfill({ response, json: { ...((await response.json()) as object), messages: [] } });
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
+    await route.fulfill({ response, json: { ...state, messages: [] } });
   });
   await page.goto(`/#/search?m=${hits[0]?.id ?? ''}`);
   await expect(page.getByRole('complementary', { name: 'Details' })).toContainText(mark);

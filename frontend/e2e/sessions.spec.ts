@@ -1,6 +1,5 @@
-import type { State } from '../src/lib/api';
 import { violations } from './axe';
-import { CLOCK, expect, open, pattern, someSession, test } from './dashboard';
+import { CLOCK, expect, open, pattern, someSession, test, STATE, wholeState } from './dashboard';
 import { misfits } from './fits';
 import { test as fresh } from './fresh';
 import { full, SESSIONS, sessionName } from './full';
@@ -131,9 +130,8 @@ test('PGE-08 a session whose state is not known since a restart says so, and sin
   page,
 }) => {
   const name = await someSession(page);
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    const state = (await response.json()) as State;
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
     state.peers = state.peers.map((p) => (p.name === name ? { ...p, unknownSince: Date.now() - 60_000 } : p));
     await route.fulfill({ response, json: state });
   });

@@ -1,15 +1,14 @@
 import type { Page } from '@playwright/test';
 import type { Need, State } from '../src/lib/api';
-import { CLOCK, expect, open, pattern, someSession, test } from './dashboard';
+import { CLOCK, expect, open, pattern, someSession, test, STATE, wholeState } from './dashboard';
 
 // A page that is closing may still be asking.
 test.afterEach(({ page }) => page.unrouteAll({ behavior: 'ignoreErrors' }));
 
 /** Lets the page see a changed state, as this dashboard cannot be brought into it. */
 async function show(page: Page, change: (state: State) => Partial<State>): Promise<void> {
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    const state = (await response.json()) as State;
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
     await route.fulfill({ response, json: { ...state, ...change(state) } });
   });
 }
@@ -87,7 +86,7 @@ test('DSK-06 a name that nobody had is told, and offers nobody to write to', asy
 test('DSK-06 loading is said after a moment only', async ({ page }) => {
   let release: () => void = () => undefined;
   const held = new Promise<void>((resolve) => (release = resolve));
-  await page.route('**/api/state', async (route) => {
+  await page.route(STATE, async (route) => {
     await held;
     await route.continue();
   });
@@ -124,12 +123,12 @@ test('DSK-06 a refusal that passes is told in its own words, and the page goes o
 }) => {
   await open(page, 'overview');
   const error = 'more than one program has this connection open: try again';
-  await page.route('**/api/state', (route) => route.fulfill({ status: 503, json: { error } }));
+  await page.route(STATE, (route) => route.fulfill({ status: 503, json: { error } }));
   await lookAgain(page);
   const banner = page.getByRole('status').filter({ hasText: 'Bridge cannot show its state since' });
   await expect(banner).toContainText(error);
   await expect(page.getByText('Refused.')).toHaveCount(0);
-  await page.unroute('**/api/state');
+  await page.unroute(STATE);
   await expect(banner).toHaveCount(0);
 });
 

@@ -1,7 +1,7 @@
 import type { Page } from '@playwright/test';
 import { bySize, healthSentence, summarize } from '../src/features/storage/storage';
 import type { DoctorReport, Works } from '../src/lib/api';
-import { expect, open, stateOf, tellEveryone, test, unique } from './dashboard';
+import { expect, open, stateOf, tellEveryone, test, unique, STATE, wholeState } from './dashboard';
 
 async function reportOf(page: Page): Promise<DoctorReport> {
   return (await (await page.request.get('/api/storage')).json()) as DoctorReport;
@@ -46,9 +46,8 @@ test('STO-03 a damaged storage is told on every page, with what to do', async ({
     backups: [],
   };
   await page.route('**/api/storage', (route) => route.fulfill({ json: damaged }));
-  await page.route('**/api/state', async (route) => {
-    const response = await route.fetch();
-    const state = (await response.json()) as object;
+  await page.route(STATE, async (route) => {
+    const { response, state } = await wholeState(route);
     const storage = { ok: false, errors: 1, warnings: 1, lastBackup: null };
     const broken = {
       id: 'storage:1',

@@ -15,7 +15,7 @@ func (d *Dashboard) Needs(ctx context.Context) (needs.Facts, error) { return d.s
 // forget invalidates the cached state and notifies every view.
 func (s *states) forget() {
 	s.cache.mu.Lock()
-	s.cache.body = nil
+	s.cache.valid = false
 	s.cache.mu.Unlock()
 	if s.broker != nil {
 		s.broker.Changed()

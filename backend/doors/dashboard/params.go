@@ -15,6 +15,7 @@ var params = map[string][]string{
 	"/api/decisions":                 {"q", "scope"},
 	"/api/decisions/{topic}/history": {"q", "scope"},
 	"/api/activity":                  {"since"},
+	"/api/state":                     {"since"},
 	"/api/archive/messages":          {"query", "before", "limit"},
 	"/api/search":                    {"q", "kind", "from", "after", "before", "limit", "cursor"},
 	"/api/runs/{run}":                {"from"},

@@ -29,13 +29,15 @@ type stateKey struct {
 	storage  *storage.Checked
 }
 
-// stateCache caches the encoded answer of the last revision. A request holds its
-// lock while it builds, so that concurrent requests build one answer.
+// stateCache caches the state of the last revision, and its encoded answers. A request
+// holds its lock while it builds, so that concurrent requests build one answer.
 type stateCache struct {
-	mu    sync.Mutex // guards below
-	key   stateKey
-	body  []byte
-	facts needs.Facts
+	mu     sync.Mutex // guards below
+	key    stateKey
+	valid  bool
+	past   history
+	bodies map[string][]byte // by the tag that a page asks the changes since; "" for the whole state
+	facts  needs.Facts
 }
 
 // states serves the current state in one answer.
@@ -90,7 +92,11 @@ func (s *states) show(w http.ResponseWriter, r *http.Request) error {
 		}
 		return httpjson.WriteJSON(w, state)
 	}
-	body, _, err := s.cached(r.Context(), now)
+	params, err := httpjson.Params(r)
+	if err != nil {
+		return err
+	}
+	body, err := s.encoded(r.Context(), now, params.Get("since"))
 	if err != nil {
 		return err
 	}
@@ -104,30 +110,62 @@ func (s *states) facts(ctx context.Context) (facts needs.Facts, err error) {
 		return needs.Facts{}, err
 	}
 	if now.on {
-		_, facts, err = s.cached(ctx, now)
+		facts, err = s.cachedFacts(ctx, now)
 	} else {
 		_, facts, err = s.build(ctx, now, s.storage.Latest(ctx))
 	}
 	return facts, err
 }
 
-func (s *states) cached(ctx context.Context, now live) ([]byte, needs.Facts, error) {
-	key := stateKey{s.now().Unix() / 60, now.status.PID, now.status.Since, now.status.Revision, s.storage.Latest(ctx)}
+func (s *states) cachedFacts(ctx context.Context, now live) (needs.Facts, error) {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
-	if s.cache.body != nil && s.cache.key == key {
-		return s.cache.body, s.cache.facts, nil
+	if err := s.renew(ctx, now); err != nil {
+		return needs.Facts{}, err
+	}
+	return s.cache.facts, nil
+}
+
+// encoded returns the current state as JSON: as changes of the state with that tag, or
+// whole if that one is not known any more.
+func (s *states) encoded(ctx context.Context, now live, since string) (body []byte, err error) {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	if err := s.renew(ctx, now); err != nil {
+		return nil, err
+	}
+	changes, ok := s.cache.past.since(since)
+	if !ok {
+		since = ""
+	}
+	if body, ok := s.cache.bodies[since]; ok {
+		return body, nil
+	}
+	if ok {
+		body, err = httpjson.Encode(changes)
+	} else {
+		body, err = httpjson.Encode(s.cache.past.newest())
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.cache.bodies[since] = body
+	return body, nil
+}
+
+// renew builds the state if something changed. The caller holds the cache's lock.
+func (s *states) renew(ctx context.Context, now live) error {
+	key := stateKey{s.now().Unix() / 60, now.status.PID, now.status.Since, now.status.Revision, s.storage.Latest(ctx)}
+	if s.cache.valid && s.cache.key == key {
+		return nil
 	}
 	state, facts, err := s.build(ctx, now, key.storage)
 	if err != nil {
-		return nil, needs.Facts{}, err
+		return err
 	}
-	body, err := httpjson.Encode(state)
-	if err != nil {
-		return nil, needs.Facts{}, err
-	}
-	s.cache.key, s.cache.body, s.cache.facts = key, body, facts
-	return body, facts, nil
+	s.cache.past.add(s.began, state)
+	s.cache.key, s.cache.valid, s.cache.facts, s.cache.bodies = key, true, facts, map[string][]byte{}
+	return nil
 }
 
 func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (dto.State, needs.Facts, error) {

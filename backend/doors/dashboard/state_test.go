@@ -493,3 +493,103 @@ func TestSTO_12_ArchiveSearch(t *testing.T) {
 		refused(t, bad, w.get("/api/archive/messages?"+bad), http.StatusBadRequest)
 	}
 }
+
+// Every state that is asked as changes of an earlier one is the same as the whole one, and
+// repeats no message and no session that has not changed (PGE-12).
+func TestPGE_12_ChangesOfAStateGiveTheWholeOne(t *testing.T) {
+	w := furnished(t)
+	type lists struct {
+		Tag      string            `json:"tag"`
+		Since    string            `json:"since"`
+		Messages []json.RawMessage `json:"messages"`
+		Peers    []json.RawMessage `json:"peers"`
+	}
+	read := func(path string) (l lists, rest map[string]json.RawMessage) {
+		t.Helper()
+		body := []byte(w.get(path).body)
+		if err := errors.Join(json.Unmarshal(body, &l), json.Unmarshal(body, &rest)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"since", "messages", "peers"} {
+			delete(rest, name)
+		}
+		return l, rest
+	}
+	// complete replaces ids by the items of base, and counts them.
+	complete := func(base, items []json.RawMessage) (whole []string, ids int) {
+		t.Helper()
+		known := map[string]string{}
+		for _, item := range base {
+			var id struct {
+				ID string `json:"id"`
+			}
+			if err := json.Unmarshal(item, &id); err != nil {
+				t.Fatal(err)
+			}
+			known[id.ID] = string(item)
+		}
+		for _, item := range items {
+			var id string
+			if json.Unmarshal(item, &id) != nil {
+				whole = append(whole, string(item))
+				continue
+			}
+			ids++
+			whole = append(whole, known[id])
+		}
+		return whole, ids
+	}
+	texts := func(items []json.RawMessage) (all []string) {
+		for _, item := range items {
+			all = append(all, string(item))
+		}
+		return all
+	}
+	claude := bridge.Address{ID: "peer-1", Name: "claude-app", Agent: bridge.Claude}
+	first, _ := read("/api/state")
+	if first.Tag == "" {
+		t.Fatal("the state has no tag")
+	}
+	bases := []lists{first}
+	steps := []struct {
+		name            string
+		change          func()
+		messages, peers int // unchanged since the state before
+	}{
+		{"nothing", w.broker.changed, 4, 2},
+		{"a new message", func() {
+			w.append(bridge.Message{ID: "m5", From: claude, To: "codex-api", ConversationID: "m5", Body: "And then?", CreatedAt: fixedTime.UnixMilli()}, "peer-2")
+		}, 4, 2},
+		{"a delivery", func() { w.mark(bridge.StageHanded, "m4", "peer-2", fixedTime.UnixMilli(), "hook PostToolUse") }, 4, 2},
+		{"a session leaves", func() { w.broker.leave("peer-2") }, 4, 1},
+	}
+	for _, step := range steps {
+		step.change()
+		whole, wantRest := read("/api/state")
+		for i, base := range bases {
+			got, rest := read("/api/state?since=" + base.Tag)
+			if got.Since != base.Tag {
+				t.Errorf("%s: the changes since %q are of %q", step.name, base.Tag, got.Since)
+			}
+			messages, sameMessages := complete(base.Messages, got.Messages)
+			peers, samePeers := complete(base.Peers, got.Peers)
+			if diff := cmp.Diff([][]string{texts(whole.Messages), texts(whole.Peers)}, [][]string{messages, peers}); diff != "" {
+				t.Errorf("%s, since %d states before (-whole +changes):\n%s", step.name, len(bases)-i, diff)
+			}
+			if diff := cmp.Diff(wantRest, rest); diff != "" {
+				t.Errorf("%s (-whole +changes):\n%s", step.name, diff)
+			}
+			if i == len(bases)-1 && (sameMessages != step.messages || samePeers != step.peers) {
+				t.Errorf("%s: %d messages and %d sessions are only ids, want %d and %d", step.name, sameMessages, samePeers, step.messages, step.peers)
+			}
+		}
+		if bases = append(bases, whole); len(bases) == baseStates {
+			bases = bases[1:]
+		}
+	}
+	for _, tag := range []string{first.Tag, "unknown", ""} {
+		if got, _ := read("/api/state?since=" + tag); got.Since != "" || len(got.Messages) == 0 || got.Messages[0][0] != '{' {
+			t.Errorf("since %q: the answer is not a whole state", tag)
+		}
+	}
+}

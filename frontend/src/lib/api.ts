@@ -546,6 +546,8 @@ export interface Finished {
 
 export interface State {
   revision: number;
+  /** Identifies this state when the next one is asked for; '' if its changes cannot be. */
+  tag: string;
   /** `home` is the folder where the data lives, or ''. */
   instance: { name: string; version: string; home: string };
   broker: { state: 'live' | 'offline'; host: string; pid: number | null };
@@ -564,6 +566,12 @@ export interface State {
   noticesFrom: number;
   storage: StorageSummary;
 }
+
+/** The state, or the changes of the one whose tag was sent: what is the same is only its id. */
+export type StateAnswer = Omit<State, 'messages' | 'peers'> & {
+  messages: (Message | string)[];
+  peers: (Peer | string)[];
+};
 
 /** A time; `to` is null while it goes on. */
 export interface Span {
@@ -1176,7 +1184,9 @@ export interface Costs {
 
 export const api = {
   costs: () => call<Costs>('/api/cost'),
-  state: () => call<State>('/api/state'),
+  /** The whole state, or its changes since the one with that tag. */
+  state: (since: string) =>
+    call<StateAnswer>(`/api/state${since === '' ? '' : `?since=${encodeURIComponent(since)}`}`),
   /** Of the last eight hours at most. */
   activity: (since: number) => call<Activity>(`/api/activity?since=${since}`),
   /** The last 24, the oldest first; counted once a minute. */

@@ -423,6 +423,7 @@ const usage = v.object({
 
 const state = v.object({
   revision: v.number(),
+  tag: v.string(),
   instance: v.object({ name: v.string(), version: v.string(), home: v.string() }),
   broker: v.object({
     state: v.picklist(['live', 'offline']),

@@ -3,10 +3,11 @@
 
 import { tick } from 'svelte';
 import { joinNotifications } from '../features/messages/messages';
-import { api, type State, type Work } from './api';
+import type { State, Work } from './api';
 import { Live, type Snapshot } from './live';
 import { loadFailedAgain } from './loaded.svelte';
 import { href, parseRoute, type Place } from './route';
+import { fetchState } from './state';
 import { browserPorts, sharedEvents } from './stream';
 
 /** How long the count of the last hour's messages is good for, in ms. */
@@ -14,13 +15,26 @@ const COUNT_LIFE = 60_000;
 
 class Page {
   live: Snapshot = $state.raw({ phase: 'loading', state: null, offlineSince: null, reason: '' });
+  // Each part is derived by itself: what reads one is not run again when only another changed.
+  readonly phase = $derived(this.live.phase);
+  readonly state = $derived(this.live.state);
+  /** What is shown is the last that was known, not the present. */
+  readonly stale = $derived(this.phase === 'offline' || this.phase === 'refused');
+  /** Changes whenever something in Bridge did. */
+  readonly revision = $derived(this.state?.revision ?? -1);
+  #messages = $derived(this.state?.messages);
+  #runs = $derived(this.state?.runs);
+  #peers = $derived(this.state?.peers);
   /** The newest messages, newest first. */
-  messages = $derived(joinNotifications(this.live.state?.messages ?? []));
-  #sessions = $derived.by(() => {
-    const jobs = new Set(this.live.state?.runs.map((r) => r.job));
-    return this.live.state?.peers.filter((p) => !jobs.has(p.name)) ?? [];
+  readonly messages = $derived(joinNotifications(this.#messages ?? []));
+  /** All live sessions, those of jobs too, which have their job's name. */
+  readonly everyone = $derived(this.#peers ?? []);
+  /** The live sessions; those of jobs are with their job. */
+  readonly peers = $derived.by(() => {
+    const jobs = new Set(this.#runs?.map((run) => run.job));
+    return this.everyone.filter((peer) => !jobs.has(peer.name));
   });
-  /** The time that ages are counted from; it moves every few seconds. */
+  /** The time that ages are counted from. It moves every few seconds, not with each state: all ages would be drawn anew. */
   now = $state(Date.now());
   /** The part of the details that an opened message starts at. */
   detailsAt: 'top' | 'delivery' = $state('top');
@@ -36,7 +50,7 @@ class Page {
   #opener: HTMLElement | null = null;
   #connection = new Live(
     {
-      fetchState: api.state,
+      fetchState: () => fetchState(this.live.state),
       openEvents: sharedEvents(browserPorts()),
       now: Date.now,
       random: Math.random,
@@ -45,32 +59,11 @@ class Page {
     },
     (snapshot) => {
       const isBack = snapshot.phase === 'live' && this.live.phase !== 'live';
-      this.now = Date.now();
       this.live = snapshot;
       this.latest = this.revision;
       if (isBack) loadFailedAgain();
     },
   );
-
-  get state() {
-    return this.live.state;
-  }
-  /** The live sessions; those of jobs are with their job. */
-  get peers() {
-    return this.#sessions;
-  }
-  /** All live sessions, those of jobs too, which have their job's name. */
-  get everyone() {
-    return this.live.state?.peers ?? [];
-  }
-  /** Changes whenever something in Bridge did. */
-  get revision() {
-    return this.live.state?.revision ?? -1;
-  }
-  /** What is shown is the last that was known, not the present. */
-  get stale() {
-    return this.live.phase === 'offline' || this.live.phase === 'refused';
-  }
 
   start(): () => void {
     const onHash = () => (this.route = parseRoute(location.hash));

@@ -98,6 +98,7 @@ export function need(over: Partial<Need> = {}): Need {
 
 export function state(over: Partial<State> = {}): State {
   return {
+    tag: '',
     revision: 1,
     instance: { name: 'test', version: '0', home: '/home/anna/.bridge' },
     broker: { state: 'live', host: 'serve', pid: 1 },

@@ -7,7 +7,7 @@ package dto
 
 // Answer is any answer of the dashboard: other types cannot be written.
 type Answer interface {
-	State | Activity | Hours | Messages | Message | Archive | Search | Decisions | History | Decided | Chat | Receipt | Sent |
+	State | StateChanges | Activity | Hours | Messages | Message | Archive | Search | Decisions | History | Decided | Chat | Receipt | Sent |
 		Agents | Connected | Change | Settings | Report | Drills | Sizes | Tasks | Progress | Done | Error |
 		RunDetail | RunLog | Approvals | Approval | Prompting | AnsweredBefore | Said |
 		Drafts | DraftSet | EndedSessions | Costs | RunDiff | RunTurns | Finished | Conflicting | Models | Usage |

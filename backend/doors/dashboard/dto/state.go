@@ -1,6 +1,8 @@
 package dto
 
 import (
+	"encoding/json"
+
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
 	"bridge/backend/core/needs"
@@ -8,7 +10,9 @@ import (
 
 // State is the answer of GET /api/state.
 type State struct {
-	Revision  int64          `json:"revision"` // 0 without a broker
+	Revision int64 `json:"revision"` // 0 without a broker
+	// Tag identifies this state in ?since=; "" if its changes cannot be asked for.
+	Tag       string         `json:"tag"`
 	Instance  Instance       `json:"instance"`
 	Broker    Broker         `json:"broker"`
 	Peers     []Peer         `json:"peers"`
@@ -24,6 +28,29 @@ type State struct {
 	// quiet hours; 0 if they are off (PGE-14).
 	NoticesFrom bridge.UnixMillis `json:"noticesFrom"`
 	Storage     StorageSum        `json:"storage"`
+}
+
+// StateChanges is the answer of GET /api/state?since=TAG if the state with that tag is still
+// known: messages and sessions that have not changed since then are only their ids.
+type StateChanges struct {
+	State
+	Since    string          `json:"since"` // the tag
+	Messages []Item[Message] `json:"messages"`
+	Peers    []Item[Peer]    `json:"peers"`
+}
+
+// Item is an item of a list, or the id of one that has not changed.
+type Item[T any] struct {
+	Unchanged string // the id; "" for one that has
+	Value     T
+}
+
+// MarshalJSON returns the id as a string, or the whole item.
+func (i Item[T]) MarshalJSON() ([]byte, error) {
+	if i.Unchanged != "" {
+		return json.Marshal(i.Unchanged)
+	}
+	return json.Marshal(i.Value)
 }
 
 // Prompting is the handling of sessions' permission prompts, and the answer of POST
