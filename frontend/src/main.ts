@@ -25,6 +25,9 @@ const shared = shareDrafts({ list: async () => (await api.drafts()).drafts, set:
 addEventListener('pagehide', shareWaiting);
 /** How long the first page of a browser waits for its drafts, in ms. */
 const PATIENCE = 300;
-const begin = () => void mount(App, { target: place });
+function begin() {
+  place.replaceChildren(); // the shell that index.html shows until now
+  mount(App, { target: place });
+}
 if (isNew) void Promise.race([shared, new Promise((r) => setTimeout(r, PATIENCE))]).then(begin);
 else begin();
