@@ -2,6 +2,7 @@
 // answers can be drawn, and how the owner looks at it.
 
 import { api, type Activity } from '../../lib/api';
+import { share } from '../../lib/share';
 
 const MINUTE = 60_000;
 
@@ -36,7 +37,7 @@ class Recent {
     this.#asking = true;
     const began = performance.now();
     try {
-      this.activity = await api.activity(Math.max(0, Math.floor(this.#since)));
+      this.activity = share(this.activity, await api.activity(Math.max(0, Math.floor(this.#since))));
       this.problem = '';
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);

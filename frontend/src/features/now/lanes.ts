@@ -11,8 +11,20 @@ import { askWords, answererWords } from '../approvals/approvals';
 import { duration, isEnded, titleOf } from '../runs/runs';
 import { byProject } from '../sessions/sessions';
 
+/** The part of a session that the picture depends on. */
+export type LanePeer = Pick<Peer, 'id' | 'name' | 'agent' | 'cwd' | 'state'>;
+
+/** Returns the part of a session that the picture depends on. */
+export const lanePeer = ({ id, name, agent, cwd, state }: Peer): LanePeer => ({
+  id,
+  name,
+  agent,
+  cwd,
+  state,
+});
+
 export interface Facts {
-  peers: Peer[];
+  peers: LanePeer[];
   runs: Run[];
   approvals: Approval[];
   questions: Question[];
@@ -185,7 +197,7 @@ function partners(name: string, facts: Facts, v: View): Set<string> {
 }
 
 /** Who has a lane, in the order of the menu, which does not change by what they do. */
-function choose(facts: Facts, v: View): { peers: Peer[]; folded: Picture['folded'] } {
+function choose(facts: Facts, v: View): { peers: LanePeer[]; folded: Picture['folded'] } {
   let peers = byProject(facts.peers).flatMap((group) => group.peers);
   if (v.about !== '') {
     const among = partners(v.about, facts, v);
@@ -330,7 +342,7 @@ class Drawing {
   }
 
   /** When it was at work; turns that would touch each other are one bar. */
-  work(peer: Peer): void {
+  work(peer: LanePeer): void {
     const row = this.#byName.get(peer.name);
     if (row === undefined) return;
     const { now } = this.v;

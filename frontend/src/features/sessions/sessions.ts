@@ -5,8 +5,10 @@ import { projectName } from '../../lib/path';
 import { byName } from '../../lib/text';
 
 /** The live sessions by project folder, both in alphabetical order. */
-export function byProject(peers: Peer[]): { project: string; folder: string; peers: Peer[] }[] {
-  const groups = new Map<string, Peer[]>();
+export function byProject<P extends Pick<Peer, 'cwd' | 'name'>>(
+  peers: P[],
+): { project: string; folder: string; peers: P[] }[] {
+  const groups = new Map<string, P[]>();
   for (const peer of peers) groups.set(peer.cwd, [...(groups.get(peer.cwd) ?? []), peer]);
   return [...groups]
     .map(([folder, members]) => ({
