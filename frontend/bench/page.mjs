@@ -28,7 +28,7 @@ async function load() {
   let states = 0;
   page.on('request', (request) => (states += Number(new URL(request.url()).pathname === '/api/state')));
   await page.goto(`${origin}/#/overview`);
-  await page.locator('main [data-session]').first().waitFor({ state: 'attached' });
+  await page.locator('main :is([data-session], details.quiet)').first().waitFor({ state: 'attached' });
   const paint = await page.evaluate(
     () =>
       new Promise((done) =>

@@ -35,6 +35,33 @@ test('DSK-06 a new message appears without reload, with its delivery strip', asy
   expect(await page.evaluate(() => 'neverReloaded' in window)).toBe(true);
 });
 
+test('PGE-12 messages outside the view follow within two seconds, and at once when they are near', async ({
+  page,
+}) => {
+  await page.setViewportSize({ width: 1280, height: 240 });
+  await open(page, 'overview');
+  const rows = page.locator('main section[aria-labelledby=stream] ol');
+  const began = Date.now();
+  await rows.evaluate((list) => {
+    const counted = Object.assign(window, { updates: 0 });
+    new MutationObserver(() => counted.updates++).observe(list, { childList: true });
+  });
+  const texts = Array.from({ length: 6 }, (_, i) => unique(`outside the view ${i}`));
+  for (const text of texts) {
+    const fetched = page.waitForResponse((response) => response.url().includes('/api/state?since='));
+    await tellEveryone(page, text);
+    await fetched;
+  }
+  for (const text of texts) await expect(rows.locator('li', { hasText: text })).toHaveCount(1);
+  const updates = await page.evaluate(() => (window as unknown as { updates: number }).updates);
+  expect(updates).toBeLessThanOrEqual(Math.ceil((Date.now() - began) / 2000));
+
+  await rows.scrollIntoViewIfNeeded();
+  const text = unique('in the view');
+  await tellEveryone(page, text);
+  await expect(rows.locator('li', { hasText: text })).toBeVisible();
+});
+
 test('DSK-06 the sessions of a demo talk by themselves, and the page shows it', async ({ page }) => {
   const { url, child } = await start(BINARY, ['demo', '--no-open', '--port', '0']);
   try {

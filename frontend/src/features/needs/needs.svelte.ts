@@ -2,6 +2,7 @@
 
 import { api, type Need } from '../../lib/api';
 import { page } from '../../lib/page.svelte';
+import { share } from '../../lib/share';
 import { pressing, stillThere, waitingSessions } from './needs';
 
 class Needs {
@@ -11,9 +12,14 @@ class Needs {
   problem = $state('');
   /** Put away here, and the state of it is not fetched yet. */
   #leaving: string[] = $state.raw([]);
-  open = $derived(
-    stillThere(page.state?.needs ?? [], page.now).filter((need) => !this.#leaving.includes(need.id)),
-  );
+  #before: Need[] = [];
+  /** The same list until a need changes: notices and rows follow it. */
+  open = $derived.by(() => {
+    const open = stillThere(page.state?.needs ?? [], page.now).filter(
+      ({ id }) => !this.#leaving.includes(id),
+    );
+    return (this.#before = share(this.#before, open));
+  });
   /** What badges count. */
   pressing = $derived(pressing(this.open));
   #waiting = $derived(waitingSessions(this.open));
