@@ -62,6 +62,18 @@ test('PGE-12 messages outside the view follow within two seconds, and at once wh
   await expect(rows.locator('li', { hasText: text })).toBeVisible();
 });
 
+test('PGE-12 a new message fetches the state and the marks of the picture alone', async ({ page }) => {
+  await page.clock.setFixedTime(new Date()); // the numbers are fetched each minute
+  await open(page, 'overview');
+  await expect(page.getByText('Messages an hour')).toBeVisible(); // fetched after the state
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  const text = unique('one event');
+  await tellEveryone(page, text);
+  await expect(page.locator('main [data-message]', { hasText: text })).toBeVisible();
+  expect(asked.filter((path) => path !== '/api/activity')).toEqual(['/api/state']);
+});
+
 test('DSK-06 the sessions of a demo talk by themselves, and the page shows it', async ({ page }) => {
   const { url, child } = await start(BINARY, ['demo', '--no-open', '--port', '0']);
   try {
