@@ -125,10 +125,10 @@ type childRow struct {
 }
 
 var table = map[bridge.AgentKind]row{
-	bridge.Claude:      claude,
-	bridge.Codex:       codex,
-	bridge.OpenCode:    opencode,
-	bridge.Antigravity: antigravity,
+	bridge.Claude:      hookRow,
+	bridge.Codex:       queueRow,
+	bridge.OpenCode:    pluginRow,
+	bridge.Antigravity: noneRow,
 }
 
 // Route is the way of the owner's messages: the transport, and a description for

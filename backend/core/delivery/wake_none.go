@@ -1,7 +1,8 @@
 package delivery
 
-// antigravity receives all mail through its hooks and cannot be woken (CHT-08).
-var antigravity = row{
+// noneRow is the row of antigravity. It receives all mail through its hooks and cannot
+// be woken (CHT-08).
+var noneRow = row{
 	server: "end antigravity and continue the session",
 	asleep: "an idle antigravity session cannot be woken",
 	mail: []line{

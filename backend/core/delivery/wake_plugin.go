@@ -1,8 +1,8 @@
 package delivery
 
-// opencode receives all mail through its plugin, which starts a turn of an idle session
-// (CHT-07).
-var opencode = row{
+// pluginRow is the row of opencode. It receives all mail through its plugin, which
+// starts a turn of an idle session (CHT-07).
+var pluginRow = row{
 	waker:  PluginWaker,
 	server: "end opencode and continue the session",
 	mail: []line{

@@ -2,10 +2,10 @@ package delivery
 
 import "bridge/backend/core/chat"
 
-// codex receives the owner's messages, also those to a child, through its own queue
-// after the end of a turn. Other mail comes through its hooks; while it is idle, a
-// queue entry requests a turn (CHT-04).
-var codex = row{
+// queueRow is the row of codex. It receives the owner's messages, also those to a
+// child, through its own queue after the end of a turn. Other mail comes through its
+// hooks; while it is idle, a queue entry requests a turn (CHT-04).
+var queueRow = row{
 	waker:  QueueWaker,
 	server: "end codex and continue the session with `codex resume`",
 	owner: []line{

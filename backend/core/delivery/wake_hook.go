@@ -2,9 +2,9 @@ package delivery
 
 import "bridge/backend/core/chat"
 
-// claude receives the owner's messages through its channel, or else its mod, or else
-// its hooks. A hook that waits in the background wakes it (CHT-03, CHT-20).
-var claude = row{
+// hookRow is the row of claude. It receives the owner's messages through its channel,
+// or else its mod, or else its hooks. A hook that waits in the background wakes it (CHT-03, CHT-20).
+var hookRow = row{
 	waker:  HookWaker,
 	server: "enter /mcp in the session, choose bridge, then Reconnect",
 	owner: []line{{
