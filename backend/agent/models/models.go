@@ -46,7 +46,7 @@ type Book struct {
 	Now   func() time.Time
 
 	models cache[list]
-	usage  cache[api.AgentUsage]
+	usage  cache[account]
 }
 
 // list holds a CLI's models; whole means that it accepts no others.
@@ -56,10 +56,17 @@ type list struct {
 	note   string
 }
 
+// account holds the used part of an account's limits.
+type account struct {
+	plan   string
+	limits []api.Limit
+	note   string
+}
+
 // asker holds the queries of one kind; nil if it has no such command.
 type asker struct {
 	models func(ctx context.Context, program string, env []string) (list, error)
-	usage  func(ctx context.Context, program string, env []string) (api.AgentUsage, error)
+	usage  func(ctx context.Context, program string, env []string) (account, error)
 }
 
 var askers = map[bridge.AgentKind]asker{
@@ -140,11 +147,11 @@ func (b *Book) Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResul
 		if ask == nil {
 			return usage
 		}
-		answer, err := b.usage.get(ctx, string(kind)+"\x00"+program, keepUsage, b.Now, func(ctx context.Context) (api.AgentUsage, error) {
+		answer, err := b.usage.get(ctx, string(kind)+"\x00"+program, keepUsage, b.Now, func(ctx context.Context) (account, error) {
 			return ask(ctx, program, b.environment())
 		})
-		usage.AsOf, usage.Plan, usage.Note = answer.asOf.UnixMilli(), answer.value.Plan, answer.value.Note
-		usage.Limits = append(usage.Limits, answer.value.Limits...)
+		usage.AsOf, usage.Plan, usage.Note = answer.asOf.UnixMilli(), answer.value.plan, answer.value.note
+		usage.Limits = append(usage.Limits, answer.value.limits...)
 		if err != nil {
 			usage.Note = "it did not tell: " + err.Error()
 		}
@@ -157,11 +164,11 @@ func (b *Book) Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResul
 // view must start no program.
 func (b *Book) CachedUsage() []api.AgentUsage {
 	told := map[bridge.AgentKind]api.AgentUsage{}
-	b.usage.each(func(key string, found answer[api.AgentUsage]) {
+	b.usage.each(func(key string, found answer[account]) {
 		name, _, _ := strings.Cut(key, "\x00")
 		kind := bridge.AgentKind(name)
 		if asOf := found.asOf.UnixMilli(); found.err == nil && asOf >= told[kind].AsOf {
-			told[kind] = api.AgentUsage{Agent: kind, AsOf: asOf, Plan: found.value.Plan, Note: found.value.Note, Limits: append([]api.Limit{}, found.value.Limits...)}
+			told[kind] = api.AgentUsage{Agent: kind, AsOf: asOf, Plan: found.value.plan, Note: found.value.note, Limits: append([]api.Limit{}, found.value.limits...)}
 		}
 	})
 	kept := []api.AgentUsage{}

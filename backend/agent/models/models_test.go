@@ -98,7 +98,7 @@ func TestJOB_21_WhatWasToldOfLimitsIsToldAgainWithoutAsking(t *testing.T) {
 	if claude, codex := asked(bridge.Claude), asked(bridge.Codex); claude != 1 || codex != 0 {
 		t.Errorf("claude was started %d times, codex %d times", claude, codex)
 	}
-	b.usage.answers["codex\x00/bin/codex"] = answer[api.AgentUsage]{err: context.DeadlineExceeded, asOf: now}
+	b.usage.answers["codex\x00/bin/codex"] = answer[account]{err: context.DeadlineExceeded, asOf: now}
 	if got := b.CachedUsage(); len(got) != 1 || got[0].Agent != bridge.Claude {
 		t.Errorf("beside a failure: %+v", got)
 	}
