@@ -79,7 +79,7 @@ func (p *activity) consumeHandedOver(ctx context.Context, s *session.Session, ev
 func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool) error {
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
-	wakes := box != nil && box.Hooks.Open() && delivery.WakerOf(s.Kind) == delivery.HookWaker // no function judges those of others
+	wakes := box != nil && box.Hooks.Open() && delivery.WakerOf(s.Kind) == bridge.HookWaker // no function judges those of others
 	if box == nil || !all && !box.Open() && !wakes {
 		p.Unlock()
 		return nil

@@ -8,7 +8,7 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
-// channels is the part of the broker that gives mail to claude's channels (reach.HookWaker).
+// channels is the part of the broker that gives mail to claude's channels (bridge.HookWaker).
 type channels struct{ *core }
 
 // take leases the mail to push into a session's channel (CHT-03). A push has no answer,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bridge/backend/broker/presence"
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
 	"bridge/backend/core/mail"
 	"bridge/backend/core/session"
@@ -61,7 +62,7 @@ func (p *hooks) hook(ctx context.Context, l *link, call session.HookCall) (sessi
 // wakesByStop reports whether text for this call would wake an idle session: opencode's
 // plugin repeats the end of the turn when it is notified of mail.
 func (p *hooks) wakesByStop(s *session.Session, call session.HookCall) bool {
-	return call.Event.EndsTurn() && delivery.WakerOf(s.Kind) == delivery.PluginWaker && !p.IsBusy(s)
+	return call.Event.EndsTurn() && delivery.WakerOf(s.Kind) == bridge.PluginWaker && !p.IsBusy(s)
 }
 
 // callerOf finds the live session of a hook's call, nil if there is none. It persists

@@ -10,7 +10,7 @@ import (
 )
 
 // queues is the part of the broker that wakes idle codex sessions by codex's own queue
-// (reach.QueueWaker).
+// (bridge.QueueWaker).
 type queues struct{ *core }
 
 // noteQueueLocked records the queue's last result for the diagnostics (CHT-19).

@@ -13,7 +13,7 @@ import (
 )
 
 // wakeHooks is the part of the broker that wakes idle claude sessions by hooks that wait
-// in the background (reach.HookWaker).
+// in the background (bridge.HookWaker).
 type wakeHooks struct{ *core }
 
 // wakeWait serves a wake hook that waits in the background of an idle claude session. It

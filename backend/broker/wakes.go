@@ -26,7 +26,7 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 	now := p.nowMillis()
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
-	if box == nil || delivery.WakerOf(s.Kind) != delivery.HookWaker {
+	if box == nil || delivery.WakerOf(s.Kind) != bridge.HookWaker {
 		p.Unlock()
 		return nil, nil
 	}

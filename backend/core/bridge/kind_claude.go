@@ -4,17 +4,21 @@ package bridge
 const Claude AgentKind = "claude"
 
 var claude = Traits{
-	Kind:            Claude,
-	Program:         "claude",
-	Package:         "claude-code",
-	Tried:           [2]string{"2.1.329", "2.1.329"},
-	Data:            DataFolder{Variable: "CLAUDE_CONFIG_DIR", Default: []string{".claude"}},
-	SessionVariable: "CLAUDE_CODE_SESSION_ID",
-	FolderVariable:  "CLAUDE_PROJECT_DIR",
-	Channel:         true,
-	Mod:             true,
-	Registry:        true,
-	Prompts:         PromptTraits{HooksShowOutcome: true, ChildHidden: true},
+	Kind:    Claude,
+	Program: "claude",
+	Package: "claude-code",
+	Tried:   [2]string{"2.1.329", "2.1.329"},
+	Data:    DataFolder{Variable: "CLAUDE_CONFIG_DIR", Default: []string{".claude"}},
+	MCP: MCPTraits{
+		SessionVariable: "CLAUDE_CODE_SESSION_ID",
+		FolderVariable:  "CLAUDE_PROJECT_DIR",
+		Restart:         "enter /mcp in the session, choose bridge, then Reconnect",
+	},
+	Channel:  true,
+	Mod:      true,
+	Registry: true,
+	Waker:    HookWaker,
+	Prompts:  PromptTraits{HooksShowOutcome: true, ChildHidden: true},
 	Jobs: JobTraits{
 		OwnRulesForEdit: true,
 		// They lead back to the claude that started the process.

@@ -10,8 +10,10 @@ var codex = Traits{
 	Serves:           []string{"app-server"},
 	Tried:            [2]string{"0.160.1", "0.169.0"},
 	Data:             DataFolder{Variable: "CODEX_HOME", Default: []string{".codex"}},
+	MCP:              MCPTraits{Restart: "end codex and continue the session with `codex resume`"},
 	BackgroundServer: true,
 	Terminal:         TerminalOfServers,
+	Waker:            QueueWaker,
 	Jobs: JobTraits{
 		Marks: []string{"CODEX_CI", "CODEX_SANDBOX*", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"},
 	},

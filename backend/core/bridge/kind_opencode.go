@@ -11,8 +11,10 @@ var openCode = Traits{
 	Tried:        [2]string{"1.18.33", "1.18.33"},
 	MajorOnly:    true, // another one does not load the same plugin
 	Data:         DataFolder{Variable: "XDG_DATA_HOME", Default: []string{".local", "share"}, Within: "opencode"},
+	MCP:          MCPTraits{Restart: "end opencode and continue the session"},
 	SharedServer: true,
 	Terminal:     TerminalOfPlugin,
+	Waker:        PluginWaker,
 	Prompts:      PromptTraits{Free: true, RefusesAll: true, Pattern: true},
 	Jobs: JobTraits{
 		// OPENCODE_SERVER_* holds its server's password.

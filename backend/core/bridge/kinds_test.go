@@ -26,6 +26,7 @@ func TestKND_07_EachKindHasItsTraits(t *testing.T) {
 				"a folder of the registry":                !traits.Registry || len(traits.Data.Default) > 0,
 				"a registry that shows hidden dialogs":    !traits.Prompts.ChildHidden || traits.Registry,
 				"a command of the background server":      !traits.BackgroundServer || len(traits.Serves) > 0,
+				"how its MCP server starts again":         traits.MCP.Restart != "",
 				"a terminal whose conversations are told": !traits.SharedServer || traits.Terminal == TerminalOfPlugin,
 			} {
 				if !is {
@@ -64,8 +65,8 @@ func TestKND_07_APropertyIsThatOfItsKinds(t *testing.T) {
 		{"Channel", func(t Traits) bool { return t.Channel }, []AgentKind{Claude}},
 		{"Mod", func(t Traits) bool { return t.Mod }, []AgentKind{Claude}},
 		{"Registry", func(t Traits) bool { return t.Registry }, []AgentKind{Claude}},
-		{"SessionVariable", func(t Traits) bool { return t.SessionVariable != "" }, []AgentKind{Claude}},
-		{"FolderVariable", func(t Traits) bool { return t.FolderVariable != "" }, []AgentKind{Claude}},
+		{"SessionVariable", func(t Traits) bool { return t.MCP.SessionVariable != "" }, []AgentKind{Claude}},
+		{"FolderVariable", func(t Traits) bool { return t.MCP.FolderVariable != "" }, []AgentKind{Claude}},
 		{"BackgroundServer", func(t Traits) bool { return t.BackgroundServer }, []AgentKind{Codex}},
 		{"SharedServer", func(t Traits) bool { return t.SharedServer }, []AgentKind{OpenCode}},
 		{"TerminalOfServers", func(t Traits) bool { return t.Terminal == TerminalOfServers }, []AgentKind{Codex}},

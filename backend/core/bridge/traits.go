@@ -19,9 +19,7 @@ type Traits struct {
 
 	// Data is where the CLI keeps its sessions.
 	Data DataFolder
-	// SessionVariable and FolderVariable name the variables in which the CLI gives its
-	// MCP servers the session's id and its working folder.
-	SessionVariable, FolderVariable string
+	MCP  MCPTraits
 
 	Channel bool // shows the notifications of a channel
 	Mod     bool // its plugin is a mod that enters the owner's messages
@@ -35,6 +33,7 @@ type Traits struct {
 	// plugin in that process tells them apart.
 	SharedServer bool
 	Terminal     Terminal
+	Waker        Waker
 
 	Prompts PromptTraits
 	Jobs    JobTraits
@@ -63,6 +62,27 @@ const (
 	// text only if a person entered it.
 	TerminalOfPlugin
 )
+
+// Waker is the mechanism that starts a turn of an idle session of a kind.
+type Waker int
+
+// The wakers.
+const (
+	NoWaker     Waker = iota // none: the session reads at its next turn
+	HookWaker                // a hook that waits in the background, or the session's channel
+	QueueWaker               // the CLI's own queue
+	PluginWaker              // the host's plugin
+)
+
+// MCPTraits are the properties of a kind as the host of Bridge's MCP server.
+type MCPTraits struct {
+	// SessionVariable and FolderVariable name the variables in which the CLI gives its
+	// MCP servers the session's id and its working folder.
+	SessionVariable, FolderVariable string
+	// Restart is how a person starts the MCP server of a session again. It completes the
+	// sentence "To start the server again, ".
+	Restart string
+}
 
 // PromptTraits are the properties of a kind's permission prompts.
 type PromptTraits struct {

@@ -3,6 +3,7 @@ package delivery
 import (
 	"strings"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/proof"
 )
 
@@ -43,10 +44,10 @@ func (f Facts) withoutSteps(l line) line {
 	return l
 }
 
-// hasBrokenWake reports whether the kind's waker is broken. The channel of a claude is
+// hasBrokenWake reports whether the kind's waker is broken. A channel is
 // another way, which no proof tries.
 func (f Facts) hasBrokenWake() bool {
-	return WakerOf(f.Kind) != NoWaker && !f.Channel && f.Broken.Has(proof.Wake)
+	return WakerOf(f.Kind) != bridge.NoWaker && !f.Channel && f.Broken.Has(proof.Wake)
 }
 
 // since fills in the version since which a route is broken.
@@ -109,7 +110,7 @@ func (f Facts) unwoken() line {
 
 // childRow returns how words reach the native children of the session.
 func (f Facts) childRow() childRow {
-	child := table[f.Kind].child
+	child := rowOf(f.Kind).child
 	if child.transport == "" || !f.Broken.Has(proof.ToChild) {
 		return child
 	}

@@ -1,9 +1,9 @@
 // Package delivery is the table of how messages reach a session or its native child. It
-// depends on the agent's kind and on whether the session is busy or idle. From facts it
-// derives the transport, the wake of an idle session, and the sentences about both
-// (seed 1; rows CHT-03, CHT-04, CHT-07, CHT-08, CHT-10, CHT-18, CHT-20). The broker
-// acts on it and the page shows it. Each kind has a file and a row. The package does no
-// I/O.
+// depends on what wakes an idle session of the agent's kind (the trait Waker), and on
+// whether the session is busy or idle. From facts it derives the transport, the wake of an
+// idle session, and the sentences about both (seed 1; rows CHT-03, CHT-04, CHT-07, CHT-08,
+// CHT-10, CHT-18, CHT-20). The broker acts on it and the page shows it. Each waker has a
+// file and a row. The package does no I/O.
 package delivery
 
 import (
@@ -60,29 +60,16 @@ const (
 	WakeNone   Wake = "none"   // it waits for the session's own next turn
 )
 
-// Waker is the mechanism that starts a turn of an idle session of a kind.
-type Waker int
-
-// The wakers.
-const (
-	NoWaker     Waker = iota // none: the session reads at its next turn
-	HookWaker                // a hook that waits in the background, or the session's channel
-	QueueWaker               // the CLI's own queue
-	PluginWaker              // the host's plugin
-)
-
-// row is the entry of one kind. Texts name the session {name} and the kind {kind}.
+// row is the entry of the kinds with one waker. Texts name the session {name} and the kind {kind}.
 type row struct {
 	owner  []line // only for the owner's messages, before those of mail, best first
 	taken  []line // shown after the CLI's queue accepted the owner's message
 	mail   []line // best first; the last is always open
 	child  childRow
-	waker  Waker
 	asleep string // why an idle one cannot be woken, "" if the waker can
-	server string // how a session restarts its MCP server
 }
 
-// line is one way to a session of a kind.
+// line is one way to a session.
 type line struct {
 	open func(Facts) bool
 
@@ -114,7 +101,7 @@ func (f Facts) fill(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "{kind}", string(f.Kind)), "{name}", f.Name)
 }
 
-// childRow is the entry of a kind for native children.
+// childRow is the entry for native children.
 type childRow struct {
 	transport chat.Transport // "" if only a note to the parent reaches them
 	words     string
@@ -124,11 +111,22 @@ type childRow struct {
 	hint      string // precedes the sentence about a note
 }
 
-var table = map[bridge.AgentKind]row{
-	bridge.Claude:      hookRow,
-	bridge.Codex:       queueRow,
-	bridge.OpenCode:    pluginRow,
-	bridge.Antigravity: noneRow,
+// rows holds the row of each waker.
+var rows = map[bridge.Waker]row{
+	bridge.HookWaker:   hookRow,
+	bridge.QueueWaker:  queueRow,
+	bridge.PluginWaker: pluginRow,
+	bridge.NoWaker:     noneRow,
+}
+
+// rowOf returns the row of a kind. It returns the zero value for the owner and for an
+// unknown kind.
+func rowOf(kind bridge.AgentKind) row {
+	traits := bridge.TraitsOf(kind)
+	if traits.Kind == "" {
+		return row{}
+	}
+	return rows[traits.Waker]
 }
 
 // Route is the way of the owner's messages: the transport, and a description for
@@ -144,7 +142,7 @@ type Route struct {
 // To returns the way of the owner's message to a session, or to the native child with
 // that id. No way interrupts a turn (CHT-03 to CHT-10).
 func To(f Facts, child, body string) Route {
-	r := table[f.Kind]
+	r := rowOf(f.Kind)
 	r.child = f.childRow()
 	switch {
 	case child != "" && r.child.transport == chat.Native:
@@ -203,7 +201,7 @@ func (f Facts) mail() line {
 	if l, is := f.withoutBroken(); is {
 		return f.withoutSteps(l)
 	}
-	return f.withoutSteps(first(table[f.Kind].mail, f))
+	return f.withoutSteps(first(rowOf(f.Kind).mail, f))
 }
 
 // first returns the best available way.
@@ -216,17 +214,17 @@ func first(lines []line, f Facts) line {
 	return line{}
 }
 
-// WakerOf returns the waker of that kind.
-func WakerOf(kind bridge.AgentKind) Waker { return table[kind].waker }
+// WakerOf returns what wakes an idle session of that kind.
+func WakerOf(kind bridge.AgentKind) bridge.Waker { return bridge.TraitsOf(kind).Waker }
 
 // ServerEnded returns the effects of an ended MCP server on a session, and how to
 // restart the server (RWM-25).
 func ServerEnded(kind bridge.AgentKind) string {
-	return "Its MCP server has ended, so it has no tools of Bridge, and only its hooks bring mail. To start the server again, " + table[kind].server + "."
+	return "Its MCP server has ended, so it has no tools of Bridge, and only its hooks bring mail. To start the server again, " + bridge.TraitsOf(kind).MCP.Restart + "."
 }
 
 // NeverWakes returns why no idle session of that kind can be woken, or "".
-func NeverWakes(kind bridge.AgentKind) string { return table[kind].asleep }
+func NeverWakes(kind bridge.AgentKind) string { return Facts{Kind: kind}.fill(rowOf(kind).asleep) }
 
 // CanWake reports whether the kind's waker is available for this session. A failed wake
 // may be retried.
@@ -235,11 +233,11 @@ func CanWake(f Facts) bool {
 		return false
 	}
 	switch WakerOf(f.Kind) {
-	case HookWaker:
+	case bridge.HookWaker:
 		return f.Channel || f.Waiting
-	case QueueWaker:
+	case bridge.QueueWaker:
 		return f.SessionID != "" && f.Hooks
-	case PluginWaker:
+	case bridge.PluginWaker:
 		return f.Plugin
 	default:
 		return false
@@ -271,7 +269,7 @@ func WordsOf(f Facts) Words {
 		Obstacle: obstacle(f),
 		Child: ChildWords{
 			Direct: child.transport == chat.Native,
-			Brief:  child.brief,
+			Brief:  f.fill(child.brief),
 			Limit:  f.fill(child.limit),
 			Hint:   f.fill(child.hint+"The note is mail for {name}. ") + Note(f),
 		},
@@ -283,7 +281,7 @@ func wokenBy(f Facts) string {
 	switch {
 	case f.hasBrokenWake():
 		return f.since(proof.Wake, "none: its wake is broken since {since}")
-	case WakerOf(f.Kind) == NoWaker:
+	case WakerOf(f.Kind) == bridge.NoWaker:
 		return f.fill("none: an idle {kind} reads at its next turn")
 	case f.AutoWake:
 		return "any mail that may wake; auto-wake is on"

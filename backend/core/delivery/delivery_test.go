@@ -127,7 +127,7 @@ func TestCHT_03_CHT_04_CHT_07_CHT_08_CHT_18_CHT_20_TransportTable(t *testing.T) 
 // Whatever is known of a session, every sentence is there and complete.
 func TestCHT_02_NoSentenceIsMissingOrHasAHole(t *testing.T) {
 	for _, kind := range bridge.Kinds() {
-		if _, has := table[kind]; !has {
+		if len(rowOf(kind).mail) == 0 {
 			t.Fatalf("%s has no row", kind)
 		}
 		for bits := range 1 << 10 {
@@ -265,12 +265,12 @@ func TestCHT_19_WhatKeepsMailFromItsBestWay(t *testing.T) {
 }
 
 func TestCHT_03_CHT_04_CHT_07_CHT_08_WhatWakesEachKind(t *testing.T) {
-	want := map[bridge.AgentKind]Waker{bridge.Claude: HookWaker, bridge.Codex: QueueWaker, bridge.OpenCode: PluginWaker, bridge.Antigravity: NoWaker}
+	want := map[bridge.AgentKind]bridge.Waker{bridge.Claude: bridge.HookWaker, bridge.Codex: bridge.QueueWaker, bridge.OpenCode: bridge.PluginWaker, bridge.Antigravity: bridge.NoWaker}
 	for kind, waker := range want {
 		if got := WakerOf(kind); got != waker {
 			t.Errorf("%s is woken by %d, want %d", kind, got, waker)
 		}
-		if got := NeverWakes(kind); (got != "") != (waker == NoWaker) {
+		if got := NeverWakes(kind); (got != "") != (waker == bridge.NoWaker) {
 			t.Errorf("%s cannot be woken: %q", kind, got)
 		}
 	}

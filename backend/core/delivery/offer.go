@@ -19,18 +19,19 @@ type Offer struct {
 // OfferOf returns the offer of a kind. It is derived from the table of deliveries, and
 // empty for an unknown kind.
 func OfferOf(kind bridge.AgentKind) Offer {
-	r, known := table[kind]
-	if !known {
+	traits := bridge.TraitsOf(kind)
+	if traits.Kind == "" {
 		return Offer{}
 	}
-	return Offer{Mail: r.mailPhrase(), Wake: wakePhrases[r.waker], Words: r.wordsPhrase(), Children: r.childPhrase()}
+	r := rows[traits.Waker]
+	return Offer{Mail: r.mailPhrase(), Wake: wakePhrases[traits.Waker], Words: r.wordsPhrase(), Children: r.childPhrase()}
 }
 
-var wakePhrases = map[Waker]string{
-	NoWaker:     "no: mail waits for the next turn",
-	HookWaker:   "by a waiting hook, or its channel",
-	QueueWaker:  "by its own queue, within 10 seconds",
-	PluginWaker: "by its plugin",
+var wakePhrases = map[bridge.Waker]string{
+	bridge.NoWaker:     "no: mail waits for the next turn",
+	bridge.HookWaker:   "by a waiting hook, or its channel",
+	bridge.QueueWaker:  "by its own queue, within 10 seconds",
+	bridge.PluginWaker: "by its plugin",
 }
 
 func (r row) mailPhrase() string {

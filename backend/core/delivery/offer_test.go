@@ -13,7 +13,7 @@ func TestKND_07_TheOfferIsThatOfTheTable(t *testing.T) {
 		if got.Mail == "" || got.Wake == "" || got.Words == "" || got.Children == "" {
 			t.Errorf("%s: %+v", kind, got)
 		}
-		if sleeps := NeverWakes(kind) != ""; sleeps != (got.Wake == wakePhrases[NoWaker]) {
+		if sleeps := NeverWakes(kind) != ""; sleeps != (got.Wake == wakePhrases[bridge.NoWaker]) {
 			t.Errorf("%s: wake %q, never wakes: %t", kind, got.Wake, sleeps)
 		}
 		direct := WordsOf(Facts{Kind: kind, Name: "it", SessionID: "s", Hooks: true, Plugin: true}).Child.Direct

@@ -2,11 +2,10 @@ package delivery
 
 import "bridge/backend/core/chat"
 
-// hookRow is the row of claude. It receives the owner's messages through its channel,
-// or else its mod, or else its hooks. A hook that waits in the background wakes it (CHT-03, CHT-20).
+// hookRow is the row of a kind that receives the owner's messages through its channel,
+// or else its mod, or else its hooks. A hook that waits in the background wakes it
+// (CHT-03, CHT-20).
 var hookRow = row{
-	waker:  HookWaker,
-	server: "enter /mcp in the session, choose bridge, then Reconnect",
 	owner: []line{{
 		open: func(f Facts) bool { return f.Mod && !f.Channel }, transport: chat.Bridge, refuses: chat.ModRefusal,
 		words: sentence{
@@ -40,8 +39,8 @@ var hookRow = row{
 }
 
 const (
-	// wakeCaveat is claude's own statement about the text of a wake hook.
-	wakeCaveat  = "By a wake hook claude tells its model that the text is no user input."
+	// wakeCaveat is the CLI's own statement about the text of a wake hook.
+	wakeCaveat  = "By a wake hook {kind} tells its model that the text is no user input."
 	wokenByHook = "; while it is idle, a waiting hook wakes it when the wake policy allows it. " + wakeCaveat
 	modWords    = "Its mod enters your words as prompts of yours when its turn has ended. Mail of other sessions comes by its hooks, at the next " + mailSteps
 )

@@ -1,10 +1,8 @@
 package delivery
 
-// pluginRow is the row of opencode. It receives all mail through its plugin, which
+// pluginRow is the row of a kind that receives all mail through its plugin, which
 // starts a turn of an idle session (CHT-07).
 var pluginRow = row{
-	waker:  PluginWaker,
-	server: "end opencode and continue the session",
 	mail: []line{
 		{
 			open: func(f Facts) bool { return f.Plugin }, way: ByPlugin, wake: WakeOpen,

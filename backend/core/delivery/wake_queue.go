@@ -2,12 +2,10 @@ package delivery
 
 import "bridge/backend/core/chat"
 
-// queueRow is the row of codex. It receives the owner's messages, also those to a
+// queueRow is the row of a kind that receives the owner's messages, also those to a
 // child, through its own queue after the end of a turn. Other mail comes through its
 // hooks; while it is idle, a queue entry requests a turn (CHT-04).
 var queueRow = row{
-	waker:  QueueWaker,
-	server: "end codex and continue the session with `codex resume`",
 	owner: []line{
 		{
 			open: func(f Facts) bool { return f.SessionID == "" }, transport: chat.Bridge,
@@ -15,7 +13,7 @@ var queueRow = row{
 		},
 		{
 			open: noHooks, transport: chat.Native,
-			words: always(toQueue + "if codex does not take it, it waits in the inbox until {name} looks there."),
+			words: always(toQueue + "if {kind} does not take it, it waits in the inbox until {name} looks there."),
 		},
 		{
 			open: func(f Facts) bool { return f.Failed }, transport: chat.Native,
@@ -31,7 +29,7 @@ var queueRow = row{
 	mail: []line{
 		{
 			open: noHooks, way: ByTools, wake: WakeNone,
-			detail: silent + "codex may not trust the hooks: " + again, words: inInbox,
+			detail: silent + "{kind} may not trust the hooks: " + again, words: inInbox,
 		},
 		{
 			open: func(f Facts) bool { return f.Failed }, way: ByHooks, wake: WakeFailed,
@@ -40,39 +38,39 @@ var queueRow = row{
 		},
 		{
 			open: func(f Facts) bool { return f.SessionID != "" && f.Threads }, way: ByHooks, wake: WakeOpen,
-			detail: byHooks + "; while it is idle, codex's queue wakes it when the wake policy allows it.", words: wokenByQueue,
+			detail: byHooks + "; while it is idle, {kind}'s queue wakes it when the wake policy allows it.", words: wokenByQueue,
 		},
 		{
 			open: func(f Facts) bool { return f.SessionID != "" }, way: ByHooks, wake: WakeSlow,
-			detail: byHooks + "; while it is idle, codex's queue wakes it within 10 seconds when the wake policy allows it: " + seldomQueue + ".",
+			detail: byHooks + "; while it is idle, {kind}'s queue wakes it within 10 seconds when the wake policy allows it: " + seldomQueue + ".",
 			words:  wokenByQueue,
 		},
 		sleeping,
 	},
 	child: childRow{
 		transport: chat.Native,
-		words:     "It goes to the child's own queue in codex; " + childAfterTurn,
-		taken:     "It is in the child's own queue in codex; " + childAfterTurn,
-		brief:     "direct input where codex takes it",
-		limit:     "codex takes words for a child only while its background server runs both; it reads them after its turn. Where codex takes none, a note to {name} carries them.",
-		hint:      "To the child: its own queue in codex. ",
+		words:     "It goes to the child's own queue in {kind}; " + childAfterTurn,
+		taken:     "It is in the child's own queue in {kind}; " + childAfterTurn,
+		brief:     "direct input where {kind} takes it",
+		limit:     "{kind} takes words for a child only while its background server runs both; it reads them after its turn. Where {kind} takes none, a note to {name} carries them.",
+		hint:      "To the child: its own queue in {kind}. ",
 	},
 }
 
 func threads(f Facts) bool { return f.Threads }
 
-var wokenByQueue = sentence{busy: busyHooks, idle: "A wake through codex's queue starts a turn of {name} with it, or its next turn shows it."}
+var wokenByQueue = sentence{busy: busyHooks, idle: "A wake through {kind}'s queue starts a turn of {name} with it, or its next turn shows it."}
 
 const (
-	toQueue   = "It goes to codex's queue; "
-	inQueue   = "It is in codex's queue; "
+	toQueue   = "It goes to {kind}'s queue; "
+	inQueue   = "It is in {kind}'s queue; "
 	afterTurn = "{name} reads it when its turn has ended."
 	atOnce    = "{name} reads it at once."
 	seldom    = "{name} reads it within 10 seconds: " + seldomQueue + "."
 
 	childAfterTurn = "the child reads it when its turn has ended."
 
-	// seldomQueue is why an idle codex may be slow: its poll interval is fixed, and no
+	// seldomQueue is why an idle session may be slow: its poll interval is fixed, and no
 	// public interface triggers an earlier poll.
-	seldomQueue = "codex looks at its queue every 10 seconds when it runs without its background server"
+	seldomQueue = "{kind} looks at its queue every 10 seconds when it runs without its background server"
 )

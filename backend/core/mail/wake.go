@@ -55,14 +55,14 @@ func WakeNow(m bridge.Message, s *session.Session, f delivery.Facts) Via {
 		return ""
 	}
 	switch delivery.WakerOf(f.Kind) {
-	case delivery.HookWaker:
+	case bridge.HookWaker:
 		if f.Channel {
 			return ViaChannel
 		}
 		return ViaWakeHook
-	case delivery.QueueWaker:
+	case bridge.QueueWaker:
 		return ViaQueue
-	case delivery.PluginWaker:
+	case bridge.PluginWaker:
 		return ViaPlugin
 	default:
 		return ""

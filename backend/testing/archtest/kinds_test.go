@@ -20,7 +20,6 @@ var kindsOwn = regexp.MustCompile(`claude|codex|opencode|antigravity`)
 // none may come. Those of tables have one line for each kind.
 var namingKinds = map[string]string{
 	"backend/core/hooks/hooks.go":                    "the table of hook formats",
-	"backend/core/delivery/delivery.go":              "the table of deliveries",
 	"backend/agent/clidata/clidata.go":               "the table of the agents' stores",
 	"backend/agent/driver/driver.go":                 "the table of drivers",
 	"backend/agent/models/models.go":                 "the table of queries for models",

@@ -148,15 +148,15 @@ func identify(getenv func(string) string, register *api.Register) {
 	register.AgentPID, register.HostKnown = hostProcess(register.Kind)
 	register.CLIDataDir = hook.CLIDataDir(register.Kind, getenv)
 	traits := bridge.TraitsOf(register.Kind)
-	if traits.SessionVariable != "" && register.SessionID == "" {
-		register.SessionID = getenv(traits.SessionVariable)
+	if traits.MCP.SessionVariable != "" && register.SessionID == "" {
+		register.SessionID = getenv(traits.MCP.SessionVariable)
 	}
 	if traits.Channel && register.HostKnown {
 		register.Channel = channelOpen(register.AgentPID)
 	}
 	register.Threads = traits.BackgroundServer && register.HostKnown && backgroundServer(getenv, register.Kind, register.AgentPID)
-	if register.Cwd == "" && traits.FolderVariable != "" {
-		register.Cwd = getenv(traits.FolderVariable)
+	if register.Cwd == "" && traits.MCP.FolderVariable != "" {
+		register.Cwd = getenv(traits.MCP.FolderVariable)
 	}
 	if register.Cwd == "" {
 		register.Cwd, _ = os.Getwd() // a removed folder is unknown
