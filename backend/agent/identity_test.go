@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"testing"
+
+	"bridge/backend/core/bridge"
 )
 
 func meta(t *testing.T, raw string) map[string]any {
@@ -12,6 +14,16 @@ func meta(t *testing.T, raw string) map[string]any {
 		t.Fatal(err)
 	}
 	return m
+}
+
+func codexIdentity(meta map[string]any) (sessionID, childID string, ok bool) {
+	caller := CallerOf(bridge.Codex, meta)
+	return caller.SessionID, caller.ChildID, caller.SessionID != ""
+}
+
+func claudeToolUse(meta map[string]any) (toolUseID string, ok bool) {
+	caller := CallerOf(bridge.Claude, meta)
+	return caller.ToolUseID, caller.ToolUseID != ""
 }
 
 func TestCodexIdentity(t *testing.T) {
@@ -32,23 +44,23 @@ func TestCodexIdentity(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			session, child, ok := CodexIdentity(meta(t, test.meta))
+			session, child, ok := codexIdentity(meta(t, test.meta))
 			if session != test.session || child != test.child || ok != test.ok {
 				t.Errorf("got %q, %q, %v", session, child, ok)
 			}
 		})
 	}
-	if _, _, ok := CodexIdentity(nil); ok {
+	if _, _, ok := codexIdentity(nil); ok {
 		t.Error("no meta is no identity")
 	}
 }
 
 func TestClaudeToolUse(t *testing.T) {
-	if id, ok := ClaudeToolUse(meta(t, `{"claudecode/toolUseId":"toolu_fake_2_0","progressToken":2}`)); id != "toolu_fake_2_0" || !ok {
+	if id, ok := claudeToolUse(meta(t, `{"claudecode/toolUseId":"toolu_fake_2_0","progressToken":2}`)); id != "toolu_fake_2_0" || !ok {
 		t.Errorf("got %q, %v", id, ok)
 	}
 	for _, raw := range []string{`{}`, `{"claudecode/toolUseId":""}`, `{"claudecode/toolUseId":7}`} {
-		if _, ok := ClaudeToolUse(meta(t, raw)); ok {
+		if _, ok := claudeToolUse(meta(t, raw)); ok {
 			t.Errorf("%s has no tool use id", raw)
 		}
 	}

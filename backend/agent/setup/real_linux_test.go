@@ -246,9 +246,9 @@ func TestMSG_11_RealClaude(t *testing.T) {
 	main := w.first("inbox of the main session", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] == nil })
 	child := w.first("inbox of the child", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] != nil })
 	for _, call := range []entry{main, child} {
-		toolUse, ok := agent.ClaudeToolUse(call.Meta)
+		toolUse := agent.CallerOf(bridge.Claude, call.Meta).ToolUseID
 		hook := w.first("PreToolUse of "+toolUse, func(e entry) bool { return e.Hook == "PreToolUse" && e.Call.ToolUseID == toolUse })
-		if !ok || (hook.Call.ChildID != "") != (call.Args["limit"] != nil) {
+		if toolUse == "" || (hook.Call.ChildID != "") != (call.Args["limit"] != nil) {
 			t.Errorf("call %+v is seen by hook %+v", call, hook)
 		}
 	}
@@ -303,13 +303,13 @@ func TestMSG_11_RealCodex(t *testing.T) {
 	}
 	root := w.first("start", func(e entry) bool { return e.Hook == "SessionStart" }).Call.SessionID
 	main := w.first("inbox of the main session", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] == nil })
-	if session, child, ok := agent.CodexIdentity(main.Meta); !ok || session != root || child != "" {
-		t.Errorf("the main session's call says %s, %s, %v", session, child, ok)
+	if caller := agent.CallerOf(bridge.Codex, main.Meta); caller.SessionID != root || caller.ChildID != "" {
+		t.Errorf("the main session's call says %+v", caller)
 	}
 	call := w.first("inbox of the child", func(e entry) bool { return e.Tool == "inbox" && e.Args["limit"] != nil })
-	session, child, ok := agent.CodexIdentity(call.Meta)
-	if !ok || session != root || child == "" {
-		t.Errorf("the child's call says %s, %s, %v", session, child, ok)
+	child := agent.CallerOf(bridge.Codex, call.Meta).ChildID
+	if session := agent.CallerOf(bridge.Codex, call.Meta).SessionID; session != root || child == "" {
+		t.Errorf("the child's call says %s, %s", session, child)
 	}
 	inside := w.first("hook inside the child", func(e entry) bool { return e.Hook == "PostToolUse" && e.Call.ChildID != "" })
 	if inside.Call.SessionID != root || inside.Call.ChildID != child {

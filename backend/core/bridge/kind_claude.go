@@ -12,6 +12,7 @@ var claude = Traits{
 	MCP: MCPTraits{
 		SessionVariable: "CLAUDE_CODE_SESSION_ID",
 		FolderVariable:  "CLAUDE_PROJECT_DIR",
+		Caller:          CallerTraits{ToolUse: [][]string{{"claudecode/toolUseId"}}}, // the hook with the same id names the agent
 		Restart:         "enter /mcp in the session, choose bridge, then Reconnect",
 	},
 	Channel:  true,

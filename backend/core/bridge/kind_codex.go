@@ -4,13 +4,19 @@ package bridge
 const Codex AgentKind = "codex"
 
 var codex = Traits{
-	Kind:             Codex,
-	Program:          "codex",
-	Package:          "codex",
-	Serves:           []string{"app-server"},
-	Tried:            [2]string{"0.160.1", "0.169.0"},
-	Data:             DataFolder{Variable: "CODEX_HOME", Default: []string{".codex"}},
-	MCP:              MCPTraits{Restart: "end codex and continue the session with `codex resume`"},
+	Kind:    Codex,
+	Program: "codex",
+	Package: "codex",
+	Serves:  []string{"app-server"},
+	Tried:   [2]string{"0.160.1", "0.169.0"},
+	Data:    DataFolder{Variable: "CODEX_HOME", Default: []string{".codex"}},
+	MCP: MCPTraits{
+		Restart: "end codex and continue the session with `codex resume`",
+		Caller: CallerTraits{
+			Session: [][]string{{"sessionId"}, {"x-codex-turn-metadata", "session_id"}},
+			Thread:  [][]string{{"threadId"}, {"x-codex-turn-metadata", "thread_id"}},
+		},
+	},
 	BackgroundServer: true,
 	Terminal:         TerminalOfServers,
 	Waker:            QueueWaker,

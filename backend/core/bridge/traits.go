@@ -82,6 +82,16 @@ type MCPTraits struct {
 	// Restart is how a person starts the MCP server of a session again. It completes the
 	// sentence "To start the server again, ".
 	Restart string
+	Caller  CallerTraits
+}
+
+// CallerTraits name the members of an MCP call's _meta in which the CLI names the caller.
+// Each is a list of paths; the first one with a text counts. An empty list means that the
+// CLI does not name it.
+type CallerTraits struct {
+	ToolUse [][]string // the id of the call in the CLI's hooks
+	Session [][]string // the main session
+	Thread  [][]string // the conversation that calls: a native child, or the main session
 }
 
 // PromptTraits are the properties of a kind's permission prompts.

@@ -24,7 +24,6 @@ var namingKinds = map[string]string{
 	"backend/agent/driver/driver.go":                 "the table of drivers",
 	"backend/agent/models/models.go":                 "the table of queries for models",
 	"backend/agent/setup/setup.go":                   "the table of plans of changes",
-	"backend/agent/identity.go":                      "the table of callers in MCP calls; only for hosts that name them",
 	"backend/agent/prove/kinds_linux.go":             "the table of how bridge prove drives each agent",
 	"backend/agent/prove/scripted/cli.go":            "the programs that bridge prove runs",
 	"backend/agent/prove/scripted/session.go":        "their command lines",
