@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"bridge/backend/agent/clidata"
+	"bridge/backend/agent/kinds"
 	"bridge/backend/broker/wake"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
@@ -95,7 +95,7 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	held := clidata.Holds(ctx, kind, folder, host, cwd, lost)
+	held := kinds.StoreOf(kind).Holds(ctx, folder, host, cwd, lost)
 	var seen []mail.Mark
 	for _, d := range lost {
 		if held[d.ID] {

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"bridge/backend/agent/clidata"
+	"bridge/backend/agent/kinds"
 	"bridge/backend/broker/mailbox"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
@@ -104,7 +104,7 @@ func (p *children) look(ctx context.Context, s *session.Session, box *mailbox.Bo
 	host, folder, kind, cwd := s.SessionID, s.CLIDataDir, s.Kind, s.Cwd
 	pid := s.AgentPID
 	p.Unlock()
-	found, err := clidata.Children(ctx, kind, folder, host, cwd)
+	found, err := kinds.StoreOf(kind).Children(ctx, folder, host, cwd)
 	began := proc.Began(pid) // older children ended with their process, whatever the store says
 	note := ""
 	if err != nil {

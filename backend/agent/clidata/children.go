@@ -18,22 +18,18 @@ import (
 // writer, and follows no link out of the folder. A missing store or session has no
 // children. It fails with Unsupported, with a readable sentence, for an unknown
 // form of the store.
-func Children(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd string) ([]session.Child, error) {
-	if folder == "" || !isStoredID(sessionID) {
+func (s Store) Children(ctx context.Context, folder, sessionID, cwd string) ([]session.Child, error) {
+	if s.children == nil || folder == "" || !isStoredID(sessionID) {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	read := stores[kind].children
-	if read == nil {
-		return nil, nil
-	}
-	children, err := read(ctx, conversation{folder, sessionID, cwd})
+	children, err := s.children(ctx, conversation{folder, sessionID, cwd})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil && bridge.CodeOf(err) != bridge.Unsupported {
-		return nil, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s's own store could not be read (%v)", kind, hooks.ShortReason(err.Error())))
+		return nil, bridge.WithCause(bridge.Unsupported, err, fmt.Sprintf("%s's own store could not be read (%v)", s.Kind, hooks.ShortReason(err.Error())))
 	}
 	return children, err
 }

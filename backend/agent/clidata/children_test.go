@@ -123,7 +123,7 @@ func TestCHT_10_ClaudesStoreTellsItsChildren(t *testing.T) {
 				put(t, dir, claudeKids+name, text)
 			}
 			before := listing(t, dir)
-			got, err := Children(t.Context(), bridge.Claude, dir, claudeRoot, tt.cwd)
+			got, err := stores[bridge.Claude].Children(t.Context(), dir, claudeRoot, tt.cwd)
 			checkChildren(t, got, err, tt.want, tt.fails)
 			if diff := cmp.Diff(before, listing(t, dir)); diff != "" {
 				t.Errorf("looking changed the store:\n%s", diff)
@@ -140,7 +140,7 @@ func TestCHT_10_AnIDInTwoProjects(t *testing.T) {
 		put(t, dir, "projects/"+project+"/s-1.jsonl", "")
 		put(t, dir, fmt.Sprintf("projects/%s/s-1/subagents/agent-a%d.meta.json", project, n), `{"agentType":"x"}`)
 	}
-	got, err := Children(t.Context(), bridge.Claude, dir, claudeRoot, "/azAZ09_.b+")
+	got, err := stores[bridge.Claude].Children(t.Context(), dir, claudeRoot, "/azAZ09_.b+")
 	if err != nil || len(got) != 1 || got[0].ID != "a0" {
 		t.Errorf("children %+v, %v", got, err)
 	}
@@ -180,7 +180,7 @@ func TestCHT_10_LinksOutOfAStoreAreNotFollowed(t *testing.T) {
 			if err := os.Symlink(link[0], to); err != nil {
 				t.Skip("no symbolic links here")
 			}
-			if got, _ := Children(t.Context(), bridge.Claude, dir, claudeRoot, "/app"); len(got) != 0 {
+			if got, _ := stores[bridge.Claude].Children(t.Context(), dir, claudeRoot, "/app"); len(got) != 0 {
 				t.Errorf("children %+v", got)
 			}
 		})
@@ -191,7 +191,7 @@ func TestCHT_10_LinksOutOfAStoreAreNotFollowed(t *testing.T) {
 		if err := os.Symlink(filepath.Join(outside, "real.db"), filepath.Join(dir, "opencode.db")); err != nil {
 			t.Skip("no symbolic links here")
 		}
-		if got, err := Children(t.Context(), bridge.OpenCode, dir, "ses_1", ""); len(got) != 0 || bridge.CodeOf(err) != bridge.Unsupported {
+		if got, err := stores[bridge.OpenCode].Children(t.Context(), dir, "ses_1", ""); len(got) != 0 || bridge.CodeOf(err) != bridge.Unsupported {
 			t.Errorf("children %+v, %v", got, err)
 		}
 	})
@@ -325,7 +325,7 @@ func TestCHT_10_CodexsStoreTellsItsChildren(t *testing.T) {
 			}
 			for _, when := range []string{"beside its writer", "alone"} {
 				before := listing(t, dir)
-				got, err := Children(t.Context(), bridge.Codex, dir, "r", "")
+				got, err := stores[bridge.Codex].Children(t.Context(), dir, "r", "")
 				checkChildren(t, got, err, tt.want, tt.fails)
 				if diff := cmp.Diff(before, listing(t, dir)); diff != "" {
 					t.Errorf("looking %s changed the store:\n%s", when, diff)
@@ -409,7 +409,7 @@ func TestCHT_10_OpenCodesStoreTellsItsChildren(t *testing.T) {
 			keep := database(t, filepath.Join(dir, "opencode.db"), append([]string{openCodeSchema}, tt.rows...)...)
 			for _, when := range []string{"beside its writer", "alone"} {
 				before := listing(t, dir)
-				got, err := Children(t.Context(), bridge.OpenCode, dir, "ses_1", "")
+				got, err := stores[bridge.OpenCode].Children(t.Context(), dir, "ses_1", "")
 				checkChildren(t, got, err, tt.want, tt.fails)
 				if diff := cmp.Diff(before, listing(t, dir)); diff != "" {
 					t.Errorf("looking %s changed the store:\n%s", when, diff)
@@ -432,7 +432,7 @@ func TestCHT_10_OneLookIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := Children(t.Context(), bridge.Claude, dir, claudeRoot, "")
+		got, err := stores[bridge.Claude].Children(t.Context(), dir, claudeRoot, "")
 		if err != nil || len(got) != maxStoredChildren || got[0].ID != "a1" {
 			t.Errorf("%d children from %+v on, %v", len(got), got[:min(1, len(got))], err)
 		}
@@ -447,7 +447,7 @@ func TestCHT_10_OneLookIsBounded(t *testing.T) {
 			parent = id
 		}
 		database(t, filepath.Join(dir, "state_5.sqlite"), rows...)
-		got, err := Children(t.Context(), bridge.Codex, dir, "r", "")
+		got, err := stores[bridge.Codex].Children(t.Context(), dir, "r", "")
 		if err != nil || len(got) != maxChildDepth {
 			t.Errorf("%d generations, %v", len(got), err)
 		}
@@ -458,7 +458,7 @@ func TestCHT_10_ASessionsIDIsNoPath(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, claudeKids+"agent-a1.meta.json", `{"agentType":"x"}`)
 	for _, id := range []string{"", ".", "../-app/s-1", "x/../s-1", "-app", "_s", "s-1\x00", strings.Repeat("s", 129)} {
-		if got, err := Children(t.Context(), bridge.Claude, dir, id, "/app"); len(got) != 0 || err != nil {
+		if got, err := stores[bridge.Claude].Children(t.Context(), dir, id, "/app"); len(got) != 0 || err != nil {
 			t.Errorf("%q has the children %+v, %v", id, got, err)
 		}
 	}
@@ -482,7 +482,7 @@ func TestCHT_10_StrangeStores(t *testing.T) {
 		t.Run("CHT-10 "+name, func(t *testing.T) {
 			dir := t.TempDir()
 			make(dir)
-			got, err := Children(t.Context(), bridge.OpenCode, dir, "ses_1", "")
+			got, err := stores[bridge.OpenCode].Children(t.Context(), dir, "ses_1", "")
 			if len(got) != 0 || bridge.CodeOf(err) != bridge.Unsupported {
 				t.Errorf("children %+v, %v", got, err)
 			}
@@ -490,7 +490,7 @@ func TestCHT_10_StrangeStores(t *testing.T) {
 	}
 	t.Run("CHT-10 no store", func(t *testing.T) {
 		for _, kind := range bridge.Kinds() {
-			if got, err := Children(t.Context(), kind, filepath.Join(t.TempDir(), "none"), "s", "/app"); len(got) != 0 || err != nil {
+			if got, err := stores[kind].Children(t.Context(), filepath.Join(t.TempDir(), "none"), "s", "/app"); len(got) != 0 || err != nil {
 				t.Errorf("%s: %+v, %v", kind, got, err)
 			}
 		}
@@ -504,7 +504,7 @@ func TestCHT_10_StrangeStores(t *testing.T) {
 		}
 		database(t, filepath.Join(dir, "opencode.db"), rows...)
 		for _, kind := range []bridge.AgentKind{bridge.Claude, bridge.OpenCode} {
-			if got, err := Children(t.Context(), kind, dir, claudeRoot, "/app"); len(got) != maxStoredChildren || err != nil {
+			if got, err := stores[kind].Children(t.Context(), dir, claudeRoot, "/app"); len(got) != maxStoredChildren || err != nil {
 				t.Errorf("%s: %d children, %v", kind, len(got), err)
 			}
 		}
@@ -514,7 +514,7 @@ func TestCHT_10_StrangeStores(t *testing.T) {
 		cancel()
 		dir := t.TempDir()
 		database(t, filepath.Join(dir, "opencode.db"), openCodeSchema)
-		if got, _ := Children(ctx, bridge.OpenCode, dir, "ses_1", ""); len(got) != 0 {
+		if got, _ := stores[bridge.OpenCode].Children(ctx, dir, "ses_1", ""); len(got) != 0 {
 			t.Errorf("children %+v", got)
 		}
 	})

@@ -1,7 +1,7 @@
-// Package clidata reads the agent CLIs' own stores of their sessions: a session's
+// Package clidata reads the agent CLIs' own stores of their sessions (Store): a session's
 // native children (Children) and messages (Holds), the start of its idle state
 // (IdleSince), and the prompts of Claude Code (ClaudeEntered). It only reads, within
-// bounds, and creates no file.
+// bounds, and creates no file. Package kinds has the table of the stores.
 package clidata
 
 import (
@@ -38,10 +38,12 @@ const (
 // conversation is one session in the store of its CLI.
 type conversation struct{ folder, sessionID, cwd string }
 
-// store holds the functions that read the store of one kind. A function is nil if the store
-// does not have that data.
-type store struct {
-	// children returns the native children, as [Children] does.
+// Store reads the store of one kind. Each kind has a value. A function is nil if the store
+// does not have that data. The zero value has none.
+type Store struct {
+	Kind bridge.AgentKind
+
+	// children returns the native children, as [Store.Children] does.
 	children func(ctx context.Context, from conversation) ([]session.Child, error)
 	// records calls look with the newest parts of a conversation.
 	records func(ctx context.Context, from conversation, look func([]byte)) error
@@ -50,26 +52,19 @@ type store struct {
 	busySince, idleSince func(folder string, pid int, sessionID string) int64
 }
 
-// stores has each kind whose store Bridge reads.
-var stores = map[bridge.AgentKind]store{
-	bridge.Claude:   claudeStore,
-	bridge.Codex:    codexStore,
-	bridge.OpenCode: openCodeStore,
-}
-
 // BusySince returns the time since which the CLI's registry reports a session of process
 // pid as at work, in Unix epoch milliseconds. It returns 0 without a report.
-func BusySince(kind bridge.AgentKind, folder string, pid int, sessionID string) int64 {
-	if read := stores[kind].busySince; read != nil {
-		return read(folder, pid, sessionID)
+func (s Store) BusySince(folder string, pid int, sessionID string) int64 {
+	if s.busySince != nil {
+		return s.busySince(folder, pid, sessionID)
 	}
 	return 0
 }
 
-// IdleSince is [BusySince] for an idle session.
-func IdleSince(kind bridge.AgentKind, folder string, pid int, sessionID string) int64 {
-	if read := stores[kind].idleSince; read != nil {
-		return read(folder, pid, sessionID)
+// IdleSince is [Store.BusySince] for an idle session.
+func (s Store) IdleSince(folder string, pid int, sessionID string) int64 {
+	if s.idleSince != nil {
+		return s.idleSince(folder, pid, sessionID)
 	}
 	return 0
 }

@@ -20,17 +20,15 @@ const maxHeldBytes = 16 << 20
 // Holds returns which of the messages the CLI's own store in folder holds
 // completely in the session: a resumed session shows them. It only reads, like
 // Children. An unreadable store holds none.
-func Holds(ctx context.Context, kind bridge.AgentKind, folder, sessionID, cwd string, messages []mail.Delivery) map[string]bool {
+func (s Store) Holds(ctx context.Context, folder, sessionID, cwd string, messages []mail.Delivery) map[string]bool {
 	held := map[string]bool{}
-	if folder == "" || !isStoredID(sessionID) || len(messages) == 0 {
+	if s.records == nil || folder == "" || !isStoredID(sessionID) || len(messages) == 0 {
 		return held
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	look := func(record []byte) { holdsIn(record, messages, held) }
-	if read := stores[kind].records; read != nil {
-		_ = read(ctx, conversation{folder, sessionID, cwd}, look)
-	}
+	_ = s.records(ctx, conversation{folder, sessionID, cwd}, look)
 	return held
 }
 

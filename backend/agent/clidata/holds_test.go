@@ -55,12 +55,12 @@ func TestMSG_06_AHostsOwnStoreShowsWhatItHolds(t *testing.T) {
 		t.Run("MSG-06 "+name, func(t *testing.T) {
 			dir := t.TempDir()
 			tt.fill(dir)
-			held := Holds(t.Context(), tt.kind, dir, "s-1", "/app", messages)
+			held := stores[tt.kind].Holds(t.Context(), dir, "s-1", "/app", messages)
 			maps.DeleteFunc(held, func(_ string, yes bool) bool { return !yes })
 			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(held))); diff != "" {
 				t.Errorf("it holds (-want +got):\n%s", diff)
 			}
-			if other := Holds(t.Context(), tt.kind, dir, "s-2", "/app", messages); len(other) != 0 {
+			if other := stores[tt.kind].Holds(t.Context(), dir, "s-2", "/app", messages); len(other) != 0 {
 				t.Errorf("another session holds %v", other)
 			}
 		})

@@ -6,6 +6,9 @@ import (
 	"bridge/backend/core/bridge"
 )
 
+// stores has each kind with a store.
+var stores = map[bridge.AgentKind]Store{bridge.Claude: Claude, bridge.Codex: Codex, bridge.OpenCode: OpenCode}
+
 func TestKND_07_EachKindWithAFolderHasAStore(t *testing.T) {
 	for _, kind := range bridge.Kinds() {
 		traits, store := bridge.TraitsOf(kind), stores[kind]

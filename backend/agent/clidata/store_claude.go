@@ -5,10 +5,13 @@ import (
 	"os"
 	"path"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/session"
 )
 
-var claudeStore = store{
+// Claude reads the store of Claude Code.
+var Claude = Store{
+	Kind: bridge.Claude,
 	children: func(_ context.Context, from conversation) ([]session.Child, error) {
 		return claudeChildren(from.folder, from.sessionID, from.cwd)
 	},

@@ -6,10 +6,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/session"
 )
 
-var codexStore = store{
+// Codex reads the store of codex.
+var Codex = Store{
+	Kind: bridge.Codex,
 	children: func(ctx context.Context, from conversation) ([]session.Child, error) {
 		return codexChildren(ctx, from.folder, from.sessionID)
 	},

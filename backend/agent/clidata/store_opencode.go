@@ -5,13 +5,16 @@ import (
 	"database/sql"
 	"path/filepath"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/session"
 )
 
 // openCodeDatabase is the file of opencode's sessions, in its folder.
 const openCodeDatabase = "opencode.db"
 
-var openCodeStore = store{
+// OpenCode reads the store of opencode.
+var OpenCode = Store{
+	Kind: bridge.OpenCode,
 	children: func(ctx context.Context, from conversation) ([]session.Child, error) {
 		return openCodeChildren(ctx, filepath.Join(from.folder, openCodeDatabase), from.sessionID)
 	},

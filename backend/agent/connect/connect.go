@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/kinds"
 	"bridge/backend/agent/programs"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
@@ -136,7 +137,7 @@ func (a Agents) plan(ctx context.Context, kind bridge.AgentKind, found agent.Fou
 	if !a.Home.IsDefault() {
 		in.BridgeHome = a.Home.Dir()
 	}
-	plan, err := setup.PlanInstall(ctx, kind, in)
+	plan, err := kinds.PlanInstall(ctx, kind, in)
 	return plan, cmp.Or(err, checkOwner(plan))
 }
 
@@ -232,9 +233,7 @@ func (a Agents) Looked() []string {
 	return where.Folders()
 }
 
-// state returns the home's folder with the copies and the manifest of the
-// connections.
-func (a Agents) state() string { return filepath.Join(a.Home.Dir(), "install") }
+func (a Agents) state() string { return setup.StateFolder(a.Home.Dir()) }
 
 func (a Agents) lookup(kind bridge.AgentKind) agent.Lookup {
 	where := a.Where

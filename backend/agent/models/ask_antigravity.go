@@ -7,6 +7,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
+// Antigravity has the queries of Antigravity.
+var Antigravity = Queries{Models: antigravityModels}
+
 // antigravityModels parses one model per line: its id, a tab, its name. It was not
 // tested with the real program, so its list never refuses a model.
 func antigravityModels(ctx context.Context, program string, env []string) (list, error) {

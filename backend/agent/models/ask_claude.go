@@ -11,6 +11,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
+// Claude has the queries of Claude Code.
+var Claude = Queries{Models: claudeModels, Usage: claudeUsage}
+
 // claudeAnswers queries Claude Code without starting a conversation.
 func claudeAnswers(ctx context.Context, program string, env []string, requests []string, take func(id string, response json.RawMessage)) error {
 	argv := []string{program, "-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose", "--setting-sources=", "--strict-mcp-config"}

@@ -10,6 +10,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
+// Codex has the queries of codex.
+var Codex = Queries{Models: codexModels, Usage: codexUsage}
+
 // codexAnswers queries codex's server; take gets its answer to each method.
 func codexAnswers(ctx context.Context, program string, env []string, methods []string, take func(method string, result json.RawMessage) error) error {
 	says := []string{

@@ -7,6 +7,9 @@ import (
 	"bridge/backend/platform/ipc/api"
 )
 
+// OpenCode has the queries of opencode.
+var OpenCode = Queries{Models: openCodeModels}
+
 // openCodeModels returns all models configured in opencode, which accepts no others.
 func openCodeModels(ctx context.Context, program string, env []string) (list, error) {
 	found := list{whole: true}

@@ -4,7 +4,7 @@
 //
 // Each query starts the CLI in a process that ends with its answer or its timeout.
 // Answers are cached, with one query at a time for each CLI. A waiting caller
-// blocks no other.
+// blocks no other. Package kinds has the table of the queries.
 package models
 
 import (
@@ -44,6 +44,8 @@ type Book struct {
 	// Where controls the search for programs; those of the settings come first.
 	Where agent.Lookup
 	Now   func() time.Time
+	// QueriesOf returns the queries of a kind, the zero value for one without any.
+	QueriesOf func(kind bridge.AgentKind) Queries
 
 	models cache[list]
 	usage  cache[account]
@@ -63,17 +65,10 @@ type account struct {
 	note   string
 }
 
-// asker holds the queries of one kind; nil if it has no such command.
-type asker struct {
-	models func(ctx context.Context, program string, env []string) (list, error)
-	usage  func(ctx context.Context, program string, env []string) (account, error)
-}
-
-var askers = map[bridge.AgentKind]asker{
-	bridge.Claude:      {claudeModels, claudeUsage},
-	bridge.Codex:       {codexModels, codexUsage},
-	bridge.OpenCode:    {models: openCodeModels},
-	bridge.Antigravity: {models: antigravityModels},
+// Queries are the queries of one kind; nil if it has no such command. Each kind has a value.
+type Queries struct {
+	Models func(ctx context.Context, program string, env []string) (list, error)
+	Usage  func(ctx context.Context, program string, env []string) (account, error)
 }
 
 // Check refuses a job that no agent of this PC can do. It fails with NotFound if
@@ -84,7 +79,7 @@ func (b *Book) Check(ctx context.Context, request job.Request) error {
 		return err
 	}
 	spec, err := agent.Fit(job.Spec{Kind: request.Kind, ACP: job.ACPAgent{Name: request.ACPAgent}}, settings, b.Where)
-	if err != nil || request.Model == "" || askers[request.Kind].models == nil {
+	if err != nil || request.Model == "" || b.QueriesOf(request.Kind).Models == nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
@@ -115,7 +110,9 @@ func offers(models []api.Model) string {
 }
 
 func (b *Book) listOf(ctx context.Context, kind bridge.AgentKind, program string) (answer[list], error) {
-	ask := func(ctx context.Context) (list, error) { return askers[kind].models(ctx, program, b.environment()) }
+	ask := func(ctx context.Context) (list, error) {
+		return b.QueriesOf(kind).Models(ctx, program, b.environment())
+	}
 	return b.models.get(ctx, string(kind)+"\x00"+program, keepModels, b.Now, ask)
 }
 
@@ -124,7 +121,7 @@ func (b *Book) listOf(ctx context.Context, kind bridge.AgentKind, program string
 func (b *Book) Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsResult, error) {
 	agents, err := gather(ctx, b, kind, func(kind bridge.AgentKind, program string) api.AgentModels {
 		models := api.AgentModels{Agent: kind, AsOf: b.Now().UnixMilli(), Models: []api.Model{}, Note: notTold}
-		if askers[kind].models == nil {
+		if b.QueriesOf(kind).Models == nil {
 			return models
 		}
 		answer, err := b.listOf(ctx, kind, program)
@@ -143,7 +140,7 @@ func (b *Book) Models(ctx context.Context, kind bridge.AgentKind) (api.ModelsRes
 func (b *Book) Usage(ctx context.Context, kind bridge.AgentKind) (api.UsageResult, error) {
 	agents, err := gather(ctx, b, kind, func(kind bridge.AgentKind, program string) api.AgentUsage {
 		usage := api.AgentUsage{Agent: kind, AsOf: b.Now().UnixMilli(), Limits: []api.Limit{}, Note: notTold}
-		ask := askers[kind].usage
+		ask := b.QueriesOf(kind).Usage
 		if ask == nil {
 			return usage
 		}

@@ -52,6 +52,9 @@ func pc(t *testing.T, kinds ...bridge.AgentKind) (b *Book, asked func(bridge.Age
 		Settings: func() (config.Settings, error) { return config.Settings{}, nil },
 		Where:    agent.Lookup{Env: func(name string) string { return map[string]string{"PATH": bin}[name] }},
 		Now:      time.Now,
+		QueriesOf: func(kind bridge.AgentKind) Queries {
+			return map[bridge.AgentKind]Queries{bridge.Claude: Claude, bridge.Codex: Codex, bridge.OpenCode: OpenCode, bridge.Antigravity: Antigravity}[kind]
+		},
 	}
 	return b, func(kind bridge.AgentKind) int {
 		raw, _ := os.ReadFile(filepath.Join(bin, string(kind)+".count"))

@@ -11,6 +11,9 @@ import (
 // name, then the server's.
 const antigravityServer = "bridge_bridge"
 
+// Antigravity connects Antigravity.
+var Antigravity = Connector{bridge.Antigravity, connectAntigravity}
+
 // connectAntigravity returns the layout of a plugin folder with hooks.
 func connectAntigravity(_ context.Context, in Input, _ *installed) (layout, error) {
 	folder := filepath.Join(in.Home, ".gemini", "config", "plugins", "bridge")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bridge/backend/agent/kinds"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
 )
@@ -90,7 +91,7 @@ func TestMSG_11_AntigravityStandIn(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	must(t, os.Symlink(self, program))
-	plan, err := setup.PlanInstall(context.Background(), bridge.Antigravity, setup.Input{
+	plan, err := kinds.PlanInstall(context.Background(), bridge.Antigravity, setup.Input{
 		Home: filepath.Join(root, "user"), Bridge: program, BridgeHome: home, State: filepath.Join(home, "install"),
 	})
 	must(t, err)

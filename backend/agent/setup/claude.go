@@ -21,6 +21,9 @@ const claudePrompts = "2.1.329"
 // promptSeconds is how long the host lets a hook hold a prompt.
 const promptSeconds = 3600
 
+// Claude connects Claude Code.
+var Claude = Connector{bridge.Claude, connectClaude}
+
 // connectClaude returns the layout: hooks are commands in settings.json, and an MCP
 // server is in a separate file.
 func connectClaude(_ context.Context, in Input, before *installed) (layout, error) {

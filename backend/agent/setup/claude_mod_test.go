@@ -98,7 +98,7 @@ func TestCHT_20_AnOlderModIsReplacedAfterALostManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.in.Bridge = filepath.Join(p.in.Home, "elsewhere", "bridge")
-	plan, err := PlanInstall(context.Background(), bridge.Claude, p.in)
+	plan, err := connectors[bridge.Claude].PlanInstall(context.Background(), p.in)
 	if err != nil || len(plan.Notes) != 0 {
 		t.Fatalf("notes %q, %v", plan.Notes, err)
 	}

@@ -18,6 +18,9 @@ const codexToolApproval = "0.169.0"
 // prompts and interrupted turns.
 const codexPrompts = "0.169.0"
 
+// Codex connects codex.
+var Codex = Connector{bridge.Codex, connectCodex}
+
 // connectCodex returns the layout: hooks are commands in hooks.json, and codex must
 // trust each one.
 func connectCodex(ctx context.Context, in Input, before *installed) (layout, error) {

@@ -63,10 +63,13 @@ func (p *person) get(name string) string {
 	return string(data)
 }
 
+// connectors has each kind.
+var connectors = map[bridge.AgentKind]Connector{bridge.Claude: Claude, bridge.Codex: Codex, bridge.OpenCode: OpenCode, bridge.Antigravity: Antigravity}
+
 // install applies the plan and returns it.
 func (p *person) install(kind bridge.AgentKind) Plan {
 	p.Helper()
-	plan, err := PlanInstall(context.Background(), kind, p.in)
+	plan, err := connectors[kind].PlanInstall(context.Background(), p.in)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -321,7 +324,7 @@ func TestMSG_11_NothingOfOthersIsOverwritten(t *testing.T) {
 		t.Run("MSG-11 "+test.name, func(t *testing.T) {
 			p := newPerson(t, map[string]string{test.file: test.text})
 			before := p.tree()
-			_, err := PlanInstall(context.Background(), test.kind, p.in)
+			_, err := connectors[test.kind].PlanInstall(context.Background(), p.in)
 			if err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), filepath.Base(test.file)) {
 				t.Errorf("the refusal does not name %q and %s: %v", test.says, test.file, err)
 			}
@@ -388,14 +391,14 @@ func TestALinkToNowhereIsRefused(t *testing.T) {
 	if err := os.Symlink(filepath.Join(p.in.Home, "gone"), filepath.Join(p.in.Home, ".claude.json")); err != nil {
 		t.Skip("no links here")
 	}
-	if _, err := PlanInstall(context.Background(), bridge.Claude, p.in); bridge.CodeOf(err) != bridge.Conflict {
+	if _, err := connectors[bridge.Claude].PlanInstall(context.Background(), p.in); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAFileThatChangedSinceThePlanIsNotTouched(t *testing.T) {
 	p := newPerson(t, settled)
-	plan, err := PlanInstall(context.Background(), bridge.Claude, p.in)
+	plan, err := connectors[bridge.Claude].PlanInstall(context.Background(), p.in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +415,7 @@ func TestAFileThatChangedSinceThePlanIsNotTouched(t *testing.T) {
 func TestAFailureInTheMiddleUndoesWhatWasWritten(t *testing.T) {
 	p := newPerson(t, nil)
 	before := p.tree()
-	plan, err := PlanInstall(context.Background(), bridge.Claude, p.in)
+	plan, err := connectors[bridge.Claude].PlanInstall(context.Background(), p.in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +480,7 @@ func TestAChangedPluginIsNeitherReplacedNorRemoved(t *testing.T) {
 	p.install(bridge.OpenCode)
 	const name = ".config/opencode/plugin/bridge.js"
 	p.put(name, p.get(name)+"// mine\n")
-	if _, err := PlanInstall(context.Background(), bridge.OpenCode, p.in); bridge.CodeOf(err) != bridge.Conflict {
+	if _, err := connectors[bridge.OpenCode].PlanInstall(context.Background(), p.in); bridge.CodeOf(err) != bridge.Conflict {
 		t.Errorf("installing again: %v", err)
 	}
 	plan := p.uninstall(bridge.OpenCode)

@@ -54,7 +54,7 @@ func TestRWM_13_MountedFilesAreWrittenAndGivenBack(t *testing.T) {
 					t.Errorf("the host's %s holds %s", name, host()[name])
 				}
 			}
-			if again, err := PlanInstall(context.Background(), kind, p.in); err != nil || !again.Empty() {
+			if again, err := connectors[kind].PlanInstall(context.Background(), p.in); err != nil || !again.Empty() {
 				t.Errorf("a second time: %v, %+v", err, again.Edits)
 			}
 			p.uninstall(kind)
@@ -78,7 +78,7 @@ func TestRWM_13_AReadOnlyMountIsNamed(t *testing.T) {
 			last := files[len(files)-1:]
 			host := p.mounted(last, unix.MS_RDONLY)
 			before, onHost := p.tree(), host()
-			plan, err := PlanInstall(context.Background(), kind, p.in)
+			plan, err := connectors[kind].PlanInstall(context.Background(), p.in)
 			if err != nil {
 				t.Fatal(err)
 			}

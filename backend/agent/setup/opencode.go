@@ -34,6 +34,9 @@ fetch-retries=0
 fetch-timeout=3000
 `
 
+// OpenCode connects opencode.
+var OpenCode = Connector{bridge.OpenCode, connectOpenCode}
+
 // connectOpenCode returns the layout: opencode has no hook commands, so a plugin
 // reports events over the lines of `bridge plugin opencode` (host.PluginRequest).
 func connectOpenCode(_ context.Context, in Input, before *installed) (layout, error) {

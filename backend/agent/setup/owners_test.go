@@ -58,7 +58,7 @@ func TestRWM_11_AMemberThatIsThereTwiceIsRefused(t *testing.T) {
 	for _, test := range duplicated {
 		p := newPerson(t, map[string]string{test.name: test.text})
 		before := p.tree()
-		_, err := PlanInstall(context.Background(), test.kind, p.in)
+		_, err := connectors[test.kind].PlanInstall(context.Background(), p.in)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), filepath.Join(p.in.Home, test.name)) {
 			t.Errorf("%q: got %v, want %s", test.text, err, test.want)
 		}
@@ -90,7 +90,7 @@ func TestRWM_11_WhatCameTwiceSinceIsNamed(t *testing.T) {
 		if _, err := PlanRemoval(test.kind, p.in.State); isBridges && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("taken back from %q: got %v, want %s", test.text, err, want)
 		}
-		if _, err := PlanInstall(context.Background(), test.kind, p.in); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := connectors[test.kind].PlanInstall(context.Background(), p.in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("installed again in %q: got %v, want %s", test.text, err, want)
 		}
 		if diff := cmp.Diff(before, p.tree()); diff != "" {
@@ -151,7 +151,7 @@ func TestRWM_11_RWM_12_WhatTheAgentDoesNotReadIsRefused(t *testing.T) {
 	} {
 		p := newPerson(t, map[string]string{test.name: test.text})
 		before := p.tree()
-		_, err := PlanInstall(context.Background(), test.kind, p.in)
+		_, err := connectors[test.kind].PlanInstall(context.Background(), p.in)
 		if bridge.CodeOf(err) != bridge.Invalid || !strings.Contains(err.Error(), filepath.Join(p.in.Home, test.name)+": "+test.want) {
 			t.Errorf("%q: got %v, want %s", test.text, err, test.want)
 		}
@@ -214,7 +214,7 @@ func TestRWM_12_AByteOrderMarkStays(t *testing.T) {
 				t.Errorf("%s holds %q", name, got)
 			}
 		}
-		if again, err := PlanInstall(context.Background(), kind, p.in); err != nil || !again.Empty() {
+		if again, err := connectors[kind].PlanInstall(context.Background(), p.in); err != nil || !again.Empty() {
 			t.Errorf("%s: a second time: %v, %+v", kind, err, again.Edits)
 		}
 		p.uninstall(kind)
@@ -375,7 +375,7 @@ func TestRWM_13_ATornFileIsNamedWithItsCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.put(".claude/settings.json", whole[:len(whole)/2])
-	_, err := PlanInstall(context.Background(), bridge.Claude, p.in)
+	_, err := connectors[bridge.Claude].PlanInstall(context.Background(), p.in)
 	_, removal := PlanRemoval(bridge.Claude, p.in.State)
 	for _, err := range []error{err, removal} {
 		if bridge.CodeOf(err) != bridge.Invalid || !strings.Contains(err.Error(), "What the file held before is in "+saved) {
@@ -446,7 +446,7 @@ func TestRWM_13_AFileThatMayNotBeWrittenIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	before = p.tree()
-	plan, err := PlanInstall(context.Background(), bridge.Claude, p.in)
+	plan, err := connectors[bridge.Claude].PlanInstall(context.Background(), p.in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/kinds"
 	"bridge/backend/agent/prove/scripted"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
@@ -163,7 +164,7 @@ func (w *world) count(fits func(entry) bool) int {
 
 func (w *world) install(kind bridge.AgentKind) {
 	w.Helper()
-	plan, err := setup.PlanInstall(w.soon(), kind, w.in)
+	plan, err := kinds.PlanInstall(w.soon(), kind, w.in)
 	must(w.T, err)
 	if len(plan.Notes) > 0 {
 		w.Errorf("notes: %v", plan.Notes)

@@ -1,7 +1,8 @@
 // Package setup connects Bridge to the agent CLIs and disconnects it (row MSG-11).
-// It plans the edits of their settings files (PlanInstall, PlanRemoval), shows them
+// It plans the edits of their settings files (Connector.PlanInstall, PlanRemoval), shows them
 // as lines (Edit.Diff) and executes all or none (Apply). It keeps the bytes of all
-// foreign content. One file per kind defines the content of the files.
+// foreign content. One file per kind defines the content of the files. Package kinds has
+// the table of the connectors.
 package setup
 
 import (
@@ -27,16 +28,12 @@ import (
 // file, so the limit is generous.
 const maxConfigBytes = 64 << 20
 
-// connectors return, for each kind, the layout that connects Bridge to the CLI.
-// before is the record of an earlier installation, or nil.
-//
-// hooks.For makes the same choice for hooks. It is separate because every hook call
-// links that package, which must not link code for settings.
-var connectors = map[bridge.AgentKind]func(ctx context.Context, in Input, before *installed) (layout, error){
-	bridge.Claude:      connectClaude,
-	bridge.Codex:       connectCodex,
-	bridge.OpenCode:    connectOpenCode,
-	bridge.Antigravity: connectAntigravity,
+// Connector connects the CLI of one kind. Each kind has a value.
+type Connector struct {
+	Kind bridge.AgentKind
+	// connect returns the layout that connects Bridge to the CLI. before is the record of
+	// an earlier installation, or nil.
+	connect func(ctx context.Context, in Input, before *installed) (layout, error)
 }
 
 // Input names the CLI and the bridge to connect.
@@ -134,14 +131,11 @@ func (p Plan) Digest() string {
 	return sum(said)
 }
 
-// PlanInstall returns the plan that connects the CLI of kind. It changes nothing.
+// PlanInstall returns the plan that connects the CLI. It changes nothing.
 // It fails with Conflict, and names the obstacle, if it would overwrite an entry, a
 // hook or a file that Bridge did not write.
-func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, error) {
-	connect := connectors[kind]
-	if connect == nil {
-		return Plan{}, bridge.Errorf(bridge.Invalid, "%s is no agent CLI", kind)
-	}
+func (c Connector) PlanInstall(ctx context.Context, in Input) (Plan, error) {
+	kind := c.Kind
 	if !filepath.IsAbs(in.Bridge) || in.Hook != "" && !filepath.IsAbs(in.Hook) || !filepath.IsAbs(in.Home) || !filepath.IsAbs(in.State) {
 		return Plan{}, bridge.Errorf(bridge.Invalid, "installing needs absolute paths of the home folder and of the bridge programs")
 	}
@@ -161,7 +155,7 @@ func PlanInstall(ctx context.Context, kind bridge.AgentKind, in Input) (Plan, er
 	if in.deniesOwner = in.deniedOwner; in.DenyOwner != nil {
 		in.deniesOwner = *in.DenyOwner
 	}
-	want, err := connect(ctx, in, before)
+	want, err := c.connect(ctx, in, before)
 	if err != nil {
 		return Plan{}, fmt.Errorf("connecting %s: %w", kind, err)
 	}
@@ -202,6 +196,10 @@ func PlanRemoval(kind bridge.AgentKind, state string) (Plan, error) {
 	}
 	return plan, nil
 }
+
+// StateFolder returns the folder within Bridge's home with the copies and the manifest of
+// the connections.
+func StateFolder(home string) string { return filepath.Join(home, "install") }
 
 // Installed returns the kinds that are connected according to the manifest.
 func Installed(state string) ([]bridge.AgentKind, error) {

@@ -25,7 +25,7 @@ func TestMSG_11_NothingIsWrittenForAnOpenCodeOfAnotherMajorVersion(t *testing.T)
 				t.Fatalf("found %+v, %v", found, err)
 			}
 			p.in.CLI = found
-			plan, err := PlanInstall(t.Context(), bridge.OpenCode, p.in)
+			plan, err := connectors[bridge.OpenCode].PlanInstall(t.Context(), p.in)
 			if bridge.CodeOf(err) != bridge.Unsupported || !strings.Contains(err.Error(), "opencode "+version) || len(plan.Edits) != 0 {
 				t.Errorf("a plan of %d edits, %v", len(plan.Edits), err)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bridge/backend/agent/clidata"
+	"bridge/backend/agent/kinds"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/session"
 )
@@ -37,24 +38,24 @@ func (p Idleness) SetBusyLocked(s *session.Session, busy bool) {
 func (p Idleness) Check(s *session.Session) {
 	p.Lock()
 	busy, unknown, doubtful := s.Busy, s.UnknownSince > 0, p.Boxes[s.ID] != nil && bridge.TraitsOf(s.Kind).Registry && s.CLIDataDir != "" && s.SessionID != ""
-	kind, folder, pid, host := s.Kind, s.CLIDataDir, s.AgentPID, s.SessionID
+	store, folder, pid, host := kinds.StoreOf(s.Kind), s.CLIDataDir, s.AgentPID, s.SessionID
 	p.Unlock()
 	if !doubtful {
 		return
 	}
 	if !busy {
-		if !p.Believe(s, host, true, clidata.BusySince(kind, folder, pid, host)) && unknown {
-			p.Believe(s, host, false, clidata.IdleSince(kind, folder, pid, host))
+		if !p.Believe(s, host, true, store.BusySince(folder, pid, host)) && unknown {
+			p.Believe(s, host, false, store.IdleSince(folder, pid, host))
 		}
 		return
 	}
-	since := clidata.IdleSince(kind, folder, pid, host)
+	since := store.IdleSince(folder, pid, host)
 	if p.Believe(s, host, false, since) {
 		// A slow claude records the end of a turn after the next turn's hook has run. It
 		// then records that it is busy, and no hook comes until the model answers.
 		p.Soon(p.Doubt, func(context.Context) {
 			p.Again()
-			if clidata.BusySince(kind, folder, pid, host) >= since {
+			if store.BusySince(folder, pid, host) >= since {
 				p.Believe(s, host, true, since)
 			}
 		})

@@ -21,6 +21,7 @@ import (
 	"bridge/backend/agent"
 	"bridge/backend/agent/clidata"
 	"bridge/backend/agent/connect"
+	"bridge/backend/agent/kinds"
 	"bridge/backend/agent/models"
 	"bridge/backend/broker"
 	"bridge/backend/core/bridge"
@@ -552,7 +553,7 @@ func (d *Daemon) startJobs(context.Context) (err error) {
 		},
 		Home: d.opts.Home, Broker: d.broker, Transcripts: d.db, Start: d.opts.RunJob, Git: d.git, Hold: d.older.JSON > 0, Now: d.opts.Now, Log: d.opts.Log,
 		ArchiveAge: d.maintenance().ArchiveAge,
-		Agents:     &models.Book{Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) }, Where: lookup(d, ""), Now: d.opts.Now},
+		Agents:     &models.Book{Settings: func() (config.Settings, error) { return d.opts.Home.Settings(d.opts.Getenv) }, Where: lookup(d, ""), Now: d.opts.Now, QueriesOf: kinds.QueriesOf},
 		Rules:      d.rules, CheckFolder: config.ReservedFolders(d.opts.Home, d.opts.Getenv).Check,
 	})
 	if err != nil {

@@ -20,10 +20,8 @@ var kindsOwn = regexp.MustCompile(`claude|codex|opencode|antigravity`)
 // none may come. Those of tables have one line for each kind.
 var namingKinds = map[string]string{
 	"backend/core/hooks/hooks.go":                    "the table of hook formats",
-	"backend/agent/clidata/clidata.go":               "the table of the agents' stores",
+	"backend/agent/kinds/kinds.go":                   "the table of settings, models and stores",
 	"backend/agent/driver/driver.go":                 "the table of drivers",
-	"backend/agent/models/models.go":                 "the table of queries for models",
-	"backend/agent/setup/setup.go":                   "the table of plans of changes",
 	"backend/agent/prove/kinds_linux.go":             "the table of how bridge prove drives each agent",
 	"backend/agent/prove/scripted/cli.go":            "the programs that bridge prove runs",
 	"backend/agent/prove/scripted/session.go":        "their command lines",

@@ -54,6 +54,7 @@ var wings = []wing{
 		{"clidata", "driver/run", "driver/jobstate", "prove/scripted", "setup/textdiff"},
 		{".", "driver/acp", "appserver"},
 		{"driver", "setup", "models", "programs", "prove"},
+		{"kinds"},
 		{"connect"},
 	}},
 	{"storage", [][]string{ // the store, and its maintenance: check, backup, restore, archive

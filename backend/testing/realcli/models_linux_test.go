@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bridge/backend/agent"
+	"bridge/backend/agent/kinds"
 	"bridge/backend/agent/models"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
@@ -22,7 +23,7 @@ func TestJOB_21_WhatTheRealCLIsTell(t *testing.T) {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value) // the book gives its own environment on
 	}
-	b := &models.Book{Settings: func() (config.Settings, error) { return config.Settings{}, nil }, Where: agent.Lookup{Env: os.Getenv}, Now: time.Now}
+	b := &models.Book{Settings: func() (config.Settings, error) { return config.Settings{}, nil }, Where: agent.Lookup{Env: os.Getenv}, Now: time.Now, QueriesOf: kinds.QueriesOf}
 	result, err := b.Models(soon(t), "")
 	must(t, err)
 	known := map[bridge.AgentKind]string{bridge.Claude: "default", bridge.Codex: "", bridge.OpenCode: "fake/fake-model"}

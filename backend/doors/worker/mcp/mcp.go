@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"bridge/backend/agent"
-	"bridge/backend/agent/connect"
 	"bridge/backend/agent/setup"
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/job"
@@ -129,7 +128,7 @@ func jobsAllowed(home config.Home, getenv func(string) string) (allowed, remote 
 // installation. An entry from before agents had to ask (setup.AskedTools) allows
 // every tool without a question. An unreadable installation counts as such.
 func byHand(p worker.Program, kind bridge.AgentKind) bool {
-	connected, err := connect.Agents{Home: p.Home, Getenv: p.Getenv}.Connected()
+	connected, err := setup.Installed(setup.StateFolder(p.Home.Dir()))
 	return err == nil && !slices.Contains(connected, kind)
 }
 
