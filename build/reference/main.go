@@ -117,11 +117,7 @@ func write(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	agents, err := agentsPage()
-	if err != nil {
-		return nil, err
-	}
-	pages := map[string][]byte{commandsFile: commands, toolsFile: tools, doctorFile: doctorPage(), httpFile: addresses, schemaFile: schema, agentsFile: agents}
+	pages := map[string][]byte{commandsFile: commands, toolsFile: tools, doctorFile: doctorPage(), httpFile: addresses, schemaFile: schema, agentsFile: agentsPage()}
 	for _, generate := range []func() (map[string][]byte, error){manPages, completions} {
 		files, err := generate()
 		if err != nil {

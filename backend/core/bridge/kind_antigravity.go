@@ -5,8 +5,12 @@ const Antigravity AgentKind = "antigravity"
 
 var antigravity = Traits{
 	Kind:    Antigravity,
+	Title:   "Antigravity",
 	Program: "agy",
 	MCP:     MCPTraits{Restart: "end antigravity and continue the session"},
-	// Since that version it accepts input as JSON lines.
-	Jobs: JobTraits{Since: "1.1.15"},
+	Prompts: PromptTraits{Place: "in the terminal only"},
+	Jobs: JobTraits{
+		Offer: "read, edit; words wait for the next turn",
+		Since: "1.1.15", // since that version it accepts input as JSON lines
+	},
 }

@@ -5,6 +5,7 @@ const Claude AgentKind = "claude"
 
 var claude = Traits{
 	Kind:    Claude,
+	Title:   "Claude Code",
 	Program: "claude",
 	Package: "claude-code",
 	Tried:   [2]string{"2.1.329", "2.1.329"},
@@ -19,8 +20,9 @@ var claude = Traits{
 	Mod:      true,
 	Registry: true,
 	Waker:    HookWaker,
-	Prompts:  PromptTraits{HooksShowOutcome: true, ChildHidden: true},
+	Prompts:  PromptTraits{Place: "on the page, except those of background agents", HooksShowOutcome: true, ChildHidden: true},
 	Jobs: JobTraits{
+		Offer:           "read, ask, edit; words reach a running turn",
 		OwnRulesForEdit: true,
 		// They lead back to the claude that started the process.
 		Marks: []string{

@@ -5,6 +5,7 @@ const Codex AgentKind = "codex"
 
 var codex = Traits{
 	Kind:    Codex,
+	Title:   "Codex",
 	Program: "codex",
 	Package: "codex",
 	Serves:  []string{"app-server"},
@@ -20,7 +21,9 @@ var codex = Traits{
 	BackgroundServer: true,
 	Terminal:         TerminalOfServers,
 	Waker:            QueueWaker,
+	Prompts:          PromptTraits{Place: "on the page, except with `--no-daemon`"},
 	Jobs: JobTraits{
+		Offer: "read, ask, edit; words reach a running turn",
 		Marks: []string{"CODEX_CI", "CODEX_SANDBOX*", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"},
 	},
 }

@@ -5,6 +5,7 @@ const OpenCode AgentKind = "opencode"
 
 var openCode = Traits{
 	Kind:         OpenCode,
+	Title:        "opencode",
 	Program:      "opencode",
 	Package:      "opencode-ai",
 	Serves:       []string{"serve", "web", "acp"},
@@ -15,8 +16,9 @@ var openCode = Traits{
 	SharedServer: true,
 	Terminal:     TerminalOfPlugin,
 	Waker:        PluginWaker,
-	Prompts:      PromptTraits{Free: true, RefusesAll: true, Pattern: true},
+	Prompts:      PromptTraits{Place: "on the page", Free: true, RefusesAll: true, Pattern: true},
 	Jobs: JobTraits{
+		Offer: "read, ask, edit; words reach a running turn",
 		// OPENCODE_SERVER_* holds its server's password.
 		Marks:    []string{"OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID", "OPENCODE_SERVER_*", "OPENCODE_CONFIG_CONTENT"},
 		Withheld: []string{"OPENCODE_PERMISSION"}, // it would set what a job may do

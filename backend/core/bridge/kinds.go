@@ -16,8 +16,13 @@ type AgentKind string
 const Owner AgentKind = "owner"
 
 // registered are the traits of the supported kinds, in display order: A, B, C and D of the
-// specification.
-var registered = []Traits{claude, codex, openCode, antigravity}
+// specification. Each kind has one line, here as in the tables of drivers and of kinds.
+var registered = []Traits{
+	claude,
+	codex,
+	openCode,
+	antigravity,
+}
 
 // Kinds returns the agent kinds in display order.
 func Kinds() []AgentKind {

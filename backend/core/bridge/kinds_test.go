@@ -20,6 +20,9 @@ func TestKND_07_EachKindHasItsTraits(t *testing.T) {
 			for part, is := range map[string]bool{
 				"a name of its own":                       kind != Owner && CheckName(string(kind)) == nil && strings.ToLower(string(kind)) == string(kind),
 				"a program":                               traits.Program != "",
+				"a name for people":                       traits.Title != "",
+				"a phrase about prompts":                  traits.Prompts.Place != "",
+				"a phrase about jobs":                     traits.Jobs.Offer != "",
 				"both tested versions, or none":           (traits.Tried[0] == "") == (traits.Tried[1] == ""),
 				"a tested version to compare with":        !traits.MajorOnly || traits.Tried[1] != "",
 				"a default folder for a variable":         traits.Data.Variable == "" || len(traits.Data.Default) > 0,

@@ -4,6 +4,8 @@ package bridge
 // file with one value. A property that is not set does not apply to the kind.
 type Traits struct {
 	Kind AgentKind
+	// Title is the name of the CLI for people.
+	Title string
 
 	// Program is the name of the CLI on PATH and of its process.
 	Program string
@@ -96,6 +98,8 @@ type CallerTraits struct {
 
 // PromptTraits are the properties of a kind's permission prompts.
 type PromptTraits struct {
+	// Place is where the owner can answer a prompt, as a phrase for documentation.
+	Place string
 	// Free reports that no process of the agent waits for the owner's answer.
 	Free bool
 	// HooksShowOutcome reports that later hooks of the session show the outcome of a
@@ -111,6 +115,8 @@ type PromptTraits struct {
 
 // JobTraits are the properties of a kind's delegated jobs.
 type JobTraits struct {
+	// Offer is what jobs of this kind can do, as a phrase for documentation.
+	Offer string
 	// Since is the first version that can do jobs, "" for all.
 	Since string
 	// OwnRulesForEdit reports that access edit needs no sandbox: the CLI's own rules
