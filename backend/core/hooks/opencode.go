@@ -6,7 +6,7 @@ import (
 )
 
 // opencode is kind C. It has no hook commands: its plugin reports events as lines to
-// `bridge plugin opencode` (opencode_lines.go), and ParseHook decodes the call of one
+// `bridge plugin opencode` (plugin_lines.go), and ParseHook decodes the call of one
 // line.
 type opencode struct{}
 
