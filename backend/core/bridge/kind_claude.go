@@ -20,7 +20,37 @@ var claude = Traits{
 	Mod:      true,
 	Registry: true,
 	Waker:    HookWaker,
-	Prompts:  PromptTraits{Place: "on the page, except those of background agents", HooksShowOutcome: true, ChildHidden: true},
+	Hooks: HookTraits{
+		Events: []HookFormat{
+			{Name: "SessionStart", Event: EventStart, Answer: AddsContext},
+			{Name: "UserPromptSubmit", Event: EventPrompt, Answer: AddsContext},
+			{Name: "PreToolUse", Event: EventPreTool},
+			{Name: "PostToolUse", Event: EventTool, Answer: AddsContext},
+			{Name: "PermissionRequest", Event: EventAsk, Task: TaskHoldPrompt},
+			{Name: "PostToolUseFailure", Event: EventToolFailed, Task: TaskReportOutcome},
+			{Name: "PostToolBatch", Event: EventToolBatch, Task: TaskReportOutcome},
+			{Name: "Interrupt", Event: EventInterrupt},
+			// Context continues the turn, too. The reason of a "block" reaches the model twice and
+			// is shown as a problem.
+			{Name: "Stop", Event: EventStop, Answer: AddsContext},
+			{Name: "SubagentStart", Event: EventChildStart},
+			{Name: "SubagentStop", Event: EventChildStop},
+			{Name: "SessionEnd", Event: EventEnd},
+			// They start at a stop, wait in the background of the idle session and start a turn
+			// when mail may wake it. The standby works if the first one's wake failed.
+			{Name: "Wake", Task: TaskWaitForMail},
+			{Name: "WakeStandby", Task: TaskStandByForMail},
+		},
+		Input: HookInput{
+			Session: "session_id", Child: "agent_id", ChildTitle: "agent_type", Folder: "cwd", Source: "source", Prompt: "prompt", PromptID: "prompt_id",
+			ToolUse: "tool_use_id", Tool: "tool_name", ToolInput: "tool_input", Calls: "tool_calls",
+		},
+		OwnTools:         "mcp__bridge__",
+		ProcessVariable:  "CLAUDE_PID",
+		HeadlessVariable: "CLAUDE_CODE_ENTRYPOINT",
+		HeadlessPrefix:   "sdk",
+	},
+	Prompts: PromptTraits{Place: "on the page, except those of background agents", HooksShowOutcome: true, ChildHidden: true},
 	Jobs: JobTraits{
 		Offer:           "read, ask, edit; words reach a running turn",
 		OwnRulesForEdit: true,

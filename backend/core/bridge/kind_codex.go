@@ -21,7 +21,29 @@ var codex = Traits{
 	BackgroundServer: true,
 	Terminal:         TerminalOfServers,
 	Waker:            QueueWaker,
-	Prompts:          PromptTraits{Place: "on the page, except with `--no-daemon`"},
+	// In a native child, session_id is the root thread and agent_id the child's.
+	Hooks: HookTraits{
+		Events: []HookFormat{
+			{Name: "SessionStart", Event: EventStart, Answer: AddsContext},
+			{Name: "UserPromptSubmit", Event: EventPrompt, Answer: AddsContext},
+			{Name: "PreToolUse", Event: EventPreTool},
+			{Name: "PostToolUse", Event: EventTool, Answer: AddsContext},
+			{Name: "PermissionRequest", Event: EventAsk, Task: TaskReportPrompt},
+			{Name: "PostToolUseFailure", Event: EventToolFailed},
+			{Name: "PostToolBatch", Event: EventToolBatch},
+			{Name: "Interrupt", Event: EventInterrupt}, // the user interrupted a turn
+			{Name: "Stop", Event: EventStop, Answer: BlocksStop},
+			{Name: "SubagentStart", Event: EventChildStart},
+			{Name: "SubagentStop", Event: EventChildStop},
+			{Name: "SessionEnd", Event: EventEnd},
+		},
+		Input: HookInput{
+			Session: "session_id", Child: "agent_id", ChildTitle: "agent_type", Folder: "cwd", Source: "source", Prompt: "prompt", PromptID: "prompt_id",
+			ToolUse: "tool_use_id", Tool: "tool_name", ToolInput: "tool_input", Calls: "tool_calls",
+		},
+		OwnTools: "mcp__bridge__",
+	},
+	Prompts: PromptTraits{Place: "on the page, except with `--no-daemon`"},
 	Jobs: JobTraits{
 		Offer: "read, ask, edit; words reach a running turn",
 		Marks: []string{"CODEX_CI", "CODEX_SANDBOX*", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"},

@@ -16,7 +16,25 @@ var openCode = Traits{
 	SharedServer: true,
 	Terminal:     TerminalOfPlugin,
 	Waker:        PluginWaker,
-	Prompts:      PromptTraits{Place: "on the page", Free: true, RefusesAll: true, Pattern: true},
+	// It has no hook commands: its plugin reports events as lines to `bridge plugin opencode`.
+	Hooks: HookTraits{
+		Events: []HookFormat{
+			{Name: "session.created", Event: EventStart},
+			{Name: "session.child", Event: EventChildStart},
+			{Name: "session.child.idle", Event: EventChildStop},
+			{Name: "chat.message", Event: EventPrompt, Answer: AnswersText},
+			{Name: "tool.execute.before", Event: EventPreTool},
+			{Name: "tool.execute.after", Event: EventTool, Answer: AnswersText},
+			{Name: "session.idle", Event: EventIdle, Answer: AnswersText},
+			{Name: "session.deleted", Event: EventEnd},
+			{Name: "permission.asked", Event: EventAsk},
+		},
+		Input: HookInput{
+			Session: "sessionId", Child: "childId", ChildTitle: "childTitle", Folder: "cwd", Prompt: "prompt", ToolUse: "toolUseId", Tool: "tool",
+		},
+		OwnTools: "bridge_",
+	},
+	Prompts: PromptTraits{Place: "on the page", Free: true, RefusesAll: true, Pattern: true},
 	Jobs: JobTraits{
 		Offer: "read, ask, edit; words reach a running turn",
 		// OPENCODE_SERVER_* holds its server's password.

@@ -36,9 +36,9 @@ func Kinds() []AgentKind {
 // TraitsOf returns the properties of an agent kind. It returns the zero value for the
 // owner, for agents with the Agent Client Protocol, and for an unknown kind.
 func TraitsOf(kind AgentKind) Traits {
-	for _, traits := range registered {
-		if traits.Kind == kind {
-			return traits
+	for i := range registered {
+		if registered[i].Kind == kind {
+			return registered[i]
 		}
 	}
 	return Traits{}

@@ -37,6 +37,7 @@ type Traits struct {
 	Terminal     Terminal
 	Waker        Waker
 
+	Hooks   HookTraits
 	Prompts PromptTraits
 	Jobs    JobTraits
 }

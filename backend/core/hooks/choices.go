@@ -16,9 +16,8 @@ const (
 	claudeShowsPlan = "ExitPlanMode"
 )
 
-// claudeCall returns the key of a claude tool call. It ignores fields that claude
-// changes later: answers are added to questions, and a plan gets its text.
-func claudeCall(tool string, input json.RawMessage) string {
+// toolCall returns the key of a tool call. It ignores fields that claude changes later: answers are added to questions, and a plan gets its text.
+func toolCall(tool string, input json.RawMessage) string {
 	switch tool {
 	case claudeShowsPlan:
 		return session.CallKey(tool, nil)
@@ -81,8 +80,8 @@ func claudeAnswers(input json.RawMessage, choices []bridge.Choice, answers [][]s
 	return members
 }
 
-// opencodeQuestion returns the prompt for the questions of opencode's model.
-func opencodeQuestion(call session.HookCall, raw json.RawMessage) Prompt {
+// pluginQuestion returns the prompt for the questions of a model whose plugin reports them.
+func pluginQuestion(call session.HookCall, raw json.RawMessage) Prompt {
 	p := Prompt{Call: call, Kind: AsksQuestion, What: "question"}
 	var asked []struct {
 		Question string                `json:"question"`
@@ -104,7 +103,7 @@ func opencodeQuestion(call session.HookCall, raw json.RawMessage) Prompt {
 		return p
 	}
 	p.Detail = askedText(p.Choices)
-	p.Caution = "opencode takes no reason with a refusal: the question is dismissed, and the turn ends."
+	p.Caution = string(call.Kind) + " takes no reason with a refusal: the question is dismissed, and the turn ends."
 	return p
 }
 

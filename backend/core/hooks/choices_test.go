@@ -15,7 +15,7 @@ const colours = `[{"question":"Which colour?","header":"Colour","options":[{"lab
 
 func TestNED_02_WhatClaudesModelAsksIsAnsweredByWhatWasChosen(t *testing.T) {
 	asked := fmt.Sprintf(`{"questions":%s,"metadata":{"source":"x"}}`, colours)
-	p, err := ParseClaudePrompt(claudeAsks("AskUserQuestion", asked))
+	p, err := ParseHeldPrompt(bridge.Claude, claudeAsks("AskUserQuestion", asked))
 	if err != nil || p.Kind != AsksQuestion || p.OnlyTold != "" {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -38,7 +38,7 @@ func TestNED_02_WhatClaudesModelAsksIsAnsweredByWhatWasChosen(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(p.ClaudeDecision(true, "", [][]string{{"Blue"}, {"Mon", "my own"}}), &said); err != nil {
+	if err := json.Unmarshal(p.Decision(true, "", [][]string{{"Blue"}, {"Mon", "my own"}}), &said); err != nil {
 		t.Fatal(err)
 	}
 	decision := said.HookSpecificOutput.Decision
@@ -51,11 +51,11 @@ func TestNED_02_WhatClaudesModelAsksIsAnsweredByWhatWasChosen(t *testing.T) {
 	}) {
 		t.Errorf("claude is told %s %v", decision.Behavior, input)
 	}
-	if out := string(p.ClaudeDecision(false, "not now", nil)); !strings.Contains(out, `"behavior":"deny"`) || !strings.Contains(out, `"not now"`) {
+	if out := string(p.Decision(false, "not now", nil)); !strings.Contains(out, `"behavior":"deny"`) || !strings.Contains(out, `"not now"`) {
 		t.Errorf("a refusal: %s", out)
 	}
 	for _, answers := range [][][]string{nil, {}, {{"Red"}}} {
-		if out := p.ClaudeDecision(true, "", answers); out != nil {
+		if out := p.Decision(true, "", answers); out != nil {
 			t.Errorf("with answers %v claude is told %s, which it ignores", answers, out)
 		}
 	}
@@ -71,12 +71,12 @@ func TestNED_02_WhatClaudesModelAsksIsAnsweredByWhatWasChosen(t *testing.T) {
 }
 
 func TestNED_02_APlanIsTheSameCallWithItsText(t *testing.T) {
-	p, err := ParseClaudePrompt(claudeAsks("ExitPlanMode", `{}`))
+	p, err := ParseHeldPrompt(bridge.Claude, claudeAsks("ExitPlanMode", `{}`))
 	ran, err2 := For(bridge.Claude).ParseHook("PostToolUse", claudeAsks("ExitPlanMode", `{"plan":"x","filePath":"/p"}`))
 	if err != nil || err2 != nil || p.OnlyTold == "" || ran.Tool != p.Call.Tool {
 		t.Errorf("%+v, %+v; %v %v", p, ran, err, err2)
 	}
-	if out := p.ClaudeDecision(true, "", nil); out != nil {
+	if out := p.Decision(true, "", nil); out != nil {
 		t.Errorf("a plan that nobody could read is approved by %s", out)
 	}
 }
@@ -94,13 +94,13 @@ func TestNED_02_AQuestionThatIsNotUnderstoodIsOnlyTold(t *testing.T) {
 		`[{"question":"Q","options":[{"label":" "}]}]`,
 		`[{"question":"Q","options":[` + option + `]},{"question":"Q","options":[` + option + `]}]`,
 	} {
-		p, err := ParseClaudePrompt(claudeAsks("AskUserQuestion", `{"questions":`+questions+`}`))
+		p, err := ParseHeldPrompt(bridge.Claude, claudeAsks("AskUserQuestion", `{"questions":`+questions+`}`))
 		if err != nil || p.OnlyTold == "" || p.Choices != nil || !strings.Contains(strings.Join(strings.Fields(p.Detail), ""), strings.Join(strings.Fields(questions), "")) {
 			t.Errorf("%s: %+v, %v", questions, p, err)
 		}
 	}
 	for _, questions := range []string{`[{"question":"Q","options":[],"custom":false}]`, `[{"question":"Q","options":[],"x":1}]`, `{}`} {
-		p, err := ParseOpenCodePrompt(PluginPrompt{ID: "que_1", Call: json.RawMessage(`{"sessionId":"ses_1"}`), Questions: json.RawMessage(questions)})
+		p, err := ParsePluginPrompt(bridge.OpenCode, PluginPrompt{ID: "que_1", Call: json.RawMessage(`{"sessionId":"ses_1"}`), Questions: json.RawMessage(questions)})
 		if err != nil || p.OnlyTold == "" || p.Choices != nil || p.Detail != questions {
 			t.Errorf("opencode %s: %+v, %v", questions, p, err)
 		}
@@ -109,7 +109,7 @@ func TestNED_02_AQuestionThatIsNotUnderstoodIsOnlyTold(t *testing.T) {
 
 func TestNED_02_WhatOpenCodesModelAsksIsShown(t *testing.T) {
 	questions := `[{"question":"Which?","header":"Q","options":[{"label":"A","description":"a"}],"multiple":true,"custom":false},{"question":"Why?","header":"W","options":[]}]`
-	p, err := ParseOpenCodePrompt(PluginPrompt{ID: "que_1", Call: json.RawMessage(`{"sessionId":"ses_1"}`), Questions: json.RawMessage(questions)})
+	p, err := ParsePluginPrompt(bridge.OpenCode, PluginPrompt{ID: "que_1", Call: json.RawMessage(`{"sessionId":"ses_1"}`), Questions: json.RawMessage(questions)})
 	want := []bridge.Choice{
 		{Question: "Which?", Header: "Q", Options: []bridge.ChoiceOption{{Label: "A", Description: "a"}}, Several: true},
 		{Question: "Why?", Header: "W", Options: []bridge.ChoiceOption{}, Words: true},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"bridge/backend/core/bridge"
 )
 
 // What a tool would do is shown as it came: nothing is trimmed or made alike.
@@ -16,17 +18,17 @@ func TestRWM_18_APromptIsNotTrimmed(t *testing.T) {
 		}
 		return data
 	}
-	claude, err := ParseClaudePrompt(call("Bash", map[string]string{"command": command}))
+	claude, err := ParseHeldPrompt(bridge.Claude, call("Bash", map[string]string{"command": command}))
 	if err != nil || claude.Detail != command {
 		t.Errorf("claude's is %q, %v", claude.Detail, err)
 	}
-	codex, err := ParseCodexPrompt(call("Bash", map[string]string{"command": command, "timeout": "1"}))
+	codex, err := ParseReportedPrompt(bridge.Codex, call("Bash", map[string]string{"command": command, "timeout": "1"}))
 	if err != nil || codex.Detail != command+"\n"+`timeout: "1"` {
 		t.Errorf("codex's is %q, %v", codex.Detail, err)
 	}
 	changes := map[string]bool{}
 	for _, after := range []string{"z", "z\n", "z\n\n", "\nz", " z"} {
-		change, err := ParseClaudePrompt(call("Write", map[string]string{"file_path": "/a", "content": after}))
+		change, err := ParseHeldPrompt(bridge.Claude, call("Write", map[string]string{"file_path": "/a", "content": after}))
 		if err != nil || !strings.HasPrefix(change.Detail, "--- /a\n+") || changes[change.Detail] {
 			t.Errorf("%q is shown as %q, as another one, %v", after, change.Detail, err)
 		}

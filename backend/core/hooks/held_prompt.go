@@ -2,15 +2,16 @@ package hooks
 
 import "bridge/backend/core/bridge"
 
-// ParseClaudePrompt decodes claude's PermissionRequest.
-func ParseClaudePrompt(stdin []byte) (Prompt, error) {
-	call, in, err := parsePermissionRequest(bridge.Claude, stdin)
+// ParseHeldPrompt decodes a permission prompt that waits for the owner's answer, with the
+// names of claude's tools. It fails with Invalid if it is malformed or names no tool.
+func ParseHeldPrompt(kind bridge.AgentKind, stdin []byte) (Prompt, error) {
+	p, tool, raw, err := parsePrompt(kind, stdin)
 	if err != nil {
 		return Prompt{}, err
 	}
-	p := Prompt{Call: call, Kind: AsksTool, What: Shorten(string(in.ToolName), bridge.MaxNameChars), input: in.ToolInput}
-	input := newExact(in.ToolInput)
-	switch in.ToolName {
+	p.input = raw
+	input := newExact(raw)
+	switch tool {
 	case "Bash":
 		p.Kind, p.Why = AsksCommand, input.take("description")
 		p.Detail = input.take("command")
@@ -37,9 +38,9 @@ func ParseClaudePrompt(stdin []byte) (Prompt, error) {
 	return p, nil
 }
 
-// ClaudeDecision returns claude's hook output for one answer, or nil if claude would
+// Decision returns the hook output for one answer to a held prompt, or nil if claude would
 // ignore it. A model's question needs the chosen answers: claude ignores a plain allow.
-func (p Prompt) ClaudeDecision(allow bool, reason string, answers [][]string) []byte {
+func (p Prompt) Decision(allow bool, reason string, answers [][]string) []byte {
 	decision := map[string]any{"behavior": "allow"}
 	switch {
 	case !allow:

@@ -27,10 +27,12 @@ func decodeHook(stdin []byte, dst any) error {
 		return bridge.Errorf(bridge.TooLarge, "the hook input is larger than %d bytes", maxHookInput)
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(stdin, []byte("\ufeff")), dst); err != nil {
-		return bridge.Errorf(bridge.Invalid, "the hook input is not a JSON object")
+		return errNoObject()
 	}
 	return nil
 }
+
+func errNoObject() error { return bridge.Errorf(bridge.Invalid, "the hook input is not a JSON object") }
 
 // Text is a JSON string; any other value reads as "".
 type Text string
@@ -64,14 +66,6 @@ func checkIdentity(call session.HookCall) error {
 		return nil
 	}
 	return bridge.CheckID("the child's id", call.ChildID)
-}
-
-// eventOf translates the host's event name with the adapter's table.
-func eventOf(kind bridge.AgentKind, events map[string]session.Event, host string) (session.Event, error) {
-	if event, known := events[host]; known {
-		return event, nil
-	}
-	return "", bridge.Errorf(bridge.Invalid, "%s has no hook event %q that Bridge uses", kind, host)
 }
 
 // Shorten cuts s to at most maxChars characters of valid UTF-8.
@@ -109,6 +103,3 @@ func Encode(value any) []byte {
 
 // nothing returns the answer that every host accepts as "continue".
 func nothing() []byte { return []byte("{}") }
-
-// silent reports whether the answer to call must have no text.
-func silent(call session.HookCall, words string) bool { return words == "" || call.ChildID != "" }

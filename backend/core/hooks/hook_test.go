@@ -125,7 +125,7 @@ func TestHookConformance(t *testing.T) {
 	}
 }
 
-func checkConformance(t *testing.T, adapter Adapter, sample hookSample) {
+func checkConformance(t *testing.T, adapter *Adapter, sample hookSample) {
 	t.Helper()
 	call, err := adapter.ParseHook(sample.Event, sample.Stdin)
 	if err != nil {

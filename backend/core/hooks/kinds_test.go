@@ -18,19 +18,19 @@ func TestKND_07_TheTaskOfAnEventIsTheKinds(t *testing.T) {
 	for _, tt := range []struct {
 		kind  bridge.AgentKind
 		event string
-		want  Task
+		want  bridge.HookTask
 	}{
-		{bridge.Claude, WakeEvent, WaitForMail},
-		{bridge.Claude, WakeStandbyEvent, StandByForMail},
-		{bridge.Claude, PermissionEvent, HoldPrompt},
-		{bridge.Claude, FailedEvent, ReportOutcome},
-		{bridge.Claude, BatchEvent, ReportOutcome},
-		{bridge.Claude, "Stop", Report},
-		{bridge.Codex, PermissionEvent, ReportPrompt},
-		{bridge.Codex, WakeEvent, Report},
-		{bridge.Codex, FailedEvent, Report},
-		{bridge.OpenCode, PermissionEvent, Report},
-		{bridge.Antigravity, PermissionEvent, Report},
+		{bridge.Claude, WakeEvent, bridge.TaskWaitForMail},
+		{bridge.Claude, WakeStandbyEvent, bridge.TaskStandByForMail},
+		{bridge.Claude, PermissionEvent, bridge.TaskHoldPrompt},
+		{bridge.Claude, FailedEvent, bridge.TaskReportOutcome},
+		{bridge.Claude, BatchEvent, bridge.TaskReportOutcome},
+		{bridge.Claude, "Stop", bridge.TaskReport},
+		{bridge.Codex, PermissionEvent, bridge.TaskReportPrompt},
+		{bridge.Codex, WakeEvent, bridge.TaskReport},
+		{bridge.Codex, FailedEvent, bridge.TaskReport},
+		{bridge.OpenCode, PermissionEvent, bridge.TaskReport},
+		{bridge.Antigravity, PermissionEvent, bridge.TaskReport},
 	} {
 		if got := For(tt.kind).TaskOf(tt.event); got != tt.want {
 			t.Errorf("%s of %s: %d, want %d", tt.event, tt.kind, got, tt.want)

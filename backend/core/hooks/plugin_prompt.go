@@ -4,16 +4,19 @@ import (
 	"strings"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/session"
 )
 
-// ParseOpenCodePrompt decodes a prompt from opencode's plugin.
-func ParseOpenCodePrompt(in PluginPrompt) (Prompt, error) {
-	call, err := opencode{}.ParseHook(opencodeAsks, in.Call)
+// ParsePluginPrompt decodes a prompt from the plugin of a kind. It fails with Invalid if the
+// prompt is malformed, has no id, or does not name a permission.
+func ParsePluginPrompt(kind bridge.AgentKind, in PluginPrompt) (Prompt, error) {
+	adapter := For(kind)
+	call, err := adapter.ParseHook(adapter.NameOf(session.EventAsk), in.Call)
 	if err != nil {
 		return Prompt{}, err
 	}
 	if in.ID != "" && len(in.Questions) > 0 {
-		return opencodeQuestion(call, in.Questions), nil
+		return pluginQuestion(call, in.Questions), nil
 	}
 	if in.ID == "" || in.Permission == "" {
 		return Prompt{}, bridge.Errorf(bridge.Invalid, "the prompt has no id, or does not say what for it is")

@@ -11,22 +11,6 @@ import (
 	"bridge/backend/core/session"
 )
 
-// PermissionEvent is the hook event that asks for permission. Claude's terminal shows
-// the prompt at the same time, and the first answer wins. Codex's terminal does so only
-// for an asynchronous hook, whose output does not count.
-const PermissionEvent = "PermissionRequest"
-
-// FailedEvent and BatchEvent are claude's hook events that prove the effect of an
-// answer if PostToolUse does not: that a call ran and failed, and what the model reads
-// of a refused call.
-const (
-	FailedEvent = "PostToolUseFailure"
-	BatchEvent  = "PostToolBatch"
-)
-
-// IsOfPromptsOnly reports whether a hook event is only about permission prompts.
-func IsOfPromptsOnly(event string) bool { return event == FailedEvent || event == BatchEvent }
-
 // Prompt is a host's question to its user before a tool call, for display.
 type Prompt struct {
 	Call   session.HookCall
@@ -52,16 +36,19 @@ const (
 	AsksQuestion = "question"
 )
 
-// parsePermissionRequest decodes the PermissionRequest of a kind whose hooks are commands. It
-// fails with Invalid if the request is malformed or names no tool.
-func parsePermissionRequest(kind bridge.AgentKind, stdin []byte) (call session.HookCall, in commandHook, err error) {
-	if call, err = parseCommandHook(kind, PermissionEvent, stdin); err != nil {
-		return call, in, err
+// parsePrompt decodes a hook's permission prompt, and returns the name and the input of its
+// tool. It fails with Invalid if the prompt is malformed or names no tool.
+func parsePrompt(kind bridge.AgentKind, stdin []byte) (p Prompt, tool string, input json.RawMessage, err error) {
+	adapter := For(kind)
+	call, in, err := adapter.parse(adapter.NameOf(session.EventAsk), stdin)
+	if err != nil {
+		return Prompt{}, "", nil, err
 	}
-	if err = decodeHook(stdin, &in); err == nil && in.ToolName == "" {
-		err = bridge.Errorf(bridge.Invalid, "the prompt names no tool")
+	names := adapter.format.Input
+	if tool, input = in.text(names.Tool), in[names.ToolInput]; tool == "" {
+		return Prompt{}, "", nil, bridge.Errorf(bridge.Invalid, "the prompt names no tool")
 	}
-	return call, in, err
+	return Prompt{Call: call, Kind: AsksTool, What: Shorten(tool, bridge.MaxNameChars)}, tool, input, nil
 }
 
 // withRest appends the rest of a tool's input to the detail. It trims nothing: the

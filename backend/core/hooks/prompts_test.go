@@ -33,7 +33,7 @@ func TestNED_02_APromptShowsExactlyWhatWouldBeDone(t *testing.T) {
 		{"AskUserQuestion", `{"questions":[]}`, AsksQuestion, "questions: []", "", true},
 	}
 	for _, tt := range tests {
-		got, err := ParseClaudePrompt(claudeAsks(tt.tool, tt.input))
+		got, err := ParseHeldPrompt(bridge.Claude, claudeAsks(tt.tool, tt.input))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,14 +65,14 @@ func TestNED_02_AnotherCallIsNotTheOneThatWasAskedFor(t *testing.T) {
 
 func TestNED_02_WhatIsNoPromptIsRefused(t *testing.T) {
 	for _, stdin := range []string{``, `{`, `{"session_id":"s1"}`, `{"tool_name":"Bash","tool_input":{}}`} {
-		if got, err := ParseClaudePrompt([]byte(stdin)); err == nil {
+		if got, err := ParseHeldPrompt(bridge.Claude, []byte(stdin)); err == nil {
 			t.Errorf("%q is read as %+v", stdin, got)
 		}
 	}
 	for _, in := range []PluginPrompt{
 		{}, {ID: "per_1", Permission: "bash"}, {Permission: "bash", Call: json.RawMessage(`{"sessionId":"ses_1"}`)}, {ID: "per_1", Call: json.RawMessage(`{"sessionId":"ses_1"}`)},
 	} {
-		if got, err := ParseOpenCodePrompt(in); err == nil {
+		if got, err := ParsePluginPrompt(bridge.OpenCode, in); err == nil {
 			t.Errorf("%+v is read as %+v", in, got)
 		}
 	}
@@ -85,7 +85,7 @@ func TestNED_02_AnOpenCodePromptShowsExactlyWhatWouldBeDone(t *testing.T) {
 		{"edit", `{"filepath":"/a","diff":"@@ -1 +1 @@\n-x\n+y","files":[1]}`, AsksChange, "/a\n@@ -1 +1 @@\n-x\n+y"},
 		{"external_directory", `{"parentDir":"/etc"}`, AsksTool, "p1\np2\nparentDir: \"/etc\""},
 	} {
-		got, err := ParseOpenCodePrompt(PluginPrompt{
+		got, err := ParsePluginPrompt(bridge.OpenCode, PluginPrompt{
 			ID: "per_1", Call: json.RawMessage(`{"sessionId":"ses_1","childId":"ses_2"}`), Permission: Text(tt.permission), Patterns: []string{"p1", "p2"}, Metadata: json.RawMessage(tt.metadata),
 		})
 		if err != nil || got.Kind != tt.kind || got.Detail != tt.detail || got.What != tt.permission || got.Call.ChildID != "ses_2" {
@@ -97,7 +97,7 @@ func TestNED_02_AnOpenCodePromptShowsExactlyWhatWouldBeDone(t *testing.T) {
 // Only these two shapes of an answer ever leave: nothing lasting is allowed by one.
 func TestNED_02_AnAnswerIsForOnceAlone(t *testing.T) {
 	for _, allow := range []bool{true, false} {
-		out := string(Prompt{Kind: AsksCommand, input: json.RawMessage(`{"command":"ls"}`)}.ClaudeDecision(allow, "why", nil))
+		out := string(Prompt{Kind: AsksCommand, input: json.RawMessage(`{"command":"ls"}`)}.Decision(allow, "why", nil))
 		for _, lasting := range []string{"updatedPermissions", "updatedInput", "interrupt", "always"} {
 			if strings.Contains(out, lasting) {
 				t.Errorf("%s says %s", out, lasting)
@@ -116,7 +116,7 @@ func TestNED_02_ACodexPromptIsToldExactly(t *testing.T) {
 		{"apply_patch", `{"command":"*** Begin Patch"}`, `{"command":"*** Begin Patch"}`, AsksChange, "*** Begin Patch", ""},
 		{"mcp__probe__echo", `{"text":"hi","description":"mine"}`, `{"text":"hi","description":"mine"}`, AsksTool, "description: \"mine\"\ntext: \"hi\"", ""},
 	} {
-		got, err := ParseCodexPrompt(claudeAsks(tt.tool, tt.asked))
+		got, err := ParseReportedPrompt(bridge.Codex, claudeAsks(tt.tool, tt.asked))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestNED_02_ACodexPromptIsToldExactly(t *testing.T) {
 		}
 	}
 	for _, stdin := range []string{``, `{}`, `{"session_id":"s1"}`, `{"tool_name":"Bash","tool_input":{}}`} {
-		if got, err := ParseCodexPrompt([]byte(stdin)); err == nil {
+		if got, err := ParseReportedPrompt(bridge.Codex, []byte(stdin)); err == nil {
 			t.Errorf("%s is %+v", stdin, got)
 		}
 	}

@@ -5,21 +5,19 @@ import (
 	"bridge/backend/core/session"
 )
 
-// ParseCodexPrompt decodes codex's PermissionRequest, which cannot be answered here.
-func ParseCodexPrompt(stdin []byte) (Prompt, error) {
-	call, in, err := parsePermissionRequest(bridge.Codex, stdin)
+// ParseReportedPrompt decodes a permission prompt that cannot be answered by its hook, with
+// the names of codex's tools. It fails with Invalid if it is malformed or names no tool.
+func ParseReportedPrompt(kind bridge.AgentKind, stdin []byte) (Prompt, error) {
+	p, tool, raw, err := parsePrompt(kind, stdin)
 	if err != nil {
 		return Prompt{}, err
 	}
-	p := Prompt{
-		Call: call, Kind: AsksTool, What: Shorten(string(in.ToolName), bridge.MaxNameChars),
-		OnlyTold: "codex takes an answer from here only while its background server runs it",
-	}
-	input := newExact(in.ToolInput)
-	switch in.ToolName {
+	p.OnlyTold = string(kind) + " takes an answer from here only while its background server runs it"
+	input := newExact(raw)
+	switch tool {
 	case "Bash":
 		p.Kind, p.Why = AsksCommand, input.take("description") // the call that ran lacks it
-		p.Call.Tool = session.CallKey(string(in.ToolName), Encode(input.members))
+		p.Call.Tool = session.CallKey(tool, Encode(input.members))
 		p.Detail = input.take("command")
 	case "apply_patch":
 		p.Kind, p.Detail = AsksChange, input.take("command")

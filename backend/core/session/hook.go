@@ -9,44 +9,26 @@ import (
 	"bridge/backend/core/bridge"
 )
 
-// Event is a report of a host through a hook or plugin, with the same names for all
-// kinds.
-type Event string
+// Event is a report of a host through a hook or plugin. The traits of each kind name the
+// host's own events.
+type Event = bridge.HookEvent
 
-// The events. Each is a sign of activity of its session.
+// The events, as [bridge.HookEvent] has them.
 const (
-	EventStart      Event = "session-start"
-	EventPrompt     Event = "prompt"      // the user's or the host's next prompt
-	EventPreTool    Event = "pre-tool"    // before a tool call
-	EventTool       Event = "tool"        // after a tool call: a safe step
-	EventStop       Event = "stop"        // the turn is about to end
-	EventIdle       Event = "idle"        // the turn has ended (plugin only)
-	EventEnd        Event = "session-end" // the session closes
-	EventChildStart Event = "child-start" // a native child started
-	EventChildStop  Event = "child-stop"
-	EventAsk        Event = "ask"       // a call waits for permission
-	EventInterrupt  Event = "interrupt" // the user interrupted the turn
-
-	// These events report only calls that asked for permission, and may be late: they
-	// are no evidence of the session's activity.
-	EventToolFailed Event = "tool-failed" // a call ran, and failed
-	EventToolBatch  Event = "tool-batch"  // all calls of one answer of the model are over
+	EventStart      = bridge.EventStart
+	EventPrompt     = bridge.EventPrompt
+	EventPreTool    = bridge.EventPreTool
+	EventTool       = bridge.EventTool
+	EventStop       = bridge.EventStop
+	EventIdle       = bridge.EventIdle
+	EventEnd        = bridge.EventEnd
+	EventChildStart = bridge.EventChildStart
+	EventChildStop  = bridge.EventChildStop
+	EventAsk        = bridge.EventAsk
+	EventInterrupt  = bridge.EventInterrupt
+	EventToolFailed = bridge.EventToolFailed
+	EventToolBatch  = bridge.EventToolBatch
 )
-
-// EndsTurn reports whether mail in the event's answer starts or continues a turn.
-func (e Event) EndsTurn() bool { return e == EventStop || e == EventIdle }
-
-// BusyAfter reports whether a session is busy after the event.
-func (e Event) BusyAfter(busy bool) bool {
-	switch e {
-	case EventPrompt, EventTool, EventPreTool, EventAsk:
-		return true
-	case EventStop, EventIdle, EventStart, EventEnd, EventInterrupt:
-		return false
-	default: // the start or end of a child is no evidence about its parent
-		return busy
-	}
-}
 
 // HookCall is one hook or plugin call, as decoded by an agent's adapter.
 type HookCall struct {

@@ -62,7 +62,7 @@ func Run(ctx context.Context, opts Options, kind bridge.AgentKind, event string,
 
 // answer queries the broker, writes the host's answer, and only then acknowledges
 // its mail: the mail counts as handed over only after the bytes are written.
-func answer(ctx context.Context, opts Options, adapter hooks.Adapter, call session.HookCall, output io.Writer) {
+func answer(ctx context.Context, opts Options, adapter *hooks.Adapter, call session.HookCall, output io.Writer) {
 	note := "" // read first: a broker that hangs must not prevent it
 	if call.Event == session.EventStart && call.ChildID == "" {
 		call.Ancestors = above() // they show whether this is another process than before

@@ -26,7 +26,7 @@ type Plugin struct {
 	opts        Options
 	kind        bridge.AgentKind
 	reconnector *ipc.Reconnector
-	adapter     hooks.Adapter
+	adapter     *hooks.Adapter
 	host        proc.Process // the agent's process
 
 	outMu sync.Mutex

@@ -37,7 +37,7 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 		}
 		return
 	}
-	prompt, err := hooks.ParseOpenCodePrompt(*request.Prompt)
+	prompt, err := hooks.ParsePluginPrompt(p.kind, *request.Prompt)
 	if err != nil {
 		p.opts.Log.Warn("a prompt is not understood", "err", err)
 		return

@@ -53,7 +53,8 @@ func (p Program) Run(ctx context.Context) int {
 		fmt.Fprintf(p.Stderr, "bridge: %s\n", err)
 		return exitUsage
 	}
-	if p.LongForm != nil && hooks.IsStart(words[1]) {
+	adapter := hooks.For(kind)
+	if p.LongForm != nil && adapter.IsStart(words[1]) {
 		if code, done := become(p.LongForm(), append([]string{"hook"}, p.Args...)); done {
 			return code
 		} // without it the session gets no note, but still gets its mail
@@ -65,29 +66,29 @@ func (p Program) Run(ctx context.Context) int {
 		return 0
 	}
 	opts := p.options(home, kind)
-	switch task := hooks.For(kind).TaskOf(words[1]); task {
-	case hooks.WaitForMail, hooks.StandByForMail:
-		if p.headless() {
+	switch task := adapter.TaskOf(words[1]); task {
+	case bridge.TaskWaitForMail, bridge.TaskStandByForMail:
+		if p.headless(kind) {
 			drain(ctx, p.Stdin)
 			return 0 // it would keep a run without a person from ending
 		}
-		return RunWake(ctx, opts, kind, task == hooks.StandByForMail, p.Stdin, p.Stderr)
-	case hooks.HoldPrompt:
-		if p.headless() { // a run without a person asks in another way
+		return RunWake(ctx, opts, kind, task == bridge.TaskStandByForMail, p.Stdin, p.Stderr)
+	case bridge.TaskHoldPrompt:
+		if p.headless(kind) { // a run without a person asks in another way
 			drain(ctx, p.Stdin)
 			return 0
 		}
-		pid, _ := strconv.Atoi(p.Getenv("CLAUDE_PID"))
-		RunPrompt(ctx, opts, pid, p.Stdin, p.Stdout)
-	case hooks.ReportPrompt:
-		ReportPrompt(ctx, opts, p.Stdin)
-	case hooks.ReportOutcome:
+		pid, _ := strconv.Atoi(p.Getenv(bridge.TraitsOf(kind).Hooks.ProcessVariable))
+		RunPrompt(ctx, opts, kind, pid, p.Stdin, p.Stdout)
+	case bridge.TaskReportPrompt:
+		ReportPrompt(ctx, opts, kind, p.Stdin)
+	case bridge.TaskReportOutcome:
 		if !fileExists(filepath.Join(home.Dir(), config.PromptsOpen)) {
 			drain(ctx, p.Stdin)
 			return 0
 		}
 		Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
-	case hooks.Report:
+	case bridge.TaskReport:
 		Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
 	}
 	return 0
@@ -142,8 +143,11 @@ func (p Program) options(home config.Home, kind bridge.AgentKind) Options {
 	return opts
 }
 
-// headless reports whether Claude Code runs without a person (claude -p).
-func (p Program) headless() bool { return strings.HasPrefix(p.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk") }
+// headless reports whether the CLI runs without a person (claude -p).
+func (p Program) headless(kind bridge.AgentKind) bool {
+	traits := bridge.TraitsOf(kind).Hooks
+	return traits.HeadlessVariable != "" && strings.HasPrefix(p.Getenv(traits.HeadlessVariable), traits.HeadlessPrefix)
+}
 
 // CLIDataDir returns the folder of the CLI's own store, derived from the
 // environment. A hook started by the CLI inherits the CLI's environment.

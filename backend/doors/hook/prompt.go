@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/hooks"
 	"bridge/backend/core/job"
 	"bridge/backend/platform/ipc"
@@ -28,10 +29,10 @@ const (
 // RunPrompt forwards Claude Code's permission prompt to its owner, while the terminal
 // also shows it. It writes output only after the owner's answer. In all other cases (no
 // broker, a dead broker, a signal, the end of Claude Code) the terminal decides.
-func RunPrompt(ctx context.Context, opts Options, pid int, input io.Reader, output io.Writer) {
+func RunPrompt(ctx context.Context, opts Options, kind bridge.AgentKind, pid int, input io.Reader, output io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, promptLife)
 	defer cancel()
-	prompt, err := hooks.ParseClaudePrompt(readInputWithin(ctx, input))
+	prompt, err := hooks.ParseHeldPrompt(kind, readInputWithin(ctx, input))
 	if err != nil {
 		opts.Log.Debug("a prompt is not understood", "err", err)
 		return
@@ -45,7 +46,7 @@ func RunPrompt(ctx context.Context, opts Options, pid int, input io.Reader, outp
 	defer untell()
 	go endWithAgent(told, cancel, above, modLook)
 	holdPrompt(ctx, told, opts, promptArgs(uuid.NewString(), prompt, pid), func(answer api.PromptAnswer) bool {
-		decision := prompt.ClaudeDecision(answer.Decision == job.Allow, answer.Reason, answer.Answers)
+		decision := prompt.Decision(answer.Decision == job.Allow, answer.Reason, answer.Answers)
 		_, err := output.Write(decision)
 		return err == nil && len(decision) > 0
 	})
@@ -53,10 +54,10 @@ func RunPrompt(ctx context.Context, opts Options, pid int, input io.Reader, outp
 
 // ReportPrompt reports codex's permission prompt to the owner; only codex's terminal
 // shows and decides it. It sends codex no output and delays nothing.
-func ReportPrompt(ctx context.Context, opts Options, input io.Reader) {
+func ReportPrompt(ctx context.Context, opts Options, kind bridge.AgentKind, input io.Reader) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	prompt, err := hooks.ParseCodexPrompt(readInput(ctx, input))
+	prompt, err := hooks.ParseReportedPrompt(kind, readInput(ctx, input))
 	if err != nil {
 		opts.Log.Debug("a prompt is not understood", "err", err)
 		return

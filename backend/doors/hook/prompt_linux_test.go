@@ -75,7 +75,7 @@ func (a *asking) askFor(child, tool string) {
 	options := Options{Home: a.Home, Version: "test", CLIDataDir: a.folder, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	go func() {
 		var out bytes.Buffer
-		RunPrompt(a.ctx, options, os.Getpid(), strings.NewReader(input), &out)
+		RunPrompt(a.ctx, options, bridge.Claude, os.Getpid(), strings.NewReader(input), &out)
 		a.ended <- out.String()
 	}()
 }
@@ -288,7 +288,7 @@ func TestNED_02_WithoutABrokerTheHookEndsAtOnce(t *testing.T) {
 	}
 	var out bytes.Buffer
 	began := time.Now()
-	RunPrompt(t.Context(), Options{Home: home, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, 0,
+	RunPrompt(t.Context(), Options{Home: home, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, bridge.Claude, 0,
 		strings.NewReader(`{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"ls"}}`), &out)
 	testkit.Within(t, 10*time.Second, time.Since(began), "it ended")
 	if out.Len() != 0 {
@@ -350,7 +350,7 @@ func TestNED_02_QuestionsOfTheModelAreToldOnly(t *testing.T) {
 		a.ask("")
 		a.state(job.ApprovalAsked, "") // its token is there
 		var out bytes.Buffer
-		RunPrompt(a.ctx, options, os.Getpid(), strings.NewReader(fmt.Sprintf(`{"session_id":%q,"hook_event_name":"PermissionRequest","tool_name":%q,"tool_input":%s}`, conversation, tool, input)), &out)
+		RunPrompt(a.ctx, options, bridge.Claude, os.Getpid(), strings.NewReader(fmt.Sprintf(`{"session_id":%q,"hook_event_name":"PermissionRequest","tool_name":%q,"tool_input":%s}`, conversation, tool, input)), &out)
 		if out.Len() != 0 {
 			t.Errorf("%s: the hook wrote %s", tool, &out)
 		}

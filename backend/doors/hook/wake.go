@@ -9,6 +9,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/hooks"
 	"bridge/backend/core/mail"
+	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc"
 	"bridge/backend/platform/ipc/api"
 	"bridge/backend/platform/proc"
@@ -35,7 +36,8 @@ const ExitWake = 2
 func RunWake(ctx context.Context, opts Options, kind bridge.AgentKind, standby bool, input io.Reader, errorOutput io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, wakeLife)
 	defer cancel()
-	call, err := hooks.For(kind).ParseHook("Stop", readInputWithin(ctx, input))
+	adapter := hooks.For(kind)
+	call, err := adapter.ParseHook(adapter.NameOf(session.EventStop), readInputWithin(ctx, input))
 	if err != nil || call.ChildID != "" {
 		return 0
 	}

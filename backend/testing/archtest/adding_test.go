@@ -14,7 +14,7 @@ import (
 
 // mostFiles bounds the files of each change in docs/adding.md. The numbers only fall.
 var mostFiles = map[string]int{
-	"An MCP tool": 6, "A setting of jobs": 31, "An agent": 10, "A finding of the doctor": 2, "A part of the page": 13,
+	"An MCP tool": 6, "A setting of jobs": 31, "An agent": 8, "A finding of the doctor": 2, "A part of the page": 13,
 }
 
 var (

@@ -19,7 +19,6 @@ var kindsOwn = regexp.MustCompile(`claude|codex|opencode|antigravity`)
 // namingKinds are the files of shared code that name a kind, with a reason. A file may go,
 // none may come. Those of tables have one line for each kind.
 var namingKinds = map[string]string{
-	"backend/core/hooks/hooks.go":                    "the table of hook formats",
 	"backend/agent/kinds/kinds.go":                   "the table of settings, models and stores",
 	"backend/agent/driver/driver.go":                 "the table of drivers",
 	"backend/agent/prove/kinds_linux.go":             "the table of how bridge prove drives each agent",
