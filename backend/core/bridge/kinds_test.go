@@ -29,6 +29,10 @@ func TestKND_07_EachKindHasItsTraits(t *testing.T) {
 				"a folder of the registry":                !traits.Registry || len(traits.Data.Default) > 0,
 				"a registry that shows hidden dialogs":    !traits.Prompts.ChildHidden || traits.Registry,
 				"a command of the background server":      !traits.BackgroundServer || len(traits.Serves) > 0,
+				"a member with the id of the session":     traits.Hooks.Input.Session != "",
+				"an event at which mail comes":            slices.ContainsFunc(traits.Hooks.Events, func(f HookFormat) bool { return f.Answer != NoAnswer }),
+				"events of different names":               !hasTwice(traits.Hooks.Events),
+				"a hook that waits, for its waker":        (traits.Waker == HookWaker) == hasTask(traits, TaskWaitForMail),
 				"how its MCP server starts again":         traits.MCP.Restart != "",
 				"a terminal whose conversations are told": !traits.SharedServer || traits.Terminal == TerminalOfPlugin,
 			} {
@@ -43,6 +47,21 @@ func TestKND_07_EachKindHasItsTraits(t *testing.T) {
 			t.Errorf("%q has the traits of %s", kind, got.Kind)
 		}
 	}
+}
+
+func hasTask(traits Traits, task HookTask) bool {
+	return slices.ContainsFunc(traits.Hooks.Events, func(f HookFormat) bool { return f.Task == task })
+}
+
+func hasTwice(events []HookFormat) bool {
+	seen := map[string]bool{}
+	for _, event := range events {
+		if seen[event.Name] {
+			return true
+		}
+		seen[event.Name] = true
+	}
+	return false
 }
 
 func TestKND_07_AKindIsParsedByItsName(t *testing.T) {
@@ -70,6 +89,15 @@ func TestKND_07_APropertyIsThatOfItsKinds(t *testing.T) {
 		{"Registry", func(t Traits) bool { return t.Registry }, []AgentKind{Claude}},
 		{"SessionVariable", func(t Traits) bool { return t.MCP.SessionVariable != "" }, []AgentKind{Claude}},
 		{"FolderVariable", func(t Traits) bool { return t.MCP.FolderVariable != "" }, []AgentKind{Claude}},
+		{"Caller.ToolUse", func(t Traits) bool { return len(t.MCP.Caller.ToolUse) > 0 }, []AgentKind{Claude}},
+		{"Caller.Session", func(t Traits) bool { return len(t.MCP.Caller.Session) > 0 }, []AgentKind{Codex}},
+		{"HookWaker", func(t Traits) bool { return t.Waker == HookWaker }, []AgentKind{Claude}},
+		{"QueueWaker", func(t Traits) bool { return t.Waker == QueueWaker }, []AgentKind{Codex}},
+		{"PluginWaker", func(t Traits) bool { return t.Waker == PluginWaker }, []AgentKind{OpenCode}},
+		{"TaskHoldPrompt", func(t Traits) bool { return hasTask(t, TaskHoldPrompt) }, []AgentKind{Claude}},
+		{"TaskReportPrompt", func(t Traits) bool { return hasTask(t, TaskReportPrompt) }, []AgentKind{Codex}},
+		{"ProcessVariable", func(t Traits) bool { return t.Hooks.ProcessVariable != "" }, []AgentKind{Claude}},
+		{"HeadlessVariable", func(t Traits) bool { return t.Hooks.HeadlessVariable != "" }, []AgentKind{Claude}},
 		{"BackgroundServer", func(t Traits) bool { return t.BackgroundServer }, []AgentKind{Codex}},
 		{"SharedServer", func(t Traits) bool { return t.SharedServer }, []AgentKind{OpenCode}},
 		{"TerminalOfServers", func(t Traits) bool { return t.Terminal == TerminalOfServers }, []AgentKind{Codex}},
