@@ -37,6 +37,8 @@ type StorageFact struct {
 	Errors   int               `json:"errors,omitempty"`
 	Warnings int               `json:"warnings,omitempty"`
 	First    string            `json:"first,omitempty"`   // the worst finding as text
+	Means    string            `json:"means,omitempty"`   // what it means for the owner, in sentences
+	Do       string            `json:"do,omitempty"`      // what to do about it, in sentences
 	Problem  string            `json:"problem,omitempty"` // why no check was possible
 	Since    bridge.UnixMillis `json:"since,omitempty"`   // when that was first seen
 }

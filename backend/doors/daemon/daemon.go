@@ -186,6 +186,9 @@ func Check(ctx context.Context, home config.Home, getenv func(string) string) er
 	if _, err := check.HasStore(ctx, home); err != nil {
 		return err
 	}
+	if err := check.VerifyStart(ctx, home); err != nil {
+		return err
+	}
 	reader, err := store.OpenReader(ctx, home.DB())
 	switch {
 	case err == nil:
@@ -210,9 +213,13 @@ func (d *Daemon) readSettings(context.Context) error {
 
 // checkStore fails for a home with a lost store, before any change and before another
 // broker is asked to retire. The leases that reveal a loss are cleared by the next
-// process that registers. It fails with Denied if Replace is set and nothing is lost.
+// process that registers. It fails with Denied if Replace is set and nothing is lost, and
+// with Storage for a store that a start cannot read.
 func (d *Daemon) checkStore(ctx context.Context) (err error) {
 	d.has, err = check.HasStore(ctx, d.opts.Home)
+	if err == nil && d.has {
+		err = check.VerifyStart(ctx, d.opts.Home)
+	}
 	switch {
 	case !d.opts.Replace:
 		return err
@@ -458,7 +465,7 @@ func (d *Daemon) openStore(ctx context.Context) error {
 	})
 	d.db = db
 	if err != nil {
-		return err
+		return check.ExplainDamage(d.opts.Home, err)
 	}
 	return d.lease.RecordStore()
 }
@@ -482,11 +489,12 @@ func (d *Daemon) startBroker(ctx context.Context) (err error) {
 		Proofs:     known,
 		Retire:     func() { d.once.Do(func() { close(d.retired) }) },
 	})
-	if err == nil {
-		startPrompts(d)
-		d.tasks.Go(func() { known.Run(d.tasks.Context()) })
+	if err != nil {
+		return check.ExplainDamage(d.opts.Home, err)
 	}
-	return err
+	startPrompts(d)
+	d.tasks.Go(func() { known.Run(d.tasks.Context()) })
+	return nil
 }
 
 // startQuestions starts the sessions' questions to their owner. An unusable

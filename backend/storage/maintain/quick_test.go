@@ -2,6 +2,7 @@ package maintain
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,8 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/needs"
+	"bridge/backend/platform/sqlitex"
 	"bridge/backend/storage/maintain/check"
 	"bridge/backend/storage/maintain/inventory"
+	"bridge/backend/testing/testkit"
 )
 
 func look(t *testing.T, c Maintenance) check.QuickStatus {
@@ -169,5 +173,35 @@ func TestSTO_03_TheSummaryInWords(t *testing.T) {
 		if got := sum.Words(); got != want {
 			t.Errorf("%+v is %q, want %q", sum, got, want)
 		}
+	}
+}
+
+// TestSTO_18_AQuickLookIsHealthyOnlyForWhatItReads: it reads a page of each table and index,
+// so a damaged one is a finding, and the advice names the newest snapshot.
+func TestSTO_18_AQuickLookIsHealthyOnlyForWhatItReads(t *testing.T) {
+	c := newHome(t)
+	made := mustBackup(t, c)
+	pool, err := sql.Open("sqlite", c.Home.DB())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := sqlitex.Texts(t.Context(), pool, "SELECT name FROM sqlite_schema WHERE rootpage > 0")
+	if closeErr := pool.Close(); err != nil || closeErr != nil || len(names) < 20 {
+		t.Fatalf("%d tables and indexes: %v, %v", len(names), err, closeErr)
+	}
+	for _, name := range names {
+		t.Run("STO-18 "+name, func(t *testing.T) {
+			damaged := copied(t, c)
+			testkit.DamagePage(t, damaged.Home.DB(), name, testkit.RootPage)
+			quick := look(t, damaged)
+			if quick.OK || len(quick.Report.Findings) == 0 || quick.Report.Findings[0].Path != "bridge.db" {
+				t.Fatalf("a quick look finds %+v", quick.Report.Findings)
+			}
+			var facts needs.Facts
+			quick.Report.Into(&facts, 1)
+			if facts.Storage.Means == "" || !strings.Contains(facts.Storage.Do, "--restore "+filepath.Base(made.Path)) {
+				t.Errorf("the advice is %+v", facts.Storage)
+			}
+		})
 	}
 }

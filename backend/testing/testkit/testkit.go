@@ -4,7 +4,9 @@
 package testkit
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"io/fs"
 	"os"
@@ -155,5 +157,37 @@ func Mode(mode fs.FileMode) fs.FileMode {
 		return 0o666
 	default:
 		return 0o444
+	}
+}
+
+// Page is a kind of page in the tree of a table or an index.
+type Page string
+
+// The pages that DamagePage overwrites.
+const (
+	RootPage Page = "pageno = (SELECT rootpage FROM sqlite_schema s WHERE s.name = dbstat.name)"
+	LeafPage Page = "pagetype = 'leaf'" // the first leaf
+)
+
+// DamagePage overwrites a page of a table or an index in the SQLite database at path, which
+// nobody has open. The caller links the driver "sqlite".
+func DamagePage(t testing.TB, path, name string, page Page) {
+	t.Helper()
+	pool, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var number, size int64
+	err = pool.QueryRowContext(t.Context(), "SELECT pageno, pgsize FROM dbstat WHERE name = ? AND "+string(page)+" ORDER BY path LIMIT 1", name).Scan(&number, &size)
+	if closeErr := pool.Close(); err != nil || closeErr != nil {
+		t.Fatalf("find a page of %s: %v, %v", name, err, closeErr)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(bytes.Repeat([]byte("x"), int(size)), (number-1)*size)
+	if closeErr := file.Close(); err != nil || closeErr != nil {
+		t.Fatalf("damage page %d: %v, %v", number, err, closeErr)
 	}
 }

@@ -62,13 +62,16 @@ func Sentence(err error) string {
 	return strings.NewReplacer("\n", "; ", context.Canceled.Error(), "it was interrupted").Replace(err.Error())
 }
 
-// Report prints an error as one sentence, or as the JSON document, unless it is
-// already printed.
+// Report prints an error as one sentence, as the lines of an error that has them, or as
+// the JSON document, unless it is already printed.
 func Report(stdout, stderr io.Writer, program string, asJSON bool, err error) {
+	var several interface{ Lines() []string }
 	switch {
 	case errors.As(err, new(*ReportedError)):
 	case asJSON:
 		_ = json.NewEncoder(stdout).Encode(map[string]string{"error": Sentence(err)}) // no other output is left
+	case errors.As(err, &several):
+		fmt.Fprintf(stderr, "%s: %s\n", program, strings.Join(several.Lines(), "\n"))
 	default:
 		fmt.Fprintf(stderr, "%s: %s\n", program, Sentence(err))
 	}

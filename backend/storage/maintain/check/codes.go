@@ -2,11 +2,7 @@ package check
 
 import (
 	"maps"
-	"path"
-	"slices"
 	"strings"
-
-	"bridge/backend/storage/maintain/inventory"
 )
 
 // Severity is the effect of a finding on the report's exit code: an error makes it fail,
@@ -209,14 +205,14 @@ func (c Code) Hint() string {
 // newest snapshot's name, or without any advice to restore if there is none.
 func (r Report) Advice(code Code) (means, do string) {
 	kind := Kinds()[code]
-	newest := slices.IndexFunc(r.Backups, func(set inventory.Set) bool { return inventory.SnapshotName.MatchString(path.Base(set.Path)) })
+	newest := r.newestSnapshot()
 	switch {
 	case !strings.Contains(kind.Do, "{restore}"):
 		return kind.Means, kind.Do
-	case newest >= 0:
-		return kind.Means, strings.ReplaceAll(kind.Do, "{restore}", "`bridge doctor --restore "+path.Base(r.Backups[newest].Path)+"`")
+	case newest != "":
+		return kind.Means, strings.ReplaceAll(kind.Do, "{restore}", "`bridge doctor --restore "+newest+"`")
 	case kind.Do == restoreIt:
-		return kind.Means, "There is no snapshot: keep a copy of the file, and ask for help before you change it."
+		return kind.Means, noSnapshot
 	default:
 		return kind.Means, strings.ReplaceAll(kind.Do, "{restore}", anySnapshot)
 	}

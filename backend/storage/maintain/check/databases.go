@@ -194,7 +194,11 @@ func (k *checker) findEmpty(database inventory.Database, bytes int64, logged boo
 // judge turns an inspection into findings.
 func (k *checker) judge(ctx context.Context, database inventory.Database, seen transfer.Inspection) {
 	if len(seen.Problems) > 0 {
-		k.findDamage(ctx, database, DatabaseDamaged, "the integrity check says: "+some(seen.Problems))
+		how := "the integrity check says: "
+		if k.quick {
+			how = "a quick look finds damage: "
+		}
+		k.findDamage(ctx, database, DatabaseDamaged, how+some(seen.Problems))
 	}
 	if len(seen.References) > 0 {
 		k.find(DatabaseReferences, database.Name, some(seen.References))

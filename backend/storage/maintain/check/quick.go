@@ -41,8 +41,10 @@ func (r Report) Into(facts *needs.Facts, since int64) {
 	if known.Since == 0 {
 		known.Since = since
 	}
-	if first := r.first(); known.Errors == 0 && (sum.Errors > 0 || known.First == "") {
-		known.First = first
+	if known.Errors == 0 && (sum.Errors > 0 || known.First == "") && len(r.Findings) > 0 {
+		first := r.Findings[0]
+		known.First = first.Path + ": " + first.Detail
+		known.Means, known.Do = r.Advice(first.Code)
 	}
 	joined := Summary{Errors: known.Errors, Warnings: known.Warnings}.Worse(sum)
 	known.Errors, known.Warnings = joined.Errors, joined.Warnings
@@ -52,14 +54,6 @@ func (r Report) Into(facts *needs.Facts, since int64) {
 			facts.Agents = append(facts.Agents, needs.AgentFact{Kind: program.Kind, Missing: needs.GoneDetail(program.Kind, program.Program) + ".", Since: since})
 		}
 	}
-}
-
-// first returns the worst finding as a text.
-func (r Report) first() string {
-	if len(r.Findings) == 0 {
-		return ""
-	}
-	return r.Findings[0].Path + ": " + r.Findings[0].Detail
 }
 
 // Words returns the summary as part of a sentence.

@@ -95,8 +95,9 @@ type Doctor struct {
 func (d Doctor) Check(ctx context.Context) (Report, error) { return d.check(ctx, false) }
 
 // QuickReport is Check without reading databases and backups whole: it covers the files
-// of the home, versions, shapes and sizes. Only Check finds damage inside a database or a
-// backup. It fails as Check does.
+// of the home, versions, shapes and sizes, and of each table and index the first and the
+// last row. Only Check finds damage elsewhere in a database or in a backup. It fails as
+// Check does.
 func (d Doctor) QuickReport(ctx context.Context) (Report, error) { return d.check(ctx, true) }
 
 func (d Doctor) check(ctx context.Context, quick bool) (Report, error) {

@@ -1,6 +1,11 @@
 package schema
 
-import "bridge/backend/platform/sqlitex"
+import (
+	"context"
+	"database/sql"
+
+	"bridge/backend/platform/sqlitex"
+)
 
 // FollowMessages adds the messages since its last call to the index of peers. It fails if
 // SQLite cannot write.
@@ -23,12 +28,41 @@ func Followed(t *sqlitex.Tx) error {
 	return err
 }
 
+// isReliable queries whether the last message is where it was recorded.
+const isReliable = `SELECT EXISTS (SELECT 1 FROM message_peers_upto u WHERE u.message = 0
+	OR EXISTS (SELECT 1 FROM messages m WHERE m.rowid = u.message AND m.id = u.message_id AND m.recipient = u.recipient))`
+
+// VerifyCatchUp reads what CatchUp reads, and changes nothing. It fails with SQLite's error.
+func VerifyCatchUp(ctx context.Context, on sqlitex.Querier) error {
+	reliable := false
+	rows, err := on.Query(ctx, isReliable)
+	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error { return rows.Scan(&reliable) })
+	if err != nil {
+		return err
+	}
+	reads := []string{
+		"SELECT count(recipient), count(created_at) + count(id) + count(from_id) FROM messages WHERE rowid > (SELECT message FROM message_peers_upto)",
+		"SELECT ifnull(max(rowid), 0), id || recipient FROM messages",
+	}
+	if !reliable {
+		reads = append(reads,
+			"SELECT count(recipient), count(created_at) + count(id) + count(from_id) FROM messages",
+			"SELECT count(recipient), count(created_at) + count(id) + count(from_id) FROM archived_messages")
+	}
+	for _, query := range reads {
+		rows, err := on.Query(ctx, query)
+		if err := sqlitex.Each(rows, err, func(*sql.Rows) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CatchUp completes the index of peers when the store is opened. If the last message is
 // not where it was recorded, another program removed messages. Then the record is
 // unreliable, and CatchUp indexes all messages. It fails if SQLite cannot read or write.
 func CatchUp(t *sqlitex.Tx) error {
-	reliable, err := t.Exists(`SELECT EXISTS (SELECT 1 FROM message_peers_upto u WHERE u.message = 0
-		OR EXISTS (SELECT 1 FROM messages m WHERE m.rowid = u.message AND m.id = u.message_id AND m.recipient = u.recipient))`)
+	reliable, err := t.Exists(isReliable)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"maps"
 	"slices"
+	"strings"
 
 	"bridge/backend/platform/sqlitex"
 	"bridge/backend/storage/store/schema"
@@ -40,16 +41,59 @@ func Inspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	return seen, sqlitex.Error(path, err)
 }
 
-// QuickInspect is Inspect without reading the whole file: it returns version and tables.
-// Problems and References stay empty. It fails with Storage if the file is unreadable.
+// QuickInspect is Inspect without reading the whole file: it returns version and tables,
+// and as Problems only what QuickVerify finds. References stays empty. It fails with Storage
+// if the file is unreadable.
 func QuickInspect(ctx context.Context, path string, live bool) (Inspection, error) {
 	var seen Inspection
 	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) (err error) {
-		seen, err = quickInspect(ctx, path, pool)
+		if seen, err = quickInspect(ctx, path, pool); err == nil {
+			seen.Problems, err = quickVerify(ctx, pool)
+		}
 		return err
 	})
 	return seen, sqlitex.Error(path, err)
 }
+
+// quickVerify reads the first and the last row of each table and of each index. It returns
+// a sentence for each of them whose pages are damaged there.
+func quickVerify(ctx context.Context, pool *sql.DB) (problems []string, err error) {
+	for _, item := range []struct{ sort, list string }{{"table", ordinaryTables}, {"index", ordinaryIndexes}} {
+		lines, err := sqlitex.Texts(ctx, pool, item.list)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range lines {
+			name, source, _ := strings.Cut(line, "\x00")
+			if canRead(ctx, pool, source+" LIMIT 1") && canRead(ctx, pool, source+" DESC LIMIT 1") {
+				continue
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			problems = append(problems, item.sort+" "+name+" cannot be read")
+		}
+	}
+	return problems, nil
+}
+
+// canRead reports whether the query meets no damage. A query that SQLite refuses for
+// another reason reads nothing.
+func canRead(ctx context.Context, pool *sql.DB, query string) bool {
+	rows, err := pool.QueryContext(ctx, query)
+	return !sqlitex.IsDamage(sqlitex.Each(rows, err, func(*sql.Rows) error { return nil }))
+}
+
+// ordinaryTables and ordinaryIndexes select a name and, after a zero character, the query of
+// its rows in the order of its pages.
+const (
+	ordinaryTables = `SELECT t.name || char(0) || 'SELECT * FROM ' || printf('"%w"', t.name) || ' ORDER BY ' || CASE t.wr WHEN 0 THEN 'rowid'
+			ELSE (SELECT printf('"%w"', c.name) FROM pragma_table_info(t.name) c WHERE c.pk = 1) END
+		FROM pragma_table_list t WHERE t.schema = 'main' AND t.type IN ('table', 'shadow') ORDER BY t.name`
+	ordinaryIndexes = `SELECT s.name || char(0) || 'SELECT 1 FROM ' || printf('"%w"', s.tbl_name) || ' INDEXED BY ' || printf('"%w"', s.name)
+			|| ifnull(substr(s.sql, nullif(instr(s.sql, ' WHERE '), 0)), '') || ' ORDER BY ' || printf('"%w"', c.name)
+		FROM sqlite_schema s, pragma_index_info(s.name) c WHERE s.type = 'index' AND c.seqno = 0 AND c.name IS NOT NULL ORDER BY s.name`
+)
 
 func quickInspect(ctx context.Context, path string, pool *sql.DB) (Inspection, error) {
 	found, tables, err := schema.Read(ctx, pool)

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"bridge/backend/core/bridge"
+	"bridge/backend/platform/sqlitex"
+	"bridge/backend/storage/store/schema"
+)
+
+// VerifyStart reads from the store at path what the start of a broker reads, and nothing
+// else: the schema, the end of the messages and the known sessions. It leaves the file and
+// its folder unchanged. live is set if a process may be writing. It fails with Storage if
+// one of these parts is damaged. Anything else, also a missing file, is left to Open.
+func VerifyStart(ctx context.Context, path string, live bool) error {
+	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
+		on := sqlitex.NewReadPool(pool)
+		found, err := readLayout(ctx, on, path)
+		if err != nil {
+			return damaged("its schema", err)
+		}
+		if found.messages && found.peers {
+			if err := schema.VerifyCatchUp(ctx, on); err != nil {
+				return damaged("its messages", err)
+			}
+		}
+		_, err = peersOf(ctx, view{on, found})
+		return damaged("the known sessions", err)
+	})
+	var part *damagedPart
+	switch {
+	case errors.As(err, &part):
+		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s is damaged: Bridge cannot read %s", path, part.name))
+	case err == nil, errors.Is(err, fs.ErrNotExist), !sqlitex.IsDamage(err):
+		return ctx.Err()
+	}
+	return sqlitex.Error(path, err)
+}
+
+// damagedPart is a damaged part of a store.
+type damagedPart struct {
+	name  string
+	cause error
+}
+
+func (p *damagedPart) Error() string { return p.name + ": " + p.cause.Error() }
+func (p *damagedPart) Unwrap() error { return p.cause }
+
+// damaged returns a damagedPart if err is about damage, or else nil: a missing table, for
+// example, is no damage of the file.
+func damaged(name string, err error) error {
+	if !sqlitex.IsDamage(err) {
+		return nil
+	}
+	return &damagedPart{name, err}
+}
