@@ -259,7 +259,10 @@ func (b *Broker) register() {
 func (b *Broker) Watch() (changes <-chan struct{}, stop func()) { return b.feed.Watch() }
 
 // Peers returns the live sessions, sorted by name.
-func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) { return b.status.all(ctx) }
+func (b *Broker) Peers(ctx context.Context) ([]api.Peer, error) {
+	peers, _, err := b.status.all(ctx)
+	return peers, err
+}
 
 // Status returns the broker's present status.
 func (b *Broker) Status(ctx context.Context) (api.Status, error) { return b.status.now(ctx) }

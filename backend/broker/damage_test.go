@@ -7,6 +7,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/core/decision"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/testing/testkit"
 )
 
 // inStore runs SQL on the store from outside, as another program would.
@@ -81,4 +82,60 @@ func (p peer) mustFindNote(id string) string {
 	}
 	p.b.t.Fatalf("no decision %s", id)
 	return ""
+}
+
+// damage overwrites the root page of a table or an index while no broker runs.
+func (b *bench) damage(name string) {
+	b.t.Helper()
+	b.stop()
+	testkit.DamagePage(b.t, b.home.DB(), name, testkit.RootPage)
+	b.start()
+}
+
+// TestSTO_18_ADamagedPageLeavesTheStatus: what can be read is there, and a count that cannot
+// be read is unknown, never 0.
+func TestSTO_18_ADamagedPageLeavesTheStatus(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		unread, waiting bridge.Count
+	}{
+		{"messages_unread", bridge.UnknownCount, bridge.UnknownCount},
+		{"delivery_stages", 1, bridge.UnknownCount}, // the waiting mail is without what was handed over
+		{"decisions", 1, 1},
+	} {
+		t.Run("STO-18 "+tt.name, func(t *testing.T) {
+			b := newBench(t)
+			alice := b.join(api.Register{Name: "alice", SessionID: "s-alice"})
+			b.join(api.Register{Name: "bob", SessionID: "s-bob"})
+			alice.mustSend(api.SendArgs{To: "bob", Body: "hello"})
+			b.damage(tt.name)
+			for _, session := range []string{"alice", "bob"} { // live, even if a registration cannot read all of its mail
+				args := api.Register{Kind: bridge.Claude, Cwd: "/code/shop", Name: session, SessionID: "s-" + session}
+				if _, err := b.dial(api.RoleSession).Register(t.Context(), args); err != nil && bridge.CodeOf(err) != bridge.Storage {
+					t.Fatal(err)
+				}
+			}
+			status, err := b.broker.Status(t.Context())
+			if err != nil || len(status.Peers) != 2 {
+				t.Fatalf("the status: %+v, %v", status, err)
+			}
+			if status.Unread != tt.unread || (len(status.Unreadable) > 0) != !tt.unread.IsKnown() {
+				t.Errorf("unread: %s, unreadable: %q; want %s", status.Unread, status.Unreadable, tt.unread)
+			}
+			for _, p := range status.Peers {
+				if p.Unread.IsKnown() != tt.unread.IsKnown() {
+					t.Errorf("%s has %s unread", p.Name, p.Unread)
+				}
+			}
+			args := api.ExchangeArgs{A: "alice", B: "bob", Action: api.ExchangePause}
+			paused, err := api.OpExchange.Call(t.Context(), b.dial(api.RoleOwner), args)
+			if err != nil || !paused.Paused || paused.Waiting != tt.waiting {
+				t.Errorf("the pause: %+v, %v; want %s waiting", paused, err, tt.waiting)
+			}
+			facts, err := b.broker.Exchanges.Facts(t.Context())
+			if (err != nil) != !tt.waiting.IsKnown() || len(facts) != 1 || facts[0].Messages != tt.waiting {
+				t.Errorf("the facts: %+v, %v; want %s waiting", facts, err, tt.waiting)
+			}
+		})
+	}
 }

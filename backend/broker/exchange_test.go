@@ -79,7 +79,7 @@ func (c *chatter) wantCard(what string, messages int) {
 		}
 		return
 	}
-	if len(facts) != 1 || facts[0].Paused || facts[0].Messages != messages || facts[0].A.Name != "api" || facts[0].B.Name != "web" {
+	if len(facts) != 1 || facts[0].Paused || facts[0].Messages != bridge.Count(messages) || facts[0].A.Name != "api" || facts[0].B.Name != "web" {
 		c.t.Errorf("%s: %+v, want one card of %d messages", what, facts, messages)
 	}
 }

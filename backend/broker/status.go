@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"bridge/backend/agent"
+	"bridge/backend/broker/mailbox"
+	"bridge/backend/core/bridge"
 	"bridge/backend/core/delivery"
 	"bridge/backend/core/session"
 	"bridge/backend/platform/ipc/api"
@@ -27,8 +29,8 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 		if err != nil {
 			return api.PeersResult{}, err
 		}
-		if err := p.activity.noteActivity(ctx, s, "tool peers"); err != nil {
-			return api.PeersResult{}, err
+		if err := p.activity.noteActivity(ctx, s, "tool peers"); err != nil && bridge.CodeOf(err) != bridge.Storage {
+			return api.PeersResult{}, err // the list does not need what the store lacks
 		}
 		p.Lock()
 		result.Self = s.Name
@@ -39,26 +41,26 @@ func (p *status) peers(ctx context.Context, l *link, caller api.Caller) (api.Pee
 		result.Remote = p.pairs.Sessions(ctx)
 	}
 	var err error
-	result.Peers, err = p.all(ctx)
+	result.Peers, _, err = p.all(ctx)
 	return result, err
 }
 
-// all returns the live sessions, sorted by name.
-func (p *status) all(ctx context.Context) ([]api.Peer, error) {
-	unread, err := p.opts.DB.UnreadCounts(ctx)
+// all returns the live sessions, sorted by name, and the counts of their unread mail.
+func (p *status) all(ctx context.Context) ([]api.Peer, mailbox.Counts, error) {
+	counts, err := mailbox.CountUnread(ctx, p.opts.DB.UnreadCounts)
 	if err != nil {
-		return nil, err
+		return nil, counts, err
 	}
 	p.Lock()
 	defer p.Unlock()
 	peers := []api.Peer{}
 	for _, s := range p.Roster.Live() {
-		peers = append(peers, p.peerLocked(s, unread[s.ID]))
+		peers = append(peers, p.peerLocked(s, counts.Of(s.ID)))
 	}
-	return peers, nil
+	return peers, counts, nil
 }
 
-func (p *status) peerLocked(s *session.Session, unread int) api.Peer {
+func (p *status) peerLocked(s *session.Session, unread bridge.Count) api.Peer {
 	peer := api.Peer{
 		ID: s.ID, Name: s.Name, Agent: s.Kind, Cwd: s.Cwd, State: "idle", Since: s.Since, UnknownSince: s.UnknownSince, Children: []api.Child{},
 		AutoWake: s.Wake.AutoWake, WakeOnDirect: s.Wake.WakeOnDirect, Unread: unread,
@@ -111,18 +113,18 @@ func (p *status) status(ctx context.Context, _ *link, _ api.Empty) (api.Status, 
 // now returns the broker's present status.
 func (p *status) now(ctx context.Context) (api.Status, error) {
 	revision := p.feed.Current() // first: the answer may be newer than its revision, never older
-	peers, err := p.all(ctx)
+	peers, counts, err := p.all(ctx)
 	if err != nil {
 		return api.Status{}, err
 	}
 	status := api.Status{
 		Version: p.opts.Version, PID: ownPID(), Host: p.opts.Host, Since: p.started.UnixMilli(), URL: p.opts.URL(),
 		Schema: p.opts.DB.Version(), Revision: revision, Peers: peers,
-		Proofs: p.opts.Proofs.Summaries(),
+		Proofs: p.opts.Proofs.Summaries(), Unread: counts.Of(""), Unreadable: counts.Unreadable(),
 	}
 	status.Goroutines, status.HeapBytes = proc.Size()
 	for _, p := range peers {
-		status.Unread += p.Unread
+		status.Unread = status.Unread.Plus(p.Unread)
 	}
 	return status, nil
 }

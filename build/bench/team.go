@@ -282,7 +282,7 @@ func (l *lab) manyByHub(ctx context.Context, laptop *running, far, owner *ipc.Cl
 	if err != nil {
 		return err
 	}
-	before := status.Unread
+	before := int(status.Unread)
 	problems := make([]error, senders+1)
 	var running sync.WaitGroup
 	start := time.Now()
@@ -318,7 +318,7 @@ func waitForSignals(ctx context.Context, far, owner *ipc.Client, unread, signals
 		}
 		for {
 			status, err := owner.Status(ctx)
-			if err != nil || status.Unread >= unread {
+			if err != nil || int(status.Unread) >= unread {
 				return err
 			}
 			if !ipc.Pause(ctx, 10*time.Millisecond) {

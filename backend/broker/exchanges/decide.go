@@ -45,7 +45,7 @@ func (s *Service) Decide(ctx context.Context, args api.ExchangeArgs) (api.Exchan
 		return api.Exchange{}, err
 	}
 	if answer.Waiting, err = s.between(ctx, pair); err != nil {
-		return api.Exchange{}, err
+		s.opts.Log.Error("what waits between two sessions cannot be counted", "err", err) // the decision holds all the same
 	}
 	s.offer(context.WithoutCancel(ctx), pair, !answer.Paused)
 	s.opts.Changed()
@@ -128,21 +128,26 @@ func (s *Service) offer(ctx context.Context, pair exchange.Pair, resumed bool) {
 	}
 }
 
-// between counts the messages of a pair to each other that wait.
-func (s *Service) between(ctx context.Context, pair exchange.Pair) (int, error) {
+// between counts the messages of a pair to each other that wait. The count is unknown with
+// an error.
+func (s *Service) between(ctx context.Context, pair exchange.Pair) (bridge.Count, error) {
 	s.mu.Lock()
 	a, b := s.idsLocked(pair.A), s.idsLocked(pair.B)
 	s.mu.Unlock()
 	there, err := s.held(ctx, pair.A, b)
 	if err != nil {
-		return 0, err
+		return bridge.UnknownCount, err
 	}
 	back, err := s.held(ctx, pair.B, a)
-	return there + back, err
+	if err != nil {
+		return bridge.UnknownCount, err
+	}
+	return bridge.Count(there + back), nil
 }
 
 // Facts returns the pairs for the owner's needs: those that have exchanged too many
-// messages, and those that are paused. It fails if the store cannot be read.
+// messages, and those that are paused. If the store cannot be read, it returns all of them
+// with an error, and what waits is unknown.
 func (s *Service) Facts(ctx context.Context) ([]needs.ExchangeFact, error) {
 	most, now := s.most(), s.opts.Now().UnixMilli()
 	s.mu.Lock()
@@ -151,20 +156,19 @@ func (s *Service) Facts(ctx context.Context) ([]needs.ExchangeFact, error) {
 	s.mu.Unlock()
 	facts := make([]needs.ExchangeFact, 0, len(over)+len(pauses))
 	for _, e := range over {
-		facts = append(facts, s.fact(e.Pair, needs.ExchangeFact{Messages: e.Messages, Since: e.Since}))
+		facts = append(facts, s.fact(e.Pair, needs.ExchangeFact{Messages: bridge.Count(e.Messages), Since: e.Since}))
 	}
+	var unreadable error
 	for _, p := range pauses {
 		if !isPause(p) {
 			continue
 		}
 		pair := exchange.PairOf(p.A, p.B)
 		waiting, err := s.between(ctx, pair)
-		if err != nil {
-			return nil, err
-		}
+		unreadable = cmp.Or(unreadable, err)
 		facts = append(facts, s.fact(pair, needs.ExchangeFact{Paused: true, Messages: waiting, Since: p.At}))
 	}
-	return facts, nil
+	return facts, unreadable
 }
 
 // fact returns a fact with the two sessions of a pair, in the order of their names.

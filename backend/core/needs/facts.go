@@ -29,6 +29,8 @@ type Facts struct {
 	Proofs []proof.Summary `json:"proofs,omitempty"`
 	// PutAway are the ids of news that the owner has dismissed.
 	PutAway []string `json:"putAway,omitempty"`
+	// Unreadable lists what could not be read for these facts, as sentences.
+	Unreadable []string `json:"unreadable,omitempty"`
 }
 
 // StorageFact is the state of the home's storage.
@@ -41,6 +43,18 @@ type StorageFact struct {
 	Do       string            `json:"do,omitempty"`      // what to do about it, in sentences
 	Problem  string            `json:"problem,omitempty"` // why no check was possible
 	Since    bridge.UnixMillis `json:"since,omitempty"`   // when that was first seen
+}
+
+// AddUnreadable adds what could not be read, as sentences. It is an error of the storage
+// since that time, unless the facts have another one. means is what it means for the owner,
+// do is what to do about it.
+func (f *Facts) AddUnreadable(sentences []string, means, do string, since bridge.UnixMillis) {
+	f.Unreadable = append(f.Unreadable, sentences...)
+	if len(sentences) == 0 || f.Storage.Errors > 0 {
+		return
+	}
+	f.Storage.Errors, f.Storage.Since = 1, since
+	f.Storage.First, f.Storage.Means, f.Storage.Do = sentences[0], means, do
 }
 
 // QuestionFact is an open question of a session.
@@ -98,7 +112,7 @@ type ExchangeFact struct {
 	A        ExchangeSession   `json:"a"`
 	B        ExchangeSession   `json:"b"`
 	Paused   bool              `json:"paused,omitempty"`
-	Messages int               `json:"messages"` // exchanged, or waiting if it is paused
+	Messages bridge.Count      `json:"messages"` // exchanged, or waiting if it is paused; null if unknown
 	Since    bridge.UnixMillis `json:"since"`
 }
 
@@ -141,6 +155,11 @@ func (s StorageFact) items() []Item {
 		item.Detail = cmp.Or(s.First, "Storage says what is wrong and what to do") + "."
 		if s.Warnings > 0 {
 			item.Detail += " And " + bridge.Counted(s.Warnings, "warning") + "."
+		}
+		for _, line := range []string{s.Means, s.Do} {
+			if line != "" {
+				item.Detail += "\n" + line
+			}
 		}
 	case s.Problem != "":
 		item.ID, item.Title, item.Detail = "storage:unknown", "The storage cannot be looked at", s.Problem
@@ -354,9 +373,9 @@ func (f Facts) exchanges() (items []Item) {
 		}
 		if e.Paused {
 			item.Title = both + " are paused"
-			item.Detail = "They get no messages from each other until you resume them. " + bridge.Counted(e.Messages, "message") + " " + waits(e.Messages) + "."
+			item.Detail = "They get no messages from each other until you resume them. " + e.Messages.Of("message") + " " + waits(e.Messages) + "."
 		} else {
-			item.Title = both + " have exchanged " + bridge.Counted(e.Messages, "message") + ": let them go on, or pause"
+			item.Title = both + " have exchanged " + e.Messages.Of("message") + ": let them go on, or pause"
 			item.Detail = "Since your last word to them, neither has used a tool other than Bridge's. Paused messages wait and wake nobody."
 		}
 		items = append(items, item)
@@ -364,7 +383,7 @@ func (f Facts) exchanges() (items []Item) {
 	return items
 }
 
-func waits(count int) string {
+func waits(count bridge.Count) string {
 	if count == 1 {
 		return "waits"
 	}

@@ -488,7 +488,7 @@ func TestPGE_02_UnreadMailIsOneRow(t *testing.T) {
 	}
 }
 
-func exchangeFact(paused bool, messages int) needs.Facts {
+func exchangeFact(paused bool, messages bridge.Count) needs.Facts {
 	return needs.Facts{Exchanges: []needs.ExchangeFact{{
 		A: needs.ExchangeSession{ID: "1", Name: "api"}, B: needs.ExchangeSession{ID: "2", Name: "web"}, Paused: paused, Messages: messages, Since: ago(time.Minute),
 	}}}

@@ -2,6 +2,7 @@ package needs
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func Text(list []Item, now time.Time, line func(args ...string) string) string {
 		if item.Until != nil {
 			when += ", " + bridge.Span(time.UnixMilli(*item.Until).Sub(now)) + " left"
 		}
-		fmt.Fprintf(&b, "%s   (%s)\n%s", item.Headline(), when, item.detailText())
+		fmt.Fprintf(&b, "%s   (%s)\n%s", item.Headline(), when, item.detailText(line))
 		if item.Place != "" {
 			fmt.Fprintf(&b, "  %s\n", item.oneLine(item.Place))
 		}
@@ -37,7 +38,7 @@ func Text(list []Item, now time.Time, line func(args ...string) string) string {
 // detailText returns the detail as text. Each line of an agent's request has a mark, because
 // the answering command follows: so an agent's text cannot imitate such a line. Choices
 // have numbers.
-func (i Item) detailText() string {
+func (i Item) detailText(line func(args ...string) string) string {
 	switch {
 	case len(i.choices) > 0:
 		return bridge.QuoteLines(strings.Join(job.ChoiceText(i.choices), "\n"), quoteMark)
@@ -45,9 +46,25 @@ func (i Item) detailText() string {
 		return ""
 	case i.Sort == Approval || i.Sort == Question:
 		return bridge.QuoteLines(i.Detail, quoteMark)
+	case i.Sort == Storage:
+		text := ""
+		for _, sentence := range strings.Split(i.Detail, "\n") {
+			text += "  " + TypedCommands(bridge.OneLine(sentence), line) + "\n"
+		}
+		return text
 	default:
 		return "  " + bridge.OneLine(i.Detail) + "\n"
 	}
+}
+
+// quotedCommand matches a command of Bridge in a sentence.
+var quotedCommand = regexp.MustCompile("`bridge ([^`]+)`")
+
+// TypedCommands returns the sentence with its commands of Bridge as line formats them.
+func TypedCommands(sentence string, line func(args ...string) string) string {
+	return quotedCommand.ReplaceAllStringFunc(sentence, func(quoted string) string {
+		return "`" + line(strings.Fields(quotedCommand.FindStringSubmatch(quoted)[1])...) + "`"
+	})
 }
 
 // quoteMark begins each line of an agent's request.

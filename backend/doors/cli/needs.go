@@ -9,6 +9,7 @@ import (
 	"bridge/backend/core/needs"
 	"bridge/backend/core/prompt"
 	"bridge/backend/doors/cli/outcome"
+	"bridge/backend/doors/cli/report"
 	"bridge/backend/doors/cli/usage"
 	"bridge/backend/doors/dashboard/dto"
 	"bridge/backend/platform/ipc/api"
@@ -42,7 +43,8 @@ func needsCommand(a *App) *cobra.Command {
 				return err
 			}
 			list := needs.List(facts, a.Now())
-			return a.print(dto.Needs{Needs: list}, needs.Text(list, a.Now(), lineOf(home)))
+			text := needs.Text(list, a.Now(), lineOf(home)) + report.Unreadable(facts.Unreadable)
+			return a.print(dto.Needs{Needs: list, Unreadable: facts.Unreadable}, text)
 		},
 	})
 	cmd.Flags().StringVar(&away, "away", "", "on or off: keep permission prompts of sessions on the page while you are away")

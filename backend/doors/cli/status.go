@@ -29,7 +29,7 @@ type statusReport struct {
 	Running bool       `json:"running"`
 	Broker  api.Status `json:"broker"`
 	Home    string     `json:"home"`
-	// Jobs lists the running and queued jobs, newest first.
+	// Jobs lists the running and queued jobs, newest first; null if they cannot be read.
 	Jobs []dto.Run `json:"jobs"`
 	// Needs lists the owner's needs (NED-01); null if unknown.
 	Needs []needs.Item `json:"needs"`
@@ -38,6 +38,8 @@ type statusReport struct {
 	Storage *check.QuickStatus `json:"storage"`
 	// Agents lists the connected agent CLIs.
 	Agents []connect.Standing `json:"agents"`
+	// Unreadable lists what this answer lacks because it cannot be read, as sentences.
+	Unreadable []string `json:"unreadable,omitempty"`
 	// Cost is what Bridge put into each session, with --cost only.
 	Cost *api.Costs `json:"cost,omitempty"`
 }
@@ -59,22 +61,23 @@ func statusCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			going, err := runningJobs(cmd.Context(), client)
-			if err != nil {
+			going, jobsErr := runningJobs(cmd.Context(), client)
+			facts, factsErr := needsFacts(cmd.Context(), client)
+			if err := firstOther(jobsErr, factsErr); err != nil {
 				return err
 			}
-			facts, err := needsFacts(cmd.Context(), client)
-			if err != nil {
-				return err
+			full := statusReport{Running: true, Broker: status, Home: home.Dir()}
+			if jobsErr == nil {
+				full.Jobs = runs.ListOf(api.Runs{Jobs: going}).Runs
 			}
-			full := statusReport{Running: true, Broker: status, Home: home.Dir(), Jobs: runs.ListOf(api.Runs{Jobs: going}).Runs}
+			full.Unreadable = unreadableParts(status, facts, jobsErr, factsErr)
 			line := lineOf(home)
 			more := reportStorage(cmd.Context(), a, home, facts, &full)
 			if facts != nil {
 				full.Needs = needs.List(*facts, a.Now())
 			}
 			full.Agents, _ = a.agents(home).Standings() // `bridge doctor` reports an unreadable installation
-			more += report.Agents(full.Agents, line) + report.Proofs(status.Proofs, line) + report.Jobs(going, line) + report.Needs(full.Needs, line)
+			more += report.Agents(full.Agents, line) + report.Proofs(status.Proofs, line) + report.Jobs(going, line) + report.Needs(full.Needs, line) + report.Unreadable(full.Unreadable)
 			text := report.Status(status, home.Dir(), more, len(full.Agents) > 0, line, a.Now())
 			if cost {
 				costs, err := client.Costs(cmd.Context())
@@ -89,6 +92,36 @@ func statusCommand(a *App) *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&cost, "cost", false, "show the tokens that Bridge put into each session, by day")
 	return cmd
+}
+
+// firstOther returns the first error that is not about an unreadable store, or nil: only
+// such an error takes the whole answer.
+func firstOther(errs ...error) error {
+	for _, err := range errs {
+		if err != nil && bridge.CodeOf(err) != bridge.Storage {
+			return err
+		}
+	}
+	return nil
+}
+
+// unreadableParts returns what the broker could not read, as sentences. facts may be nil.
+func unreadableParts(status api.Status, facts *needs.Facts, jobsErr, factsErr error) []string {
+	sentences := slices.Clone(status.Unreadable)
+	if jobsErr != nil {
+		sentences = append(sentences, "The jobs cannot be read: "+jobsErr.Error())
+	}
+	if factsErr != nil {
+		sentences = append(sentences, "What needs you cannot be read: "+factsErr.Error())
+	}
+	if facts != nil {
+		for _, sentence := range facts.Unreadable {
+			if !slices.Contains(sentences, sentence) {
+				sentences = append(sentences, sentence)
+			}
+		}
+	}
+	return sentences
 }
 
 // runningJobs returns the delegated jobs that have not ended, or none if jobs are off.
@@ -149,7 +182,12 @@ func quickCheck(ctx context.Context, a *App, home config.Home, facts *needs.Fact
 	if err != nil || facts == nil {
 		return quick, err
 	}
+	quick.ReadWhole = facts.Storage.Errors > 0
+	if quick.ReadWhole && facts.Storage.Do == "" {
+		facts.Storage.Means, facts.Storage.Do = quick.Report.ReadDamage()
+	}
 	quick.Report.Into(facts, quick.CheckedAt)
+	quick.Finding = check.ExplainWorst(facts.Storage)
 	quick.Summary = quick.Worse(check.Summary{Errors: facts.Storage.Errors, Warnings: facts.Storage.Warnings})
 	return quick, nil
 }

@@ -28,6 +28,10 @@ func (s *sources) directory(ctx context.Context, reader Reader, now live) (*dire
 	if err != nil {
 		return nil, fmt.Errorf("read known sessions: %w", err)
 	}
+	return s.directoryOf(known, now), nil
+}
+
+func (s *sources) directoryOf(known []store.Peer, now live) *directory {
 	people := &directory{maxHops: s.maxHops, zone: s.now().Location(), broker: now.on, known: known, live: map[string]*api.Peer{}, byID: map[string]recipient{}}
 	for _, peer := range known {
 		people.byID[peer.ID] = recipient{name: peer.Name, agent: peer.Agent}
@@ -38,7 +42,7 @@ func (s *sources) directory(ctx context.Context, reader Reader, now live) (*dire
 		people.byID[peer.ID] = recipient{name: peer.Name, agent: peer.Agent, live: peer}
 	}
 	people.byID[bridge.OwnerID] = recipient{name: bridge.OwnerName, agent: bridge.Owner}
-	return people, nil
+	return people
 }
 
 // idOf returns the peer id of a session name: the live session's, or else that of

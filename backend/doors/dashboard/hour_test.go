@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"bridge/backend/core/bridge"
 	"bridge/backend/doors/dashboard/dto"
 )
 
@@ -38,11 +39,11 @@ func TestDSK_06_TheLastHoursCount(t *testing.T) {
 				}
 				return got
 			}
-			if got := look(start, tt.before); got.Messages != tt.before || got.At != start.UnixMilli() {
+			if got := look(start, tt.before); got.Messages != bridge.Count(tt.before) || got.At != start.UnixMilli() {
 				t.Errorf("first: %+v", got)
 			}
 			got := look(start.Add(tt.later), tt.after)
-			if got.Messages != tt.want {
+			if got.Messages != bridge.Count(tt.want) {
 				t.Errorf("second: %+v, want %d messages", got, tt.want)
 			}
 			if stood := got.At == start.UnixMilli(); stood != (tt.want == tt.before) && tt.later != 0 {

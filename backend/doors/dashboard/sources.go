@@ -76,10 +76,12 @@ func (s *sources) activity() *activity.Activity {
 			if err != nil {
 				return nil, err
 			}
-			people, err := s.directory(ctx, reader, now)
-			if err != nil {
-				return nil, err
+			var unreadable unreadable
+			known := readPart(&unreadable, "The earlier sessions cannot be read", func() ([]store.Peer, error) { return reader.Peers(ctx) })
+			if unreadable.err != nil {
+				return nil, unreadable.err
 			}
+			people := s.directoryOf(known, now)
 			return func(id string) string { return people.lookup(id).name }, nil
 		},
 		Work: func(since int64) *api.Work {

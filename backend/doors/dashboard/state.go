@@ -2,9 +2,10 @@ package dashboard
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bridge/backend/core/bridge"
@@ -16,6 +17,7 @@ import (
 	"bridge/backend/doors/dashboard/runs"
 	"bridge/backend/doors/dashboard/storage"
 	"bridge/backend/platform/ipc/api"
+	"bridge/backend/storage/store"
 )
 
 // stateKey identifies one state. A restarted broker restarts its revisions. A
@@ -51,6 +53,7 @@ type states struct {
 	began    int64 // start of this dashboard, Unix milliseconds
 	cache    stateCache
 	hour     hourCount
+	badSince atomic.Int64 // since when parts of the store cannot be read, Unix milliseconds; 0 if all can be
 }
 
 // hourCount counts the messages of the last hour. Counting reads each of them,
@@ -73,9 +76,9 @@ func (h *hourCount) at(now time.Time, count func(since int64) (int, error)) (dto
 	}
 	messages, err := count(now.Add(-time.Hour).UnixMilli())
 	if err != nil {
-		return dto.LastHour{}, err
+		return dto.LastHour{Messages: bridge.UnknownCount, At: now.UnixMilli()}, err
 	}
-	h.last = dto.LastHour{Messages: messages, At: now.UnixMilli()}
+	h.last = dto.LastHour{Messages: bridge.Count(messages), At: now.UnixMilli()}
 	return h.last, nil
 }
 
@@ -173,18 +176,15 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 	if err != nil {
 		return dto.State{}, needs.Facts{}, err
 	}
-	rows, err := reader.Recent(ctx, bridge.RecentMessages)
-	if err != nil {
-		return dto.State{}, needs.Facts{}, fmt.Errorf("read recent messages: %w", err)
-	}
-	at := s.now()
-	hour, err := s.hour.at(at, func(since int64) (int, error) { return reader.CountSince(ctx, since) })
-	if err != nil {
-		return dto.State{}, needs.Facts{}, fmt.Errorf("count the last hour's messages: %w", err)
-	}
-	people, err := s.directory(ctx, reader, now)
-	if err != nil {
-		return dto.State{}, needs.Facts{}, err
+	at, unreadable := s.now(), unreadable{sentences: slices.Clone(now.status.Unreadable)}
+	rows := readPart(&unreadable, "The newest messages cannot be read", func() ([]mail.HistoryRow, error) { return reader.Recent(ctx, bridge.RecentMessages) })
+	hour := readPart(&unreadable, "The last hour's messages cannot be counted", func() (dto.LastHour, error) {
+		return s.hour.at(at, func(since int64) (int, error) { return reader.CountSince(ctx, since) })
+	})
+	people := s.directoryOf(readPart(&unreadable, "The earlier sessions cannot be read", func() ([]store.Peer, error) { return reader.Peers(ctx) }), now)
+	exchanged := readPart(&unreadable, "The mail of paused sessions cannot be counted", func() ([]needs.ExchangeFact, error) { return s.queue.Exchanged(ctx) })
+	if unreadable.err != nil {
+		return dto.State{}, needs.Facts{}, unreadable.err
 	}
 	state := dto.State{
 		Revision: now.status.Revision,
@@ -193,11 +193,9 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 		Peers:    dto.Each(now.status.Peers, peerShape),
 		Messages: people.messages(rows),
 		LastHour: hour,
-		Storage:  looked.Sum(),
-	}
-	exchanged, err := s.queue.Exchanged(ctx)
-	if err != nil {
-		return dto.State{}, needs.Facts{}, fmt.Errorf("count the mail of paused sessions: %w", err)
+		Storage:  looked.Sum(unreadable.sentences),
+
+		Unreadable: unreadable.sentences,
 	}
 	facts := needs.Facts{
 		Mail: people.unread(mail.FindOverdue(s.queue.Overdue(rows), at)), Expired: people.expired(rows),
@@ -205,6 +203,7 @@ func (s *states) build(ctx context.Context, now live, looked *storage.Checked) (
 		Proofs: now.status.Proofs,
 	}
 	looked.Into(&facts, s.instance.Home)
+	looked.AddUnreadable(&facts, unreadable.sentences, s.unreadableSince(unreadable, at))
 	s.runs.Into(&state, &facts)
 	if now.on {
 		state.Broker = dto.Broker{State: "live", Host: now.status.Host, PID: &now.status.PID}

@@ -7,6 +7,7 @@ import (
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/sqlitex"
 	"bridge/backend/storage/store/cache"
+	"bridge/backend/storage/store/schema"
 )
 
 // Peer is the store's data of a session that was here.
@@ -80,16 +81,7 @@ func peersOf(ctx context.Context, v view) ([]Peer, error) {
 	if !v.layout.names {
 		return peers, nil
 	}
-	seen := "NULL"
-	if v.layout.seen {
-		seen = "(SELECT l.seen_at FROM peer_last_seen l JOIN peer_name_owners o ON o.name = l.name WHERE l.name = n.name AND o.identity = n.identity)"
-	}
-	rows, err := v.Query(ctx, `SELECT n.identity, n.name, ifnull(n.agent, ''),
-			coalesce((SELECT b.session_id FROM session_bindings b WHERE b.identity = n.identity ORDER BY b.learned_at DESC, b.rowid DESC LIMIT 1), n.session_id, ''),
-			max(ifnull(n.learned_at, 0), ifnull(`+seen+`, 0)) AS seen_at
-		FROM peer_names n
-		WHERE n.identity NOT LIKE '[%' AND n.rowid = (SELECT k.rowid FROM peer_names k WHERE k.identity = n.identity ORDER BY k.learned_at DESC, k.rowid DESC LIMIT 1)
-		ORDER BY seen_at DESC, n.rowid DESC`)
+	rows, err := v.Query(ctx, schema.PeersQuery(v.layout.seen))
 	err = sqlitex.Each(rows, err, func(rows *sql.Rows) error {
 		var peer Peer
 		err := rows.Scan(sqlitex.Text(&peer.ID), sqlitex.Text(&peer.Name), sqlitex.Text((*string)(&peer.Agent)), sqlitex.Text(&peer.SessionID), sqlitex.Number(&peer.SeenAt))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/storage/store/transfer"
 	"bridge/backend/testing/testkit"
 )
 
@@ -57,7 +58,7 @@ func TestSTO_18_AStartReadsOnlyWhatItNeeds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = VerifyStart(t.Context(), path, false)
+			err = transfer.VerifyStart(t.Context(), path, false)
 			if bad := bridge.CodeOf(err) == bridge.Storage; bad != tt.bad || !bad && err != nil {
 				t.Errorf("VerifyStart = %v", err)
 			}

@@ -81,7 +81,8 @@ export interface Peer {
   children: Child[];
   autoWake: boolean;
   wakeOnDirect: boolean;
-  unread: number;
+  /** Null where it cannot be read. */
+  unread: number | null;
   transport: string;
   /** What mail can do while it is idle: start a turn, at once or within seconds, fail as it did last time, or wait for the next turn. */
   wake: 'open' | 'slow' | 'failed' | 'none';
@@ -551,10 +552,12 @@ export interface State {
   /** `home` is the folder where the data lives, or ''. */
   instance: { name: string; version: string; home: string };
   broker: { state: 'live' | 'offline'; host: string; pid: number | null };
+  /** What could not be read for this state, as sentences; absent where all could be. */
+  unreadable?: string[];
   peers: Peer[];
   messages: Message[];
-  /** How many messages the hour before `at` brought, also those that `messages` does not hold. */
-  lastHour: { messages: number; at: number };
+  /** How many messages the hour before `at` brought, also those that `messages` does not hold; null where that cannot be read. */
+  lastHour: { messages: number | null; at: number };
   runs: Run[];
   /** Checkouts of jobs that are there. */
   worktrees: { count: number; bytes: number };
@@ -1286,7 +1289,11 @@ export const api = {
   /** Puts news away, or takes it back, everywhere; answers with what is left. */
   /** Pauses or resumes the messages of two sessions to each other. */
   decideExchange: (a: string, b: string, action: 'pause' | 'resume') =>
-    post<{ a: string; b: string; paused: boolean; waiting: number }>('/api/exchanges', { a, b, action }),
+    post<{ a: string; b: string; paused: boolean; waiting: number | null }>('/api/exchanges', {
+      a,
+      b,
+      action,
+    }),
   putAway: (id: string, away: boolean) => post<{ needs: Need[] }>(`/api/needs/${encode(id)}`, { away }),
   /** The first answer is as slow as the agent's CLI. */
   models: (agent: string) => call<{ agents: AgentModels[] }>(`/api/models?agent=${encode(agent)}`),

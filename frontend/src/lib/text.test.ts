@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { said } from './said';
-import { byName, bytes, count, excerpt, oneLine } from './text';
+import { byName, bytes, count, excerpt, oneLine, unreadNumber } from './text';
 
 describe('excerpt', () => {
   it.each([
@@ -33,4 +33,11 @@ it.each(said('sizes'))('%d bytes are %s', (n, want) => {
 
 it.each(said('counts'))('%d of them are %s', (n, want) => {
   expect(count(n, 'message')).toBe(want);
+});
+
+describe('STO-18 a number that is not known', () => {
+  it('STO-18 is "?", never 0', () => {
+    expect(count(null, 'message')).toBe('? messages');
+    expect([unreadNumber(0), unreadNumber(3), unreadNumber(null)]).toEqual(['', '3', '?']);
+  });
 });

@@ -26,9 +26,14 @@ export function oneLine(text: string): string {
     .trim();
 }
 
-/** "1 message", "3 messages". */
-export function count(n: number, noun: string): string {
-  return `${n} ${noun}${n === 1 ? '' : 's'}`;
+/** "1 message", "3 messages", "? messages" for a number that is not known. */
+export function count(n: number | null, noun: string): string {
+  return `${n ?? '?'} ${noun}${n === 1 ? '' : 's'}`;
+}
+
+/** A number of unread messages: '' for none, "?" for one that is not known. */
+export function unreadNumber(unread: number | null): string {
+  return unread === 0 ? '' : String(unread ?? '?');
 }
 
 /** How large: "0 B", "12 kB", "3.4 MB". */

@@ -98,7 +98,7 @@ func withNames(ctx context.Context, client *ipc.Client, typed []string, err erro
 
 func exchangeText(state api.Exchange) string {
 	a, b := bridge.OneLine(state.A), bridge.OneLine(state.B)
-	waiting := bridge.Counted(state.Waiting, "message")
+	waiting := state.Waiting.Of("message")
 	switch {
 	case state.Paused && state.Changed:
 		return fmt.Sprintf("Paused: %s and %s get no messages from each other. Waiting: %s.\n", a, b, waiting)

@@ -2,12 +2,12 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"bridge/backend/core/bridge"
+	"bridge/backend/core/needs"
 	"bridge/backend/platform/config"
 	"bridge/backend/storage/maintain"
 	"bridge/backend/storage/maintain/check"
@@ -38,14 +38,9 @@ func Doctor(r check.Report, c maintain.Maintenance, now time.Time) string {
 	return b.String()
 }
 
-// command matches a command of Bridge in a sentence.
-var command = regexp.MustCompile("`bridge ([^`]+)`")
-
 // runnable writes the commands in a sentence as they run for this home.
 func runnable(home config.Home, sentence string) string {
-	return command.ReplaceAllStringFunc(sentence, func(quoted string) string {
-		return "`" + home.CommandLine("bridge", strings.Fields(command.FindStringSubmatch(quoted)[1])...) + "`"
-	})
+	return needs.TypedCommands(sentence, func(args ...string) string { return home.CommandLine("bridge", args...) })
 }
 
 func backupsText(r check.Report, c maintain.Maintenance, now time.Time) string {

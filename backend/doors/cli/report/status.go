@@ -39,7 +39,7 @@ func Status(s api.Status, home, more string, connected bool, line Line, now time
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  NAME\tAGENT\tSTATE\tUNREAD\tMAIL BY\tFOLDER")
 	for _, p := range s.Peers {
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\n", bridge.OneLine(p.Name), p.Agent, p.State, p.Unread, p.Transport, bridge.OneLine(p.Cwd))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", bridge.OneLine(p.Name), p.Agent, p.State, p.Unread, p.Transport, bridge.OneLine(p.Cwd))
 	}
 	_ = table.Flush() // a strings.Builder never fails
 	for _, p := range s.Peers {
@@ -96,18 +96,26 @@ func Proofs(proofs []proof.Summary, line Line) string {
 	return b.String()
 }
 
-// Storage returns the state of the storage and its backups. It comes from a quick
-// check, as far as that saw as much as the broker.
+// Storage returns the state of the storage and its backups, and the worst error in three
+// lines. It comes from a quick check, as far as that saw as much as the broker.
 func Storage(s check.QuickStatus, line Line, now time.Time) string {
 	more, how := line("doctor")+" reads everything", " at a quick look"
 	if s.Errors+s.Warnings > 0 {
 		more = line("doctor") + " says what it is"
 	}
-	if seen := s.Report.Summary(); s.Errors != seen.Errors || s.Warnings != seen.Warnings {
+	if seen := s.Report.Summary(); s.ReadWhole || s.Errors != seen.Errors || s.Warnings != seen.Warnings {
 		how = ""
 	}
-	text := fmt.Sprintf("Storage    %s%s   (%s)\nBackups    full: %s; messages: %s; last proven restore: %s\n",
-		s.Words(), how, more, setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
+	text := fmt.Sprintf("Storage    %s%s   (%s)\n", s.Words(), how, more)
+	if s.Finding != nil {
+		for _, sentence := range []string{s.Finding.What, s.Finding.Means, s.Finding.Do} {
+			if sentence != "" {
+				text += "           " + needs.TypedCommands(bridge.OneLine(sentence), line) + "\n"
+			}
+		}
+	}
+	text += fmt.Sprintf("Backups    full: %s; messages: %s; last proven restore: %s\n",
+		setAge(s.LastSnapshot, now), setAge(s.LastMessages, now), testAge(s.LastTest, now))
 	for _, finding := range s.Report.Findings {
 		switch {
 		case finding.Code == check.VariableUnknown || finding.Code == check.VariableInvalid:
@@ -162,6 +170,15 @@ func Needs(list []needs.Item, line Line) string {
 		}
 	}
 	return b.String()
+}
+
+// Unreadable returns what the answer lacks because it could not be read.
+func Unreadable(sentences []string) string {
+	text := ""
+	for _, sentence := range sentences {
+		text += "Unknown    " + bridge.OneLine(sentence) + "\n"
+	}
+	return text
 }
 
 // Jobs returns the number of running jobs as text, or "" for none.

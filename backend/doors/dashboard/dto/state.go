@@ -28,6 +28,8 @@ type State struct {
 	// quiet hours; 0 if they are off (PGE-14).
 	NoticesFrom bridge.UnixMillis `json:"noticesFrom"`
 	Storage     StorageSum        `json:"storage"`
+	// Unreadable lists what could not be read for this state, as sentences.
+	Unreadable []string `json:"unreadable,omitempty"`
 }
 
 // StateChanges is the answer of GET /api/state?since=TAG if the state with that tag is still
@@ -84,7 +86,7 @@ type StorageSum struct {
 // LastHour counts the messages of the hour before At, also those that the list
 // of the newest does not hold.
 type LastHour struct {
-	Messages int               `json:"messages"`
+	Messages bridge.Count      `json:"messages"` // null if they cannot be read
 	At       bridge.UnixMillis `json:"at"`
 }
 
@@ -103,7 +105,7 @@ type Peer struct {
 
 	AutoWake     bool           `json:"autoWake"`
 	WakeOnDirect bool           `json:"wakeOnDirect"`
-	Unread       int            `json:"unread"`
+	Unread       bridge.Count   `json:"unread"`    // null if it cannot be read
 	Transport    delivery.Way   `json:"transport"` // how mail reaches it, in a word
 	Wake         delivery.Wake  `json:"wake"`      // what mail can do while it is idle
 	Detail       string         `json:"detail"`    // both in a sentence, and the problem

@@ -15,7 +15,8 @@ import (
 // Exchanges are the pairs of sessions that write each other; *exchanges.Service
 // implements it. All methods are safe for concurrent use.
 type Exchanges interface {
-	// Facts returns the pairs that need the owner, and those that are paused.
+	// Facts returns the pairs that need the owner, and those that are paused, also with an
+	// error: then what waits is unknown.
 	Facts(ctx context.Context) ([]needs.ExchangeFact, error)
 	// Holds reports whether a message waits because the owner paused the pair.
 	Holds(m bridge.Message) bool
@@ -23,7 +24,8 @@ type Exchanges interface {
 	Decide(ctx context.Context, args api.ExchangeArgs) (api.Exchange, error)
 }
 
-// Exchanged returns the pairs for the list of needs. It fails if the store cannot be read.
+// Exchanged returns the pairs for the list of needs, also with an error: then what waits
+// for a paused pair is unknown, because the store cannot be read.
 func (q *Queue) Exchanged(ctx context.Context) ([]needs.ExchangeFact, error) {
 	if q.opts.Exchanges == nil {
 		return nil, nil

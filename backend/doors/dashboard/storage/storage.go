@@ -143,13 +143,16 @@ func (s *Reports) Latest(ctx context.Context) *Checked {
 	return s.known.Load()
 }
 
-// Sum returns the summary of the report.
-func (c *Checked) Sum() dto.StorageSum {
-	if c == nil {
-		return dto.StorageSum{}
+// Sum returns the summary of the report. What could not be read since then is an error.
+func (c *Checked) Sum(unreadable []string) (sum dto.StorageSum) {
+	if c != nil {
+		known := c.report.Summary()
+		sum = dto.StorageSum{OK: &known.OK, Errors: known.Errors, Warnings: known.Warnings, LastBackup: known.LastBackup}
 	}
-	sum := c.report.Summary()
-	return dto.StorageSum{OK: &sum.OK, Errors: sum.Errors, Warnings: sum.Warnings, LastBackup: sum.LastBackup}
+	if len(unreadable) > 0 && sum.Errors == 0 {
+		sum.OK, sum.Errors = new(bool), 1
+	}
+	return sum
 }
 
 // Into adds the report's findings to facts.
@@ -158,6 +161,17 @@ func (c *Checked) Into(facts *needs.Facts, home string) {
 	if c != nil {
 		c.report.Into(facts, c.badSince.UnixMilli())
 	}
+}
+
+// AddUnreadable adds what of the store could not be read since that time, with the advice
+// of the report's home.
+func (c *Checked) AddUnreadable(facts *needs.Facts, sentences []string, since int64) {
+	var report *check.Report
+	if c != nil {
+		report = &c.report
+	}
+	means, do := report.ReadDamage()
+	facts.AddUnreadable(sentences, means, do, since)
 }
 
 // notify requests a new report.

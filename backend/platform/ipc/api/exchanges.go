@@ -36,5 +36,7 @@ type Exchange struct {
 	B       string `json:"b"`
 	Paused  bool   `json:"paused"`
 	Changed bool   `json:"changed"` // false if they were paused, or not, before
-	Waiting int    `json:"waiting"` // how many of their messages to each other wait
+	// Waiting is how many of their messages to each other wait; null if the broker cannot
+	// read it.
+	Waiting bridge.Count `json:"waiting"`
 }

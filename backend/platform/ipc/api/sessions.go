@@ -114,7 +114,8 @@ type Peer struct {
 
 	AutoWake     bool `json:"autoWake"`
 	WakeOnDirect bool `json:"wakeOnDirect"`
-	Unread       int  `json:"unread"`
+	// Unread is null if the broker cannot read it.
+	Unread bridge.Count `json:"unread"`
 	// WokenAt and NextWake are the last and the next possible wake for mail of agents. They
 	// are 0 if such mail may wake it now (QUI-03).
 	WokenAt   bridge.UnixMillis `json:"wokenAt,omitempty"`

@@ -17,7 +17,9 @@ type Status struct {
 	Schema   int               `json:"schema"`
 	Revision int64             `json:"revision"`
 	Peers    []Peer            `json:"peers"`
-	Unread   int               `json:"unread"`
+	Unread   bridge.Count      `json:"unread"` // null if the broker cannot read it
+	// Unreadable lists what the broker cannot read for this answer, as sentences.
+	Unreadable []string `json:"unreadable,omitempty"`
 
 	// Proofs is what is known of the routes into the agents of this PC.
 	Proofs []proof.Summary `json:"proofs"`

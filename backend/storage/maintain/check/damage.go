@@ -10,7 +10,7 @@ import (
 	"bridge/backend/platform/sqlitex"
 	"bridge/backend/storage/maintain/inventory"
 	"bridge/backend/storage/maintain/lease"
-	"bridge/backend/storage/store"
+	"bridge/backend/storage/store/transfer"
 )
 
 // DamageError reports a store that no broker can start with.
@@ -33,7 +33,7 @@ func (e *DamageError) Unwrap() error { return e.cause }
 func VerifyStart(ctx context.Context, home config.Home) error {
 	writers, err := lease.Live(home)
 	live := err != nil || len(writers) > 0
-	return ExplainDamage(home, store.VerifyStart(ctx, home.DB(), live))
+	return ExplainDamage(home, transfer.VerifyStart(ctx, home.DB(), live))
 }
 
 // ExplainDamage returns a DamageError for an error about damage of the home's store, and

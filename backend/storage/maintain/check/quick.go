@@ -77,8 +77,28 @@ type QuickStatus struct {
 	LastSnapshot *inventory.Set        `json:"lastSnapshot"` // the newest full one
 	LastMessages *inventory.Set        `json:"lastMessages"` // the newest set of messages
 	LastTest     *inventory.TestResult `json:"lastProof"`    // the newest successful restore test
+	// Finding is the worst error; nil without one.
+	Finding *Explained `json:"finding,omitempty"`
 	// Report is the underlying report.
 	Report Report `json:"-"`
+	// ReadWhole is set if another check has found errors, too, such as a whole one.
+	ReadWhole bool `json:"-"`
+}
+
+// Explained is a finding in three lines for people.
+type Explained struct {
+	What  string `json:"what"`  // what is wrong
+	Means string `json:"means"` // what it means for the owner
+	Do    string `json:"do"`    // what to do about it
+}
+
+// ExplainWorst returns the error that the facts have as the worst one, or nil without an
+// error.
+func ExplainWorst(storage needs.StorageFact) *Explained {
+	if storage.Errors == 0 || storage.First == "" {
+		return nil
+	}
+	return &Explained{What: storage.First + ".", Means: storage.Means, Do: storage.Do}
 }
 
 // QuickCheck returns the state of the storage by a QuickReport. It changes nothing. It
@@ -98,6 +118,9 @@ func (d Doctor) QuickCheck(ctx context.Context) (QuickStatus, error) {
 			quick.LastMessages = &report.Backups[i]
 		}
 	}
+	var facts needs.Facts
+	report.Into(&facts, report.CheckedAt)
+	quick.Finding = ExplainWorst(facts.Storage)
 	if result, ok := inventory.LastPassed(d.Worker.Home.Backups()); ok {
 		quick.LastTest = &result
 	}

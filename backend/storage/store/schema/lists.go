@@ -50,12 +50,22 @@ func VerifyCatchUp(ctx context.Context, on sqlitex.Querier) error {
 			"SELECT count(recipient), count(created_at) + count(id) + count(from_id) FROM archived_messages")
 	}
 	for _, query := range reads {
-		rows, err := on.Query(ctx, query)
-		if err := sqlitex.Each(rows, err, func(*sql.Rows) error { return nil }); err != nil {
+		if err := readAll(ctx, on, query); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// VerifyPeers reads what PeersQuery selects. seen is its argument. It fails with SQLite's
+// error.
+func VerifyPeers(ctx context.Context, on sqlitex.Querier, seen bool) error {
+	return readAll(ctx, on, PeersQuery(seen))
+}
+
+func readAll(ctx context.Context, on sqlitex.Querier, query string) error {
+	rows, err := on.Query(ctx, query)
+	return sqlitex.Each(rows, err, func(*sql.Rows) error { return nil })
 }
 
 // CatchUp completes the index of peers when the store is opened. If the last message is
@@ -91,4 +101,20 @@ func MarkAnswers(t *sqlitex.Tx, table, condition string) error {
 		GROUP BY m.reply_to, m.from_id
 		ON CONFLICT (message_id, recipient) DO UPDATE SET answered_at = excluded.answered_at, answered_by = excluded.answered_by WHERE answered_at IS NULL`)
 	return err
+}
+
+// PeersQuery returns the query of every known session, the last seen one first: its id, name,
+// agent, host session id and the time when it was seen. seen states that the schema has
+// peer_last_seen.
+func PeersQuery(seen bool) string {
+	at := "NULL"
+	if seen {
+		at = "(SELECT l.seen_at FROM peer_last_seen l JOIN peer_name_owners o ON o.name = l.name WHERE l.name = n.name AND o.identity = n.identity)"
+	}
+	return `SELECT n.identity, n.name, ifnull(n.agent, ''),
+			coalesce((SELECT b.session_id FROM session_bindings b WHERE b.identity = n.identity ORDER BY b.learned_at DESC, b.rowid DESC LIMIT 1), n.session_id, ''),
+			max(ifnull(n.learned_at, 0), ifnull(` + at + `, 0)) AS seen_at
+		FROM peer_names n
+		WHERE n.identity NOT LIKE '[%' AND n.rowid = (SELECT k.rowid FROM peer_names k WHERE k.identity = n.identity ORDER BY k.learned_at DESC, k.rowid DESC LIMIT 1)
+		ORDER BY seen_at DESC, n.rowid DESC`
 }

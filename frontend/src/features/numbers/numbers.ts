@@ -17,9 +17,10 @@ export function spark(values: number[], width: number, height: number): string {
     .join('');
 }
 
-/** The hours with the newest count of the last one's messages, which the whole page shows. */
-export function withLastHour(hours: Hour[], messages: number): Hour[] {
+/** The hours with the newest count of the last one's messages, which the whole page shows; null where that is not known. */
+export function withLastHour(hours: Hour[], messages: number | null): Hour[] {
   const last = hours.at(-1);
+  if (messages === null) return hours;
   return last === undefined ? [] : [...hours.slice(0, -1), { ...last, messages }];
 }
 

@@ -18,7 +18,8 @@ export interface Line {
   state: ListState;
   /** What it does now, or what it said last. */
   doing: string;
-  unread: number;
+  /** Null where it is not known. */
+  unread: number | null;
   /** When it last did something that Bridge saw; Infinity while it works. */
   seen: number;
 }
@@ -58,7 +59,7 @@ function compare(a: Line, b: Line, by: Column): number {
     case 'state':
       return STATES.indexOf(a.state) - STATES.indexOf(b.state);
     case 'unread':
-      return b.unread - a.unread;
+      return (b.unread ?? Number.MAX_VALUE) - (a.unread ?? Number.MAX_VALUE);
     case 'seen':
       return a.seen === b.seen ? 0 : b.seen - a.seen;
     default:
@@ -77,7 +78,7 @@ export function matching(lines: Line[], find: string, state: string): Line[] {
   const words = find.toLowerCase().split(/\s+/);
   return lines.filter((line) => {
     const text = `${line.name} ${line.agent} ${line.project} ${line.folder}`.toLowerCase();
-    const fits = state === 'unread' ? line.unread > 0 : state === '' || line.state === state;
+    const fits = state === 'unread' ? line.unread !== 0 : state === '' || line.state === state;
     return fits && words.every((word) => text.includes(word));
   });
 }

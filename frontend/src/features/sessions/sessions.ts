@@ -42,7 +42,7 @@ export function inMenu(
       Number(works(b)) - Number(works(a)) ||
       byName(a.name, b.name),
   );
-  const shown = (p: Peer) => !crowd || waits(p.name) || works(p) || p.unread > 0 || p.name === open;
+  const shown = (p: Peer) => !crowd || waits(p.name) || works(p) || p.unread !== 0 || p.name === open;
   return { shown: sorted.filter(shown), idle: sorted.filter((p) => !shown(p)) };
 }
 
@@ -74,7 +74,7 @@ export function byAttention(
   );
   if (peers.length <= FEW) return { awake: sorted, quiet: [] };
   const awake = sorted.filter(
-    (p, i) => waits(p.name) || works(p) || (i < MOST && (p.unread > 0 || now - spoke(p) < HOUR)),
+    (p, i) => waits(p.name) || works(p) || (i < MOST && (p.unread !== 0 || now - spoke(p) < HOUR)),
   );
   return { awake, quiet: sorted.filter((p) => !awake.includes(p)).sort((a, b) => byName(a.name, b.name)) };
 }

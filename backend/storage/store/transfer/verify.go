@@ -1,4 +1,4 @@
-package store
+package transfer
 
 import (
 	"context"
@@ -15,21 +15,19 @@ import (
 // VerifyStart reads from the store at path what the start of a broker reads, and nothing
 // else: the schema, the end of the messages and the known sessions. It leaves the file and
 // its folder unchanged. live is set if a process may be writing. It fails with Storage if
-// one of these parts is damaged. Anything else, also a missing file, is left to Open.
+// one of these parts is damaged. Anything else, also a missing file, is left to the start.
 func VerifyStart(ctx context.Context, path string, live bool) error {
 	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
-		on := sqlitex.NewReadPool(pool)
-		found, err := readLayout(ctx, on, path)
+		_, tables, err := schema.Read(ctx, pool)
 		if err != nil {
 			return damaged("its schema", err)
 		}
-		if found.messages && found.peers {
-			if err := schema.VerifyCatchUp(ctx, on); err != nil {
-				return damaged("its messages", err)
-			}
+		on := sqlitex.OnPool(pool)
+		if err := damaged("its messages", schema.VerifyCatchUp(ctx, on)); err != nil {
+			return err
 		}
-		_, err = peersOf(ctx, view{on, found})
-		return damaged("the known sessions", err)
+		_, seen := tables["peer_last_seen"]
+		return damaged("the known sessions", schema.VerifyPeers(ctx, on, seen))
 	})
 	var part *damagedPart
 	switch {
