@@ -88,8 +88,8 @@ func (p *activity) offerAgain(ctx context.Context, s *session.Session, all bool)
 	kind, folder, host, cwd := s.Kind, s.CLIDataDir, s.SessionID, s.Cwd
 	p.Unlock()
 	here := wake.Running(hosts, come)
-	handed, err := p.opts.DB.Handed(ctx, id, handedScan)
-	lost := slices.DeleteFunc(handed, func(d mail.Delivery) bool {
+	deliveries, err := p.opts.DB.Handed(ctx, id, handedScan)
+	lost := slices.DeleteFunc(deliveries, func(d mail.Delivery) bool {
 		return d.Handed.Via.InQueue() || d.Handed.Via == mail.ViaMod || !d.Handed.Happened() || !all && !here.HandedEarlier(d.Handed)
 	})
 	if err != nil || len(lost) == 0 {

@@ -138,15 +138,15 @@ func (p *hooks) handOver(ctx context.Context, l *link, s *session.Session, call 
 		first = p.leases.mayWakeNow(s)
 	}
 	lease, presentation, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {
-		fresh := p.Boxes[s.ID].Unannounced(p.Boxes.ForHooks(s, free))
+		newMail := p.Boxes[s.ID].Unannounced(p.Boxes.ForHooks(s, free))
 		starts := mayWake
 		if wakes {
 			starts = mayWake.And(p.Boxes.Due(s, p.nowMillis()))
 		}
-		if call.Event.EndsTurn() && !slices.ContainsFunc(fresh, starts) {
+		if call.Event.EndsTurn() && !slices.ContainsFunc(newMail, starts) {
 			return mail.Presentation{}
 		}
-		text := mail.Present(fresh, starts)
+		text := mail.Present(newMail, starts)
 		if wakes {
 			p.wakes.wokeLocked(s, text.All(), mayWake)
 		}

@@ -35,13 +35,13 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 	if limit < 1 || limit > inboxMost {
 		return api.Inbox{}, bridge.Errorf(bridge.Invalid, "limit must be 1 to %d", inboxMost)
 	}
-	var shown []mail.Delivery
+	var deliveries []mail.Delivery
 	lease, _, err := p.leases.lease(ctx, l, s, inboxMost, mail.InOrder, func(free []mail.Delivery) mail.Presentation {
-		shown = mail.Fitting(free[:min(len(free), limit)], inboxChars)
+		deliveries = mail.Fitting(free[:min(len(free), limit)], inboxChars)
 		if !args.MarkRead {
 			return mail.Presentation{}
 		}
-		return mail.Presentation{Shown: shown}
+		return mail.Presentation{Shown: deliveries}
 	})
 	if err != nil {
 		return api.Inbox{}, err
@@ -51,10 +51,10 @@ func (p *inbox) inbox(ctx context.Context, l *link, args api.InboxArgs) (api.Inb
 		return api.Inbox{}, err
 	}
 	if lease == nil {
-		remaining = max(0, remaining-len(shown)) // shown, but left unread
+		remaining = max(0, remaining-len(deliveries)) // shown, but left unread
 	}
 	answer := api.Inbox{Messages: []api.InboxMessage{}, Remaining: remaining, Lease: lease}
-	for _, d := range shown {
+	for _, d := range deliveries {
 		answer.Messages = append(answer.Messages, api.InboxMessageOf(d.Message))
 	}
 	return answer, nil
@@ -108,9 +108,9 @@ func (p *inbox) wait(ctx context.Context, l *link, args api.WaitArgs) (api.WaitR
 		if !ok {
 			return api.WaitResult{}, mailbox.ErrLeft
 		}
-		lease, taken, err := p.leases.lease(ctx, l, s, 1, args.Wants, args.First)
-		if len(taken.Shown) > 0 {
-			message := api.InboxMessageOf(taken.Shown[0].Message)
+		lease, presentation, err := p.leases.lease(ctx, l, s, 1, args.Wants, args.First)
+		if len(presentation.Shown) > 0 {
+			message := api.InboxMessageOf(presentation.Shown[0].Message)
 			return api.WaitResult{Message: &message, Lease: lease}, nil
 		}
 		if err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -136,10 +136,10 @@ func (p *inbox) await(s *session.Session, args api.WaitArgs) (leave func()) {
 	if box == nil {
 		return func() {}
 	}
-	left := box.Await(args.Wants)
+	stop := box.Await(args.Wants)
 	return func() {
 		p.Lock()
 		defer p.Unlock()
-		left()
+		stop()
 	}
 }

@@ -158,8 +158,8 @@ func (b *Broker) Live(name string) (bridge.Address, error) {
 // repeated calls. If another session has the message and has not read it, Deliver
 // reassigns it to this session.
 func (b *Broker) Deliver(ctx context.Context, from bridge.Address, peerID string, args api.SendArgs) error {
-	given, err := b.GiveOn(ctx, args.MessageID, peerID)
-	if given || err != nil {
+	known, err := b.GiveOn(ctx, args.MessageID, peerID)
+	if known || err != nil {
 		return err
 	}
 	args.Again = true

@@ -25,9 +25,9 @@ type leases struct {
 func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (*session.Lease, mail.Presentation, error) {
 	p.importAcks(ctx)
 	for {
-		lease, taken, stale, err := p.tryLease(ctx, l, s, limit, first, take)
+		lease, presentation, stale, err := p.tryLease(ctx, l, s, limit, first, take)
 		if !stale || err != nil {
-			return lease, taken, err
+			return lease, presentation, err
 		}
 	}
 }
@@ -36,29 +36,29 @@ func (p *leases) lease(ctx context.Context, l *link, s *session.Session, limit i
 // from it, a lease began or ended or the session's id changed. What was read may then
 // have been shown. It reads past leased and announced mail, so that mail behind it does
 // not wait.
-func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (lease *session.Lease, taken mail.Presentation, stale bool, err error) {
+func (p *leases) tryLease(ctx context.Context, l *link, s *session.Session, limit int, first mail.Priority, take func([]mail.Delivery) mail.Presentation) (lease *session.Lease, presentation mail.Presentation, stale bool, err error) {
 	p.Lock()
 	id, box := s.ID, p.Boxes[s.ID]
 	if box == nil {
 		p.Unlock()
-		return nil, taken, false, mailbox.ErrLeft
+		return nil, presentation, false, mailbox.ErrLeft
 	}
 	reading := box.Reading()
 	p.Unlock()
 	unread, err := p.Exchanges.Waiting(ctx, id, limit+reading.Hidden(), first)
 	if err != nil {
-		return nil, taken, false, err
+		return nil, presentation, false, err
 	}
 	p.Lock()
 	defer p.Unlock()
 	if s.ID != id || p.Boxes[id] != box || box.IsStale(reading) {
-		return nil, taken, true, nil
+		return nil, presentation, true, nil
 	}
-	taken = take(box.Free(unread))
-	if len(taken.Shown) == 0 && len(taken.Announced) == 0 {
-		return nil, taken, false, nil
+	presentation = take(box.Free(unread))
+	if len(presentation.Shown) == 0 && len(presentation.Announced) == 0 {
+		return nil, presentation, false, nil
 	}
-	return &box.Lease(&l.Leases, s, taken).Lease, taken, false, nil
+	return &box.Lease(&l.Leases, s, presentation).Lease, presentation, false, nil
 }
 
 // nack ends a lease whose mail reached no session.
@@ -172,11 +172,11 @@ func (p *leases) mayWake(s *session.Session) mail.Priority {
 	defer p.Unlock()
 	target := session.Session{ID: s.ID, Name: s.Name, SessionID: s.SessionID}
 	policy := s.Wake
-	told := map[string]bool{}
+	announced := map[string]bool{}
 	if box := p.Boxes[s.ID]; box != nil {
-		told = box.Announced()
+		announced = box.Announced()
 	}
 	return func(d mail.Delivery) bool {
-		return !told[d.ID] && mail.MayWake(d.Message, mail.Direct(d.Message, &target), policy)
+		return !announced[d.ID] && mail.MayWake(d.Message, mail.Direct(d.Message, &target), policy)
 	}
 }

@@ -109,11 +109,11 @@ func (p *messages) store(ctx context.Context, from bridge.Address, args api.Send
 			return p.storedBefore(ctx, message, err)
 		}
 	}
-	stored, fresh, err := p.opts.DB.Append(ctx, rows)
+	stored, isNew, err := p.opts.DB.Append(ctx, rows)
 	if err != nil {
 		return api.SendResult{}, err
 	}
-	if fresh {
+	if isNew {
 		p.Exchanges.Sent(stored)
 		return p.sendResult(stored, p.arrived(ctx, stored)), nil
 	}

@@ -30,8 +30,8 @@ func (p *mods) modWait(ctx context.Context, l *link, args api.ModWait) (api.ModR
 		var doubt <-chan time.Time // never, unless messages wait for a turn to end
 		if s != nil {
 			reply, held, err := p.modNext(ctx, l, s, args.Line)
-			gone := bridge.CodeOf(err) == bridge.Unavailable
-			if err != nil && !gone || reply != (api.ModReply{}) {
+			ended := bridge.CodeOf(err) == bridge.Unavailable
+			if err != nil && !ended || reply != (api.ModReply{}) {
 				return reply, err
 			}
 			if held {
@@ -88,12 +88,12 @@ func (p *mods) modLostLocked(l *link) {
 
 // modNext returns what the mod should do now. held is set if messages wait for a turn to
 // end.
-func (p *mods) modNext(ctx context.Context, l *link, s *session.Session, shown string) (reply api.ModReply, held bool, err error) {
+func (p *mods) modNext(ctx context.Context, l *link, s *session.Session, currentLine string) (reply api.ModReply, held bool, err error) {
 	if reply.Prompt, held, err = p.modPrompt(ctx, l, s); err != nil {
 		return api.ModReply{}, false, err
 	}
 	line, err := p.statusLine(ctx, s)
-	if err == nil && line != shown {
+	if err == nil && line != currentLine {
 		reply.Line = &line
 	}
 	return reply, held, err
@@ -178,17 +178,17 @@ func (p *mods) modReport(ctx context.Context, _ *link, report api.ModReport) (ap
 	default:
 	}
 	ctx = context.WithoutCancel(ctx) // record the event even if the caller has disconnected
-	given, err := p.ledger.HandedToMod(ctx, report.Recipient)
+	deliveries, err := p.ledger.HandedToMod(ctx, report.Recipient)
 	if err != nil {
 		return api.Empty{}, err
 	}
-	at := slices.IndexFunc(given, func(d mail.Delivery) bool { return d.ID == report.ID })
+	at := slices.IndexFunc(deliveries, func(d mail.Delivery) bool { return d.ID == report.ID })
 	if at < 0 {
 		return api.Empty{}, nil // the prompt's trace has settled it already
 	}
 	switch report.Event {
 	case api.ModEntered:
-		err = p.ledger.Entered(ctx, report.Recipient, given[at], mail.ViaMod, "its mod: claude entered it as a prompt")
+		err = p.ledger.Entered(ctx, report.Recipient, deliveries[at], mail.ViaMod, "its mod: claude entered it as a prompt")
 	case api.ModDropped:
 		err = p.ledger.GiveUp(ctx, report.Recipient, report.ID, "its mod: claude did not take it as a prompt: "+report.Detail)
 	default: // nothing was tried: the message is offered again
@@ -258,21 +258,21 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 	}
 	now, settle, confirm := p.nowMillis(), p.opts.Timing.Settle.Milliseconds(), p.opts.Timing.Confirm.Milliseconds()
 	awaited, quiet := box.Mod.Awaited(), !s.Busy && !box.Mod.InTurn() && now >= box.LastActive()+settle
-	folder, cwd, asked, tries := s.CLIDataDir, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
+	folder, cwd, conversations, tries := s.CLIDataDir, s.Cwd, box.Mod.Conversations(s.SessionID), box.Mod.Tries()
 	p.Unlock()
-	given, err := p.ledger.HandedToMod(ctx, id)
+	deliveries, err := p.ledger.HandedToMod(ctx, id)
 	if err != nil {
 		return err
 	}
-	left := 0
-	for _, d := range given {
+	pendingCount := 0
+	for _, d := range deliveries {
 		if d.ID == awaited && now < d.Handed.At+confirm {
-			left++
+			pendingCount++
 			continue
 		}
-		shown := call.Event == session.EventPrompt && call.Prompt == d.Body
-		entered, known := clidata.ClaudeEntered(folder, cwd, asked, d.Body, d.Handed.At)
-		trace := mail.ModTrace{Shown: shown, Entered: entered, Known: known, Quiet: quiet && now >= d.Handed.At+settle, Tries: tries[d.ID]}
+		isPrompt := call.Event == session.EventPrompt && call.Prompt == d.Body
+		entered, known := clidata.ClaudeEntered(folder, cwd, conversations, d.Body, d.Handed.At)
+		trace := mail.ModTrace{Shown: isPrompt, Entered: entered, Known: known, Quiet: quiet && now >= d.Handed.At+settle, Tries: tries[d.ID]}
 		switch trace.Outcome() {
 		case mail.ModShown:
 			err = p.ledger.Entered(ctx, id, d, mail.ViaPrompt, "claude showed it as a prompt")
@@ -283,7 +283,7 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 		case mail.ModGivenUp:
 			err = p.ledger.GiveUp(ctx, id, d.ID, "its mod was given it, and claude's transcript shows no such prompt")
 		case mail.ModOpen:
-			left++
+			pendingCount++
 			continue
 		}
 		if err != nil {
@@ -296,7 +296,7 @@ func (p *mods) judgeMod(ctx context.Context, s *session.Session, call session.Ho
 		p.Unlock()
 	}
 	p.Lock()
-	box.Mod.Judged(left > 0)
+	box.Mod.Judged(pendingCount > 0)
 	p.Unlock()
 	return nil
 }

@@ -63,8 +63,8 @@ func (p *pairMail) send(ctx context.Context, from bridge.Address, args api.SendA
 	if err != nil {
 		return api.SendResult{}, err
 	}
-	_, fresh, err := p.opts.DB.Remote().Append(ctx, message, pc.ID)
-	if err != nil || !fresh {
+	_, isNew, err := p.opts.DB.Remote().Append(ctx, message, pc.ID)
+	if err != nil || !isNew {
 		return p.result(ctx, message, err)
 	}
 	p.pairs.Waiting(pc.ID) // before the watchers of changes
@@ -104,14 +104,14 @@ func (b *Broker) StoreFrom(ctx context.Context, pc remote.PC, letters []remote.L
 			messages, places = append(messages, message), append(places, i)
 		}
 	}
-	fresh, refused, err := b.opts.DB.Remote().Take(ctx, messages, pc.ID)
+	added, refused, err := b.opts.DB.Remote().Take(ctx, messages, pc.ID)
 	for i, place := range places {
 		if failed[place] = err; err == nil {
 			failed[place] = refused[i]
 		}
 	}
-	if err == nil && len(fresh) > 0 {
-		b.messages.arrived(ctx, fresh)
+	if err == nil && len(added) > 0 {
+		b.messages.arrived(ctx, added)
 	}
 	return failed
 }
@@ -156,34 +156,34 @@ func (p *pairMail) find(name string) (peerID string, err error) {
 
 // Import stores decisions of a paired PC, each once. With tell, sessions are notified
 // once of those that are newest on their topics. Later sessions are caught up (DEC-13).
-func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (fresh int, err error) {
-	fresh, err = b.opts.DB.Remote().Import(ctx, revisions, pc.ID)
-	if fresh > 0 {
+func (b *Broker) Import(ctx context.Context, pc remote.PC, revisions []decision.Revision, tell bool) (added int, err error) {
+	added, err = b.opts.DB.Remote().Import(ctx, revisions, pc.ID)
+	if added > 0 {
 		b.changed()
 	}
 	if err != nil || !tell {
-		return fresh, err
+		return added, err
 	}
 	newest, err := b.opts.DB.Remote().Imported(ctx, pc.ID)
 	if err != nil {
-		return fresh, err
+		return added, err
 	}
 	if len(newest) > decision.MaxImportedNotices { // more than a session is notified of one by one
-		return fresh, b.decisions.catchUpAll(ctx)
+		return added, b.decisions.catchUpAll(ctx)
 	}
 	var news []decision.News
 	for _, rev := range slices.Backward(newest) { // oldest first, as they were made
 		news = append(news, decision.News{Revision: rev, Newest: true})
 	}
 	_, err = b.NotifyDecisions(ctx, news)
-	return fresh, err
+	return added, err
 }
 
 // NotifyDecisions notifies connected sessions of decisions of other PCs, once each. It notifies the
-// sessions that know a decision of its withdrawal. heard holds the ids for which there
+// sessions that know a decision of its withdrawal. notified holds the ids for which there
 // was a session.
-func (b *Broker) NotifyDecisions(ctx context.Context, news []decision.News) (heard map[string]bool, err error) {
-	list, heard, err := b.decisions.notices().OfNews(ctx, news, b.decisions.inScope)
+func (b *Broker) NotifyDecisions(ctx context.Context, news []decision.News) (notified map[string]bool, err error) {
+	list, notified, err := b.decisions.notices().OfNews(ctx, news, b.decisions.inScope)
 	if err != nil {
 		return nil, err
 	}
@@ -191,5 +191,5 @@ func (b *Broker) NotifyDecisions(ctx context.Context, news []decision.News) (hea
 	if err == nil && len(queued) > 0 {
 		b.decisions.notify(ctx, queued)
 	}
-	return heard, err
+	return notified, err
 }

@@ -63,9 +63,9 @@ func (p *wakeHooks) becomeWaiter(s *session.Session, standby bool) (superseded <
 	defer p.Unlock()
 	box := p.Boxes[s.ID]
 	if box == nil {
-		gone := make(chan struct{})
-		close(gone)
-		return gone, func() {}
+		closed := make(chan struct{})
+		close(closed)
+		return closed, func() {}
 	}
 	waited := box.Hooks.Waits()
 	place := box.Hooks.Wait(standby)
@@ -86,12 +86,12 @@ func (p *wakeHooks) becomeWaiter(s *session.Session, standby bool) (superseded <
 // is set if there is such mail and the session is busy.
 func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, standby bool) (reply api.WakeReply, held bool, err error) {
 	p.idleness.Check(s)
-	mine, first := p.wakeMail(s, standby)
+	filter, first := p.wakeMail(s, standby)
 	woke := int64(0)
 	lease, presentation, err := p.leases.lease(ctx, l, s, hookScan, first, func(free []mail.Delivery) mail.Presentation {
 		box := p.Boxes[s.ID]
 		free = p.Boxes.ForHooks(s, free)
-		due := mine.And(p.Boxes.Due(s, p.nowMillis()))
+		due := filter.And(p.Boxes.Due(s, p.nowMillis()))
 		some := slices.ContainsFunc(free, due)
 		if held = some && (s.Busy || box.Mod.State() == wake.ModEntering); held || !some {
 			return mail.Presentation{}
@@ -99,7 +99,7 @@ func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, st
 		ours := box.Hooks.For(standby)
 		text := mail.Present(slices.DeleteFunc(box.Unannounced(free), func(d mail.Delivery) bool { return !ours(d) }), due)
 		box.Hooks.Give(text, p.nowMillis())
-		woke = p.wakes.wokeLocked(s, text.All(), mine)
+		woke = p.wakes.wokeLocked(s, text.All(), filter)
 		return text
 	})
 	if err != nil || lease == nil {
@@ -117,7 +117,7 @@ func (p *wakeHooks) wakeNow(ctx context.Context, l *link, s *session.Session, st
 
 // wakeMail returns the filter for mail that a wake hook of that role may wake s with. due
 // is the mail among it that may do so now.
-func (p *wakeHooks) wakeMail(s *session.Session, standby bool) (mine, due mail.Priority) {
+func (p *wakeHooks) wakeMail(s *session.Session, standby bool) (filter, due mail.Priority) {
 	mayWake := p.leases.mayWake(s)
 	p.Lock()
 	defer p.Unlock()
@@ -126,6 +126,6 @@ func (p *wakeHooks) wakeMail(s *session.Session, standby bool) (mine, due mail.P
 		known = box.Hooks
 	}
 	ours := known.For(standby)
-	mine = ours.And(mayWake)
-	return mine, mine.And(p.Boxes.Due(s, p.nowMillis()))
+	filter = ours.And(mayWake)
+	return filter, filter.And(p.Boxes.Due(s, p.nowMillis()))
 }

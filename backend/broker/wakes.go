@@ -30,40 +30,40 @@ func (p *wakes) judgeWakes(ctx context.Context, s *session.Session, call session
 		p.Unlock()
 		return nil, nil
 	}
-	handovers, told, open := box.Handovers(), box.Hooks.Announced(), box.Hooks.Open()
+	handovers, announced, open := box.Handovers(), box.Hooks.Announced(), box.Hooks.Open()
 	signs := box.Hooks.Sign(call, box.LastActive(), p.opts.Timing.Settle.Milliseconds(), now)
 	p.Unlock()
 	if !open {
 		return nil, nil
 	}
-	given, err := p.ledger.HandedByHooks(ctx, id)
+	times, err := p.ledger.HandedByHooks(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(given, told)
-	shown, dropped := signs.Judge(call, given, now)
-	var whole []mail.Mark
-	for _, message := range shown {
-		if told[message] == 0 { // an announcement does not count as reading
-			whole = append(whole, mail.Mark{MessageID: message, Recipient: id, At: now, Via: mail.ViaActivity, Evidence: nextActivity(call.HostEvent)})
+	maps.Copy(times, announced)
+	messages, dropped := signs.Judge(call, times, now)
+	var marks []mail.Mark
+	for _, message := range messages {
+		if announced[message] == 0 { // an announcement does not count as reading
+			marks = append(marks, mail.Mark{MessageID: message, Recipient: id, At: now, Via: mail.ViaActivity, Evidence: nextActivity(call.HostEvent)})
 		}
 	}
-	if err := p.opts.DB.Record(ctx, bridge.StageConsumed, whole); err != nil {
+	if err := p.opts.DB.Record(ctx, bridge.StageConsumed, marks); err != nil {
 		return nil, err
 	}
 	if err := p.unseen(ctx, s, id, box, dropped); err != nil {
 		return nil, err
 	}
 	p.Lock()
-	for _, message := range shown {
+	for _, message := range messages {
 		box.Hooks.Shown(message)
 	}
-	box.Hooks.Judged(len(given) > 0 || box.Handovers() != handovers)
+	box.Hooks.Judged(len(times) > 0 || box.Handovers() != handovers)
 	p.Unlock()
-	if len(whole) > 0 {
+	if len(marks) > 0 {
 		p.changed()
 	}
-	return signs.Overtaken(call, given), nil
+	return signs.Overtaken(call, times), nil
 }
 
 // unseen makes mail unread again that no session saw, and forgets its announcement. If a
@@ -89,8 +89,8 @@ func (p *wakes) unseen(ctx context.Context, s *session.Session, peerID string, b
 // wokeLocked records a wake of an idle session for the limits of its policy, and schedules
 // the next one for mail that arrives until then (QUI-03). It returns the time of the wake.
 // It returns 0 if the limits do not count the wake, because the owner or a job caused it.
-func (p *wakes) wokeLocked(s *session.Session, shown []mail.Delivery, mayWake mail.Priority) (at int64) {
-	if slices.ContainsFunc(shown, func(d mail.Delivery) bool { return mayWake(d) && !wake.IsOfAgent(d.Message) }) {
+func (p *wakes) wokeLocked(s *session.Session, deliveries []mail.Delivery, mayWake mail.Priority) (at int64) {
+	if slices.ContainsFunc(deliveries, func(d mail.Delivery) bool { return mayWake(d) && !wake.IsOfAgent(d.Message) }) {
 		return 0
 	}
 	box, now := p.Boxes[s.ID], p.nowMillis()
@@ -125,7 +125,7 @@ func (p *wakes) wakeAgain(ctx context.Context, s *session.Session) {
 // the session shows no activity in time, its mail is unread again, for the standby and the
 // next turn. While a hook still holds the mail, the timeout has not begun.
 func (p *wakes) watchWake(s *session.Session, ids []string, at int64) {
-	given := p.nowMillis()
+	startedAt := p.nowMillis()
 	p.tasks.Go(func() {
 		timer := time.NewTimer(p.opts.Timing.Confirm)
 		defer timer.Stop()
@@ -139,7 +139,7 @@ func (p *wakes) watchWake(s *session.Session, ids []string, at int64) {
 			}
 			p.Lock()
 			id, box = s.ID, p.Boxes[s.ID]
-			asleep := box != nil && box.LastActive() <= given
+			asleep := box != nil && box.LastActive() <= startedAt
 			held = asleep && slices.ContainsFunc(ids, func(message string) bool { return box.IsLeased(message) })
 			p.Unlock()
 			if !asleep {

@@ -23,8 +23,8 @@ type Turns struct{ lines map[string]*line }
 
 // line holds one session's spans, oldest first; only the last may be open.
 type line struct {
-	spans []api.Span
-	whole int64 // since when none is missing
+	spans        []api.Span
+	completeFrom int64 // since when none is missing
 }
 
 // Note records that a session is at work, or idle, from a time on. Without a change it
@@ -81,7 +81,7 @@ func (l *line) end() int64 { return l.spans[len(l.spans)-1].To }
 func (l *line) bound(now int64) {
 	l.spans = slices.DeleteFunc(l.spans, func(s api.Span) bool { return s.To != 0 && s.To < now-keep })
 	if over := len(l.spans) - maxSpans; over > 0 {
-		l.whole = l.spans[over-1].To
+		l.completeFrom = l.spans[over-1].To
 		l.spans = slices.Delete(l.spans, 0, over)
 	}
 }
@@ -96,7 +96,7 @@ func (t *Turns) Move(old, id string) {
 	delete(t.lines, old)
 	if had := t.lines[id]; had != nil {
 		had.closeAt(l.spans[0].From)
-		l.spans, l.whole = slices.Concat(had.spans, l.spans), max(had.whole, l.whole)
+		l.spans, l.completeFrom = slices.Concat(had.spans, l.spans), max(had.completeFrom, l.completeFrom)
 		slices.SortStableFunc(l.spans, func(a, b api.Span) int { return int(a.From - b.From) })
 		l.bound(l.spans[len(l.spans)-1].From)
 	}
@@ -111,13 +111,13 @@ func (l *line) closeAt(at int64) {
 
 // Since returns for each session the spans that end after a time, by peer id.
 func (t *Turns) Since(at int64) map[string]api.WorkTimes {
-	told := map[string]api.WorkTimes{}
+	times := map[string]api.WorkTimes{}
 	for id, l := range t.lines {
 		spans := slices.Clone(l.spans)
 		spans = slices.DeleteFunc(spans, func(s api.Span) bool { return s.To != 0 && s.To < at })
 		if len(spans) > 0 {
-			told[id] = api.WorkTimes{Spans: spans, Whole: l.whole}
+			times[id] = api.WorkTimes{Spans: spans, Whole: l.completeFrom}
 		}
 	}
-	return told
+	return times
 }

@@ -53,16 +53,16 @@ func (s *Service) Decide(ctx context.Context, args api.ExchangeArgs) (api.Exchan
 }
 
 // resolve returns the session of this PC with that name or id.
-func (s *Service) resolve(word string) (session.Recipient, error) {
-	if host, _ := remote.SplitName(word); host != "" {
-		return session.Recipient{}, bridge.Errorf(bridge.Invalid, "%s is on another PC: only the messages of two sessions of this PC can be paused", bridge.OneLine(word))
+func (s *Service) resolve(name string) (session.Recipient, error) {
+	if host, _ := remote.SplitName(name); host != "" {
+		return session.Recipient{}, bridge.Errorf(bridge.Invalid, "%s is on another PC: only the messages of two sessions of this PC can be paused", bridge.OneLine(name))
 	}
-	if word == session.Everyone {
+	if name == session.Everyone {
 		return session.Recipient{}, bridge.Errorf(bridge.Invalid, "name two sessions, not %s", session.Everyone)
 	}
 	s.opts.Presence.Lock()
 	defer s.opts.Presence.Unlock()
-	found, err := s.opts.Presence.Roster.Resolve(word, bridge.OwnerID)
+	found, err := s.opts.Presence.Roster.Resolve(name, bridge.OwnerID)
 	if err != nil {
 		return session.Recipient{}, err
 	}
@@ -134,15 +134,15 @@ func (s *Service) between(ctx context.Context, pair exchange.Pair) (bridge.Count
 	s.mu.Lock()
 	a, b := s.idsLocked(pair.A), s.idsLocked(pair.B)
 	s.mu.Unlock()
-	there, err := s.held(ctx, pair.A, b)
+	waitingA, err := s.held(ctx, pair.A, b)
 	if err != nil {
 		return bridge.UnknownCount, err
 	}
-	back, err := s.held(ctx, pair.B, a)
+	waitingB, err := s.held(ctx, pair.B, a)
 	if err != nil {
 		return bridge.UnknownCount, err
 	}
-	return bridge.Count(there + back), nil
+	return bridge.Count(waitingA + waitingB), nil
 }
 
 // Facts returns the pairs for the owner's needs: those that have exchanged too many

@@ -154,13 +154,13 @@ func (s *Service) pruneLocked() {
 	for _, p := range s.pauses {
 		paused[p.A], paused[p.B] = true, true
 	}
-	kept := map[string]string{}
+	aliases := map[string]string{}
 	for old := range s.aliases {
 		if id := s.idLocked(old); paused[id] {
-			kept[old] = id
+			aliases[old] = id
 		}
 	}
-	s.aliases = kept
+	s.aliases = aliases
 }
 
 // idLocked returns the present id of a session, under the service's own lock.

@@ -59,17 +59,17 @@ func mayRead(s decision.Target, hit store.WordHit) bool {
 	return hit.Message.From.ID == s.ID || slices.ContainsFunc(hit.Message.Deliveries, isRecipient)
 }
 
-func searchHit(hit store.WordHit, words search.Query) api.SearchHit {
+func searchHit(hit store.WordHit, query search.Query) api.SearchHit {
 	if hit.Kind == search.Decision {
 		rev := hit.Decision
 		return api.SearchHit{
 			Kind: hit.Kind, ID: rev.ID, From: rev.Author, Topic: rev.Topic, Current: rev.Current, CreatedAt: hit.At,
-			Snippet: search.Plain(words.Snippet(rev.Text)),
+			Snippet: search.Plain(query.Snippet(rev.Text)),
 		}
 	}
 	row := hit.Message
 	return api.SearchHit{
 		Kind: hit.Kind, ID: row.ID, From: row.From, To: row.To, ConversationID: mail.Thread(row.ConversationID), CreatedAt: hit.At,
-		Snippet: search.Plain(words.Snippet(row.Body)),
+		Snippet: search.Plain(query.Snippet(row.Body)),
 	}
 }

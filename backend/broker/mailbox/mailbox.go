@@ -106,7 +106,7 @@ type Lease struct {
 	session.Lease
 	announced []string     // ids of the messages that its text only announces
 	cost      session.Cost // the size of its text; a tool's answer has none
-	kept      bool         // an earlier broker gave it: the size of its text is unknown
+	restored  bool         // an earlier broker gave it: the size of its text is unknown
 	holder    *Holder
 	box       *Box // nil until the holder is part of a session
 }
@@ -122,7 +122,7 @@ func (h *Holder) Find(id string) *Lease { return h.leases[id] }
 func (h *Holder) Keep(earlier []session.Lease) {
 	for _, lease := range earlier {
 		if h.leases[lease.ID] == nil {
-			h.add(&Lease{Lease: lease, kept: true})
+			h.add(&Lease{Lease: lease, restored: true})
 		}
 	}
 }
@@ -181,11 +181,11 @@ func (b *Box) TakeOver(other *Box) {
 }
 
 // Lease leases the mail that the presentation shows and announces to the holder.
-func (b *Box) Lease(holder *Holder, s *session.Session, taken mail.Presentation) *Lease {
+func (b *Box) Lease(holder *Holder, s *session.Session, presentation mail.Presentation) *Lease {
 	lease := &Lease{
-		Lease:     session.Lease{ID: uuid.NewString(), Recipient: s.ID, Messages: mail.IDs(taken.Shown), Process: s.Process},
-		announced: mail.IDs(taken.Announced),
-		cost:      taken.Cost(),
+		Lease:     session.Lease{ID: uuid.NewString(), Recipient: s.ID, Messages: mail.IDs(presentation.Shown), Process: s.Process},
+		announced: mail.IDs(presentation.Announced),
+		cost:      presentation.Cost(),
 	}
 	holder.add(lease)
 	b.hold(lease)
@@ -196,7 +196,7 @@ func (b *Box) Lease(holder *Holder, s *session.Session, taken mail.Presentation)
 // not know the lease.
 func (b *Box) TakeCost(lease string) (cost session.Cost, ok bool) {
 	for _, item := range b.leases {
-		if item.ID == lease && !item.kept {
+		if item.ID == lease && !item.restored {
 			cost, item.cost = item.cost, session.Cost{}
 			return cost, true
 		}

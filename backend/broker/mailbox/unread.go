@@ -14,8 +14,8 @@ const MostUnread = 64 << 20
 type Unread struct {
 	Most int64 // 0 means MostUnread
 
-	mu   sync.Mutex        // guards left
-	left map[between]int64 // bytes that may be sent before the next count
+	mu         sync.Mutex        // guards allowances
+	allowances map[between]int64 // bytes that may be sent before the next count
 }
 
 type between struct{ from, to string }
@@ -31,16 +31,16 @@ func (u *Unread) Take(m bridge.Message, name string, live bool, count func() (in
 	if live || m.From.ID == bridge.OwnerID {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		delete(u.left, key) // unread mail of a live session is counted once it is away
+		delete(u.allowances, key) // unread mail of a live session is counted once it is away
 		return nil
 	}
 	if most == 0 {
 		most = MostUnread
 	}
 	u.mu.Lock()
-	isKnown := u.left[key] >= size
+	isKnown := u.allowances[key] >= size
 	if isKnown {
-		u.left[key] -= size
+		u.allowances[key] -= size
 	}
 	u.mu.Unlock()
 	if isKnown {
@@ -50,16 +50,16 @@ func (u *Unread) Take(m bridge.Message, name string, live bool, count func() (in
 	if err != nil {
 		return err
 	}
-	left := most - int64(waiting) - size
-	if left < 0 {
+	remaining := most - int64(waiting) - size
+	if remaining < 0 {
 		return bridge.Errorf(bridge.Busy, "%s is away and has %s of yours unread, and %s may wait: the message was not sent, so send it when %s has read",
 			name, bridge.Size(int64(waiting)), bridge.Size(most), name)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.left == nil || len(u.left) >= mostKnown {
-		u.left = map[between]int64{}
+	if u.allowances == nil || len(u.allowances) >= mostKnown {
+		u.allowances = map[between]int64{}
 	}
-	u.left[key] = left
+	u.allowances[key] = remaining
 	return nil
 }

@@ -98,8 +98,8 @@ func TestSEC_11_RememberedPairsAreLimited(t *testing.T) {
 		t.Errorf("a remembered pair is counted again: %d counts", counts)
 	}
 	take("one more")
-	if len(unread.left) != 1 {
-		t.Errorf("%d pairs are remembered", len(unread.left))
+	if len(unread.allowances) != 1 {
+		t.Errorf("%d pairs are remembered", len(unread.allowances))
 	}
 	if take("p0"); counts != mostKnown+2 {
 		t.Errorf("a forgotten pair is not counted again: %d counts", counts)

@@ -49,10 +49,10 @@ func (m Maker) Missing(ctx context.Context, target decision.Target) ([]decision.
 }
 
 // OfNews returns the notices of other PCs' decisions for the connected sessions, which
-// inScope returns. A withdrawal goes to the sessions that know the decision. heard holds
+// inScope returns. A withdrawal goes to the sessions that know the decision. notified holds
 // the decisions for which there was a session.
-func (m Maker) OfNews(ctx context.Context, news []decision.News, inScope func(decision.Scope) []decision.Target) (notices []decision.Notification, heard map[string]bool, err error) {
-	heard = map[string]bool{}
+func (m Maker) OfNews(ctx context.Context, news []decision.News, inScope func(decision.Scope) []decision.Target) (notices []decision.Notification, notified map[string]bool, err error) {
+	notified = map[string]bool{}
 	for _, notice := range news {
 		targets := inScope(notice.Scope)
 		if notice.Withdrawn && notice.Newest {
@@ -61,9 +61,9 @@ func (m Maker) OfNews(ctx context.Context, news []decision.News, inScope func(de
 			}
 		}
 		list := notice.Notifications(m.NewID(), m.Now(), targets)
-		notices, heard[notice.ID] = append(notices, list...), len(list) > 0
+		notices, notified[notice.ID] = append(notices, list...), len(list) > 0
 	}
-	return notices, heard, nil
+	return notices, notified, nil
 }
 
 // unaware returns the sessions that must be notified that the decision on a topic is

@@ -183,9 +183,9 @@ func (p *Presence) TargetOf(s *session.Session) decision.Target {
 	return p.Roster.Target(s)
 }
 
-// CheckWords fails if one of words addresses more than one session (MSG-05).
-func (p *Presence) CheckWords(words ...string) error {
+// CheckWords fails if one of the targets addresses more than one session (MSG-05).
+func (p *Presence) CheckWords(targets ...string) error {
 	p.Lock()
 	defer p.Unlock()
-	return p.Roster.CheckWords(words...)
+	return p.Roster.CheckWords(targets...)
 }

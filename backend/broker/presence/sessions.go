@@ -134,8 +134,8 @@ func (p *Presence) applyPrefsLocked(s *session.Session) {
 // agent process above the hook. A session found by its process learns its host session id
 // here. learned is also set if a known session began again in another folder.
 func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, learned bool) {
-	shown := terminals{p}.terminalsOf(call)
-	s, learned, off := terminals{p}.sessionOfHook(call, shown)
+	clients := terminals{p}.terminalsOf(call)
+	s, learned, off := terminals{p}.sessionOfHook(call, clients)
 	if s != nil || off {
 		return s, learned
 	}
@@ -151,10 +151,10 @@ func (p *Presence) SessionOfHook(call session.HookCall) (s *session.Session, lea
 
 // sessionOfHook is [Presence.SessionOfHook] without the sessions that have no server. off
 // is set if no terminal shows the hook's conversation.
-func (p terminals) sessionOfHook(call session.HookCall, shown agent.Terminals) (s *session.Session, learned, off bool) {
+func (p terminals) sessionOfHook(call session.HookCall, clients agent.Terminals) (s *session.Session, learned, off bool) {
 	p.Lock()
 	defer p.Unlock()
-	changed, off := p.hookedLocked(call, shown)
+	changed, off := p.hookedLocked(call, clients)
 	if off {
 		return nil, false, true
 	}

@@ -23,9 +23,9 @@ type terminals struct{ *Presence }
 
 // screen is the connection's state of the terminal that shows its conversation.
 type screen struct {
-	terminal proc.Named      // the process in the terminal; the zero value if unknown
-	closed   bool            // that process has ended
-	left     map[string]bool // host session ids of conversations that are off screen
+	terminal  proc.Named      // the process in the terminal; the zero value if unknown
+	closed    bool            // that process has ended
+	offScreen map[string]bool // host session ids of conversations that are off screen
 }
 
 // seen is what the system reports of terminals, read before the lock is taken.
@@ -61,8 +61,8 @@ func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name str
 	if way != bridge.TerminalOfServers || args.Previous != "" || args.Name != "" || args.SessionID != "" || l.screen.terminal.Name == "" {
 		return ""
 	}
-	shown := p.shownLocked(l.screen.terminal, "")
-	for _, s := range shown {
+	sessions := p.shownLocked(l.screen.terminal, "")
+	for _, s := range sessions {
 		if s.Busy || !s.HooksSeen || s.SessionID == "" {
 			if args.Host() == session.HostServer {
 				l.screen.terminal = proc.Named{}
@@ -70,7 +70,7 @@ func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name str
 			return ""
 		}
 	}
-	for _, s := range shown {
+	for _, s := range sessions {
 		if args.Host() == session.HostOwn { // its next prompt reveals the new id
 			s.SessionID = ""
 			p.opts.Changed()
@@ -85,11 +85,11 @@ func (p terminals) beginLocked(l *Link, args api.Register, found seen) (name str
 // terminalOfServerLocked returns the terminal that began a server's conversation: the
 // newest unassigned one, or the one that a person has just typed into.
 func (p terminals) terminalOfServerLocked(args api.Register, clients agent.Terminals) proc.Named {
-	taken := map[string]bool{}
+	assigned := map[string]bool{}
 	for _, l := range p.Conns {
-		taken[l.screen.terminal.Name] = true
+		assigned[l.screen.terminal.Name] = true
 	}
-	found, ok := clients.Newest(func(terminal proc.Named) bool { return !taken[terminal.Name] })
+	found, ok := clients.Newest(func(terminal proc.Named) bool { return !assigned[terminal.Name] })
 	if !ok && args.Previous == "" {
 		found, _ = clients.TypedInto(p.opts.Now())
 	}
@@ -98,7 +98,7 @@ func (p terminals) terminalOfServerLocked(args api.Register, clients agent.Termi
 
 // shownLocked returns the sessions whose connections belong to a terminal, except the one
 // with the peer id but.
-func (p terminals) shownLocked(terminal proc.Named, but string) (shown []*session.Session) {
+func (p terminals) shownLocked(terminal proc.Named, but string) (sessions []*session.Session) {
 	ids := map[string]bool{but: true}
 	for _, l := range p.Conns {
 		if l.screen.terminal.Name == "" || l.screen.terminal != terminal {
@@ -106,11 +106,11 @@ func (p terminals) shownLocked(terminal proc.Named, but string) (shown []*sessio
 		}
 		for id := range l.Sessions {
 			if s, live := p.Roster.Get(id); live && !ids[id] {
-				ids[id], shown = true, append(shown, s)
+				ids[id], sessions = true, append(sessions, s)
 			}
 		}
 	}
-	return shown
+	return sessions
 }
 
 // leaveScreenLocked removes a conversation from the roster that no terminal shows.
@@ -120,10 +120,10 @@ func (p terminals) leaveScreenLocked(s *session.Session) {
 			continue
 		}
 		delete(l.Sessions, s.ID)
-		if l.screen.left == nil {
-			l.screen.left = map[string]bool{}
+		if l.screen.offScreen == nil {
+			l.screen.offScreen = map[string]bool{}
 		}
-		l.screen.left[s.SessionID] = true
+		l.screen.offScreen[s.SessionID] = true
 		l.Conn.Push(api.EventLeft, api.Leave{ID: s.ID})
 	}
 	p.LeaveUnlessHeldLocked(s.ID)
@@ -135,7 +135,7 @@ func (p terminals) leaveScreenLocked(s *session.Session) {
 func (p terminals) offScreenLocked(kind bridge.AgentKind, sessionID string) (links []*Link) {
 	for _, l := range p.Conns {
 		switch {
-		case l.Identity == nil || l.Identity.Kind != kind || sessionID == "" || !l.screen.left[sessionID]:
+		case l.Identity == nil || l.Identity.Kind != kind || sessionID == "" || !l.screen.offScreen[sessionID]:
 		case l.Conn.Hello().Role == api.RolePlugin:
 			links = slices.Insert(links, 0, l)
 		default:
@@ -147,7 +147,7 @@ func (p terminals) offScreenLocked(kind bridge.AgentKind, sessionID string) (lin
 
 // isOff reports whether the thread of a server is off screen.
 func (l *Link) isOff() bool {
-	return l.screen.closed || len(l.screen.left) > 0 && l.Identity.Host() == session.HostServer
+	return l.screen.closed || len(l.screen.offScreen) > 0 && l.Identity.Host() == session.HostServer
 }
 
 // terminalsOf returns the terminals that may show a background server's thread whose
@@ -196,15 +196,15 @@ func (p terminals) hookedLocked(call session.HookCall, clients agent.Terminals) 
 }
 
 // TurnEnded removes an off-screen conversation from the roster again if only its own call
-// had put it back. left reports whether it did.
-func (p Callers) TurnEnded(s *session.Session) (left bool) {
+// had put it back. removed reports whether it did.
+func (p Callers) TurnEnded(s *session.Session) (removed bool) {
 	p.Lock()
 	defer p.Unlock()
-	left = len(terminals(p).offScreenLocked(s.Kind, s.SessionID)) > 0
-	if left {
+	removed = len(terminals(p).offScreenLocked(s.Kind, s.SessionID)) > 0
+	if removed {
 		terminals(p).leaveScreenLocked(s)
 	}
-	return left
+	return removed
 }
 
 // showAgainLocked returns a conversation to the roster after a person entered a prompt
@@ -225,7 +225,7 @@ func (p terminals) showAgainLocked(links []*Link, call session.HookCall, clients
 	}
 	s := p.sessionShownLocked(first, call)
 	for _, l := range links {
-		delete(l.screen.left, call.SessionID)
+		delete(l.screen.offScreen, call.SessionID)
 		p.attachLocked(l, s)
 	}
 	return true

@@ -48,8 +48,8 @@ func (p *Presence) freeServerLocked(call session.HookCall) *Link {
 }
 
 func (l *Link) fitsBetter(other *Link, cwd string) bool {
-	if here, there := l.Identity.Cwd == cwd, other.Identity.Cwd == cwd; here != there {
-		return here
+	if matches, otherMatches := l.Identity.Cwd == cwd, other.Identity.Cwd == cwd; matches != otherMatches {
+		return matches
 	}
 	return l.Mod.Number < other.Mod.Number
 }

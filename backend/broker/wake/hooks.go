@@ -37,7 +37,7 @@ type Hooks struct {
 	pushed    map[string]bool  // by message id: HookPushed
 	// The last ends of a step and of a turn, and when mail was last given to the host,
 	// Unix epoch milliseconds.
-	lastStep, lastStop, begun int64
+	lastStep, lastStop, lastHandover int64
 
 	turn    string // the host's id of the prompt that began its turn, "" if unknown
 	turnAt  int64  // when that id was first received, Unix epoch milliseconds
@@ -99,7 +99,7 @@ func (h *Hooks) For(standby bool) mail.Priority {
 // Give records that a wake hook got mail for the host, some of it only announced.
 func (h *Hooks) Give(text mail.Presentation, now int64) {
 	h.tries.add(mail.IDs(text.Shown)...)
-	h.open, h.begun = true, now
+	h.open, h.lastHandover = true, now
 	if h.announced == nil {
 		h.announced = map[string]int64{}
 	}
@@ -112,7 +112,7 @@ func (h *Hooks) Give(text mail.Presentation, now int64) {
 // Push records that the channel was given mail.
 func (h *Hooks) Push(messages []string, now int64) {
 	h.tries.add(messages...)
-	h.begun = now
+	h.lastHandover = now
 	if h.pushed == nil {
 		h.pushed = map[string]bool{}
 	}
@@ -130,7 +130,7 @@ func (h *Hooks) Open() bool { return h.open }
 // TurnMayStart reports whether mail was given to the host after the session's last sign, less
 // than within milliseconds ago. Its turn may be about to begin.
 func (h *Hooks) TurnMayStart(lastActive, now, within int64) bool {
-	return h.begun > lastActive && now-h.begun < within
+	return h.lastHandover > lastActive && now-h.lastHandover < within
 }
 
 // Announced returns when each message was announced by a wake hook, by id.

@@ -41,13 +41,13 @@ func (l Ledger) Asked(ctx context.Context, marks []mail.Mark) {
 func (l Ledger) HandedByHooks(ctx context.Context, peerID string) (map[string]int64, error) {
 	byWake := func(d mail.Delivery) bool { return d.Handed.Via.IsWake() }
 	unread, err := l.DB.Unread(ctx, peerID, scan, byWake)
-	given := map[string]int64{}
+	times := map[string]int64{}
 	for _, d := range unread {
 		if byWake(d) {
-			given[d.ID] = d.Handed.At
+			times[d.ID] = d.Handed.At
 		}
 	}
-	return given, err
+	return times, err
 }
 
 // HandedToMod returns the unread mail that was given to a mod and whose outcome is
@@ -91,7 +91,7 @@ func (l Ledger) Unseen(ctx context.Context, peerID string, messages ...string) e
 // maxReasonChars limits the stored length of a mod's reason.
 const maxReasonChars = 200
 
-func short(words string) string {
-	runes := []rune(strings.Join(strings.Fields(words), " "))
+func short(text string) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
 	return string(runes[:min(len(runes), maxReasonChars)])
 }

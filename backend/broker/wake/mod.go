@@ -27,16 +27,16 @@ const (
 // Mod is the state of claude's mod in a session. The mod enters the owner's messages as
 // prompts of the user, one at a time and between turns (CHT-20).
 type Mod struct {
-	link    *ModLink // nil while no mod is connected
-	session string   // the conversation that it registered for
-	turn    bool     // a main turn is running, as the mod and the hooks report
-	began   int64    // when the last turn's prompt was reported, Unix epoch milliseconds
-	out     string   // the message that it was given and has not reported on
-	outTo   *ModLink // the connection whose report on it is awaited
-	open    bool     // a mod may hold messages
-	watched bool     // a goroutine watches their outcome
-	asked   []string // the conversations that they were given for
-	tries   tries
+	link          *ModLink // nil while no mod is connected
+	session       string   // the conversation that it registered for
+	turn          bool     // a main turn is running, as the mod and the hooks report
+	began         int64    // when the last turn's prompt was reported, Unix epoch milliseconds
+	out           string   // the message that it was given and has not reported on
+	outTo         *ModLink // the connection whose report on it is awaited
+	open          bool     // a mod may hold messages
+	watched       bool     // a goroutine watches their outcome
+	conversations []string // the conversations that they were given for
+	tries         tries
 }
 
 // NewMod returns the state of a session to whose mod an earlier broker may have given mail.
@@ -72,7 +72,7 @@ func (m *Mod) Hello(link *ModLink, sessionID string, busy bool) (changed, ok boo
 		return false, false
 	}
 	m.link, m.session, m.turn = link, sessionID, busy
-	m.asked = append(m.asked, sessionID)
+	m.conversations = append(m.conversations, sessionID)
 	return true, true
 }
 
@@ -169,7 +169,9 @@ func (m *Mod) Awaited() string {
 }
 
 // Conversations returns those into which the messages may have been entered.
-func (m *Mod) Conversations(current string) []string { return append(slices.Clone(m.asked), current) }
+func (m *Mod) Conversations(current string) []string {
+	return append(slices.Clone(m.conversations), current)
+}
 
 // Tries returns how often each message was given to a mod, by its id.
 func (m *Mod) Tries() map[string]int { return maps.Clone(m.tries) }

@@ -41,7 +41,7 @@ func TestDOC_02_NamesWithoutANounAreSeen(t *testing.T) {
 
 func TestDOC_02_SomeFoldersHaveOlderNames(t *testing.T) {
 	for text, want := range map[string]int{"var said int": 0, "var it int": 1} {
-		if got := checkNouns([]source{parse(t, "backend/broker/c.go", "package broker\n\n"+text+"\n")}); len(got) != want {
+		if got := checkNouns([]source{parse(t, "backend/agent/c.go", "package agent\n\n"+text+"\n")}); len(got) != want {
 			t.Errorf("problems of %q = %q, want %d", text, got, want)
 		}
 	}
