@@ -111,9 +111,9 @@ func (p Program) askConsole(ctx context.Context, home config.Home) error {
 	}
 	ask := exec.CommandContext(ctx, p.Console, CheckHome, "--home", home.Dir())
 	ask.Stderr = io.Discard
-	said, err := ask.Output()
+	output, err := ask.Output()
 	var problem Problem
-	if err = errors.Join(err, json.Unmarshal(said, &problem)); err != nil {
+	if err = errors.Join(err, json.Unmarshal(output, &problem)); err != nil {
 		return bridge.Errorf(bridge.Storage, "a broker could not be started: %s %s: %w", p.Console, CheckHome, err)
 	}
 	if problem.Error != "" {
