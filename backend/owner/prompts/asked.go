@@ -62,12 +62,12 @@ func (p *Prompts) revoke(id string) (api.RuleRevoked, error) {
 	if p.opts.Rules == nil {
 		return api.RuleRevoked{}, bridge.Errorf(bridge.Unavailable, "no standing rules are kept here")
 	}
-	taken, undone, err := p.opts.Rules.Revoke(id)
+	revoked, undone, err := p.opts.Rules.Revoke(id)
 	if err != nil {
 		return api.RuleRevoked{}, err
 	}
 	p.opts.Broker.Changed()
-	return api.RuleRevoked{Rule: taken, Asked: undone.Asked, Handed: undone.Handed}, nil
+	return api.RuleRevoked{Rule: revoked, Asked: undone.Asked, Handed: undone.Handed}, nil
 }
 
 func (p *Prompts) file(id string) string { return filepath.Join(p.opts.Answers, id+".json") }
@@ -200,27 +200,27 @@ func (p *Prompts) add(asker holder, item prompt.Prompt) (*record, error) {
 	if p.findLocked(item.ID) != nil {
 		return nil, bridge.Errorf(bridge.Conflict, "a prompt of that id was asked before")
 	}
-	all, ofOne := 0, 0
+	totalCount, sessionCount := 0, 0
 	for _, other := range p.list {
 		if other.State != job.ApprovalAsked {
 			continue
 		}
-		all++
+		totalCount++
 		if other.Agent == item.Agent && other.HostID == item.HostID {
-			ofOne++
+			sessionCount++
 		}
 	}
-	if all >= maxOpen || ofOne >= maxOpenOfOne {
+	if totalCount >= maxOpen || sessionCount >= maxOpenOfOne {
 		p.opts.Log.Warn("too many prompts are open: one is left to the terminal", "session", item.Session)
 		return nil, nil
 	}
-	kept := &record{Prompt: prompt.Ask(item, p.opts.Now()), changed: make(chan struct{})}
-	if kept.alone = !isLink(asker); kept.alone || kept.OnlyTold == "" {
-		kept.holder = asker
+	entry := &record{Prompt: prompt.Ask(item, p.opts.Now()), changed: make(chan struct{})}
+	if entry.alone = !isLink(asker); entry.alone || entry.OnlyTold == "" {
+		entry.holder = asker
 	}
-	p.list = append(p.list, kept)
+	p.list = append(p.list, entry)
 	p.markLocked()
-	return kept, nil
+	return entry, nil
 }
 
 // await waits for the owner's answer, or for the prompt's end.
@@ -379,13 +379,13 @@ func (p *Prompts) batchLocked(call session.HookCall) (changed bool) {
 		if !record.isOf(call) || record.Child != call.ChildID || record.IsSettled() {
 			continue
 		}
-		said := resultsOf(call, record.Call)
+		results := resultsOf(call, record.Call)
 		isRefusal := record.State == job.ApprovalDelivered && record.Decision == job.Deny
 		switch {
-		case len(said) == 0:
+		case len(results) == 0:
 		case record.State == job.ApprovalAsked:
 			changed = p.seeLocked(record, prompt.WentOn) || changed
-		case isRefusal && slices.Contains(said, session.TextKey(hooks.Denial(record.Reason))):
+		case isRefusal && slices.Contains(results, session.TextKey(hooks.Denial(record.Reason))):
 			changed = p.seeLocked(record, prompt.Refused) || changed
 		case isRefusal:
 			changed = p.seeLocked(record, prompt.Gone) || changed
@@ -395,13 +395,13 @@ func (p *Prompts) batchLocked(call session.HookCall) (changed bool) {
 }
 
 // resultsOf returns the results that the model reads of the calls with that key.
-func resultsOf(call session.HookCall, key string) (said []string) {
+func resultsOf(call session.HookCall, key string) (texts []string) {
 	for _, result := range call.Results {
 		if result.Tool == key && key != "" {
-			said = append(said, result.Said)
+			texts = append(texts, result.Said)
 		}
 	}
-	return said
+	return texts
 }
 
 // ranLocked finds the prompt of a call that ran. It is the first open one, else the

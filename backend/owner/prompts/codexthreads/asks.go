@@ -68,7 +68,7 @@ func (s *server) askedLocked(line appserver.Line) {
 
 // holdLocked shows a request to the owner, unless it is shown already or cards are off.
 func (s *server) holdLocked(item *ask) {
-	if item.prompt != "" || item.over || s.gone || !s.opts.Desk.Shows(bridge.Codex) {
+	if item.prompt != "" || item.over || s.closed || !s.opts.Desk.Shows(bridge.Codex) {
 		return
 	}
 	item.prompt = uuid.NewString()
@@ -170,11 +170,11 @@ func signOf(item appserver.Item) prompt.Sign {
 func (s *server) endedLocked(thread string, sign prompt.Sign) {
 	asks := s.threadLocked(thread).asks
 	for id, ask := range asks {
-		told := sign
+		ending := sign
 		if ask.sent && sign == prompt.Stopped {
-			told = prompt.Gone
+			ending = prompt.Gone
 		}
-		s.reportLocked(ask, told)
+		s.reportLocked(ask, ending)
 		delete(asks, id)
 	}
 }

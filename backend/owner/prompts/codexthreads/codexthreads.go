@@ -83,13 +83,13 @@ func (w *Watcher) Run(ctx context.Context) {
 	defer stop()
 	defer w.running.Wait()
 	for {
-		var again <-chan time.Time // the broker does not signal an open page
+		var nextPoll <-chan time.Time // the broker does not signal an open page
 		if w.look(ctx) {
-			again = time.After(w.opts.Timing.PollInterval)
+			nextPoll = time.After(w.opts.Timing.PollInterval)
 		}
 		select {
 		case <-changes:
-		case <-again:
+		case <-nextPoll:
 		case <-ctx.Done():
 			return
 		}
@@ -112,16 +112,16 @@ func (w *Watcher) look(ctx context.Context) (any bool) {
 	if len(folders) == 0 && len(w.servers) == 0 {
 		return false
 	}
-	shown := w.opts.Desk.Shows(bridge.Codex)
+	showsCards := w.opts.Desk.Shows(bridge.Codex)
 	for folder, s := range w.servers {
 		if s.hasEnded() {
 			delete(w.servers, folder)
 			continue
 		}
-		s.look(folders[folder], shown)
+		s.look(folders[folder], showsCards)
 	}
 	for folder, known := range folders {
-		if w.servers[folder] == nil && shown && listens(folder) {
+		if w.servers[folder] == nil && showsCards && listens(folder) {
 			w.servers[folder] = w.start(ctx, folder, known)
 		}
 	}

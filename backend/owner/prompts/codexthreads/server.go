@@ -26,7 +26,7 @@ type server struct {
 
 	mu      sync.Mutex      // guards the fields below, and the order of an answer and the reports on it
 	ctx     context.Context //nolint:containedctx // the connection's own life
-	gone    bool            // no new work begins
+	closed  bool            // no new work begins
 	known   map[string]bool // the threads that are sessions of Bridge
 	threads map[string]*thread
 }
@@ -103,7 +103,7 @@ func (s *server) serve(ctx context.Context, socket string) error {
 	s.leave()
 	client.Close()
 	s.mu.Lock()
-	s.gone = true
+	s.closed = true
 	s.mu.Unlock()
 	s.opts.Desk.Release(s) // no one delivers answers any more
 	s.asking.Wait()
@@ -144,18 +144,18 @@ func (s *server) read(ctx context.Context, id string) {
 
 // look updates which threads are sessions and whether their prompts are shown. If they
 // are not, it disconnects once no card is open.
-func (s *server) look(known map[string]bool, shown bool) {
+func (s *server) look(known map[string]bool, showsCards bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = known
-	if s.client == nil || s.gone {
+	if s.client == nil || s.closed {
 		return // still connecting, or ended
 	}
-	if len(known) == 0 || !shown && !s.holdsLocked() {
+	if len(known) == 0 || !showsCards && !s.holdsLocked() {
 		s.leave()
 		return
 	}
-	if !shown {
+	if !showsCards {
 		return
 	}
 	for id, t := range s.threads {
@@ -196,29 +196,29 @@ func (s *server) take(line appserver.Line) {
 		s.askedLocked(line)
 		return
 	}
-	var said note
-	if json.Unmarshal(line.Params, &said) != nil || said.Thread == "" {
+	var notification note
+	if json.Unmarshal(line.Params, &notification) != nil || notification.Thread == "" {
 		return
 	}
 	switch line.Method {
 	case "thread/status/changed":
-		s.setStatusLocked(said.Thread, said.Status)
+		s.setStatusLocked(notification.Thread, notification.Status)
 	case "serverRequest/resolved":
-		s.resolvedLocked(said.Thread, string(said.Request))
+		s.resolvedLocked(notification.Thread, string(notification.Request))
 	case "item/started":
-		if said.Item.Type == "fileChange" {
-			s.threadLocked(said.Thread).changes[said.Item.ID] = said.Item
+		if notification.Item.Type == "fileChange" {
+			s.threadLocked(notification.Thread).changes[notification.Item.ID] = notification.Item
 		}
 	case "item/completed":
-		s.completedLocked(said.Thread, said.Item)
+		s.completedLocked(notification.Thread, notification.Item)
 	case "turn/completed":
 		sign := prompt.WentOn
-		if said.Turn.Status == "interrupted" {
+		if notification.Turn.Status == "interrupted" {
 			sign = prompt.Stopped
 		}
-		s.leaveLocked(said.Thread, sign)
+		s.leaveLocked(notification.Thread, sign)
 	case "thread/closed":
-		s.leaveLocked(said.Thread, prompt.Gone)
+		s.leaveLocked(notification.Thread, prompt.Gone)
 	}
 }
 
@@ -284,7 +284,7 @@ func statusIn(raw json.RawMessage) (found status, known bool) {
 // the lock.
 func (s *server) sendAsync(do func(ctx context.Context)) {
 	life := s.ctx
-	if s.gone {
+	if s.closed {
 		return
 	}
 	s.asking.Go(func() {
