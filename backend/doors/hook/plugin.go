@@ -163,17 +163,17 @@ func (p *Plugin) inOrder(running *sync.WaitGroup, key string, work func(before <
 // readLine returns one line without its line break. It fails with TooLarge over
 // limitBytes: the rest of the line cannot be trusted to start a line.
 func readLine(lines *bufio.Reader, limitBytes int) ([]byte, error) {
-	var whole []byte
+	var line []byte
 	for {
 		part, more, err := lines.ReadLine()
 		if err != nil {
 			return nil, err
 		}
-		if whole = append(whole, part...); len(whole) > limitBytes {
+		if line = append(line, part...); len(line) > limitBytes {
 			return nil, bridge.Errorf(bridge.TooLarge, "a plugin's line is longer than %s", bridge.Counted(limitBytes, "byte"))
 		}
 		if !more {
-			return whole, nil
+			return line, nil
 		}
 	}
 }
@@ -248,8 +248,8 @@ func (p *Plugin) ensure(ctx context.Context, client *ipc.Client, call session.Ho
 	p.mu.Lock()
 	r, known := p.sessions[call.SessionID]
 	p.mu.Unlock()
-	again := r.off && call.Event == session.EventPrompt && call.Prompt != ""
-	if call.SessionID == "" || known && !again {
+	isReturning := r.off && call.Event == session.EventPrompt && call.Prompt != ""
+	if call.SessionID == "" || known && !isReturning {
 		return nil
 	}
 	return p.register(ctx, client, call.SessionID, registered{cwd: call.Cwd, since: p.opts.Now().UnixMilli()})
@@ -341,9 +341,9 @@ func (p *Plugin) leaves(peerID string) {
 
 // event passes a mail signal on to the plugin.
 func (p *Plugin) event(event ipc.Event) {
-	var left api.Leave
-	if event.Name == api.EventLeft && json.Unmarshal(event.Data, &left) == nil {
-		p.leaves(left.ID)
+	var leave api.Leave
+	if event.Name == api.EventLeft && json.Unmarshal(event.Data, &leave) == nil {
+		p.leaves(leave.ID)
 		return
 	}
 	if event.Name == ipc.EventLagged {

@@ -17,11 +17,11 @@ import (
 // heldPrompt is an opencode prompt forwarded to its owner, on a separate
 // connection. It does not affect the terminal's own prompt.
 type heldPrompt struct {
-	said chan api.PromptEvent // the plugin's events of the prompt, in order
+	events chan api.PromptEvent // the plugin's events of the prompt, in order
 }
 
-// maxSaid is more than the number of events of one prompt.
-const maxSaid = 8
+// maxEvents is more than the number of events of one prompt.
+const maxEvents = 8
 
 // prompted handles a new prompt, or an event of one.
 func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request hooks.PluginRequest) {
@@ -31,7 +31,7 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 		p.mu.Unlock()
 		if held != nil {
 			select {
-			case held.said <- api.PromptEvent(pluginSettled.Event):
+			case held.events <- api.PromptEvent(pluginSettled.Event):
 			default: // the plugin repeats it
 			}
 		}
@@ -42,7 +42,7 @@ func (p *Plugin) prompted(ctx context.Context, running *sync.WaitGroup, request 
 		p.opts.Log.Warn("a prompt is not understood", "err", err)
 		return
 	}
-	id, held := string(request.Prompt.ID), &heldPrompt{said: make(chan api.PromptEvent, maxSaid)}
+	id, held := string(request.Prompt.ID), &heldPrompt{events: make(chan api.PromptEvent, maxEvents)}
 	p.mu.Lock()
 	_, known := p.prompts[id]
 	if !known {
@@ -83,7 +83,7 @@ func (p *Plugin) holdPrompt(ctx context.Context, id string, held *heldPrompt, pr
 // over reports whether the plugin has reported the end of the prompt.
 func over(held *heldPrompt) bool {
 	select {
-	case <-held.said:
+	case <-held.events:
 		return true
 	default:
 		return false
@@ -122,7 +122,7 @@ func (p *Plugin) askOwner(ctx context.Context, id string, held *heldPrompt, prom
 			p.write(hooks.PluginPush{Answer: pushed})
 		case err := <-failed:
 			return err
-		case event := <-held.said:
+		case event := <-held.events:
 			report(client, api.PromptReport{ID: args.ID, Event: event})
 			if event != api.PromptDelivered {
 				return nil

@@ -43,18 +43,18 @@ const exitUsage = 2
 
 // Run serves the call and returns the exit code.
 func (p Program) Run(ctx context.Context) int {
-	homeFlag, words := splitHome(p.Args)
-	if len(words) != 2 {
+	homeFlag, args := splitHome(p.Args)
+	if len(args) != 2 {
 		fmt.Fprintf(p.Stderr, "usage: %s KIND EVENT [--home DIR]   (JSON on standard input; example: %[1]s claude Stop)\n", p.Name)
 		return exitUsage
 	}
-	kind, err := bridge.ParseKind(words[0])
+	kind, err := bridge.ParseKind(args[0])
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "bridge: %s\n", err)
 		return exitUsage
 	}
 	adapter := hooks.For(kind)
-	if p.LongForm != nil && adapter.IsStart(words[1]) {
+	if p.LongForm != nil && adapter.IsStart(args[1]) {
 		if code, done := become(p.LongForm(), append([]string{"hook"}, p.Args...)); done {
 			return code
 		} // without it the session gets no note, but still gets its mail
@@ -66,7 +66,7 @@ func (p Program) Run(ctx context.Context) int {
 		return 0
 	}
 	opts := p.options(home, kind)
-	switch task := adapter.TaskOf(words[1]); task {
+	switch task := adapter.TaskOf(args[1]); task {
 	case bridge.TaskWaitForMail, bridge.TaskStandByForMail:
 		if p.headless(kind) {
 			drain(ctx, p.Stdin)
@@ -87,9 +87,9 @@ func (p Program) Run(ctx context.Context) int {
 			drain(ctx, p.Stdin)
 			return 0
 		}
-		Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
+		Run(ctx, opts, kind, args[1], p.Stdin, p.Stdout)
 	case bridge.TaskReport:
-		Run(ctx, opts, kind, words[1], p.Stdin, p.Stdout)
+		Run(ctx, opts, kind, args[1], p.Stdin, p.Stdout)
 	}
 	return 0
 }
@@ -118,7 +118,7 @@ func longForm() string {
 }
 
 // splitHome separates --home, at any position, from the other arguments.
-func splitHome(args []string) (home string, words []string) {
+func splitHome(args []string) (home string, rest []string) {
 	for i := 0; i < len(args); i++ {
 		value, isHome := strings.CutPrefix(args[i], "--home=")
 		switch {
@@ -128,10 +128,10 @@ func splitHome(args []string) (home string, words []string) {
 			i++
 			home = args[i]
 		default:
-			words = append(words, args[i])
+			rest = append(rest, args[i])
 		}
 	}
-	return home, words
+	return home, rest
 }
 
 func (p Program) options(home config.Home, kind bridge.AgentKind) Options {

@@ -38,14 +38,14 @@ func RunPrompt(ctx context.Context, opts Options, kind bridge.AgentKind, pid int
 		return
 	}
 	prompt.Call.CLIDataDir = opts.CLIDataDir
-	above := proc.Ancestors(os.Getpid(), maxAncestors)
-	for _, p := range above {
+	ancestors := proc.Ancestors(os.Getpid(), maxAncestors)
+	for _, p := range ancestors {
 		prompt.Call.Ancestors = append(prompt.Call.Ancestors, p.PID)
 	}
-	told, untell := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
-	defer untell()
-	go endWithAgent(told, cancel, above, modLook)
-	holdPrompt(ctx, told, opts, promptArgs(uuid.NewString(), prompt, pid), func(answer api.PromptAnswer) bool {
+	terminated, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	go endWithAgent(terminated, cancel, ancestors, modLook)
+	holdPrompt(ctx, terminated, opts, promptArgs(uuid.NewString(), prompt, pid), func(answer api.PromptAnswer) bool {
 		decision := prompt.Decision(answer.Decision == job.Allow, answer.Reason, answer.Answers)
 		_, err := output.Write(decision)
 		return err == nil && len(decision) > 0

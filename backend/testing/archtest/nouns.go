@@ -28,7 +28,7 @@ var noValues = map[string]string{
 
 // olderNames are the folders whose names are not yet all nouns.
 var olderNames = []string{
-	"backend/agent/", "backend/core/hooks/", "backend/core/delivery/", "backend/doors/hook/",
+	"backend/agent/", "backend/core/hooks/", "backend/core/delivery/",
 }
 
 // noNounOf returns what to say instead of a name, and whether the name is none.
