@@ -276,16 +276,16 @@ func TestMSG_03_SessionsHaveUniqueNamesAndLeaveWithTheirConnection(t *testing.T)
 func TestMSG_03_OneHostSessionIsOneSession(t *testing.T) {
 	b := newBench(t)
 	peer := b.join(api.Register{SessionID: "s1"})
-	again := b.join(api.Register{SessionID: "s1"}) // a second server after a reload
-	if again.ID != peer.ID || again.Name != peer.Name {
-		t.Fatalf("second server is %q %q, want %q %q", again.ID, again.Name, peer.ID, peer.Name)
+	successor := b.join(api.Register{SessionID: "s1"}) // a second server after a reload
+	if successor.ID != peer.ID || successor.Name != peer.Name {
+		t.Fatalf("second server is %q %q, want %q %q", successor.ID, successor.Name, peer.ID, peer.Name)
 	}
 	sender := b.join(api.Register{Name: "sender"})
 	sender.mustSend(api.SendArgs{To: "s1", Body: "once"})
 	wantBodies(t, "the first server reads", peer.read(), "once")
-	wantBodies(t, "the second has nothing left", again.read())
+	wantBodies(t, "the second has nothing left", successor.read())
 	peer.Close()
-	wantBodies(t, "the session lives on its second server", again.read())
+	wantBodies(t, "the session lives on its second server", successor.read())
 	if _, err := sender.Send(t.Context(), api.SendArgs{To: peer.Name, Body: "still there?"}); err != nil {
 		t.Errorf("send to the session: %v", err)
 	}
@@ -358,9 +358,9 @@ func TestMSG_04_ARetryIsAnsweredAfterTheTargetIsUnknown(t *testing.T) {
 	first := from.mustSend(args)
 	other.Close()
 	eventually(t, "other left", func() bool { p, err := from.Peers(t.Context(), api.Caller{}); return err == nil && len(p.Peers) == 1 })
-	again, err := from.Send(t.Context(), args)
-	if err != nil || again.ID != first.ID || len(again.Recipients) != 1 {
-		t.Errorf("retry = %+v, %v; want the stored message for one recipient", again, err)
+	repeat, err := from.Send(t.Context(), args)
+	if err != nil || repeat.ID != first.ID || len(repeat.Recipients) != 1 {
+		t.Errorf("retry = %+v, %v; want the stored message for one recipient", repeat, err)
 	}
 }
 
@@ -371,23 +371,23 @@ func TestMSG_05_TargetsAreResolvedOrRefusedWithCandidates(t *testing.T) {
 	b.join(api.Register{Name: "two"})
 	b.join(api.Register{Name: "three"})
 	tests := []struct {
-		to    string
-		names []string
-		code  bridge.Code
+		target string
+		names  []string
+		code   bridge.Code
 	}{
-		{to: "one", names: []string{"one"}},
-		{to: peer.ID, names: []string{"one"}},
-		{to: "thread-1", names: []string{"one"}},
-		{to: "codex", names: []string{"one"}},
-		{to: "*", names: []string{"one", "three", "two"}},
-		{to: "claude", code: bridge.Ambiguous},
-		{to: "opencode", code: bridge.NotFound},
-		{to: "nobody", code: bridge.NotFound},
-		{to: "", code: bridge.Invalid},
+		{target: "one", names: []string{"one"}},
+		{target: peer.ID, names: []string{"one"}},
+		{target: "thread-1", names: []string{"one"}},
+		{target: "codex", names: []string{"one"}},
+		{target: "*", names: []string{"one", "three", "two"}},
+		{target: "claude", code: bridge.Ambiguous},
+		{target: "opencode", code: bridge.NotFound},
+		{target: "nobody", code: bridge.NotFound},
+		{target: "", code: bridge.Invalid},
 	}
 	for _, tt := range tests {
-		t.Run(tt.to, func(t *testing.T) {
-			sent, err := from.Send(t.Context(), api.SendArgs{To: tt.to, Body: "x"})
+		t.Run(tt.target, func(t *testing.T) {
+			sent, err := from.Send(t.Context(), api.SendArgs{To: tt.target, Body: "x"})
 			wantCode(t, "send", err, tt.code)
 			if tt.code == bridge.Ambiguous && (!strings.Contains(err.Error(), "two") || !strings.Contains(err.Error(), "three")) {
 				t.Errorf("the refusal names no candidates: %v", err)
@@ -412,22 +412,22 @@ func TestMSG_05_ANameTakesNothingThatWasMeantForAnID(t *testing.T) {
 	if taker.Name != "thread-1" || second.Name != victim.ID {
 		t.Fatalf("they are called %q and %q", taker.Name, second.Name)
 	}
-	refused := func(what, word string, err error) {
+	refused := func(what, phrase string, err error) {
 		t.Helper()
 		wantCode(t, what, err, bridge.Ambiguous)
-		if err != nil && (!strings.Contains(err.Error(), fmt.Sprintf("%q names 2 sessions", word)) || !strings.Contains(err.Error(), "victim")) {
+		if err != nil && (!strings.Contains(err.Error(), fmt.Sprintf("%q names 2 sessions", phrase)) || !strings.Contains(err.Error(), "victim")) {
 			t.Errorf("%s: the refusal says %q", what, err)
 		}
 	}
-	for _, word := range []string{"thread-1", victim.ID} {
-		_, err := from.Send(t.Context(), api.SendArgs{To: word, Body: "secret"})
-		refused("send", word, err)
-		_, err = from.Wait(t.Context(), api.WaitArgs{From: word, TimeoutMillis: 1})
-		refused("wait_for_message", word, err)
-		_, err = from.Decide(t.Context(), api.DecideArgs{Topic: "t", Text: "secret", Scope: &decision.Scope{Sessions: []string{"from", word}}})
-		refused("decide", word, err)
+	for _, name := range []string{"thread-1", victim.ID} {
+		_, err := from.Send(t.Context(), api.SendArgs{To: name, Body: "secret"})
+		refused("send", name, err)
+		_, err = from.Wait(t.Context(), api.WaitArgs{From: name, TimeoutMillis: 1})
+		refused("wait_for_message", name, err)
+		_, err = from.Decide(t.Context(), api.DecideArgs{Topic: "t", Text: "secret", Scope: &decision.Scope{Sessions: []string{"from", name}}})
+		refused("decide", name, err)
 		for _, p := range []peer{victim, taker, second} {
-			wantBodies(t, p.Name+" after "+word, p.look())
+			wantBodies(t, p.Name+" after "+name, p.look())
 		}
 	}
 	if all, err := from.Decisions(t.Context(), api.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{"from"}}, History: true}); err != nil || len(all) != 0 {
@@ -512,8 +512,8 @@ func TestMSG_06_AHookHandsOverAndTheNextActivityConsumes(t *testing.T) {
 	if got := b.stage(sent.ID); got != bridge.StageConsumed {
 		t.Errorf("after the next activity: %s, want consumed", got)
 	}
-	if again := b.hook(tool, true); again.Text != "" {
-		t.Errorf("shown again: %q", again.Text)
+	if repeat := b.hook(tool, true); repeat.Text != "" {
+		t.Errorf("shown again: %q", repeat.Text)
 	}
 }
 
@@ -559,8 +559,8 @@ func TestMSG_06_AReceiptThatNoBrokerHeardIsImportedBeforeReplay(t *testing.T) {
 	}
 	b.start()
 	b.join(api.Register{SessionID: "s1"})
-	if again := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true); again.Text != "" {
-		t.Errorf("the session saw it twice: %q", again.Text)
+	if repeat := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true); repeat.Text != "" {
+		t.Errorf("the session saw it twice: %q", repeat.Text)
 	}
 	if got := b.stage(sent.ID); got != bridge.StageConsumed {
 		t.Errorf("stage %s, want consumed by the prompt", got)
@@ -772,12 +772,12 @@ func TestMSG_07_DEC_11_ADecisionsHopIs100AndAReplyRaisesItNoFurther(t *testing.T
 func TestMSG_12_ExpiredMailMovesAndAReusedNameInheritsNothing(t *testing.T) {
 	b := newBench(t)
 	from := b.join(api.Register{Name: "from"})
-	gone := b.join(api.Register{Name: "reviewer", SessionID: "old"})
-	gone.Close()
+	former := b.join(api.Register{Name: "reviewer", SessionID: "old"})
+	former.Close()
 	eventually(t, "reviewer left", func() bool { p, err := from.Peers(t.Context(), api.Caller{}); return err == nil && len(p.Peers) == 1 })
 	sent := from.mustSend(api.SendArgs{To: "reviewer", Body: "for the old one"})
-	fresh := b.join(api.Register{Name: "reviewer", SessionID: "new"})
-	wantBodies(t, "the new bearer of the name", fresh.read())
+	newcomer := b.join(api.Register{Name: "reviewer", SessionID: "new"})
+	wantBodies(t, "the new bearer of the name", newcomer.read())
 	b.now = func() time.Time { return time.Now().Add(25 * time.Hour) }
 	b.restart()
 	if n, err := b.broker.Expire(t.Context()); n != 1 || err != nil {
@@ -811,13 +811,13 @@ func TestDEC_10_ADecisionReachesEverySessionInScopeOnce(t *testing.T) {
 		if got := strings.Contains(reply.Text, "SQLite"); got != want {
 			t.Errorf("session %s was told: %v, want %v", id, got, want)
 		}
-		if again := b.hook(session.HookCall{Event: session.EventTool, SessionID: id}, true); again.Text != "" {
+		if repeat := b.hook(session.HookCall{Event: session.EventTool, SessionID: id}, true); repeat.Text != "" {
 			t.Errorf("session %s was told twice", id)
 		}
 	}
-	again, err := author.Decide(t.Context(), api.DecideArgs{ID: d.ID, Topic: "db", Text: "SQLite"})
-	if err != nil || again.Decision.ID != d.ID {
-		t.Errorf("a retry = %+v, %v; want the same revision", again, err)
+	repeat, err := author.Decide(t.Context(), api.DecideArgs{ID: d.ID, Topic: "db", Text: "SQLite"})
+	if err != nil || repeat.Decision.ID != d.ID {
+		t.Errorf("a retry = %+v, %v; want the same revision", repeat, err)
 	}
 	all, err := author.Decisions(t.Context(), api.DecisionsArgs{History: true})
 	if err != nil || len(all) != 1 {
@@ -871,13 +871,13 @@ func TestDEC_12_DEC_13_DEC_14_ReceiptsFollowTheHostSession(t *testing.T) {
 		}
 	}
 	b.restart() // unacknowledged notifications are replayed
-	fresh := b.join(api.Register{Name: "fresh", SessionID: "s3"})
+	newcomer := b.join(api.Register{Name: "fresh", SessionID: "s3"})
 	lost := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s3"}, false)
 	if !strings.Contains(lost.Text, "the decision") {
 		t.Fatalf("no catch-up: %q", lost.Text)
 	}
 	b.restart()
-	b.join(api.Register{SessionID: "s3", Previous: fresh.ID})
+	b.join(api.Register{SessionID: "s3", Previous: newcomer.ID})
 	if text := hook("s3"); strings.Count(text, "the decision") != 1 {
 		t.Errorf("DEC-14 after a lost hand-over: %q, want it once", text)
 	}
@@ -900,8 +900,8 @@ func TestDEC_12_DEC_13_AReloadLinksWhatItWasTold(t *testing.T) {
 	b.hook(session.HookCall{Event: session.EventTool, SessionID: "s2"}, true)
 	reloaded.Close()
 	b.restart()
-	again := b.join(api.Register{Name: "app", SessionID: "s2"})
-	if got := again.read(); len(got) != 0 {
+	successor := b.join(api.Register{Name: "app", SessionID: "s2"})
+	if got := successor.read(); len(got) != 0 {
 		t.Errorf("after a reload it is told %q again", got)
 	}
 	if all, err := b.db.Recent(t.Context(), 10); err != nil || len(all) != 1 || len(all[0].Deliveries) != 2 {
@@ -949,8 +949,8 @@ func TestDEC_13_ASessionThatStartsElsewhereIsCaughtUp(t *testing.T) {
 	} {
 		b.hook(session.HookCall{Event: step.event, SessionID: "s2", Source: step.source, Cwd: step.cwd, ChildID: step.child}, true)
 		reply := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s2"}, true)
-		if told := strings.Count(reply.Text, "for the shop"); told != step.want {
-			t.Errorf("%s: told %d times, want %d", step.name, told, step.want)
+		if count := strings.Count(reply.Text, "for the shop"); count != step.want {
+			t.Errorf("%s: told %d times, want %d", step.name, count, step.want)
 		}
 	}
 }
@@ -1114,8 +1114,8 @@ func TestVER_01_MailOfAnOlderProgramReachesItsHostSessionOnce(t *testing.T) {
 	}
 	peer.ack(*box.Lease, bridge.StageConsumed)
 	b.restart()
-	again := b.join(api.Register{SessionID: "s1"})
-	wantBodies(t, "a second time", again.read())
+	successor := b.join(api.Register{SessionID: "s1"})
+	wantBodies(t, "a second time", successor.read())
 }
 
 func TestMSG_12_AResumedHostSessionDoesNotInheritTheMailOfTheOneBefore(t *testing.T) {

@@ -54,13 +54,13 @@ func (b *bench) chat(request chat.Request) chat.Outcome {
 
 func TestCHT_04_CHT_05_CHT_06_CHT_15_CodexGetsTheOwnersWordsOnceOrHonestlyNot(t *testing.T) {
 	tests := []struct {
-		name     string
-		script   string
-		state    chat.State
-		by       chat.Transport
-		copies   int  // at codex's side
-		asMail   bool // it waits for the hooks
-		evidence string
+		name      string
+		script    string
+		state     chat.State
+		transport chat.Transport
+		copies    int  // at codex's side
+		asMail    bool // it waits for the hooks
+		evidence  string
 	}{
 		{"accepted", "exit 0", chat.Queued, chat.Native, 1, false, "took it"},
 		{"refused", refuses, chat.Queued, chat.Bridge, 1, true, ""},
@@ -82,20 +82,20 @@ func TestCHT_04_CHT_05_CHT_06_CHT_15_CodexGetsTheOwnersWordsOnceOrHonestlyNot(t 
 			web := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "thread-1"})
 			b.hook(session.HookCall{Kind: bridge.Codex, Event: session.EventStart, SessionID: "thread-1"}, true)
 			got := b.chat(chat.Request{Session: web.ID, Body: "look at $(date) `x`", MessageID: "m-1"})
-			if got.State != tt.state || got.Transport != tt.by || (got.Message != "") != tt.asMail {
-				t.Errorf("outcome %+v, want %s by %s, a receipt: %v", got, tt.state, tt.by, tt.asMail)
+			if got.State != tt.state || got.Transport != tt.transport || (got.Message != "") != tt.asMail {
+				t.Errorf("outcome %+v, want %s by %s, a receipt: %v", got, tt.state, tt.transport, tt.asMail)
 			}
 			if copies := arrived(); len(copies) != tt.copies || copies[0] != chat.OwnerLabel+"look at $(date) `x`" {
 				t.Errorf("codex was given %q, want it %d times", copies, tt.copies)
 			}
 			// The next step and the end of the turn show it only where it is mail.
-			shown := 0
+			count := 0
 			for _, event := range []session.Event{session.EventTool, session.EventStop, session.EventPrompt} {
 				reply := b.hook(session.HookCall{Kind: bridge.Codex, Event: event, SessionID: "thread-1"}, true)
-				shown += strings.Count(reply.Text, "look at")
+				count += strings.Count(reply.Text, "look at")
 			}
-			if want := map[bool]int{true: 1, false: 0}[tt.asMail]; shown != want {
-				t.Errorf("the hooks showed it %d times, want %d", shown, want)
+			if want := map[bool]int{true: 1, false: 0}[tt.asMail]; count != want {
+				t.Errorf("the hooks showed it %d times, want %d", count, want)
 			}
 			row, err := b.db.Find(t.Context(), "m-1")
 			if err != nil {
@@ -214,8 +214,8 @@ func TestCHT_05_ACodexChildThatCannotBeAddressedOffersTheParent(t *testing.T) {
 		t.Errorf("outcome %+v, want not-supported with the parent option", got)
 	}
 	wantBodies(t, "nothing falls to the parent by itself", web.look())
-	if kept := b.recent(1); len(kept) != 0 {
-		t.Errorf("nothing was sent, yet the history has %+v", kept)
+	if rows := b.recent(1); len(rows) != 0 {
+		t.Errorf("nothing was sent, yet the history has %+v", rows)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestCHT_06_CHT_19_WakesDoNotPileUpInTheQueue(t *testing.T) {
 	tests := []struct {
 		name, script string
 		most         int // wakes without a sign of the session in between
-		said         string
+		text         string
 	}{
 		{"unclear", "exit 101", 1, "exited with 101"},
 		{"taken", "exit 0", 2, ""},
@@ -346,8 +346,8 @@ func TestCHT_06_CHT_19_WakesDoNotPileUpInTheQueue(t *testing.T) {
 				t.Errorf("codex was asked %d times without a sign of the session, want %d", got, tt.most)
 			}
 			peers, err := b.broker.Peers(t.Context())
-			if err != nil || !strings.Contains(peers[1].Detail, tt.said) {
-				t.Errorf("the diagnosis is %+v, %v; want %q", peers[1], err, tt.said)
+			if err != nil || !strings.Contains(peers[1].Detail, tt.text) {
+				t.Errorf("the diagnosis is %+v, %v; want %q", peers[1], err, tt.text)
 			}
 			wantBodies(t, "the mail is unread", web.look(), "wake up", "wake up", "wake up", "wake up")
 
@@ -426,8 +426,8 @@ func TestCHT_18_MSG_01_AnIdleCodexIsWokenAfterItsBrokerDied(t *testing.T) {
 		}
 	}
 	b.restart()
-	again := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1", Previous: registered.ID, Hooks: registered.Hooks})
-	if !again.Hooks {
+	successor := b.join(api.Register{Name: "web", Kind: bridge.Codex, SessionID: "t1", Previous: registered.ID, Hooks: registered.Hooks})
+	if !successor.Hooks {
 		t.Error("the next broker does not know of the hooks")
 	}
 	sent := b.join(api.Register{Name: "from"}).mustSend(api.SendArgs{To: "web", Body: "wake up"})
@@ -651,13 +651,13 @@ func TestCHT_03_AWakeWithoutEffectIsTriedOnceMoreByTheStandby(t *testing.T) {
 	if reply := <-standby; !strings.Contains(reply.Text, "wake up") {
 		t.Fatalf("the standby got %+v", reply)
 	}
-	again := b.wakeHook(false)
+	nextHook := b.wakeHook(false)
 	eventually(t, "after two wakes without effect it is unread again", func() bool { return b.stage(sent.ID) == bridge.StageWoken })
 	if reply := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true); strings.Count(reply.Text, "wake up") != 1 {
 		t.Errorf("the next turn shows %q, want it once", reply.Text)
 	}
 	select {
-	case reply := <-again:
+	case reply := <-nextHook:
 		t.Errorf("a third wake was tried: %+v", reply)
 	default:
 	}

@@ -106,9 +106,9 @@ func TestCHT_10_OnlyWhatChangesAChildIsTold(t *testing.T) {
 	b := newBench(t)
 	b.join(api.Register{Name: "app", SessionID: "s1"})
 	for _, tt := range []struct {
-		name string
-		call session.HookCall
-		told int64
+		name        string
+		call        session.HookCall
+		changeCount int64
 	}{
 		{"a child begins", session.HookCall{Event: session.EventChildStart, ChildID: "c1", ChildTitle: "explorer"}, 1},
 		{"it uses a tool", session.HookCall{Event: session.EventTool, ChildID: "c1"}, 0},
@@ -118,8 +118,8 @@ func TestCHT_10_OnlyWhatChangesAChildIsTold(t *testing.T) {
 		before := b.broker.feed.Current()
 		tt.call.SessionID = "s1"
 		b.hook(tt.call, true)
-		if told := b.broker.feed.Current() - before; told != tt.told {
-			t.Errorf("%s: %d changes are told, want %d", tt.name, told, tt.told)
+		if changeCount := b.broker.feed.Current() - before; changeCount != tt.changeCount {
+			t.Errorf("%s: %d changes are told, want %d", tt.name, changeCount, tt.changeCount)
 		}
 	}
 }

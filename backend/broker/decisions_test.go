@@ -151,21 +151,21 @@ func TestDEC_05_NamePeerIDAndHostSessionIDAreOneSession(t *testing.T) {
 	author := b.join(api.Register{Name: "author", SessionID: "s1", Cwd: "/a"})
 	p := b.join(api.Register{Name: "p", SessionID: "thread-1", Cwd: "/b"})
 	b.join(api.Register{Name: "other", SessionID: "s3", Cwd: "/c"})
-	for topic, words := range map[string][]string{
+	for topic, terms := range map[string][]string{
 		"by name": {"p"}, "by peer id": {p.ID}, "by host id": {"thread-1"}, "by all": {"p", p.ID, "thread-1"},
 	} {
-		decided, err := author.Decide(t.Context(), api.DecideArgs{Topic: topic, Text: topic, Scope: &decision.Scope{Sessions: words}})
+		decided, err := author.Decide(t.Context(), api.DecideArgs{Topic: topic, Text: topic, Scope: &decision.Scope{Sessions: terms}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(decided.DeliveredTo, []string{"p"}) || !slices.Equal(decided.Decision.Scope.Sessions, words) {
+		if !slices.Equal(decided.DeliveredTo, []string{"p"}) || !slices.Equal(decided.Decision.Scope.Sessions, terms) {
 			t.Errorf("DEC-04 DEC-05 %s: delivered to %q for %q, want p alone and the words as recorded", topic, decided.DeliveredTo, decided.Decision.Scope.Sessions)
 		}
 	}
-	for _, word := range []string{"p", p.ID, "thread-1"} {
-		found, err := author.Decisions(t.Context(), api.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{word}}})
+	for _, name := range []string{"p", p.ID, "thread-1"} {
+		found, err := author.Decisions(t.Context(), api.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{name}}})
 		if err != nil || len(found) != 4 {
-			t.Errorf("DEC-05 a lookup of %s finds %d decisions, %v; want all 4", word, len(found), err)
+			t.Errorf("DEC-05 a lookup of %s finds %d decisions, %v; want all 4", name, len(found), err)
 		}
 	}
 	if found, err := author.Decisions(t.Context(), api.DecisionsArgs{Scope: &decision.Scope{Sessions: []string{"other", "s3"}}}); err != nil || len(found) != 0 {

@@ -190,8 +190,8 @@ func TestQUI_02_PausedMailWaitsAndWakesNobody(t *testing.T) {
 		paused = append(paused, sent)
 	}
 	c.wantWaiting(paused[0], reason)
-	again := c.api.mustSend(api.SendArgs{To: "web", Body: "paused 0", MessageID: paused[0].ID, Again: true})
-	if recipient := again.Recipients[0]; recipient.Wake || !strings.HasPrefix(recipient.Note, reason) {
+	repeat := c.api.mustSend(api.SendArgs{To: "web", Body: "paused 0", MessageID: paused[0].ID, Again: true})
+	if recipient := repeat.Recipients[0]; recipient.Wake || !strings.HasPrefix(recipient.Note, reason) {
 		t.Errorf("the sender is told of the first again %+v", recipient)
 	}
 	back := c.web.mustSend(api.SendArgs{To: "api", Body: "paused back"})
@@ -352,12 +352,12 @@ func TestQUI_02_ADamagedFileOfPausesIsLeftAsItIs(t *testing.T) {
 	c := newChatter(t)
 	c.mustDecide(api.ExchangePause, api.Exchange{A: "web", B: "api", Paused: true, Changed: true})
 	path := filepath.Join(c.home.Dir(), config.PausesStore)
-	whole, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.stop()
-	damaged := string(whole[:len(whole)/2])
+	damaged := string(content[:len(content)/2])
 	if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestQUI_02_ADamagedFileOfPausesIsLeftAsItIs(t *testing.T) {
 	if after, err := os.ReadFile(path); err != nil || string(after) != damaged {
 		t.Errorf("the file is %q, %v", after, err)
 	}
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.decide("web", "docs", api.ExchangePause); err != nil {

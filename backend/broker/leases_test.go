@@ -48,20 +48,20 @@ func TestMSG_06_ALeaseOutlivesItsBroker(t *testing.T) {
 			t.Fatalf("inbox: %+v, %v", box, err)
 		}
 		b.restart()
-		again := b.join(api.Register{SessionID: "host-1", Previous: reader.ID, Leases: []session.Lease{*box.Lease}})
-		wantBodies(t, "inbox while the mail is in flight", again.look())
+		successor := b.join(api.Register{SessionID: "host-1", Previous: reader.ID, Leases: []session.Lease{*box.Lease}})
+		wantBodies(t, "inbox while the mail is in flight", successor.look())
 		if reply := b.hook(session.HookCall{Event: session.EventTool, SessionID: "host-1"}, false); reply.Text != "" {
 			t.Errorf("a hook shows what is in flight: %q", reply.Text)
 		}
 		if confirmed {
-			again.ack(*box.Lease, bridge.StageConsumed)
-			wantBodies(t, "inbox after the confirmation", again.look())
+			successor.ack(*box.Lease, bridge.StageConsumed)
+			wantBodies(t, "inbox after the confirmation", successor.look())
 			if stage := b.stage(sent.ID); stage != bridge.StageConsumed {
 				t.Errorf("stage %q, want consumed", stage)
 			}
 			continue
 		}
-		again.Close()
+		successor.Close()
 		third := b.join(api.Register{SessionID: "host-1"})
 		eventually(t, "the mail is offered again", func() bool { return len(third.look()) == 1 })
 	}
@@ -75,9 +75,9 @@ func TestMSG_06_MailBehindALeaseIsNotHeldUp(t *testing.T) {
 	for n := range 2*100 + 1 {
 		writer.mustSend(api.SendArgs{To: reader.Name, Body: fmt.Sprint("note ", n)})
 	}
-	for n, want := range []struct{ given, remaining int }{{100, 101}, {100, 1}, {1, 0}, {0, 0}} {
+	for n, want := range []struct{ count, remaining int }{{100, 101}, {100, 1}, {1, 0}, {0, 0}} {
 		box, err := reader.Inbox(t.Context(), api.InboxArgs{MarkRead: true, Limit: 100})
-		if err != nil || len(box.Messages) != want.given || box.Remaining != want.remaining {
+		if err != nil || len(box.Messages) != want.count || box.Remaining != want.remaining {
 			t.Errorf("call %d gave %d and says that %d remain, %v; want %+v", n, len(box.Messages), box.Remaining, err, want)
 		}
 	}

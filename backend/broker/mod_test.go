@@ -50,13 +50,13 @@ func (m *mod) prompts() <-chan api.ModPrompt {
 }
 
 // modThere waits until the broker has a mod for the conversation, or none.
-func (b *bench) modThere(sessionID string, there bool) {
+func (b *bench) modThere(sessionID string, exists bool) {
 	b.t.Helper()
 	eventually(b.t, "the mod of "+sessionID, func() bool {
 		b.broker.Lock()
 		defer b.broker.Unlock()
 		s, ok := b.broker.Roster.ByHost(bridge.Claude, sessionID)
-		return ok && b.broker.Boxes.HasMod(s) == there
+		return ok && b.broker.Boxes.HasMod(s) == exists
 	})
 }
 
@@ -112,19 +112,19 @@ func (b *bench) woken(messageID string) string {
 	return row.Deliveries[0].Woken.Evidence
 }
 
-const words = "  look at $(date) `x`\n\n"
+const text = "  look at $(date) `x`\n\n"
 
 func TestCHT_20_TheOwnersWordsAndOnlyTheyGoToTheMod(t *testing.T) {
 	b := newBench(t)
 	p := b.claude("p", "s1", "")
 	prompts := b.mod("s1").prompts()
 	b.join(api.Register{Name: "other"}).mustSend(api.SendArgs{To: "p", Body: "from a peer"})
-	got := b.chat(chat.Request{Session: p.ID, Body: words, MessageID: "m-1"})
+	got := b.chat(chat.Request{Session: p.ID, Body: text, MessageID: "m-1"})
 	if got.State != chat.Queued || got.Transport != chat.Bridge || got.Message != "m-1" || !strings.Contains(got.Detail, "as a prompt of yours") {
 		t.Errorf("the answer is %+v", got)
 	}
 	prompt := <-prompts
-	if prompt.Text != words || prompt.ID != "m-1" || prompt.SessionID != "s1" || prompt.Recipient != p.ID {
+	if prompt.Text != text || prompt.ID != "m-1" || prompt.SessionID != "s1" || prompt.Recipient != p.ID {
 		t.Errorf("the mod is given %+v", prompt)
 	}
 	for _, event := range []session.Event{session.EventTool, session.EventStop, session.EventPrompt} {
@@ -445,14 +445,14 @@ func TestCHT_20_ANewBrokerHearsWhatBecameOfAPrompt(t *testing.T) {
 	prompt := <-prompts
 	b.restart()
 	b.join(api.Register{Name: "p", SessionID: "s1", Previous: p.ID, Hooks: true})
-	again := b.mod("s1")
-	prompts = again.prompts()
-	again.none(prompts, "what an earlier broker gave out")
-	again.tell(api.ModEntered, prompt, "uuid")
+	successor := b.mod("s1")
+	prompts = successor.prompts()
+	successor.none(prompts, "what an earlier broker gave out")
+	successor.tell(api.ModEntered, prompt, "uuid")
 	if got := b.stage("m-1"); got != bridge.StageConsumed {
 		t.Errorf("entered, it is %s", got)
 	}
-	again.none(prompts, "what was entered")
+	successor.none(prompts, "what was entered")
 }
 
 func TestCHT_21_TheLineSaysWhatWaitsAndNoWordOfIt(t *testing.T) {

@@ -52,12 +52,12 @@ type node struct {
 }
 
 func TestMain(m *testing.M) {
-	given := os.Getenv(treeEnv)
-	if given == "" {
+	description := os.Getenv(treeEnv)
+	if description == "" {
 		os.Exit(m.Run())
 	}
 	var n node
-	err := json.Unmarshal([]byte(given), &n)
+	err := json.Unmarshal([]byte(description), &n)
 	if err == nil {
 		err = n.run()
 	}
@@ -162,14 +162,14 @@ func (n node) command(ctx context.Context) (*exec.Cmd, io.WriteCloser, error) {
 		return nil, nil, err
 	}
 	program := filepath.Join(os.Getenv("BRIDGE_BROKER_TEST_PROGRAMS"), n.Program)
-	words := []string{program}
+	args := []string{program}
 	if n.Script != "" {
-		words = append(words, n.Script)
+		args = append(args, n.Script)
 	}
 	if len(n.Steps) > 0 {
-		words = append([]string{"/bin/sh", "-c", `"$@"; true`, "sh"}, words...)
+		args = append([]string{"/bin/sh", "-c", `"$@"; true`, "sh"}, args...)
 	}
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), treeEnv+"="+string(own))
 	if n.Apart {
 		cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -199,12 +199,12 @@ func (b *bench) grow(root node) map[string]string {
 
 // tree is a tree of processes that runs.
 type tree struct {
-	b      *bench
-	cmd    *exec.Cmd
-	input  io.WriteCloser
-	lines  *bufio.Scanner
-	said   map[string]string
-	failed *strings.Builder
+	b       *bench
+	cmd     *exec.Cmd
+	input   io.WriteCloser
+	lines   *bufio.Scanner
+	outputs map[string]string
+	failed  *strings.Builder
 }
 
 // goOn lets a step that waits go on, and returns what next does.
@@ -221,11 +221,11 @@ func (t *tree) next() map[string]string {
 	t.b.t.Helper()
 	for t.lines.Scan() {
 		if t.lines.Text() == "ready" {
-			return t.said
+			return t.outputs
 		}
 		var id, text string
 		if _, err := fmt.Sscanf(t.lines.Text(), "said %s %q", &id, &text); err == nil {
-			t.said[id] += text
+			t.outputs[id] += text
 		}
 	}
 	t.b.t.Fatalf("the processes ended: %s", t.failed.String())
@@ -271,7 +271,7 @@ func (b *bench) plant(root node) *tree {
 		}
 		b.t.Fatal(err)
 	}
-	grown := &tree{b: b, cmd: cmd, input: input, lines: bufio.NewScanner(output), said: map[string]string{}, failed: &failed}
+	grown := &tree{b: b, cmd: cmd, input: input, lines: bufio.NewScanner(output), outputs: map[string]string{}, failed: &failed}
 	b.t.Cleanup(grown.end)
 	return grown
 }
@@ -330,7 +330,7 @@ func TestRWM_03_AnAgentInAnAgentsShellTakesNothingOver(t *testing.T) {
 					if !before {
 						own = []node{own[1], own[0], hookOf(kind, tool, outer, "/src")}
 					}
-					said := b.grow(agentOf(program, append(own, tt.steps...)...))
+					outputs := b.grow(agentOf(program, append(own, tt.steps...)...))
 					s, live := b.bound(kind, outer)
 					if !live || s.Cwd != "/src" {
 						t.Errorf("the outer session is %+v, live: %v", s, live)
@@ -339,8 +339,8 @@ func TestRWM_03_AnAgentInAnAgentsShellTakesNothingOver(t *testing.T) {
 					if isOwn != tt.itself || isOwn && (other.ID == s.ID || other.Cwd != "/src/sub") {
 						t.Errorf("the inner session is %+v, live: %v, want %v", other, isOwn, tt.itself)
 					}
-					if said[inner] != "" {
-						t.Errorf("the inner agent was told %q", said[inner])
+					if outputs[inner] != "" {
+						t.Errorf("the inner agent was told %q", outputs[inner])
 					}
 				})
 			}
@@ -376,10 +376,10 @@ func TestRWM_03_TheOwnersWordsReachTheSessionThatTheyAreFor(t *testing.T) {
 	s, _ := b.bound(bridge.Claude, outer)
 	writer := b.join(api.Register{Name: "writer"})
 	writer.mustSend(api.SendArgs{To: s.Name, Body: "for the outer session"})
-	said := b.grow(agentOf("claude", hookOf(bridge.Claude, session.EventStart, inner, "/src"), hookOf(bridge.Claude, session.EventTool, inner, "/src"),
+	outputs := b.grow(agentOf("claude", hookOf(bridge.Claude, session.EventStart, inner, "/src"), hookOf(bridge.Claude, session.EventTool, inner, "/src"),
 		hookOf(bridge.Claude, session.EventTool, outer, "/src")))
-	if said[inner] != "" || !strings.Contains(said[outer], "for the outer session") {
-		t.Errorf("told: %q", said)
+	if outputs[inner] != "" || !strings.Contains(outputs[outer], "for the outer session") {
+		t.Errorf("told: %q", outputs)
 	}
 }
 
@@ -399,13 +399,13 @@ func TestRWM_04_AgentsInContainersAreDifferentSessions(t *testing.T) {
 	}
 	writer := b.join(api.Register{Name: "writer"})
 	writer.mustSend(api.SendArgs{To: first.Name, Body: "for the first one"})
-	said := b.grow(apart(two, "/src/two"))
+	outputs := b.grow(apart(two, "/src/two"))
 	second, live := b.bound(bridge.Codex, two)
-	if again, stays := b.bound(bridge.Codex, thread); !stays || again.ID != first.ID || again.Cwd != "/src/one" {
-		t.Errorf("the first session became %+v, live: %v", again, stays)
+	if present, stays := b.bound(bridge.Codex, thread); !stays || present.ID != first.ID || present.Cwd != "/src/one" {
+		t.Errorf("the first session became %+v, live: %v", present, stays)
 	}
-	if !live || second.ID == first.ID || second.Cwd != "/src/two" || second.AgentPID == first.AgentPID || said[two] != "" {
-		t.Errorf("the second session is %+v, live: %v, and was told %q", second, live, said[two])
+	if !live || second.ID == first.ID || second.Cwd != "/src/two" || second.AgentPID == first.AgentPID || outputs[two] != "" {
+		t.Errorf("the second session is %+v, live: %v, and was told %q", second, live, outputs[two])
 	}
 }
 
@@ -419,8 +419,8 @@ func TestRWM_04_AStatedProcessNumberIsNoProof(t *testing.T) {
 	reply, err := liar.Hook(t.Context(), session.HookCall{
 		Kind: bridge.Codex, Event: session.EventStart, HostEvent: "SessionStart", Source: "startup", SessionID: two, Cwd: "/src/two", Ancestors: []int{first.AgentPID},
 	})
-	if again, live := b.bound(bridge.Codex, thread); err != nil || !live || again.Cwd != "/src/one" || reply.Text != "" {
-		t.Errorf("the session is %+v, live: %v; the answer is %+v, %v", again, live, reply, err)
+	if present, live := b.bound(bridge.Codex, thread); err != nil || !live || present.Cwd != "/src/one" || reply.Text != "" {
+		t.Errorf("the session is %+v, live: %v; the answer is %+v, %v", present, live, reply, err)
 	}
 	b.join(api.Register{Kind: bridge.Codex, Name: "liar", AgentPID: first.AgentPID, HostKnown: true})
 	b.broker.Lock()

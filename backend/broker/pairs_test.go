@@ -32,9 +32,9 @@ var desk = remote.PC{ID: "desk-id", Name: "desk"}
 
 func TestRMT_21_MailThatWaitsForAPairedPCExpiresAndItsSenderSeesThat(t *testing.T) {
 	for _, tt := range []struct {
-		name  string
-		after time.Duration
-		gone  int
+		name         string
+		after        time.Duration
+		expiredCount int
 	}{
 		{"in its time", 24*time.Hour - time.Minute, 0},
 		{"too late", 24*time.Hour + time.Minute, 1},
@@ -45,9 +45,9 @@ func TestRMT_21_MailThatWaitsForAPairedPCExpiresAndItsSenderSeesThat(t *testing.
 			from := b.join(api.Register{Name: "from", SessionID: "h1"})
 			sent := from.mustSend(api.SendArgs{To: "desk/api", Body: "in vain"})
 			const waits = "accepted, durable, waiting for desk"
-			for _, again := range []api.SendResult{sent, from.mustSend(api.SendArgs{To: "desk/api", Body: "in vain", MessageID: sent.ID, Again: true})} {
-				if want := (api.SendResult{ID: sent.ID, ConversationID: sent.ID, Recipients: []api.Recipient{{Name: "desk/api", Note: waits}}}); !reflect.DeepEqual(want, again) {
-					t.Errorf("the send answers %+v, want %+v", again, want)
+			for _, result := range []api.SendResult{sent, from.mustSend(api.SendArgs{To: "desk/api", Body: "in vain", MessageID: sent.ID, Again: true})} {
+				if want := (api.SendResult{ID: sent.ID, ConversationID: sent.ID, Recipients: []api.Recipient{{Name: "desk/api", Note: waits}}}); !reflect.DeepEqual(want, result) {
+					t.Errorf("the send answers %+v, want %+v", result, want)
 				}
 			}
 			from.wantStatus("before", sent.ID, api.SentStage{Name: "desk/api", Stage: "durable", Evidence: waits})
@@ -55,14 +55,14 @@ func TestRMT_21_MailThatWaitsForAPairedPCExpiresAndItsSenderSeesThat(t *testing.
 			b.restart()
 			b.broker.Share(onePC{desk})
 			from = b.join(api.Register{Name: "from", SessionID: "h1"})
-			if n, err := b.broker.Expire(t.Context()); n != tt.gone || err != nil {
-				t.Fatalf("Expire = %d, %v; want %d", n, err, tt.gone)
+			if n, err := b.broker.Expire(t.Context()); n != tt.expiredCount || err != nil {
+				t.Fatalf("Expire = %d, %v; want %d", n, err, tt.expiredCount)
 			}
-			if tt.gone == 1 {
+			if tt.expiredCount == 1 {
 				from.wantStatus("then", sent.ID, api.SentStage{Name: "desk/api", Stage: "expired", Evidence: "waited too long for its session"})
 			}
 			waiting, err := b.db.Remote().Waiting(t.Context(), desk.ID, 10, 1000)
-			if err != nil || len(waiting) != 1-tt.gone {
+			if err != nil || len(waiting) != 1-tt.expiredCount {
 				t.Errorf("%+v would still be sent, %v", waiting, err)
 			}
 		})
@@ -105,9 +105,9 @@ func TestRMT_22_AnImportedDecisionIsToldEachSessionOnce(t *testing.T) {
 	// Of two that came at once only the one that holds is told.
 	imported(true, revision("d2", "Postgres <of desk>", 2000), revision("d3", "SQLite <again>", 3000))
 	for _, who := range []peer{p, late} {
-		for words, want := range map[string]int{"SQLite <of desk>": 1, "Postgres <of desk>": 0, "SQLite <again>": 1} {
-			if got := tellings(t, who, words); got != want {
-				t.Errorf("after a restart %q is told %d times, want %d", words, got, want)
+		for text, want := range map[string]int{"SQLite <of desk>": 1, "Postgres <of desk>": 0, "SQLite <again>": 1} {
+			if got := tellings(t, who, text); got != want {
+				t.Errorf("after a restart %q is told %d times, want %d", text, got, want)
 			}
 		}
 	}
@@ -135,18 +135,18 @@ func TestSEC_12_AFloodOfDecisionsIsToldAsANumber(t *testing.T) {
 	late := b.join(api.Register{Name: "late", SessionID: "s2", Cwd: "/b"})
 	imported(all...)
 	for _, who := range []peer{here, late} {
-		told := 0
-		words := strings.Join(append(who.read(), who.read()...), "\n") // an inbox shows 20 at a time
+		count := 0
+		inboxText := strings.Join(append(who.read(), who.read()...), "\n") // an inbox shows 20 at a time
 		for i, revision := range all {
-			got := strings.Count(words, revision.Text)
-			if told += got; got != 0 && i < 79 || got != 1 && i >= 79 {
+			got := strings.Count(inboxText, revision.Text)
+			if count += got; got != 0 && i < 79 || got != 1 && i >= 79 {
 				t.Errorf("%s is told %d times", revision.Text, got)
 			}
 		}
-		if told != 21 {
-			t.Errorf("it is told of %d decisions, want 20 and the one that came later", told)
+		if count != 21 {
+			t.Errorf("it is told of %d decisions, want 20 and the one that came later", count)
 		}
-		if got := strings.Count(words, "79 older ones are in force here"); got != 1 {
+		if got := strings.Count(inboxText, "79 older ones are in force here"); got != 1 {
 			t.Errorf("the number is told %d times, want once", got)
 		}
 	}
@@ -173,9 +173,9 @@ func TestHUB_06_SessionsAreToldOnceOfWhatWasDecidedAtTheSameTime(t *testing.T) {
 	nobody.Beside = &decision.Revision{ID: "d2", Author: bridge.Address{Name: "planner"}}
 	tell := func(want bool) {
 		t.Helper()
-		heard, err := b.broker.NotifyDecisions(t.Context(), []decision.News{nobody})
-		if err != nil || heard["d1"] != want {
-			t.Errorf("heard = %v, %v; want %v", heard, err, want)
+		notified, err := b.broker.NotifyDecisions(t.Context(), []decision.News{nobody})
+		if err != nil || notified["d1"] != want {
+			t.Errorf("heard = %v, %v; want %v", notified, err, want)
 		}
 	}
 	tell(false)
@@ -199,15 +199,15 @@ func TestHUB_06_WhoComesLaterHearsThatAnotherDecidedAtTheSameTime(t *testing.T) 
 	if err := b.db.Remote().RestartTeam(t.Context(), "hub crew", "one"); err != nil {
 		t.Fatal(err)
 	}
-	of := func(id, topic, author string, own bool, sequence uint64, follows string) store.TeamDecision {
+	teamDecision := func(id, topic, author string, own bool, sequence uint64, follows string) store.TeamDecision {
 		return store.TeamDecision{PC: author, Own: own, Sequence: sequence, Number: int64(sequence), Follows: follows, Revision: decision.Revision{ //nolint:gosec // a few
 			ID: id, Topic: topic, Text: "words <of " + id + ">", Scope: decision.AllSessions(), CreatedAt: 1000, Author: bridge.Address{ID: author, Name: author, Agent: bridge.Codex},
 		}}
 	}
 	_, refused, err := b.db.Remote().ImportTeam(t.Context(), []store.TeamDecision{
-		of("d1", "db", "planner", true, 1, ""), of("d2", "db", "desk/api", false, 2, ""),
-		of("d3", "style", "planner", true, 3, ""), of("d4", "style", "desk/api", false, 4, "d3"), // it knew the other one
-		of("d5", "editor", "desk/api", false, 5, ""), of("d6", "editor", "planner", true, 6, ""), // ours is in force
+		teamDecision("d1", "db", "planner", true, 1, ""), teamDecision("d2", "db", "desk/api", false, 2, ""),
+		teamDecision("d3", "style", "planner", true, 3, ""), teamDecision("d4", "style", "desk/api", false, 4, "d3"), // it knew the other one
+		teamDecision("d5", "editor", "desk/api", false, 5, ""), teamDecision("d6", "editor", "planner", true, 6, ""), // ours is in force
 	}, store.TeamPosition{Team: "hub crew", Stream: "one", Sequence: 6})
 	if err != nil || len(refused) > 0 {
 		t.Fatal(refused, err)
@@ -226,14 +226,14 @@ func TestHUB_06_WhoComesLaterHearsThatAnotherDecidedAtTheSameTime(t *testing.T) 
 	p := b.join(api.Register{Name: "p", SessionID: "s1", Cwd: "/a"})
 	tell()
 	tell()
-	for words, want := range map[string]int{
+	for text, want := range map[string]int{
 		"words <of d2>": 1, "words <of d4>": 1, "words <of d5>": 1, "words <of d6>": 1, "words <of d1>": 0, "words <of d3>": 0,
 		"Decision on \"db\" (planner decided on it at the same time: this one came later in the team's order and is in force": 1,
 		"Decision on \"editor\" (not in force: planner decided on it at the same time":                                        1,
 		"at the same time": 2,
 	} {
-		if got := tellings(t, p, words); got != want {
-			t.Errorf("%q is told %d times, want %d", words, got, want)
+		if got := tellings(t, p, text); got != want {
+			t.Errorf("%q is told %d times, want %d", text, got, want)
 		}
 	}
 }

@@ -224,11 +224,11 @@ func TestMSG_06_WhatWentToAQueueStaysThere(t *testing.T) {
 }
 
 // ownerSends puts the owner's words into the session's mail.
-func (b *bench) ownerSends(to peer) string {
+func (b *bench) ownerSends(recipient peer) string {
 	b.t.Helper()
 	owner := b.dial(api.RoleOwner)
 	defer owner.Close()
-	sent, err := owner.Send(b.t.Context(), api.SendArgs{To: to.ID, Body: ownersWords})
+	sent, err := owner.Send(b.t.Context(), api.SendArgs{To: recipient.ID, Body: ownersWords})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -279,8 +279,8 @@ func TestMSG_06_AProcessThatIsYetToComeKeepsItsMail(t *testing.T) {
 				b.hook(session.HookCall{Kind: h.kind, Event: session.EventTool, SessionID: "s1"}, true)
 			}
 			requireStage(t, b, sent, bridge.StageHanded)
-			again := b.host(h.kind, goesOn, "")
-			if got := again.read(); len(got) != 0 {
+			successor := b.host(h.kind, goesOn, "")
+			if got := successor.read(); len(got) != 0 {
 				t.Errorf("the process that saw it is offered %q", got)
 			}
 			requireStage(t, b, sent, bridge.StageConsumed)
@@ -290,7 +290,7 @@ func TestMSG_06_AProcessThatIsYetToComeKeepsItsMail(t *testing.T) {
 
 // TestMSG_06_AKeptReceiptNamesTheProcess: neither broker nor host heard more.
 func TestMSG_06_AKeptReceiptNamesTheProcess(t *testing.T) {
-	for _, again := range []string{"1:boot:100", "2:boot:200"} {
+	for _, process := range []string{"1:boot:100", "2:boot:200"} {
 		b := newBench(t)
 		first := b.host(bridge.Claude, "1:boot:100", "")
 		sent := b.ownerSends(first)
@@ -301,12 +301,12 @@ func TestMSG_06_AKeptReceiptNamesTheProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.start()
-		b.host(bridge.Claude, again, "")
+		b.host(bridge.Claude, process, "")
 		got := b.hook(session.HookCall{Event: session.EventPrompt, SessionID: "s1"}, true).Text
-		want := map[string]bridge.Stage{"1:boot:100": bridge.StageConsumed, "2:boot:200": bridge.StageHanded}[again]
+		want := map[string]bridge.Stage{"1:boot:100": bridge.StageConsumed, "2:boot:200": bridge.StageHanded}[process]
 		requireStage(t, b, sent, want)
-		if shown := strings.Contains(got, ownersWords); shown != (want == bridge.StageHanded) {
-			t.Errorf("process %s is shown %q", again, got)
+		if isShown := strings.Contains(got, ownersWords); isShown != (want == bridge.StageHanded) {
+			t.Errorf("process %s is shown %q", process, got)
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 
 func TestPGE_09_TheOwnerAnswersOneMessage(t *testing.T) {
 	tests := []struct {
-		name string
-		to   bridge.AgentKind
+		name      string
+		recipient bridge.AgentKind
 	}{{"by mail", bridge.Claude}, {"by the agent's own queue", bridge.Codex}}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			b.codex("exit 0")
-			web := b.join(api.Register{Name: "web", Kind: tt.to, SessionID: "thread-1"})
-			b.hook(session.HookCall{Kind: tt.to, Event: session.EventStart, SessionID: "thread-1"}, true)
+			web := b.join(api.Register{Name: "web", Kind: tt.recipient, SessionID: "thread-1"})
+			b.hook(session.HookCall{Kind: tt.recipient, Event: session.EventStart, SessionID: "thread-1"}, true)
 			b.chat(chat.Request{Session: web.ID, Body: "what is the port?", MessageID: "m-1"})
 			b.chat(chat.Request{Session: web.ID, Body: "4777", MessageID: "m-2", ReplyTo: "m-1"})
 			row, err := b.db.Find(t.Context(), "m-2")

@@ -65,9 +65,9 @@ func TestASessionSearchesOnlyWhatItMayRead(t *testing.T) {
 	if err := alpha.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := b.join(api.Register{Name: "alpha", SessionID: "host-a"})
+	successor := b.join(api.Register{Name: "alpha", SessionID: "host-a"})
 	for _, want := range two {
-		if got := again.finds(api.SearchArgs{Query: "plan", Limit: 50}); !slices.Contains(got, want) {
+		if got := successor.finds(api.SearchArgs{Query: "plan", Limit: 50}); !slices.Contains(got, want) {
 			t.Errorf("the session that came back finds %q, not %q", got, want)
 		}
 	}

@@ -66,8 +66,8 @@ func TestMSG_12_TheSenderSeesEveryStage(t *testing.T) {
 func TestMSG_12_TheSenderSeesThatItsMessageExpired(t *testing.T) {
 	b := newBench(t)
 	from := b.join(api.Register{Name: "from", SessionID: "h1"})
-	gone := b.join(api.Register{Name: "gone", SessionID: "h2"})
-	gone.Close()
+	former := b.join(api.Register{Name: "gone", SessionID: "h2"})
+	former.Close()
 	eventually(t, "gone left", func() bool { p, err := from.Peers(t.Context(), api.Caller{}); return err == nil && len(p.Peers) == 1 })
 	sent := from.mustSend(api.SendArgs{To: "gone", Body: "in vain"})
 	b.now = func() time.Time { return time.Now().Add(25 * time.Hour) }
@@ -150,15 +150,15 @@ func TestMSG_12_AMessageStaysItsSendersOwn(t *testing.T) {
 	other := b.join(api.Register{Name: "codex", SessionID: "h1", Kind: bridge.Codex})
 	wantCode(t, "another agent's session of the id", ask(other, sent.ID), bridge.NotFound)
 	b.restart()
-	again := b.join(api.Register{Name: "from", SessionID: "h1"})
-	if err := ask(again, sent.ID); err != nil {
+	successor := b.join(api.Register{Name: "from", SessionID: "h1"})
+	if err := ask(successor, sent.ID); err != nil {
 		t.Errorf("the same host session in a new process, under a new broker: %v", err)
 	}
 
 	// One that is known only later: what it sent before is its own.
 	early := b.join(api.Register{Name: "early"})
 	before := early.mustSend(api.SendArgs{To: "from", Body: "y"})
-	again.Close()
+	successor.Close()
 	eventually(t, "it left", func() bool { b.broker.Lock(); defer b.broker.Unlock(); return b.broker.Roster.Len() == 1 })
 	if _, err := early.Peers(t.Context(), api.Caller{SessionID: "h1"}); err != nil {
 		t.Fatal(err)

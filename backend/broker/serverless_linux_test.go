@@ -57,8 +57,8 @@ func TestRWM_25_ASessionWhoseServerEndedStaysWhileItsAgentRuns(t *testing.T) {
 			if sent := writer.mustSend(api.SendArgs{To: s.Name, Body: "to one without a server"}); !sent.Recipients[0].Online {
 				t.Errorf("the message went to %+v", sent)
 			}
-			if said := agents.goOn(); !strings.Contains(said[ownThread], "to one without a server") {
-				t.Errorf("its hook was told %q", said)
+			if outputs := agents.goOn(); !strings.Contains(outputs[ownThread], "to one without a server") {
+				t.Errorf("its hook was told %q", outputs)
 			}
 
 			agents.goOn() // its shell runs a program
@@ -71,9 +71,9 @@ func TestRWM_25_ASessionWhoseServerEndedStaysWhileItsAgentRuns(t *testing.T) {
 			}
 
 			agents.goOn() // a new server
-			again := b.serverless(kind, false)
-			if again.ID != s.ID || again.Name != s.Name || b.peerNamed(s.Name).Problem != "" {
-				t.Errorf("it came back as %+v, %+v", again, b.peerNamed(s.Name))
+			successor := b.serverless(kind, false)
+			if successor.ID != s.ID || successor.Name != s.Name || b.peerNamed(s.Name).Problem != "" {
+				t.Errorf("it came back as %+v, %+v", successor, b.peerNamed(s.Name))
 			}
 			agents.end()
 			b.left(kind)
@@ -117,9 +117,9 @@ func TestRWM_25_WhoLeavesAtTheEndOfItsServer(t *testing.T) {
 	}
 	t.Run("after a clear it stays", func(t *testing.T) {
 		b := newBench(t)
-		end, again := hookOf(bridge.Claude, session.EventEnd, "before-0001", "/src"), start
-		again.Hook = &session.HookCall{Kind: bridge.Claude, Event: session.EventStart, HostEvent: "SessionStart", Source: "clear", SessionID: ownThread, Cwd: "/src"}
-		b.grow(agentOf("claude", server(bridge.Claude, "before-0001", "/src"), end, again, stays))
+		end, restart := hookOf(bridge.Claude, session.EventEnd, "before-0001", "/src"), start
+		restart.Hook = &session.HookCall{Kind: bridge.Claude, Event: session.EventStart, HostEvent: "SessionStart", Source: "clear", SessionID: ownThread, Cwd: "/src"}
+		b.grow(agentOf("claude", server(bridge.Claude, "before-0001", "/src"), end, restart, stays))
 		b.serverless(bridge.Claude, true)
 	})
 }
@@ -168,10 +168,10 @@ func TestRWM_25_AHookBringsAKnownSessionBack(t *testing.T) {
 			if tt.want {
 				b.join(api.Register{Name: "writer"}).mustSend(api.SendArgs{To: s.ID, Body: "while it was unknown"})
 			}
-			said := agents.goOn()
-			again, live := b.bound(bridge.Claude, tt.id)
-			if live != tt.want || live && (again.ID != s.ID || again.Name != s.Name || !again.Serverless || !strings.Contains(said[tt.id], "while it was unknown")) {
-				t.Errorf("it is %+v, live: %v, want %v; its hook was told %q", again, live, tt.want, said)
+			outputs := agents.goOn()
+			present, live := b.bound(bridge.Claude, tt.id)
+			if live != tt.want || live && (present.ID != s.ID || present.Name != s.Name || !present.Serverless || !strings.Contains(outputs[tt.id], "while it was unknown")) {
+				t.Errorf("it is %+v, live: %v, want %v; its hook was told %q", present, live, tt.want, outputs)
 			}
 			agents.end()
 			b.left(bridge.Claude)

@@ -53,12 +53,12 @@ func TestCHT_03_CHT_07_CHT_17_CHT_20_ThePageIsToldWhatTheBrokerDoes(t *testing.T
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			p := tt.open(b)
-			words := b.peerNamed("p").Reach
-			if !strings.Contains(words.Owner, tt.owner) || !strings.Contains(words.Child.Hint, tt.hint) {
-				t.Errorf("the page is told %+v, want %q and %q", words, tt.owner, tt.hint)
+			reach := b.peerNamed("p").Reach
+			if !strings.Contains(reach.Owner, tt.owner) || !strings.Contains(reach.Child.Hint, tt.hint) {
+				t.Errorf("the page is told %+v, want %q and %q", reach, tt.owner, tt.hint)
 			}
-			if got := b.chat(chat.Request{Session: p.ID, Body: "hello"}); got.Detail != words.Owner {
-				t.Errorf("the answer is %q, before it was %q", got.Detail, words.Owner)
+			if got := b.chat(chat.Request{Session: p.ID, Body: "hello"}); got.Detail != reach.Owner {
+				t.Errorf("the answer is %q, before it was %q", got.Detail, reach.Owner)
 			}
 		})
 	}
@@ -73,22 +73,22 @@ func TestCHT_03_CHT_17_ThePageIsToldThatAWakeHookCameAndLeft(t *testing.T) {
 	hook := b.dial(api.RoleHook)
 	come := func() (leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
-		left := make(chan struct{})
+		ended := make(chan struct{})
 		go func() {
-			defer close(left)
+			defer close(ended)
 			_, _ = hook.WakeWait(ctx, api.WakeWait{Call: stop})
 		}()
 		eventually(t, "the hook waits", func() bool { return b.waits(p.ID, false) })
 		return func() {
 			cancel()
-			<-left
+			<-ended
 			eventually(t, "the hook has left", func() bool { return !b.waits(p.ID, false) })
 		}
 	}
 	come()() // whatever else a first one changes has happened
 	changes, end := b.broker.Watch()
 	defer end()
-	told := func(what string) {
+	wantChange := func(what string) {
 		select {
 		case <-changes:
 		case <-time.After(testkit.Patience):
@@ -99,9 +99,9 @@ func TestCHT_03_CHT_17_ThePageIsToldThatAWakeHookCameAndLeft(t *testing.T) {
 		}
 	}
 	leave := come()
-	told("A wake hook starts a turn of p")
+	wantChange("A wake hook starts a turn of p")
 	leave()
-	told("No wake hook waits now")
+	wantChange("No wake hook waits now")
 }
 
 func TestCHT_11_ThePageIsToldHowANoteTravels(t *testing.T) {

@@ -83,8 +83,8 @@ func TestRWM_24_ATerminalShowsOneThread(t *testing.T) {
 	b.typed(number, time.Now())
 	b.turn("t1") // a person has resumed it
 	b.wantRoll("it is shown again", "codex-a:t1 writer:")
-	if again, live := b.bound(bridge.Codex, "t1"); !live || again.ID != before.ID {
-		t.Errorf("it came back as %+v", again)
+	if present, live := b.bound(bridge.Codex, "t1"); !live || present.ID != before.ID {
+		t.Errorf("it came back as %+v", present)
 	}
 	end()
 	b.wantRoll("the terminal is closed", "writer:")
@@ -204,9 +204,9 @@ func TestRWM_24_AServerThatConnectsAgainTakesNothingAway(t *testing.T) {
 		b := newBench(t)
 		first := b.join(own)
 		b.turn("t1")
-		again := own
-		change(&again, first)
-		b.join(again)
+		successor := own
+		change(&successor, first)
+		b.join(successor)
 		if s, live := b.bound(bridge.Codex, "t1"); !live || s.ID != first.ID {
 			t.Errorf("%s: the conversation is %+v", name, s)
 		}

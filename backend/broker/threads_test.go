@@ -117,7 +117,7 @@ func TestMSG_03_AServerInTheThreadsFolderIsPreferred(t *testing.T) {
 }
 
 // ends closes the peer's connection and waits until the broker has seen it.
-func (p peer) ends(left int) {
+func (p peer) ends(remaining int) {
 	p.b.t.Helper()
 	p.Close()
 	eventually(p.b.t, "the server has ended", func() bool {
@@ -129,7 +129,7 @@ func (p peer) ends(left int) {
 				servers++
 			}
 		}
-		return servers == left
+		return servers == remaining
 	})
 }
 
@@ -168,10 +168,10 @@ func TestMSG_03_AServerWithAnIdentityIsASessionAtOnce(t *testing.T) {
 	if first.ID == "" || first.Name != "mine" {
 		t.Errorf("with a name: %+v", first.Registered)
 	}
-	again := register
-	again.Previous = first.ID
+	repeat := register
+	repeat.Previous = first.ID
 	first.ends(0)
-	if second := b.join(again); second.ID != first.ID {
+	if second := b.join(repeat); second.ID != first.ID {
 		t.Errorf("after a break: %+v, want the session %s", second.Registered, first.ID)
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 func TestDSK_06_TheBrokerKnowsWhenSessionsWereAtWork(t *testing.T) {
 	b := newBench(t)
-	begun := time.Now()
+	began := time.Now()
 	var passed atomic.Int64
-	b.now = func() time.Time { return begun.Add(time.Duration(passed.Load())) }
+	b.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 	b.restart()
 	pass := func(d time.Duration) { passed.Add(int64(d)) }
 	app := b.join(api.Register{Name: "app", SessionID: "s1"})

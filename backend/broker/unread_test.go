@@ -15,7 +15,7 @@ func TestSEC_11_UnreadMailOfOneSenderIsBounded(t *testing.T) {
 	b := newBench(t)
 	b.broker.messages.unread.Most = 1000
 	from, other := b.join(api.Register{Name: "from"}), b.join(api.Register{Name: "other"})
-	to := b.join(api.Register{Name: "to", SessionID: "h1"})
+	recipient := b.join(api.Register{Name: "to", SessionID: "h1"})
 	body := strings.Repeat("é", 200) // 400 bytes
 	send := func(p peer, id string) error {
 		_, err := p.Send(t.Context(), api.SendArgs{To: "to", Body: body, MessageID: id})
@@ -26,10 +26,10 @@ func TestSEC_11_UnreadMailOfOneSenderIsBounded(t *testing.T) {
 			t.Fatalf("to a live session: %v", err)
 		}
 	}
-	if got := to.read(); len(got) != 4 {
+	if got := recipient.read(); len(got) != 4 {
 		t.Fatalf("it has read %d", len(got))
 	}
-	b.leaves(to)
+	b.leaves(recipient)
 	for i := range 2 {
 		if err := send(from, fmt.Sprint("away-", i)); err != nil {
 			t.Fatalf("the first to one that is away: %v", err)
@@ -46,7 +46,7 @@ func TestSEC_11_UnreadMailOfOneSenderIsBounded(t *testing.T) {
 	if err := send(other, "of-another"); err != nil {
 		t.Errorf("another sender: %v", err)
 	}
-	peerID := to.ID
+	peerID := recipient.ID
 	if _, err := b.broker.messages.sendOwner(t.Context(), peerID, api.SendArgs{To: "to", Body: strings.Repeat("x", 5000)}); err != nil {
 		t.Errorf("the owner: %v", err)
 	}

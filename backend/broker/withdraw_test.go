@@ -56,7 +56,7 @@ func TestPGE_04_DEC_10_DEC_12_AWithdrawalIsToldOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"here"}, ended.DeliveredTo); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	told := func(when string, p peer, want int) {
+	wantNotices := func(when string, p peer, want int) {
 		t.Helper()
 		if got := tellings(t, p, "Withdrawn: it is too slow"); got != want {
 			t.Errorf("%s %s is told %d times, want %d", when, p.Name, got, want)
@@ -64,18 +64,18 @@ func TestPGE_04_DEC_10_DEC_12_AWithdrawalIsToldOnce(t *testing.T) {
 	}
 	late := b.join(api.Register{Name: "late", SessionID: "s4", Cwd: "/c"})
 	away = b.join(api.Register{Name: "away", SessionID: "s2", Cwd: "/b"})
-	told("at once", here, 1)
-	told("at its return", away, 1)
-	told("who came later", late, 0)
-	told("a runner", runner, 0)
+	wantNotices("at once", here, 1)
+	wantNotices("at its return", away, 1)
+	wantNotices("who came later", late, 0)
+	wantNotices("a runner", runner, 0)
 	if got := len(late.look()); got != 0 {
 		t.Errorf("who came later is told %q", late.look())
 	}
 	b.restart() // and again by the same host sessions
 	here = b.join(api.Register{Name: "here", SessionID: "s1", Cwd: "/a"})
 	away = b.join(api.Register{Name: "away", SessionID: "s2", Cwd: "/elsewhere"})
-	told("after a restart", here, 1)
-	told("after a restart", away, 1)
+	wantNotices("after a restart", here, 1)
+	wantNotices("after a restart", away, 1)
 }
 
 func TestPGE_04_DEC_11_AWithdrawalWakesNobody(t *testing.T) {
@@ -201,7 +201,7 @@ func TestRMT_22_PGE_04_WhoWasToldHearsOfAnotherPCsWithdrawal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	heard := b.join(api.Register{Name: "heard", SessionID: "s1", Cwd: "/a"})
+	listener := b.join(api.Register{Name: "heard", SessionID: "s1", Cwd: "/a"})
 	away := b.join(api.Register{Name: "away", SessionID: "s2", Cwd: "/a"})
 	imported(first)
 	b.leaves(away)
@@ -210,7 +210,7 @@ func TestRMT_22_PGE_04_WhoWasToldHearsOfAnotherPCsWithdrawal(t *testing.T) {
 	away = b.join(api.Register{Name: "away", SessionID: "s2", Cwd: "/a"})
 	late := b.join(api.Register{Name: "late", SessionID: "s3", Cwd: "/a"})
 	imported(first, ended, unheard)
-	for p, want := range map[*peer]int{&heard: 1, &away: 1, &late: 0} {
+	for p, want := range map[*peer]int{&listener: 1, &away: 1, &late: 0} {
 		if got := tellings(t, *p, "Withdrawn."); got != want {
 			t.Errorf("%s is told %d times, want %d", p.Name, got, want)
 		}

@@ -11,8 +11,8 @@ import (
 
 const hour = 60 * 60 * 1000
 
-func times(whole int64, spans ...api.Span) api.WorkTimes {
-	return api.WorkTimes{Spans: spans, Whole: whole}
+func times(completeFrom int64, spans ...api.Span) api.WorkTimes {
+	return api.WorkTimes{Spans: spans, Whole: completeFrom}
 }
 
 func TestDSK_06_WhenASessionWasAtWorkIsTold(t *testing.T) {
@@ -122,11 +122,11 @@ func TestDSK_06_WorkTimesAreBounded(t *testing.T) {
 			n.Note(id, true, 10+i)
 			n.Note(id, false, 11+i)
 		}
-		told := n.Since(0)
-		if _, ok := told["0"]; len(told) != 1000 || ok {
-			t.Errorf("%d sessions are kept, with the oldest: %v; want 1000 without", len(told), ok)
+		spans := n.Since(0)
+		if _, ok := spans["0"]; len(spans) != 1000 || ok {
+			t.Errorf("%d sessions are kept, with the oldest: %v; want 1000 without", len(spans), ok)
 		}
-		if _, ok := told["busy"]; !ok {
+		if _, ok := spans["busy"]; !ok {
 			t.Error("one that is at work was forgotten")
 		}
 	})

@@ -139,14 +139,14 @@ func TestCHT_03_ASignalIsSeenByWhoeverAskedBefore(t *testing.T) {
 
 func TestCTX_03_TheSizeOfALeasedTextIsTakenOnce(t *testing.T) {
 	box, holder, s := New(), &Holder{}, &session.Session{ID: "p1"}
-	taken := mail.Present(deliveries("a", "b"), func(mail.Delivery) bool { return true })
-	if taken.Cost() == (session.Cost{}) {
+	presentation := mail.Present(deliveries("a", "b"), func(mail.Delivery) bool { return true })
+	if presentation.Cost() == (session.Cost{}) {
 		t.Fatal("the text has no size")
 	}
-	lease := box.Lease(holder, s, taken)
+	lease := box.Lease(holder, s, presentation)
 	box.Lease(holder, s, mail.Presentation{Shown: deliveries("c")})
-	if cost, ok := box.TakeCost(lease.ID); !ok || cost != taken.Cost() {
-		t.Errorf("taken %+v, %t, want %+v", cost, ok, taken.Cost())
+	if cost, ok := box.TakeCost(lease.ID); !ok || cost != presentation.Cost() {
+		t.Errorf("taken %+v, %t, want %+v", cost, ok, presentation.Cost())
 	}
 	if cost, ok := box.TakeCost(lease.ID); !ok || cost != (session.Cost{}) {
 		t.Errorf("taken again %+v, %t", cost, ok)
@@ -154,9 +154,9 @@ func TestCTX_03_TheSizeOfALeasedTextIsTakenOnce(t *testing.T) {
 	if _, ok := box.TakeCost("unknown"); ok {
 		t.Error("an unknown lease has a size")
 	}
-	kept := &Holder{}
-	kept.Keep([]session.Lease{{ID: "l1", Messages: []string{"d"}}})
-	kept.Join(box)
+	restoredHolder := &Holder{}
+	restoredHolder.Keep([]session.Lease{{ID: "l1", Messages: []string{"d"}}})
+	restoredHolder.Join(box)
 	if _, ok := box.TakeCost("l1"); ok {
 		t.Error("the lease of an earlier broker has a size")
 	}

@@ -16,7 +16,7 @@ func deliveries(ids ...string) (list []mail.Delivery) {
 	return list
 }
 
-func free(b *Box, ids ...string) (left []string) { return mail.IDs(b.Free(deliveries(ids...))) }
+func free(b *Box, ids ...string) (freeIDs []string) { return mail.IDs(b.Free(deliveries(ids...))) }
 
 func TestMSG_06_WhatIsLeasedIsGivenToNobodyElse(t *testing.T) {
 	box, holder, s := New(), &Holder{}, &session.Session{ID: "p1", Process: "7:x"}
@@ -107,9 +107,9 @@ func TestMSG_06_AnEarlierBrokersLeaseIsHeldOnceItsHolderHasASession(t *testing.T
 	if box.IsLeased("a") {
 		t.Error("returned, and still leased")
 	}
-	kept := &Holder{}
-	kept.Keep([]session.Lease{{ID: "l2", Messages: []string{"c"}}})
-	if kept.End(); kept.Find("l2") != nil {
+	restoredHolder := &Holder{}
+	restoredHolder.Keep([]session.Lease{{ID: "l2", Messages: []string{"c"}}})
+	if restoredHolder.End(); restoredHolder.Find("l2") != nil {
 		t.Error("a lease without a box outlives its holder")
 	}
 }
@@ -138,15 +138,15 @@ func TestMSG_06_WhatIsHandedWhileActivityIsNotedStaysOpen(t *testing.T) {
 func TestJOB_01_WhatIsWaitedForIsKeptUntilTheWaitsEnd(t *testing.T) {
 	box := New()
 	is := func(id string) func(mail.Delivery) bool { return func(d mail.Delivery) bool { return d.ID == id } }
-	left := func() []string { return mail.IDs(box.Unawaited(deliveries("a", "b", "c"))) }
-	first, second, again := box.Await(is("a")), box.Await(is("b")), box.Await(is("a"))
+	remaining := func() []string { return mail.IDs(box.Unawaited(deliveries("a", "b", "c"))) }
+	first, second, third := box.Await(is("a")), box.Await(is("b")), box.Await(is("a"))
 	arrived := box.Arrived()
 	for _, step := range []struct {
 		leave func()
 		want  []string
-	}{{func() {}, []string{"c"}}, {first, []string{"c"}}, {second, []string{"b", "c"}}, {again, []string{"a", "b", "c"}}} {
-		if step.leave(); !slices.Equal(left(), step.want) {
-			t.Errorf("free are %v, want %v", left(), step.want)
+	}{{func() {}, []string{"c"}}, {first, []string{"c"}}, {second, []string{"b", "c"}}, {third, []string{"a", "b", "c"}}} {
+		if step.leave(); !slices.Equal(remaining(), step.want) {
+			t.Errorf("free are %v, want %v", remaining(), step.want)
 		}
 	}
 	select {

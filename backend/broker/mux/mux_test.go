@@ -116,9 +116,9 @@ func TestServeFailsWithoutAMethodArgumentsOrACaller(t *testing.T) {
 	if _, err := serve(t, m, api.OpIdentify.Name, `no JSON`); bridge.CodeOf(err) != bridge.Invalid {
 		t.Errorf("arguments that are no JSON fail with %v", err)
 	}
-	gone, cancel := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := m.Serve(gone, &presence.Link{}, api.OpNetwork.Name, []byte(`{}`)); bridge.CodeOf(err) != bridge.Unavailable {
+	if _, err := m.Serve(cancelled, &presence.Link{}, api.OpNetwork.Name, []byte(`{}`)); bridge.CodeOf(err) != bridge.Unavailable {
 		t.Errorf("a caller that has gone is answered with %v", err)
 	}
 }

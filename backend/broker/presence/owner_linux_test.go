@@ -67,11 +67,11 @@ func orphan(t *testing.T, name string) job.Process {
 		_ = input.Close()
 		_ = cmd.Wait()
 	})
-	said, err := bufio.NewReader(output).ReadString('\n')
+	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(said))
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +119,9 @@ func startedAfter(t *testing.T, older job.Process) int {
 }
 
 func TestSEC_07_WhoHasLeftAnAgentsSessionIsNotTheOwner(t *testing.T) {
-	older, gone := []int{os.Getpid()}, job.Process{PID: 1 << 22, Identity: "gone"}
-	left := orphan(t, "tini")
-	newer := []int{startedAfter(t, left)}
+	older, dead := []int{os.Getpid()}, job.Process{PID: 1 << 22, Identity: "gone"}
+	orphaned := orphan(t, "tini")
+	newer := []int{startedAfter(t, orphaned)}
 	for name, c := range map[string]struct {
 		peer   job.Process
 		agents []int
@@ -131,13 +131,13 @@ func TestSEC_07_WhoHasLeftAnAgentsSessionIsNotTheOwner(t *testing.T) {
 		"one that claude marked":               {sleeper(t, "CLAUDECODE=1"), nil, "CLAUDECODE is set"},
 		"one that codex marked":                {sleeper(t, "CODEX_THREAD_ID=x"), nil, "CODEX_THREAD_ID is set"},
 		"one with a mark that is empty":        {sleeper(t, "CLAUDECODE="), nil, ""},
-		"one whose parent has ended":           {left, older, "has no terminal"},
-		"the same, and no agent is there":      {left, nil, ""},
-		"the same, and the agent came later":   {left, newer, ""},
+		"one whose parent has ended":           {orphaned, older, "has no terminal"},
+		"the same, and no agent is there":      {orphaned, nil, ""},
+		"the same, and the agent came later":   {orphaned, newer, ""},
 		"below a program that adopts nobody":   {orphan(t, "shell"), older, ""},
-		"one that has ended":                   {gone, nil, "has ended"},
+		"one that has ended":                   {dead, nil, "has ended"},
 		"one whose number is another's":        {job.Process{PID: os.Getpid(), Identity: "another"}, nil, "has ended"},
-		"an agent that is no process any more": {left, []int{gone.PID}, ""},
+		"an agent that is no process any more": {orphaned, []int{dead.PID}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := checkLeft(c.peer, c.agents)

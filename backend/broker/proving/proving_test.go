@@ -35,17 +35,17 @@ func (m *memory) SetProofs(proofs []proof.Proof) error {
 // bench is a service whose surroundings a test sets. Inside a synctest bubble only.
 type bench struct {
 	*Service
-	t        *testing.T
-	file     *memory
-	mode     config.ProveMode
-	settings error
-	busy     func() bool
-	version  string // what codex says of itself
-	linked   []bridge.AgentKind
-	asked    int
-	tries    []time.Time
-	run      func(ctx context.Context, n int) (proof.Proof, error) // n counts from 1
-	changed  int
+	t            *testing.T
+	file         *memory
+	mode         config.ProveMode
+	settings     error
+	busy         func() bool
+	version      string // what codex says of itself
+	linked       []bridge.AgentKind
+	requestCount int
+	tries        []time.Time
+	run          func(ctx context.Context, n int) (proof.Proof, error) // n counts from 1
+	changed      int
 }
 
 // of returns a proof of codex: pairs of a route and its state.
@@ -73,7 +73,7 @@ func (b *bench) open() {
 		},
 		Connected: func() ([]bridge.AgentKind, error) { return b.linked, nil },
 		Version: func(context.Context, bridge.AgentKind) (string, error) {
-			b.asked++
+			b.requestCount++
 			return b.version, nil
 		},
 		Busy: func(context.Context) bool { return b.busy() },
@@ -149,14 +149,14 @@ func TestCAN_02_TheConnectedAgentsAreAskedOnceADay(t *testing.T) {
 	in(t, func(b *bench) {
 		b.linked = []bridge.AgentKind{bridge.Claude, bridge.Codex} // a claude cannot be tried here
 		b.after(askEvery - time.Hour)
-		if b.asked != 1 {
-			t.Errorf("asked %d times in a day", b.asked)
+		if b.requestCount != 1 {
+			t.Errorf("asked %d times in a day", b.requestCount)
 		}
 		b.wantTries(1, "on the first day")
 		b.version = "2"
 		b.after(3 * time.Hour)
-		if b.asked != 2 {
-			t.Errorf("asked %d times in two days", b.asked)
+		if b.requestCount != 2 {
+			t.Errorf("asked %d times in two days", b.requestCount)
 		}
 		b.wantTries(2, "on the second day")
 	})

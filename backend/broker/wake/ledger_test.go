@@ -65,16 +65,16 @@ func TestMSG_06_CHT_20_UnreadMailIsFoundByTheTransportThatGaveIt(t *testing.T) {
 		l.record(t, bridge.StageHanded, message, 5, via)
 	}
 	l.record(t, bridge.StageConsumed, "read", 6, mail.ViaActivity)
-	given, err := l.HandedByHooks(t.Context(), "p1")
-	if want := map[string]int64{"hook": 5, "channel": 5}; err != nil || !maps.Equal(given, want) {
-		t.Errorf("by hooks %v, %v, want %v", given, err, want)
+	times, err := l.HandedByHooks(t.Context(), "p1")
+	if want := map[string]int64{"hook": 5, "channel": 5}; err != nil || !maps.Equal(times, want) {
+		t.Errorf("by hooks %v, %v, want %v", times, err, want)
 	}
 	byMod, err := l.HandedToMod(t.Context(), "p1")
 	if err != nil || len(byMod) != 1 || byMod[0].ID != "mod" {
 		t.Errorf("to the mod %v, %v", mail.IDs(byMod), err)
 	}
-	if given, err := l.HandedByHooks(t.Context(), "p9"); err != nil || len(given) != 0 {
-		t.Errorf("of another session %v, %v", given, err)
+	if times, err := l.HandedByHooks(t.Context(), "p9"); err != nil || len(times) != 0 {
+		t.Errorf("of another session %v, %v", times, err)
 	}
 }
 
@@ -88,11 +88,11 @@ func TestMSG_06_GivenMailIsFoundBehindALongBacklog(t *testing.T) {
 	l, _ := ledgerAt(t, messages...)
 	l.record(t, bridge.StageHanded, last, 5, mail.ViaWakeHook)
 	l.record(t, bridge.StageHanded, byMod, 5, mail.ViaMod)
-	if given, err := l.HandedByHooks(t.Context(), "p1"); err != nil || given[last] != 5 {
-		t.Errorf("by hooks %v, %v", given, err)
+	if times, err := l.HandedByHooks(t.Context(), "p1"); err != nil || times[last] != 5 {
+		t.Errorf("by hooks %v, %v", times, err)
 	}
-	if given, err := l.HandedToMod(t.Context(), "p1"); err != nil || len(given) != 1 || given[0].ID != byMod {
-		t.Errorf("to the mod %v, %v", mail.IDs(given), err)
+	if deliveries, err := l.HandedToMod(t.Context(), "p1"); err != nil || len(deliveries) != 1 || deliveries[0].ID != byMod {
+		t.Errorf("to the mod %v, %v", mail.IDs(deliveries), err)
 	}
 }
 
