@@ -21,7 +21,7 @@ import (
 )
 
 // codexTells runs codex's hook to its end, as the program is called.
-func codexTells(t *testing.T, home config.Home, event, more string) (said string) {
+func codexTells(t *testing.T, home config.Home, event, more string) (output string) {
 	t.Helper()
 	var out, problems bytes.Buffer
 	code := Program{
@@ -72,8 +72,8 @@ func TestNED_02_ACodexAloneIsOnlyTold(t *testing.T) {
 	} {
 		t.Run(tt.event, func(t *testing.T) {
 			a := newCodex(t, false)
-			if said := codexTells(t, a.Home, hooks.PermissionEvent, codexCall); said != "" {
-				t.Errorf("the hook wrote %s", said)
+			if output := codexTells(t, a.Home, hooks.PermissionEvent, codexCall); output != "" {
+				t.Errorf("the hook wrote %s", output)
 			}
 			card := a.state(job.ApprovalAsked, "")
 			if card.OnlyTold == "" || card.Session != "codex-shop" || card.What != "Bash" || card.Detail != "make clean" || card.Why != "tidy up" {
@@ -93,9 +93,9 @@ func TestNED_02_ACodexAloneIsOnlyTold(t *testing.T) {
 // A background server tells of its prompts itself: its hook's would be a second card.
 func TestNED_02_TheHookOfABackgroundServerTellsNothing(t *testing.T) {
 	a := newCodex(t, true)
-	said := codexTells(t, a.Home, hooks.PermissionEvent, codexCall)
-	if cards := a.Prompts.Approvals(); said != "" || len(cards) != 0 {
-		t.Errorf("the hook wrote %q; the cards are %+v", said, cards)
+	output := codexTells(t, a.Home, hooks.PermissionEvent, codexCall)
+	if cards := a.Prompts.Approvals(); output != "" || len(cards) != 0 {
+		t.Errorf("the hook wrote %q; the cards are %+v", output, cards)
 	}
 	if !a.Prompts.Shows(bridge.Codex) {
 		t.Error("no prompt would be shown at all")
@@ -107,7 +107,7 @@ func TestNED_02_WithoutABrokerCodexWaitsForNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := codexTells(t, home, hooks.PermissionEvent, codexCall); said != "" {
-		t.Errorf("the hook wrote %s", said)
+	if output := codexTells(t, home, hooks.PermissionEvent, codexCall); output != "" {
+		t.Errorf("the hook wrote %s", output)
 	}
 }

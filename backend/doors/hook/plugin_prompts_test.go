@@ -54,11 +54,11 @@ func (p plugin) answer() hooks.PluginAnswer {
 }
 
 // shown waits until the prompt of that command is so.
-func shownCard(t *testing.T, b brokertest.Running, command, what string, fits func(job.Approval) bool) job.Approval {
+func shownCard(t *testing.T, b brokertest.Running, command, what string, matches func(job.Approval) bool) job.Approval {
 	t.Helper()
 	for ends := time.Now().Add(testkit.Patience); ; {
 		for _, approval := range b.Prompts.Approvals() {
-			if approval.Detail == command && fits(approval) {
+			if approval.Detail == command && matches(approval) {
 				return approval
 			}
 		}
@@ -105,15 +105,15 @@ func TestNED_02_TheOwnersAnswerReachesOpenCodeAndItsWordProvesIt(t *testing.T) {
 
 func TestNED_02_WhatOpenCodesTerminalAnsweredEndsTheCard(t *testing.T) {
 	b, p := openCodeAsking(t)
-	for said, how := range map[string]job.Elsewhere{"allowed": prompt.WasAllowed, "refused": prompt.WasRefused, "gone": prompt.WasGone} {
-		p.say(asksFor("per_"+said, said))
-		card := shownCard(t, b, said, "asked", isAsked)
-		p.say(`{"settled":{"id":"per_` + said + `","event":"` + said + `"}}`)
-		shownCard(t, b, said, "over", func(approval job.Approval) bool {
+	for event, how := range map[string]job.Elsewhere{"allowed": prompt.WasAllowed, "refused": prompt.WasRefused, "gone": prompt.WasGone} {
+		p.say(asksFor("per_"+event, event))
+		card := shownCard(t, b, event, "asked", isAsked)
+		p.say(`{"settled":{"id":"per_` + event + `","event":"` + event + `"}}`)
+		shownCard(t, b, event, "over", func(approval job.Approval) bool {
 			return approval.State == job.ApprovalWithdrawn && approval.Elsewhere == how
 		})
 		if _, err := b.Prompts.Answer(card.ID, job.Allow, ""); bridge.CodeOf(err) != bridge.Conflict {
-			t.Errorf("%s: a late answer gives %v", said, err)
+			t.Errorf("%s: a late answer gives %v", event, err)
 		}
 	}
 	p.say(asksFor("per_idle", "idle"))

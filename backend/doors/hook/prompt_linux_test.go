@@ -100,11 +100,11 @@ func (a *asking) registry(status string) {
 }
 
 // card waits until the newest prompt is as it should be.
-func (a *asking) card(what string, fits func(job.Approval) bool) job.Approval {
+func (a *asking) card(what string, matches func(job.Approval) bool) job.Approval {
 	a.Helper()
 	for {
 		list := a.Prompts.Approvals()
-		if len(list) > 0 && fits(list[len(list)-1]) {
+		if len(list) > 0 && matches(list[len(list)-1]) {
 			return list[len(list)-1]
 		}
 		if !ipc.Pause(a.ctx, time.Millisecond) {
@@ -391,7 +391,7 @@ func TestNED_02_TheOwnersChoiceReachesClaude(t *testing.T) {
 // What proves an answer, and what does not: the turn goes on after each.
 func TestNED_02_AnAnswerIsProvenBeforeTheTurnEnds(t *testing.T) {
 	const call = `{"tool_name":"Bash","tool_input":{"command":"make clean","description":"tidy up"},"tool_use_id":"t1","tool_response":%s}`
-	batch := func(said string) string { return `,"tool_calls":[` + fmt.Sprintf(call, said) + `]` }
+	batch := func(result string) string { return `,"tool_calls":[` + fmt.Sprintf(call, result) + `]` }
 	tests := []struct {
 		name     string
 		decision job.Decision // "" for none
@@ -460,8 +460,8 @@ func TestNED_02_WithoutAnOpenPromptItsHooksAskNobody(t *testing.T) {
 	}
 	entrypoint = "sdk-cli" // claude -p: nobody is asked, and all the same its words are read (RWM-20)
 	for _, event := range []string{hooks.WakeEvent, hooks.WakeStandbyEvent, hooks.PermissionEvent} {
-		if said := run(event, large); said != "" {
-			t.Errorf("%s of a claude without a person says %q", event, said)
+		if output := run(event, large); output != "" {
+			t.Errorf("%s of a claude without a person says %q", event, output)
 		}
 	}
 	entrypoint = ""

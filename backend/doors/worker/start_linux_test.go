@@ -185,14 +185,14 @@ func TestMSG_01_AProcessThatKeepsTheStartLockDelaysTheOthersOnly(t *testing.T) {
 		}
 		cancel() // the caller is connected
 		<-ended
-		again, err := start(t.Context())
+		second, err := start(t.Context())
 		if err != nil {
 			t.Fatalf("a wait that the caller ended counts as too long: %v", err)
 		}
 		if err := lock.Release(); err != nil {
 			t.Error(err)
 		}
-		<-again
+		<-second
 		if _, err := start(t.Context()); !errors.Is(err, errAsked) {
 			t.Errorf("after the other process: %v", err)
 		}

@@ -40,9 +40,9 @@ func TestAWrongCommandLineIsRefused(t *testing.T) {
 }
 
 func count(flags *pflag.FlagSet) Run {
-	to := flags.Int("to", 0, "")
+	target := flags.Int("to", 0, "")
 	return func(context.Context, Program, []string) error {
-		if *to == 0 {
+		if *target == 0 {
 			return &outcome.UsageError{Err: errors.New("--to is missing")}
 		}
 		return nil

@@ -65,10 +65,10 @@ func TestNED_02_FiftyPromptsAtOnceEachGetTheirOwnAnswer(t *testing.T) {
 		t.Errorf("they are not shown in the order in which they were asked: %v", order)
 	}
 	// Every other one is denied, from the last to the first, ten at a time.
-	given := slices.Clone(order)
-	slices.Reverse(given)
+	reversed := slices.Clone(order)
+	slices.Reverse(reversed)
 	var answering sync.WaitGroup
-	for ten := range slices.Chunk(given, 10) {
+	for ten := range slices.Chunk(reversed, 10) {
 		for _, id := range ten {
 			answering.Go(func() {
 				decision, reason := job.Allow, ""
@@ -154,7 +154,7 @@ func TestNED_02_NED_03_NED_04_NoOperationOfAnAgentAnswers(t *testing.T) {
 		t.Errorf("the settings are %+v, %v", config, err)
 	}
 	select {
-	case answer := <-h.said:
+	case answer := <-h.answers:
 		t.Errorf("the hook was told %+v", answer)
 	default:
 	}

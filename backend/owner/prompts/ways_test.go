@@ -26,9 +26,9 @@ const conversation = "11111111-2222-4333-8444-555555555555"
 type held struct {
 	*testing.T
 	brokertest.Running
-	hook *ipc.Client
-	id   string
-	said chan api.PromptAnswer
+	hook    *ipc.Client
+	id      string
+	answers chan api.PromptAnswer
 }
 
 func holds(t *testing.T) *held {
@@ -42,7 +42,7 @@ func holds(t *testing.T) *held {
 	if _, err := s.Register(t.Context(), api.Register{Kind: bridge.Claude, Name: "claude-shop", Cwd: "/src/shop", SessionID: conversation}); err != nil {
 		t.Fatal(err)
 	}
-	h := &held{T: t, Running: b, hook: brokertest.Dial(t, b.Target, api.RoleHook), id: "prompt-1", said: make(chan api.PromptAnswer, 1)}
+	h := &held{T: t, Running: b, hook: brokertest.Dial(t, b.Target, api.RoleHook), id: "prompt-1", answers: make(chan api.PromptAnswer, 1)}
 	h.ask(h.hook, h.id)
 	return h
 }
@@ -55,17 +55,17 @@ func (h *held) ask(hook *ipc.Client, id string) {
 			ID: id, Kind: "command", What: "Bash", Detail: "make " + id, Call: session.HookCall{Kind: bridge.Claude, Event: session.EventAsk, SessionID: conversation, Cwd: "/src/shop"},
 		})
 		if err == nil && id == h.id {
-			h.said <- answer
+			h.answers <- answer
 		}
 	}()
 	h.until(id, func(approval job.Approval) bool { return approval.State == job.ApprovalAsked })
 }
 
-func (h *held) until(id string, fits func(job.Approval) bool) {
+func (h *held) until(id string, matches func(job.Approval) bool) {
 	h.Helper()
 	for ends := time.Now().Add(testkit.Patience); ; {
 		for _, approval := range h.Prompts.Approvals() {
-			if approval.ID == id && fits(approval) {
+			if approval.ID == id && matches(approval) {
 				return
 			}
 		}
@@ -141,7 +141,7 @@ func TestNED_02_NobodyButTheOwnerAnswersByTheLink(t *testing.T) {
 		t.Errorf("away mode is %t, %v", config.Away, err)
 	}
 	select {
-	case answer := <-h.said:
+	case answer := <-h.answers:
 		t.Errorf("the hook was told %+v", answer)
 	default:
 	}
@@ -154,7 +154,7 @@ func TestNED_02_TheOwnersCommandAnswersAndSwitchesAwayMode(t *testing.T) {
 	if err != nil || after.State != job.ApprovalAnswered || after.Session != "claude-shop" || after.AnsweredBy != bridge.OwnerName {
 		t.Fatalf("approve gives %+v, %v", after, err)
 	}
-	if answer := <-h.said; answer.Decision != job.Deny || answer.Reason != "not now" {
+	if answer := <-h.answers; answer.Decision != job.Deny || answer.Reason != "not now" {
 		t.Errorf("the hook was told %+v", answer)
 	}
 	if _, err := owner.Approve(t.Context(), api.ApproveArgs{Approval: h.id, Decision: job.Allow}); bridge.CodeOf(err) != bridge.Conflict {
@@ -165,7 +165,7 @@ func TestNED_02_TheOwnersCommandAnswersAndSwitchesAwayMode(t *testing.T) {
 	}
 	for _, on := range []bool{true, false} {
 		now, err := owner.Away(t.Context(), api.AwayArgs{On: &on})
-		if kept, _ := h.Home.Config(); err != nil || now.Away != on || kept.Away != on || now.AnswerPrompts != prompt.Always {
+		if stored, _ := h.Home.Config(); err != nil || now.Away != on || stored.Away != on || now.AnswerPrompts != prompt.Always {
 			t.Errorf("away %t gives %+v, %v", on, now, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestNED_02_AnAnswerThatNobodyTookIsNotShownAsDone(t *testing.T) {
 	if _, err := h.Prompts.Answer(h.id, job.Allow, ""); err != nil {
 		t.Fatal(err)
 	}
-	<-h.said
+	<-h.answers
 	if err := h.hook.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestNED_02_AnAnswerIsOnTheDiskBeforeItLeaves(t *testing.T) {
 	if _, err := h.Prompts.Answer(h.id, job.Allow, ""); err != nil {
 		t.Fatal(err)
 	}
-	if answer := <-h.said; answer.Decision != job.Allow {
+	if answer := <-h.answers; answer.Decision != job.Allow {
 		t.Errorf("the hook was told %+v", answer)
 	}
 	if _, err := os.Stat(filepath.Join(answers, h.id+".json")); err != nil {

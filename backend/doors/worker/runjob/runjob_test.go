@@ -64,20 +64,20 @@ func TestAJobWithoutItsToolsIsNotBegun(t *testing.T) {
 	}
 	home, folder := aHome(t), t.TempDir()
 	script := []byte("#!/bin/sh\necho '2.1.329 (Claude Code)'\n")
-	whole, alone := filepath.Join(folder, "whole"), filepath.Join(folder, "alone")
-	for _, dir := range []string{whole, alone} {
+	complete, alone := filepath.Join(folder, "whole"), filepath.Join(folder, "alone")
+	for _, dir := range []string{complete, alone} {
 		if err := errors.Join(os.Mkdir(dir, 0o700), testkit.WriteProgram(filepath.Join(dir, worker.RunnerName), nil, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	server := filepath.Join(whole, worker.MCPName)
+	server := filepath.Join(complete, worker.MCPName)
 	if err := errors.Join(home.Ensure(), testkit.WriteProgram(filepath.Join(folder, "claude"), script, 0o700), testkit.WriteProgram(server, nil, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	getenv := func(name string) string { return map[string]string{"PATH": folder}[name] }
 	tests := []struct{ name, dir, console, server, refused string }{
-		{"beside its server", whole, "", server, ""},
-		{"beside both", whole, "/programs/bridge", server, ""},
+		{"beside its server", complete, "", server, ""},
+		{"beside both", complete, "/programs/bridge", server, ""},
 		{"with bridge elsewhere", alone, "/programs/bridge", "/programs/bridge", ""},
 		{"alone", alone, "", "", "bridge-mcp is not beside " + filepath.Join(alone, worker.RunnerName)},
 	}

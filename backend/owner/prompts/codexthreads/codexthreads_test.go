@@ -102,15 +102,15 @@ type codexStand struct {
 	ctx  context.Context
 	stop func() // ends the watcher
 
-	mu      sync.Mutex // guards what follows
-	refuses map[string]bool
-	before  map[string]string // what is said before such a request is answered
-	stands  string            // how the thread stands when somebody looks
-	conn    *websocket.Conn
-	pending []string // requests of ours that nobody has answered; they come again with a resume
-	said    []appserver.Line
-	dials   int
-	heard   chan struct{} // closed and replaced with each line
+	mu       sync.Mutex // guards what follows
+	refuses  map[string]bool
+	before   map[string]string // what is said before such a request is answered
+	stands   string            // how the thread stands when somebody looks
+	conn     *websocket.Conn
+	pending  []string // requests of ours that nobody has answered; they come again with a resume
+	received []appserver.Line
+	dials    int
+	changed  chan struct{} // closed and replaced with each line
 }
 
 // newCodexStand serves a socket, and a watcher that looks at it.
@@ -118,7 +118,7 @@ func newCodexStand(t *testing.T, o *owner) *codexStand {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)
-	c := &codexStand{T: t, owner: o, ctx: ctx, refuses: map[string]bool{}, before: map[string]string{}, stands: `{"type":"idle"}`, heard: make(chan struct{})}
+	c := &codexStand{T: t, owner: o, ctx: ctx, refuses: map[string]bool{}, before: map[string]string{}, stands: `{"type":"idle"}`, changed: make(chan struct{})}
 	socket := appserver.Socket(o.folder)
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		t.Fatal(err)
@@ -176,15 +176,15 @@ func (c *codexStand) serve(w http.ResponseWriter, r *http.Request) {
 func (c *codexStand) take(line appserver.Line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.said = append(c.said, line)
-	close(c.heard)
-	c.heard = make(chan struct{})
+	c.received = append(c.received, line)
+	close(c.changed)
+	c.changed = make(chan struct{})
 	if line.Method == "" || line.ID == nil {
 		return
 	}
 	result := `{}`
-	if said := c.before[line.Method]; said != "" {
-		c.writeLocked(said)
+	if notice := c.before[line.Method]; notice != "" {
+		c.writeLocked(notice)
 	}
 	switch {
 	case c.refuses[line.Method]:
@@ -274,21 +274,21 @@ func (c *codexStand) asks(requests ...string) {
 }
 
 // until waits for a line that codex is sent.
-func (c *codexStand) until(what string, fits func(appserver.Line) bool) appserver.Line {
+func (c *codexStand) until(what string, matches func(appserver.Line) bool) appserver.Line {
 	c.Helper()
 	for {
 		c.mu.Lock()
-		at, heard := slices.IndexFunc(c.said, fits), c.heard
+		at, changed := slices.IndexFunc(c.received, matches), c.changed
 		var found appserver.Line
 		if at >= 0 {
-			found = c.said[at]
+			found = c.received[at]
 		}
 		c.mu.Unlock()
 		if at >= 0 {
 			return found
 		}
 		select {
-		case <-heard:
+		case <-changed:
 		case <-c.ctx.Done():
 			c.Fatalf("codex is not sent %s", what)
 		}
@@ -299,7 +299,7 @@ func (c *codexStand) until(what string, fits func(appserver.Line) bool) appserve
 func (c *codexStand) answers() (lines []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, line := range c.said {
+	for _, line := range c.received {
 		if line.Method == "" {
 			lines = append(lines, fmt.Sprintf("%s: %s %v", line.ID, line.Result, line.Error))
 		}
@@ -317,7 +317,7 @@ func (c *codexStand) answered(want ...string) {
 func (c *codexStand) count(method string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, line := range c.said {
+	for _, line := range c.received {
 		if line.Method == method {
 			n++
 		}
@@ -326,11 +326,11 @@ func (c *codexStand) count(method string) (n int) {
 }
 
 // card waits until the newest card is as it should be.
-func (c *codexStand) card(what string, fits func(job.Approval) bool) job.Approval {
+func (c *codexStand) card(what string, matches func(job.Approval) bool) job.Approval {
 	c.Helper()
 	for {
 		list := c.desk.Approvals()
-		if len(list) > 0 && fits(list[len(list)-1]) {
+		if len(list) > 0 && matches(list[len(list)-1]) {
 			return list[len(list)-1]
 		}
 		if !ipc.Pause(c.ctx, time.Millisecond) {
@@ -400,12 +400,12 @@ func TestNED_02_TheOwnersNoReachesCodexBehindItsReason(t *testing.T) {
 			}
 			if tt.steers > 0 {
 				c.mu.Lock()
-				at := slices.IndexFunc(c.said, func(line appserver.Line) bool { return line.Method == "turn/steer" })
-				told, answer := string(c.said[at].Params), slices.IndexFunc(c.said, isAnswer)
+				at := slices.IndexFunc(c.received, func(line appserver.Line) bool { return line.Method == "turn/steer" })
+				steering, answer := string(c.received[at].Params), slices.IndexFunc(c.received, isAnswer)
 				c.mu.Unlock()
-				words, _ := json.Marshal("Refused: " + tt.reason)
-				if !strings.Contains(told, `"text":`+string(words)) || !strings.Contains(told, `"expectedTurnId":"turn-1"`) || at > answer {
-					t.Errorf("codex was told %s, as line %d; the answer is line %d", told, at, answer)
+				text, _ := json.Marshal("Refused: " + tt.reason)
+				if !strings.Contains(steering, `"text":`+string(text)) || !strings.Contains(steering, `"expectedTurnId":"turn-1"`) || at > answer {
+					t.Errorf("codex was told %s, as line %d; the answer is line %d", steering, at, answer)
 				}
 			}
 			c.state(job.ApprovalDelivered, "")
@@ -656,7 +656,7 @@ func TestNED_02_WhatCodexAsksIsShownExactly(t *testing.T) {
 	for _, tt := range []struct {
 		name, request      string
 		kind, what, detail string
-		told               bool
+		isReported         bool
 		answer, proof      string
 	}{
 		{"a change that nobody heard of", change(""), "change", "apply_patch", "", true, "", ""},
@@ -688,10 +688,10 @@ func TestNED_02_WhatCodexAsksIsShownExactly(t *testing.T) {
 			c := newCodexStand(t, newOwner(t))
 			c.asks(strings.Split(tt.request, "\n")...)
 			card := c.state(job.ApprovalAsked, "")
-			if card.Kind != tt.kind || card.What != tt.what || card.Detail != tt.detail || (card.OnlyTold != "") != tt.told {
+			if card.Kind != tt.kind || card.What != tt.what || card.Detail != tt.detail || (card.OnlyTold != "") != tt.isReported {
 				t.Errorf("the card is %+v", card)
 			}
-			if !tt.told {
+			if !tt.isReported {
 				c.gives(card, job.Allow, "")
 				if line := c.until("the answer", isAnswer); string(line.Result) != tt.answer {
 					t.Errorf("codex is answered %s, want %s", line.Result, tt.answer)
