@@ -465,7 +465,7 @@ func (d *Daemon) openStore(ctx context.Context) error {
 	})
 	d.db = db
 	if err != nil {
-		return check.ExplainDamage(d.opts.Home, err)
+		return err
 	}
 	return d.lease.RecordStore()
 }

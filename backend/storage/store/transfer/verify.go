@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"bridge/backend/core/bridge"
 	"bridge/backend/platform/sqlitex"
@@ -13,14 +12,15 @@ import (
 )
 
 // VerifyStart reads from the store at path what the start of a broker reads, and nothing
-// else: the schema, the end of the messages and the known sessions. It leaves the file and
-// its folder unchanged. live is set if a process may be writing. It fails with Storage if
-// one of these parts is damaged. Anything else, also a missing file, is left to the start.
+// else: the end of the messages and the known sessions. It leaves the file and its folder
+// unchanged. live is set if a process may be writing. It fails with Storage if one of these
+// parts is damaged. Anything else, also a missing file or an unreadable schema, is left to
+// the start.
 func VerifyStart(ctx context.Context, path string, live bool) error {
 	err := sqlitex.Quietly(ctx, path, live, func(pool *sql.DB) error {
 		_, tables, err := schema.Read(ctx, pool)
 		if err != nil {
-			return damaged("its schema", err)
+			return nil //nolint:nilerr // nothing of the file can be read: the start reports that itself
 		}
 		on := sqlitex.OnPool(pool)
 		if err := damaged("its messages", schema.VerifyCatchUp(ctx, on)); err != nil {
@@ -30,13 +30,10 @@ func VerifyStart(ctx context.Context, path string, live bool) error {
 		return damaged("the known sessions", schema.VerifyPeers(ctx, on, seen))
 	})
 	var part *damagedPart
-	switch {
-	case errors.As(err, &part):
+	if errors.As(err, &part) {
 		return bridge.WithCause(bridge.Storage, err, fmt.Sprintf("the store %s is damaged: Bridge cannot read %s", path, part.name))
-	case err == nil, errors.Is(err, fs.ErrNotExist), !sqlitex.IsDamage(err):
-		return ctx.Err()
 	}
-	return sqlitex.Error(path, err)
+	return ctx.Err()
 }
 
 // damagedPart is a damaged part of a store.
